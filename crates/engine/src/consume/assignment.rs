@@ -1,0 +1,115 @@
+//! The partitions that this member holds, from the moment they are assigned until they are given back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Hook;
+use super::group_member::Route;
+use super::partition_queue::{PartitionQueue, Surroundings};
+use crate::clock::Deadline;
+use crate::kafka::TopicPartition;
+use crate::wake::Parker;
+use crate::{Error, Result};
+
+/// The partitions that this member holds.
+pub(super) struct Assignment {
+    routes: HashMap<String, Route>,
+    partitions: HashMap<TopicPartition, Arc<PartitionQueue>>,
+    surroundings: Surroundings,
+    /// Counts assignments of any partition, so that each has a number of its own.
+    generations: u64,
+}
+
+impl Assignment {
+    pub(super) fn new(routes: Vec<Route>, surroundings: Surroundings) -> Self {
+        let routes = routes.into_iter().map(|route| (route.topic.clone(), route)).collect();
+        Self { routes, partitions: HashMap::new(), surroundings, generations: 0 }
+    }
+
+    /// All of them.
+    pub(super) fn partitions(&self) -> Vec<TopicPartition> {
+        self.partitions.keys().cloned().collect()
+    }
+
+    /// Opens partitions, with their hook `assigned` in front; to be called before librdkafka begins to fetch.
+    pub(super) fn open(&mut self, partitions: &[TopicPartition]) -> Result<()> {
+        for at in partitions {
+            let route = self.routes.get(&*at.topic).ok_or_else(|| Error::Invalid {
+                reason: format!("the group assigned {at}, which no route asked for"),
+            })?;
+            self.generations += 1;
+            let partition = PartitionQueue::open(
+                at.clone(),
+                self.generations,
+                route.limits,
+                &route.scheduler,
+                self.surroundings.clone(),
+            )?;
+            route.scheduler.post_hook(partition.lane(), Hook::Assigned);
+            if let Some(earlier) = self.partitions.insert(at.clone(), partition) {
+                earlier.close();
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets no new job of these partitions begin.
+    pub(super) fn withdraw(&self, partitions: &[TopicPartition]) {
+        for partition in self.held(partitions) {
+            partition.scheduler().withdraw(partition.lane());
+        }
+    }
+
+    /// Puts a hook behind what the partitions are doing.
+    pub(super) fn post_hook(&self, partitions: &[TopicPartition], hook: Hook) {
+        for partition in self.held(partitions) {
+            partition.scheduler().post_hook(partition.lane(), hook);
+        }
+    }
+
+    /// Waits until no job or hook of these partitions runs; returns those that did not end before the deadline.
+    ///
+    /// Blocks the calling thread. Unparking `parker` makes it look again whether it is to `give_up`.
+    pub(super) fn wait_released(
+        &self,
+        partitions: &[TopicPartition],
+        parker: &Arc<Parker>,
+        deadline: &Deadline,
+        give_up: impl Fn() -> bool,
+    ) -> Vec<TopicPartition> {
+        let mut overdue = Vec::new();
+        for partition in self.held(partitions) {
+            loop {
+                let now_or_never = if give_up() { &Deadline::after(Some(std::time::Duration::ZERO)) } else { deadline };
+                if partition.scheduler().wait_released(partition.lane(), parker, now_or_never) {
+                    break;
+                }
+                if give_up() || deadline.has_passed() {
+                    overdue.push(partition.topic_partition().clone());
+                    break;
+                }
+            }
+        }
+        overdue
+    }
+
+    /// Lets go of partitions: what their jobs still report changes nothing.
+    pub(super) fn close(&mut self, partitions: &[TopicPartition]) {
+        for at in partitions {
+            if let Some(partition) = self.partitions.remove(at) {
+                partition.close();
+            }
+        }
+    }
+
+    fn held<'a>(&'a self, partitions: &'a [TopicPartition]) -> impl Iterator<Item = &'a Arc<PartitionQueue>> {
+        partitions.iter().filter_map(|at| self.partitions.get(at))
+    }
+}
+
+impl Drop for Assignment {
+    fn drop(&mut self) {
+        let partitions = self.partitions();
+        self.close(&partitions);
+    }
+}

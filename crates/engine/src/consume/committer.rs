@@ -1,0 +1,149 @@
+//! Brings stored offsets to the broker: at an interval without waiting, and in time before a partition is given back.
+//!
+//! Belongs to the group member's thread, which calls everything here. One commit is under way at a time, so that a late
+//! answer can't overtake a newer one. A lone offset goes out at once; the interval only spaces out those that follow.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rdkafka_sys as ffi;
+
+use super::offsets::Offsets;
+use crate::events::What;
+use crate::kafka::{Client, Code, Queue, QueueEvent, TopicPartitionList};
+use crate::wake::Completion;
+use crate::{Error, Result};
+
+/// A commit that somebody waits for.
+pub(super) type Commit = Completion<Result<()>>;
+
+/// Brings stored offsets to the broker.
+pub(super) struct Committer {
+    client: Arc<Client>,
+    /// Where the answers come to.
+    queue: Arc<Queue>,
+    offsets: Arc<Offsets>,
+    interval: Duration,
+    last_began: Option<Instant>,
+    under_way: bool,
+    /// Who waits for the commit that is under way, and who for the next one.
+    waiting: Vec<Arc<Commit>>,
+    waiting_for_next: Vec<Arc<Commit>>,
+}
+
+impl Committer {
+    pub(super) fn new(client: Arc<Client>, queue: Arc<Queue>, offsets: Arc<Offsets>, interval: Duration) -> Self {
+        Self {
+            client,
+            queue,
+            offsets,
+            interval,
+            last_began: None,
+            under_way: false,
+            waiting: Vec::new(),
+            waiting_for_next: Vec::new(),
+        }
+    }
+
+    /// Whether a commit is under way.
+    pub(super) const fn is_under_way(&self) -> bool {
+        self.under_way
+    }
+
+    /// When the next commit is to begin; `None` when there is nothing to commit or one is under way.
+    pub(super) fn due(&self) -> Option<Instant> {
+        if self.under_way || !self.offsets.is_dirty() {
+            return None;
+        }
+        Some(self.last_began.map_or_else(Instant::now, |last| last + self.interval))
+    }
+
+    /// Commits what is stored now, and completes `commit` with the broker's answer.
+    pub(super) fn request(&mut self, commit: Arc<Commit>) {
+        self.waiting_for_next.push(commit);
+        if !self.under_way {
+            self.begin();
+        }
+    }
+
+    /// Sends what is stored; the answer comes to the queue.
+    pub(super) fn begin(&mut self) {
+        if self.under_way {
+            return;
+        }
+        self.waiting = std::mem::take(&mut self.waiting_for_next);
+        let dirty = self.offsets.take_dirty();
+        if dirty.is_empty() {
+            self.answer(&Ok(()));
+            return;
+        }
+        self.last_began = Some(Instant::now());
+        let mut list = TopicPartitionList::new();
+        for (at, position) in &dirty {
+            if list.add(at, Some(*position)).is_err() {
+                return; // Impossible: the topic came from librdkafka.
+            }
+        }
+        // SAFETY: handle, list and queue are alive; librdkafka copies the list.
+        let code = Code::of(unsafe {
+            ffi::rd_kafka_commit_queue(
+                self.client.handle(),
+                list.as_ptr(),
+                self.queue.as_ptr(),
+                None,
+                std::ptr::null_mut(),
+            )
+        });
+        if code == Code::NONE {
+            self.under_way = true;
+        } else {
+            self.failed(&list, code);
+        }
+    }
+
+    /// Takes the answer of the commit that is under way.
+    pub(super) fn on_answer(&mut self, event: &QueueEvent) {
+        self.under_way = false;
+        let (code, list) = (event.code(), event.partitions());
+        let refused = list.entries().into_iter().map(|(_, _, code)| code).find(|code| *code != Code::NONE);
+        match (code, refused) {
+            (Code::NONE | Code::NO_OFFSET, None) => self.succeeded(&list),
+            (Code::NONE, Some(code)) | (code, _) => self.failed(&list, code),
+        }
+        if !self.waiting_for_next.is_empty() {
+            self.begin();
+        }
+    }
+
+    /// Fails everybody who waits, because no answer will come any more.
+    pub(super) fn abandon(&mut self) {
+        self.under_way = false;
+        self.waiting.append(&mut self.waiting_for_next);
+        self.answer(&Err(Error::Closed { what: "group member" }));
+    }
+
+    fn succeeded(&mut self, list: &TopicPartitionList) {
+        let committed: Vec<_> = list.entries().into_iter().map(|(at, offset, _)| (at, offset)).collect();
+        for (at, offset) in &committed {
+            self.offsets.committed(at, *offset);
+        }
+        self.client.emit(What::Committed(committed));
+        self.answer(&Ok(()));
+    }
+
+    fn failed(&mut self, list: &TopicPartitionList, code: Code) {
+        let will_retry = code.is_retriable();
+        let partitions = list.partitions();
+        if will_retry {
+            partitions.iter().for_each(|at| self.offsets.not_committed(at));
+        }
+        self.client.emit(What::CommitFailed { partitions, code, will_retry });
+        self.answer(&Err(Error::kafka(format!("commit offsets of {}", self.client.name()), code, "")));
+    }
+
+    fn answer(&mut self, result: &Result<()>) {
+        for commit in self.waiting.drain(..) {
+            commit.complete(result.clone());
+        }
+    }
+}

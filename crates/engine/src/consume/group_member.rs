@@ -1,0 +1,443 @@
+//! A member of a consumer group: the thread that talks to the group, and the handle by which others talk to the thread.
+//!
+//! The thread's loop:
+//! 1. carry out what others asked for: a commit, the close;
+//! 2. begin a commit that is due;
+//! 3. wait for librdkafka: a rebalance, a commit's answer, an error, or an interruption. The wait ends at the next
+//!    commit, and at the latest after a third of `max.poll.interval.ms`: a worker that pulls from a partition restarts
+//!    the poll clock that this wait had suspended, and coming up suspends it again, however long handlers run.
+//! 4. on a rebalance give partitions back (jobs end, offsets are committed, hooks run) or open new ones.
+//!
+//! No librdkafka callback runs user code, and this thread never does.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rdkafka_sys as ffi;
+
+use super::assignment::Assignment;
+use super::committer::{Commit, Committer};
+use super::offsets::Offsets;
+use super::partition_queue::{PullLimits, Surroundings};
+use super::{Hook, PartitionScheduler};
+use crate::clock::Deadline;
+use crate::events::{EventBox, What};
+use crate::kafka::{Client, ClientConfig, Code, Kind, Queue, QueueEvent, TopicPartition, TopicPartitionList};
+use crate::wake::Parker;
+use crate::{Error, Result};
+
+/// One topic and who works on it.
+#[derive(Clone)]
+pub struct Route {
+    /// The topic.
+    pub topic: String,
+    /// Whose workers process it.
+    pub scheduler: Arc<PartitionScheduler>,
+    /// How much one job may hold.
+    pub limits: PullLimits,
+}
+
+/// How a member behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupSettings {
+    /// Commits that follow one another are at least this far apart.
+    pub commit_interval: Duration,
+    /// How long running jobs and hooks may hold up a revocation.
+    pub revoke_timeout: Duration,
+}
+
+/// Settings that belong to awoke: it stores an offset after its job's result, and commits by itself.
+const OWN_SETTINGS: [(&str, &str); 4] = [
+    ("enable.auto.commit", "belongs to awoke, which commits an offset after its job's result"),
+    ("enable.auto.offset.store", "belongs to awoke, which stores an offset after its job's result"),
+    ("auto.commit.interval.ms", "belongs to awoke; its own setting is commit_interval_s"),
+    ("enable.partition.eof", "belongs to awoke"),
+];
+
+/// How often a commit that has to go out now is tried.
+const COMMIT_TRIES: usize = 3;
+
+/// A member of a consumer group.
+pub struct GroupMember {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the thread and its handle share.
+struct Shared {
+    client: Arc<Client>,
+    queue: Arc<Queue>,
+    requests: Mutex<VecDeque<Request>>,
+    /// Where the thread waits for jobs to end; unparked to make it look at `is_hurried`.
+    parker: Arc<Parker>,
+    is_hurried: AtomicBool,
+    is_closed: AtomicBool,
+}
+
+enum Request {
+    Commit(Arc<Commit>),
+    /// Give everything back by then, and leave the group.
+    Close(Deadline),
+}
+
+impl GroupMember {
+    /// Joins the group of the configuration's `group.id` and starts the member's thread.
+    pub fn join(
+        config: &ClientConfig,
+        routes: Vec<Route>,
+        settings: GroupSettings,
+        events: Arc<EventBox>,
+    ) -> Result<Self> {
+        config.refuse(&OWN_SETTINGS)?;
+        let group = config.get("group.id").unwrap_or_default().to_owned();
+        if group.is_empty() {
+            return Err(Error::Config { property: "group.id".into(), reason: "is missing".into() });
+        }
+        let mut native = config.clone();
+        native.set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
+        native.set_default("auto.offset.reset", "earliest");
+        if native.get("group.protocol").is_none_or(|protocol| protocol == "classic") {
+            native.set_default("partition.assignment.strategy", "cooperative-sticky");
+        }
+        let poll_interval = Duration::from_millis(native.effective_number("max.poll.interval.ms")?);
+        let client = Client::new(Kind::Consumer, "group member", &native, events, |conf| {
+            let mask = ffi::RD_KAFKA_EVENT_REBALANCE | ffi::RD_KAFKA_EVENT_OFFSET_COMMIT;
+            // SAFETY: the configuration is valid while the client is being made.
+            unsafe { ffi::rd_kafka_conf_set_events(conf, mask) };
+        })?;
+        let topics: Vec<_> = routes.iter().map(|route| route.topic.clone()).collect();
+        let shared = Arc::new(Shared::new(client)?);
+        let member = Member::new(&shared, routes, settings, poll_interval);
+        subscribe(&shared.client, &topics)?;
+        let thread = std::thread::Builder::new()
+            .name(format!("awoke-member-{group}").chars().take(15).collect())
+            .spawn(move || member.run())
+            .map_err(|error| Error::System { operation: "start the member's thread", detail: error.to_string() })?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Commits what is stored now; the completion has the broker's answer.
+    pub fn commit(&self) -> Result<Arc<Commit>> {
+        self.shared.client.check_process()?;
+        let commit = Arc::new(Commit::default());
+        self.shared.request(Request::Commit(Arc::clone(&commit)))?;
+        Ok(commit)
+    }
+
+    /// Gives everything back in order and leaves the group: running jobs end, offsets are committed, hooks run.
+    ///
+    /// Blocks the calling thread until the member's thread has ended, a little past `timeout` at the most. Closing again
+    /// waits for nothing.
+    pub fn close(&self, timeout: Option<Duration>) -> Result<()> {
+        self.shared.client.check_process()?;
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return Ok(()) };
+        self.shared.request(Request::Close(Deadline::after(timeout)))?;
+        // A panic of the thread has been printed; there is nothing left to save.
+        drop(thread.join());
+        Ok(())
+    }
+
+    /// Makes a revocation or a close that waits for jobs wait no longer. Does not block.
+    pub fn hurry(&self) {
+        self.shared.is_hurried.store(true, Ordering::Release);
+        self.shared.parker.unpark();
+    }
+
+    /// The error that made the member unusable, if one did.
+    pub fn fatal_error(&self) -> Option<(Code, String)> {
+        self.shared.client.check_process().ok()?;
+        self.shared.client.fatal_error()
+    }
+}
+
+impl Drop for GroupMember {
+    fn drop(&mut self) {
+        if self.shared.client.check_process().is_ok() {
+            self.hurry();
+            drop(self.close(Some(Duration::ZERO)));
+        }
+    }
+}
+
+impl Shared {
+    fn new(client: Arc<Client>) -> Result<Self> {
+        // Errors and statistics come to the same queue as rebalances, so that one thread waits for all.
+        // SAFETY: the handle is alive.
+        Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
+        let queue = Queue::consumer(&client).ok_or(Error::Closed { what: "group member" })?;
+        Ok(Self {
+            client,
+            queue: Arc::new(queue),
+            requests: Mutex::default(),
+            parker: Arc::default(),
+            is_hurried: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+        })
+    }
+
+    fn request(&self, request: Request) -> Result<()> {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock, so that the thread can't leave between the look and the request.
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::Closed { what: "group member" });
+        }
+        requests.push_back(request);
+        drop(requests);
+        self.queue.interrupt();
+        Ok(())
+    }
+}
+
+fn subscribe(client: &Client, topics: &[String]) -> Result<()> {
+    let list = TopicPartitionList::of_topics(topics)?;
+    // SAFETY: handle and list are alive; librdkafka copies the list.
+    let code = Code::of(unsafe { ffi::rd_kafka_subscribe(client.handle(), list.as_ptr()) });
+    code.check(format!("subscribe to {}", topics.join(", ")))
+}
+
+/// The member's thread.
+struct Member {
+    shared: Arc<Shared>,
+    assignment: Assignment,
+    offsets: Arc<Offsets>,
+    committer: Committer,
+    settings: GroupSettings,
+    poll_interval: Duration,
+    /// Rebalances that came while one was being carried out.
+    deferred: VecDeque<QueueEvent>,
+}
+
+impl Member {
+    fn new(shared: &Arc<Shared>, routes: Vec<Route>, settings: GroupSettings, poll_interval: Duration) -> Self {
+        let offsets = Arc::new(Offsets::default());
+        let on_stored: Arc<dyn Fn() + Send + Sync> = {
+            let queue = Arc::clone(&shared.queue);
+            // Once per commit, not once per job: only the store that finds everything clean calls.
+            Arc::new(move || queue.interrupt())
+        };
+        let surroundings =
+            Surroundings { client: Arc::clone(&shared.client), offsets: Arc::clone(&offsets), on_stored };
+        let committer = Committer::new(
+            Arc::clone(&shared.client),
+            Arc::clone(&shared.queue),
+            Arc::clone(&offsets),
+            settings.commit_interval,
+        );
+        Self {
+            shared: Arc::clone(shared),
+            assignment: Assignment::new(routes, surroundings),
+            offsets,
+            committer,
+            settings,
+            poll_interval,
+            deferred: VecDeque::new(),
+        }
+    }
+
+    fn run(mut self) {
+        loop {
+            if let Some(deadline) = self.carry_out_requests() {
+                self.leave(&deadline);
+                break;
+            }
+            if self.committer.due().is_some_and(|due| due <= Instant::now()) {
+                self.committer.begin();
+            }
+            let event = self.deferred.pop_front().or_else(|| self.shared.queue.poll(&self.wait_until()));
+            if let Some(event) = event {
+                self.handle(event);
+            }
+        }
+        let mut requests = self.shared.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.is_closed.store(true, Ordering::Release);
+        for request in requests.drain(..) {
+            if let Request::Commit(commit) = request {
+                commit.complete(Err(Error::Closed { what: "group member" }));
+            }
+        }
+        drop(requests);
+        self.committer.abandon();
+    }
+
+    /// Returns the deadline of a close, if one was asked for.
+    fn carry_out_requests(&mut self) -> Option<Deadline> {
+        loop {
+            let request = self.shared.requests.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            match request? {
+                Request::Commit(commit) => self.committer.request(commit),
+                Request::Close(deadline) => return Some(deadline),
+            }
+        }
+    }
+
+    fn wait_until(&self) -> Deadline {
+        Deadline::after(Some(self.poll_interval / 3)).or_earlier(self.committer.due())
+    }
+
+    fn handle(&mut self, event: QueueEvent) {
+        match event.kind() {
+            ffi::RD_KAFKA_EVENT_REBALANCE => self.rebalance(&event),
+            ffi::RD_KAFKA_EVENT_OFFSET_COMMIT => self.committer.on_answer(&event),
+            ffi::RD_KAFKA_EVENT_ERROR => {
+                let (code, text) = (event.code(), event.error_text());
+                self.shared.client.emit(What::Error { code, text, fatal: code == Code::FATAL });
+            }
+            _ => (),
+        }
+    }
+
+    fn rebalance(&mut self, event: &QueueEvent) {
+        let list = event.partitions();
+        let partitions = list.partitions();
+        if event.code() == Code::ASSIGN_PARTITIONS {
+            self.accept(&partitions, &list);
+        } else if is_lost(&self.shared.client) {
+            self.give_back(&partitions, Hook::Lost, &Deadline::after(Some(self.settings.revoke_timeout)));
+            self.unassign(&list);
+            self.shared.client.emit(What::Lost(partitions));
+        } else {
+            self.give_back(&partitions, Hook::Revoked, &Deadline::after(Some(self.settings.revoke_timeout)));
+            self.unassign(&list);
+            self.shared.client.emit(What::Revoked(partitions));
+        }
+    }
+
+    fn accept(&mut self, partitions: &[TopicPartition], list: &TopicPartitionList) {
+        if let Err(error) = self.assignment.open(partitions) {
+            self.shared.client.emit(What::Error { code: Code::UNKNOWN_TOPIC, text: error.to_string(), fatal: false });
+        }
+        self.report(assign(&self.shared.client, list));
+        self.shared.client.emit(What::Assigned(partitions.to_vec()));
+    }
+
+    fn unassign(&self, list: &TopicPartitionList) {
+        self.report(unassign(&self.shared.client, list));
+    }
+
+    fn report(&self, result: Result<()>) {
+        if let Err(Error::Kafka { code, detail, .. }) = result {
+            self.shared.client.emit(What::Error { code, text: detail, fatal: false });
+        }
+    }
+
+    /// Ends the work on partitions: no new job, running ones end, offsets committed, hook run, offsets committed again.
+    fn give_back(&mut self, partitions: &[TopicPartition], hook: Hook, deadline: &Deadline) {
+        self.assignment.withdraw(partitions);
+        self.wait_released(partitions, deadline);
+        if hook != Hook::Lost {
+            self.commit_now(deadline);
+        }
+        self.assignment.post_hook(partitions, hook);
+        self.wait_released(partitions, deadline);
+        if hook != Hook::Lost {
+            self.commit_now(deadline);
+        }
+        self.assignment.close(partitions);
+    }
+
+    fn wait_released(&self, partitions: &[TopicPartition], deadline: &Deadline) {
+        let is_hurried = || self.shared.is_hurried.load(Ordering::Acquire);
+        for at in self.assignment.wait_released(partitions, &self.shared.parker, deadline, is_hurried) {
+            self.shared.client.emit(What::JobOverdue(at));
+        }
+    }
+
+    /// Commits what is stored and waits for the answer, at least a second even when jobs used the time up.
+    ///
+    /// A commit that fails is tried a few times and then left: whoever gets the partition next begins where the last
+    /// commit stands.
+    fn commit_now(&mut self, deadline: &Deadline) {
+        let grace = Deadline::after(Some(Duration::from_secs(1)));
+        let until = if deadline.remaining() > grace.remaining() { deadline } else { &grace };
+        for _ in 0..COMMIT_TRIES {
+            self.committer.begin();
+            while self.committer.is_under_way() && !until.has_passed() {
+                match self.shared.queue.poll(until) {
+                    Some(event) if event.kind() == ffi::RD_KAFKA_EVENT_REBALANCE => self.deferred.push_back(event),
+                    Some(event) => self.handle(event),
+                    None => (),
+                }
+            }
+            if !self.offsets.is_dirty() {
+                return;
+            }
+        }
+    }
+
+    fn leave(&mut self, deadline: &Deadline) {
+        let partitions = self.assignment.partitions();
+        self.give_back(&partitions, Hook::Shutdown, deadline);
+        self.deferred.clear();
+        let closing = Queue::new(&self.shared.client);
+        // SAFETY: handle and queue are alive; the error, if any, is ours to destroy.
+        unsafe {
+            let error = ffi::rd_kafka_consumer_close_queue(self.shared.client.handle(), closing.as_ptr());
+            if !error.is_null() {
+                ffi::rd_kafka_error_destroy(error); // After a fatal error there is no group to leave.
+                return;
+            }
+        }
+        // Leaving is a matter of one request; a broker that does not answer is not waited for longer than this.
+        let until = Deadline::after(Some(deadline.remaining().unwrap_or_default().max(Duration::from_secs(2))));
+        // SAFETY: the handle is alive.
+        while unsafe { ffi::rd_kafka_consumer_closed(self.shared.client.handle()) } == 0 && !until.has_passed() {
+            if let Some(event) = closing.poll(&until) {
+                if event.kind() == ffi::RD_KAFKA_EVENT_REBALANCE {
+                    self.unassign(&event.partitions());
+                }
+            }
+        }
+    }
+}
+
+fn is_lost(client: &Client) -> bool {
+    // SAFETY: the handle is alive.
+    unsafe { ffi::rd_kafka_assignment_lost(client.handle()) != 0 }
+}
+
+fn is_cooperative(client: &Client) -> bool {
+    // SAFETY: the handle is alive; the string is a constant.
+    let protocol = unsafe { crate::kafka::text_of(ffi::rd_kafka_rebalance_protocol(client.handle())) };
+    protocol == "COOPERATIVE"
+}
+
+fn assign(client: &Client, list: &TopicPartitionList) -> Result<()> {
+    // SAFETY: handle and list are alive; librdkafka copies the list.
+    unsafe {
+        if is_cooperative(client) {
+            check("assign", ffi::rd_kafka_incremental_assign(client.handle(), list.as_ptr()))
+        } else {
+            Code::of(ffi::rd_kafka_assign(client.handle(), list.as_ptr())).check("assign")
+        }
+    }
+}
+
+fn unassign(client: &Client, list: &TopicPartitionList) -> Result<()> {
+    // SAFETY: as above; a null list gives everything back.
+    unsafe {
+        if is_cooperative(client) && !list.is_empty() {
+            check("unassign", ffi::rd_kafka_incremental_unassign(client.handle(), list.as_ptr()))
+        } else {
+            Code::of(ffi::rd_kafka_assign(client.handle(), std::ptr::null())).check("unassign")
+        }
+    }
+}
+
+/// # Safety
+/// `error` is null or an error that is ours to destroy.
+unsafe fn check(operation: &str, error: *mut ffi::rd_kafka_error_t) -> Result<()> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let code = Code::of(ffi::rd_kafka_error_code(error));
+        let text = crate::kafka::text_of(ffi::rd_kafka_error_string(error));
+        ffi::rd_kafka_error_destroy(error);
+        Err(Error::kafka(operation, code, text))
+    }
+}

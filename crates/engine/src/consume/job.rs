@@ -1,0 +1,235 @@
+//! A batch lent to a worker, and its way back: done, done in part, or to be tried again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::partition_queue::{Found, Parked};
+use super::scheduler::{LaneId, Next, Outcome};
+use super::{PartitionQueue, PartitionScheduler};
+use crate::Result;
+use crate::clock::Deadline;
+use crate::kafka::{Batch, Position};
+use crate::wake::Bell;
+
+/// What happens to a partition between its jobs, for user code to hear of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// It was assigned; comes before its first job.
+    Assigned,
+    /// It is about to be given back; comes after its last job.
+    Revoked,
+    /// It was taken without asking; comes after its last job.
+    Lost,
+    /// The process stops; comes after its last job.
+    Shutdown,
+}
+
+/// What a worker is to do.
+pub enum Work {
+    /// Run a hook, then give the lane back with [`HookJob::finish`].
+    Hook(HookJob),
+    /// Process a batch.
+    Job(Job),
+    /// A partition has no more messages for now (only where the reader asked to be told).
+    EndOfPartition(Arc<PartitionQueue>),
+    /// Nothing more will come.
+    Closed,
+    /// Nothing came within the deadline.
+    TimedOut,
+}
+
+impl PartitionScheduler {
+    /// The next thing to do. Blocks the calling thread until there is one, the deadline passes or the scheduler closes.
+    pub fn next_work(&self, deadline: &Deadline) -> Work {
+        loop {
+            if let Some(work) = begin(self.next(deadline)) {
+                return work;
+            }
+        }
+    }
+
+    /// The next thing to do, if there is one. Does not block.
+    pub fn try_next_work(&self) -> Option<Work> {
+        loop {
+            if let Some(work) = begin(self.try_next()?) {
+                return Some(work);
+            }
+        }
+    }
+
+    /// As `try_next_work`; when there is nothing, the bell rings as soon as there is. The moment, if any, is when to come
+    /// again by oneself. Does not block.
+    pub fn next_work_or_ring(&self, bell: &Arc<dyn Bell>) -> (Option<Work>, Option<Instant>) {
+        loop {
+            match self.next_or_ring(bell) {
+                (None, moment) => return (None, moment),
+                (Some(next), _) => {
+                    if let Some(work) = begin(next) {
+                        return (Some(work), None);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Turns a lane into work; `None` when it had been announced and was empty after all.
+fn begin(next: Next<Arc<PartitionQueue>, Hook>) -> Option<Work> {
+    match next {
+        Next::Closed => Some(Work::Closed),
+        Next::TimedOut => Some(Work::TimedOut),
+        Next::Hook(lane, partition, hook) => Some(Work::Hook(HookJob { lane: Lane { partition, id: lane }, hook })),
+        Next::Messages(id, partition) => {
+            let found = partition.find();
+            let lane = Lane { partition, id };
+            match found {
+                Found::Parked(Parked { batch, first, attempts }) => Some(Work::Job(Job {
+                    lane: Some(lane),
+                    batch,
+                    done: first,
+                    first,
+                    attempts,
+                    after: Outcome::MaybeMore,
+                })),
+                Found::Fresh { batch, is_exhausted } => {
+                    let after = if is_exhausted { Outcome::Exhausted } else { Outcome::MaybeMore };
+                    if batch.is_empty() {
+                        lane.finish(after);
+                        return None;
+                    }
+                    Some(Work::Job(Job {
+                        lane: Some(lane),
+                        batch: Arc::new(batch),
+                        done: 0,
+                        first: 0,
+                        attempts: 0,
+                        after,
+                    }))
+                }
+                Found::End => {
+                    let partition = Arc::clone(&lane.partition);
+                    lane.finish(Outcome::MaybeMore);
+                    Some(Work::EndOfPartition(partition))
+                }
+            }
+        }
+    }
+}
+
+/// A lane that a worker holds.
+struct Lane {
+    partition: Arc<PartitionQueue>,
+    id: LaneId,
+}
+
+impl Lane {
+    fn finish(self, outcome: Outcome) {
+        self.partition.scheduler().finish(self.id, outcome);
+    }
+}
+
+/// A hook to run, and the lane that waits for it.
+pub struct HookJob {
+    lane: Lane,
+    hook: Hook,
+}
+
+impl HookJob {
+    /// Which hook.
+    pub const fn hook(&self) -> Hook {
+        self.hook
+    }
+
+    /// For which partition.
+    pub const fn partition(&self) -> &Arc<PartitionQueue> {
+        &self.lane.partition
+    }
+
+    /// Gives the lane back.
+    pub fn finish(self) {
+        // Messages that came while the hook ran have announced themselves.
+        self.lane.finish(Outcome::Exhausted);
+    }
+}
+
+/// A batch lent to a worker.
+///
+/// It ends with `complete`, or with `retry`. A job that is dropped without either (its worker died) is tried again at once.
+pub struct Job {
+    /// `None` when the job has ended.
+    lane: Option<Lane>,
+    batch: Arc<Batch>,
+    /// The first message that is not done.
+    done: usize,
+    /// Where this try began.
+    first: usize,
+    /// How many times the message at `first` was tried before.
+    attempts: u32,
+    after: Outcome,
+}
+
+impl Job {
+    /// The messages. Those before `first` were done in an earlier try.
+    pub const fn batch(&self) -> &Arc<Batch> {
+        &self.batch
+    }
+
+    /// The first message that is not done.
+    pub const fn first(&self) -> usize {
+        self.done
+    }
+
+    /// Which try of the first message this is, from 1.
+    pub const fn attempt(&self) -> u32 {
+        self.attempts + 1
+    }
+
+    /// Which partition; `None` when the job has ended.
+    pub fn partition(&self) -> Option<&Arc<PartitionQueue>> {
+        self.lane.as_ref().map(|lane| &lane.partition)
+    }
+
+    /// Says that the first `count` messages of the batch are done, and stores the offset after them.
+    ///
+    /// # Errors
+    /// [`crate::Error::Fenced`] when the partition was taken away meanwhile.
+    pub fn done(&mut self, count: usize) -> Result<()> {
+        let Some(lane) = &self.lane else {
+            return Ok(());
+        };
+        let count = count.min(self.batch.len());
+        if count <= self.done {
+            return Ok(());
+        }
+        self.done = count;
+        let last = self.batch.message(count - 1);
+        lane.partition.store(Position { offset: last.offset() + 1, leader_epoch: last.leader_epoch() })
+    }
+
+    /// Says that all is done, and gives the lane back.
+    ///
+    /// # Errors
+    /// [`crate::Error::Fenced`] when the partition was taken away meanwhile; the job has ended all the same.
+    pub fn complete(&mut self) -> Result<()> {
+        let stored = self.done(self.batch.len());
+        if let Some(lane) = self.lane.take() {
+            lane.finish(self.after);
+        }
+        stored
+    }
+
+    /// Keeps what is not done in its place and gives the lane back: nobody gets it before `delay` is over.
+    pub fn retry(&mut self, delay: Duration) {
+        let Some(lane) = self.lane.take() else { return };
+        let attempts = if self.done == self.first { self.attempts + 1 } else { 1 };
+        lane.partition.park(Parked { batch: Arc::clone(&self.batch), first: self.done, attempts });
+        let now = Instant::now();
+        lane.finish(Outcome::NotBefore(now.checked_add(delay).unwrap_or(now)));
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.retry(Duration::ZERO);
+    }
+}

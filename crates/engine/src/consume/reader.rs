@@ -1,0 +1,136 @@
+//! Reads partitions without a group: nothing is committed, nobody else is asked.
+//!
+//! It stands on the same partition queues and the same scheduler as a group member; whoever calls `next` is the worker.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdkafka_sys as ffi;
+
+use super::offsets::Offsets;
+use super::partition_queue::{PartitionQueue, PullLimits, Surroundings};
+use super::{PartitionScheduler, Work};
+use crate::Result;
+use crate::clock::Deadline;
+use crate::events::EventBox;
+use crate::kafka::{Batch, Client, ClientConfig, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList};
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug)]
+pub enum StartAt {
+    /// The first message that is still there.
+    Earliest,
+    /// The next message to come.
+    Latest,
+    /// The last `n` messages.
+    Last(i64),
+    /// This offset.
+    Offset(i64),
+}
+
+/// What a reader found.
+pub enum Read {
+    /// Messages of one partition.
+    Batch(Arc<Batch>),
+    /// This partition has no more messages for now; said once each time its end is reached.
+    EndOfPartition(TopicPartition),
+    /// The reader was closed.
+    Closed,
+    /// Nothing came within the deadline.
+    TimedOut,
+}
+
+/// Reads partitions without a group.
+pub struct Reader {
+    scheduler: Arc<PartitionScheduler>,
+    partitions: Vec<Arc<PartitionQueue>>,
+    queue: Queue,
+    client: Arc<Client>,
+}
+
+impl Reader {
+    /// Begins to fetch these partitions.
+    pub fn new(
+        config: &ClientConfig,
+        starts: &[(TopicPartition, StartAt)],
+        limits: PullLimits,
+        events: Arc<EventBox>,
+    ) -> Result<Self> {
+        let mut native = config.clone();
+        native
+            .set_default("group.id", "awoke-reader") // librdkafka wants a name; no group is joined under it.
+            .set_default("auto.offset.reset", "earliest")
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false")
+            .set("enable.partition.eof", "true");
+        let client = Client::new(Kind::Consumer, "reader", &native, events, |_| ())?;
+        // SAFETY: the handle is alive.
+        Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
+        let queue = Queue::consumer(&client).ok_or(crate::Error::Closed { what: "reader" })?;
+        let scheduler = Arc::new(PartitionScheduler::default());
+        let surroundings = Surroundings {
+            client: Arc::clone(&client),
+            offsets: Arc::new(Offsets::default()),
+            on_stored: Arc::new(|| ()),
+        };
+        let mut reader = Self { scheduler, partitions: Vec::new(), queue, client };
+        let mut list = TopicPartitionList::new();
+        for (generation, (at, start)) in (1..).zip(starts) {
+            let partition =
+                PartitionQueue::open(at.clone(), generation, limits, &reader.scheduler, surroundings.clone())?;
+            reader.partitions.push(partition);
+            list.add(at, Some(Position { offset: native_offset(*start), leader_epoch: -1 }))?;
+        }
+        // SAFETY: handle and list are alive; librdkafka copies the list.
+        Code::of(unsafe { ffi::rd_kafka_assign(reader.client.handle(), list.as_ptr()) }).check("assign")?;
+        Ok(reader)
+    }
+
+    /// The next messages of any partition. Blocks the calling thread.
+    pub fn next(&self, deadline: &Deadline) -> Result<Read> {
+        self.client.check_process()?;
+        // Errors and statistics of the client wait in its queue for a moment like this.
+        while self.queue.poll(&Deadline::after(Some(Duration::ZERO))).is_some() {}
+        loop {
+            match self.scheduler.next_work(deadline) {
+                Work::Job(mut job) => {
+                    let batch = Arc::clone(job.batch());
+                    job.complete()?;
+                    return Ok(Read::Batch(batch));
+                }
+                Work::EndOfPartition(partition) => {
+                    return Ok(Read::EndOfPartition(partition.topic_partition().clone()));
+                }
+                Work::Closed => return Ok(Read::Closed),
+                Work::TimedOut => return Ok(Read::TimedOut),
+                Work::Hook(hook) => hook.finish(),
+            }
+        }
+    }
+
+    /// Ends a `next` that waits, and every later one. Does not block.
+    pub fn close(&self) {
+        self.scheduler.close();
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.scheduler.close();
+        if self.client.check_process().is_ok() {
+            self.partitions.iter().for_each(|partition| partition.close());
+            // SAFETY: the handle is alive; a null list stops fetching.
+            unsafe { ffi::rd_kafka_assign(self.client.handle(), std::ptr::null()) };
+        }
+    }
+}
+
+const fn native_offset(start: StartAt) -> i64 {
+    match start {
+        StartAt::Earliest => -2,
+        StartAt::Latest => -1,
+        // librdkafka's RD_KAFKA_OFFSET_TAIL_BASE.
+        StartAt::Last(count) => -2000 - count,
+        StartAt::Offset(offset) => offset,
+    }
+}

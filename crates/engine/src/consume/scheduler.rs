@@ -1,0 +1,648 @@
+//! Decides which lane is worked on next and wakes exactly the worker who will do it.
+//!
+//! A *lane* is what must stay in order: today a partition. It is *ready* when it has messages or a hook, *busy* while one
+//! worker holds it, and waits in the line of ready lanes at most once, so that no lane starves another. A worker that
+//! finds no ready lane waits on the stack of idle workers (the one that waited least is woken first: its caches are
+//! warm); whoever makes a lane ready gives it to that worker under the lock, so that a wake-up is always a job and never
+//! a race for one. A worker on an event loop can't wait in a thread: it leaves a bell, which rings once per absence.
+//!
+//! Lanes that wait for a time (a retry's back-off) stand in a heap. There is no timer thread: of the idle workers the one
+//! that came first waits with the earliest time as its deadline; when all workers are busy nobody could act on it anyway.
+//!
+//! It knows nothing of Kafka: `L` is the lane's owner, `H` a hook that runs between the lane's jobs.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::clock::Deadline;
+use crate::counters::Counter;
+use crate::sync::{Mutex, lock};
+use crate::wake::{Bell, Parker};
+
+/// Names a lane as long as it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LaneId {
+    slot: usize,
+    /// Tells the lane from an earlier one in the same slot.
+    turn: u64,
+}
+
+/// What a worker gets.
+#[derive(Debug)]
+pub enum Next<L, H> {
+    /// A hook to run; the lane is busy until `finish`.
+    Hook(LaneId, L, H),
+    /// Messages to process; the lane is busy until `finish`.
+    Messages(LaneId, L),
+    /// The scheduler has closed: the worker is to end.
+    Closed,
+    /// Nothing within the deadline.
+    TimedOut,
+}
+
+/// How a worker leaves a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// There was no more; whoever brings more will say so.
+    Exhausted,
+    /// There may be more.
+    MaybeMore,
+    /// There is something to do again, and not before this moment.
+    NotBefore(Instant),
+}
+
+/// What the scheduler counts about itself.
+#[derive(Debug, Default)]
+pub struct SchedulerCounters {
+    /// Lanes and hooks given to workers.
+    pub jobs: Counter,
+    /// Times that a waiting worker was woken for a job.
+    pub job_wakes: Counter,
+    /// Times that a waiting worker was woken to watch the clock in the place of another.
+    pub clock_wakes: Counter,
+}
+
+/// Decides which lane is worked on next and wakes exactly the worker who will do it.
+pub struct Scheduler<L, H> {
+    state: Mutex<State<L, H>>,
+    counters: SchedulerCounters,
+}
+
+struct State<L, H> {
+    lanes: Vec<Option<Lane<L, H>>>,
+    turns: u64,
+    /// Lanes with something to do and nobody on it; each at most once.
+    ready: VecDeque<LaneId>,
+    /// The last to come stands at the back and is woken first; the first watches the clock.
+    idle: Vec<Arc<IdleWorker>>,
+    /// Event loops that found nothing and want to be rung.
+    bells: Vec<Arc<dyn Bell>>,
+    timers: BinaryHeap<Reverse<(Instant, LaneId)>>,
+    is_quiet: bool,
+    is_closed: bool,
+}
+
+struct Lane<L, H> {
+    turn: u64,
+    owner: L,
+    /// Something may have come since a worker last looked.
+    has_messages: bool,
+    hooks: VecDeque<H>,
+    is_busy: bool,
+    is_in_line: bool,
+    /// A retry's back-off: messages, not hooks, wait for it.
+    not_before: Option<Instant>,
+    /// Only hooks from now on.
+    is_withdrawn: bool,
+    /// Who waits until the lane is neither busy nor has hooks.
+    released: Option<Arc<Parker>>,
+}
+
+struct IdleWorker {
+    parker: Arc<Parker>,
+    /// The lane that this worker was given; written and read under the scheduler's lock.
+    given: Mutex<Option<LaneId>>,
+}
+
+impl<L, H> Lane<L, H> {
+    fn has_work(&self, is_quiet: bool) -> bool {
+        !self.hooks.is_empty() || (self.has_messages && !self.is_withdrawn && !is_quiet && self.not_before.is_none())
+    }
+}
+
+impl<L: Clone, H> Default for Scheduler<L, H> {
+    fn default() -> Self {
+        Self {
+            state: Mutex::new(State {
+                lanes: Vec::new(),
+                turns: 0,
+                ready: VecDeque::new(),
+                idle: Vec::new(),
+                bells: Vec::new(),
+                timers: BinaryHeap::new(),
+                is_quiet: false,
+                is_closed: false,
+            }),
+            counters: SchedulerCounters::default(),
+        }
+    }
+}
+
+impl<L: Clone, H> Scheduler<L, H> {
+    /// What the scheduler counts about itself.
+    pub const fn counters(&self) -> &SchedulerCounters {
+        &self.counters
+    }
+
+    /// Opens a lane that has nothing to do yet.
+    pub fn open(&self, owner: L) -> LaneId {
+        let mut state = lock(&self.state);
+        state.turns += 1;
+        let turn = state.turns;
+        let lane = Lane {
+            turn,
+            owner,
+            has_messages: false,
+            hooks: VecDeque::new(),
+            is_busy: false,
+            is_in_line: false,
+            not_before: None,
+            is_withdrawn: false,
+            released: None,
+        };
+        let slot = state.lanes.iter().position(Option::is_none).unwrap_or(state.lanes.len());
+        if slot == state.lanes.len() {
+            state.lanes.push(Some(lane));
+        } else {
+            state.lanes[slot] = Some(lane);
+        }
+        LaneId { slot, turn }
+    }
+
+    /// Closes a lane: what a worker still does for it is nobody's concern any more.
+    pub fn close_lane(&self, id: LaneId) {
+        let mut state = lock(&self.state);
+        if state.lane(id).is_some() {
+            state.lanes[id.slot] = None;
+        }
+    }
+
+    /// Says that a lane may have messages. May be called under a lock of librdkafka's: it calls nothing but a waker.
+    pub fn announce(&self, id: LaneId) {
+        self.change(id, |lane| lane.has_messages = true);
+    }
+
+    /// Puts a hook before the lane's next messages.
+    pub fn post_hook(&self, id: LaneId, hook: H) {
+        self.change(id, |lane| lane.hooks.push_back(hook));
+    }
+
+    /// Gives the lane no more messages to anybody; hooks still run.
+    pub fn withdraw(&self, id: LaneId) {
+        self.change(id, |lane| lane.is_withdrawn = true);
+    }
+
+    /// Waits until nobody works on the lane and no hook is left; `false` when the deadline passed first.
+    ///
+    /// Blocks the calling thread; one thread may wait for a lane at a time. `parker` lets others interrupt the wait, to
+    /// look at a deadline that was brought forward, by unparking it: then the answer is `false`, too.
+    pub fn wait_released(&self, id: LaneId, parker: &Arc<Parker>, deadline: &Deadline) -> bool {
+        {
+            let mut state = lock(&self.state);
+            let Some(lane) = state.lane(id) else {
+                return true;
+            };
+            if !lane.is_busy && lane.hooks.is_empty() {
+                return true;
+            }
+            lane.released = Some(Arc::clone(parker));
+        }
+        parker.park_until(deadline);
+        let mut state = lock(&self.state);
+        let Some(lane) = state.lane(id) else {
+            return true;
+        };
+        lane.released = None;
+        !lane.is_busy && lane.hooks.is_empty()
+    }
+
+    /// The next thing to do, if there is one. Does not block.
+    pub fn try_next(&self) -> Option<Next<L, H>> {
+        let mut state = lock(&self.state);
+        if state.is_closed {
+            return Some(Next::Closed);
+        }
+        state.fire_timers();
+        let next = state.begin_first();
+        self.balance(&mut state);
+        if next.is_some() {
+            self.counters.jobs.increment();
+        }
+        next
+    }
+
+    /// As `try_next`; when there is nothing, the bell rings as soon as there is. Does not block.
+    ///
+    /// The moment, if any, is when the caller should come again by itself: a lane waits for it.
+    pub fn next_or_ring(&self, bell: &Arc<dyn Bell>) -> (Option<Next<L, H>>, Option<Instant>) {
+        if let Some(next) = self.try_next() {
+            return (Some(next), None);
+        }
+        let mut state = lock(&self.state);
+        if !state.bells.iter().any(|waiting| Arc::as_ptr(waiting).cast::<()>() == Arc::as_ptr(bell).cast::<()>()) {
+            state.bells.push(Arc::clone(bell));
+        }
+        let moment = state.timers.peek().map(|Reverse((moment, _))| *moment);
+        let came_meanwhile = !state.ready.is_empty() || state.is_closed;
+        drop(state);
+        if came_meanwhile {
+            bell.ring();
+        }
+        (None, moment)
+    }
+
+    /// The next thing to do. Blocks the calling thread until there is one, the deadline passes or the scheduler closes.
+    pub fn next(&self, deadline: &Deadline) -> Next<L, H> {
+        self.try_next().unwrap_or_else(|| self.next_on(&Arc::default(), deadline))
+    }
+
+    /// As `next`, in a parking place that nobody has used yet.
+    pub(crate) fn next_on(&self, parker: &Arc<Parker>, deadline: &Deadline) -> Next<L, H> {
+        let me = Arc::new(IdleWorker { parker: Arc::clone(parker), given: Mutex::new(None) });
+        loop {
+            let wait_until = {
+                let mut state = lock(&self.state);
+                match self.take(&mut state, &me, deadline) {
+                    Some(next) => {
+                        let watched_the_clock = state.forget(&me);
+                        self.balance(&mut state);
+                        if watched_the_clock {
+                            self.hand_the_clock_on(&state);
+                        }
+                        return next;
+                    }
+                    None => state.wait_idle(&me, deadline),
+                }
+            };
+            parker.park_until(&wait_until);
+        }
+    }
+
+    /// Why this worker need not wait (any longer), if there is a reason.
+    fn take(&self, state: &mut State<L, H>, me: &IdleWorker, deadline: &Deadline) -> Option<Next<L, H>> {
+        if state.is_closed {
+            return Some(Next::Closed);
+        }
+        state.fire_timers();
+        let given = lock(&me.given).take();
+        let next = given.and_then(|id| state.begin(id)).or_else(|| state.begin_first());
+        if next.is_some() {
+            self.counters.jobs.increment();
+            return next;
+        }
+        deadline.has_passed().then_some(Next::TimedOut)
+    }
+
+    /// Gives a lane back.
+    pub fn finish(&self, id: LaneId, outcome: Outcome) {
+        let mut state = lock(&self.state);
+        let is_quiet = state.is_quiet;
+        let Some(lane) = state.lane(id) else { return };
+        lane.is_busy = false;
+        match outcome {
+            Outcome::Exhausted => (),
+            Outcome::MaybeMore => lane.has_messages = true,
+            Outcome::NotBefore(moment) => {
+                lane.has_messages = true;
+                lane.not_before = Some(moment);
+            }
+        }
+        let has_work = lane.has_work(is_quiet);
+        let waiting = if lane.hooks.is_empty() { lane.released.take() } else { None };
+        if let Outcome::NotBefore(moment) = outcome {
+            let was_first = state.timers.peek().is_none_or(|Reverse((first, _))| moment < *first);
+            state.timers.push(Reverse((moment, id)));
+            if was_first {
+                self.hand_the_clock_on(&state);
+            }
+        }
+        if has_work {
+            self.queue(&mut state, id);
+        }
+        drop(state);
+        if let Some(parker) = waiting {
+            parker.unpark();
+        }
+    }
+
+    /// Gives no messages to anybody from now on; hooks still run.
+    pub fn quiet(&self) {
+        lock(&self.state).is_quiet = true;
+    }
+
+    /// Ends every worker's wait, now and later.
+    pub fn close(&self) {
+        let mut state = lock(&self.state);
+        state.is_closed = true;
+        let idle = std::mem::take(&mut state.idle);
+        let bells = std::mem::take(&mut state.bells);
+        drop(state);
+        idle.iter().for_each(|worker| worker.parker.unpark());
+        bells.iter().for_each(|bell| bell.ring());
+    }
+
+    /// Lanes in line, lanes being worked on, workers that wait.
+    pub fn census(&self) -> (usize, usize, usize) {
+        let state = lock(&self.state);
+        let busy = state.lanes.iter().flatten().filter(|lane| lane.is_busy).count();
+        (state.ready.len(), busy, state.idle.len())
+    }
+
+    /// Changes a lane and queues it if that gave it something to do.
+    fn change(&self, id: LaneId, change: impl FnOnce(&mut Lane<L, H>)) {
+        let mut state = lock(&self.state);
+        let is_quiet = state.is_quiet;
+        let Some(lane) = state.lane(id) else { return };
+        change(lane);
+        if !lane.is_busy && lane.has_work(is_quiet) {
+            self.queue(&mut state, id);
+        }
+    }
+
+    /// Puts a lane with work in line, and gives the head of the line to whoever waits.
+    fn queue(&self, state: &mut State<L, H>, id: LaneId) {
+        state.put_in_line(id);
+        self.balance(state);
+    }
+
+    /// While there are lanes in line and workers that wait, gives one to the other: afterwards one of them is none.
+    fn balance(&self, state: &mut State<L, H>) {
+        while !state.ready.is_empty() && !state.idle.is_empty() {
+            if let (Some(id), Some(worker)) = (state.ready.pop_front(), state.idle.pop()) {
+                self.counters.job_wakes.increment();
+                *lock(&worker.given) = Some(id);
+                worker.parker.unpark();
+            }
+        }
+        if !state.ready.is_empty() {
+            if let Some(bell) = state.bells.pop() {
+                self.counters.job_wakes.increment();
+                bell.ring();
+            }
+        }
+    }
+
+    /// Wakes the worker that now watches the clock, if there is a clock to watch.
+    fn hand_the_clock_on(&self, state: &State<L, H>) {
+        if let (Some(first), false) = (state.idle.first(), state.timers.is_empty()) {
+            self.counters.clock_wakes.increment();
+            first.parker.unpark();
+        }
+    }
+}
+
+impl<L: Clone, H> State<L, H> {
+    fn lane(&mut self, id: LaneId) -> Option<&mut Lane<L, H>> {
+        self.lanes.get_mut(id.slot)?.as_mut().filter(|lane| lane.turn == id.turn)
+    }
+
+    /// Starts work on a lane that has some.
+    fn begin(&mut self, id: LaneId) -> Option<Next<L, H>> {
+        let is_quiet = self.is_quiet;
+        let lane = self.lane(id)?;
+        lane.is_in_line = false;
+        if lane.is_busy || !lane.has_work(is_quiet) {
+            return None; // Withdrawn, or quiet, since it was put in line.
+        }
+        lane.is_busy = true;
+        if let Some(hook) = lane.hooks.pop_front() {
+            return Some(Next::Hook(id, lane.owner.clone(), hook));
+        }
+        // Before the worker looks: what comes after that is announced anew.
+        lane.has_messages = false;
+        Some(Next::Messages(id, lane.owner.clone()))
+    }
+
+    fn begin_first(&mut self) -> Option<Next<L, H>> {
+        while let Some(id) = self.ready.pop_front() {
+            let next = self.begin(id);
+            if next.is_some() {
+                return next;
+            }
+        }
+        None
+    }
+
+    /// Puts lanes whose time has come in line.
+    fn fire_timers(&mut self) {
+        if self.timers.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let is_quiet = self.is_quiet;
+        while self.timers.peek().is_some_and(|Reverse((moment, _))| *moment <= now) {
+            let Some(Reverse((_, id))) = self.timers.pop() else {
+                return;
+            };
+            let Some(lane) = self.lane(id) else { continue };
+            if lane.not_before.is_some_and(|moment| moment <= now) {
+                lane.not_before = None;
+            }
+            if !lane.is_busy && lane.has_work(is_quiet) {
+                self.put_in_line(id);
+            }
+        }
+    }
+
+    fn put_in_line(&mut self, id: LaneId) {
+        if let Some(lane) = self.lane(id).filter(|lane| !lane.is_in_line) {
+            lane.is_in_line = true;
+            self.ready.push_back(id);
+        }
+    }
+
+    /// Makes the worker wait, and says until when: for the earliest timer, too, if it is the one to watch the clock.
+    fn wait_idle(&mut self, me: &Arc<IdleWorker>, deadline: &Deadline) -> Deadline {
+        if !self.idle.iter().any(|worker| Arc::ptr_eq(worker, me)) {
+            self.idle.push(Arc::clone(me));
+        }
+        let watches = self.idle.first().is_some_and(|first| Arc::ptr_eq(first, me));
+        deadline.or_earlier(self.timers.peek().map(|Reverse((moment, _))| *moment).filter(|_| watches))
+    }
+
+    /// Takes a worker out of the stack of idle ones; whether it was the one that watched the clock.
+    fn forget(&mut self, me: &Arc<IdleWorker>) -> bool {
+        let place = self.idle.iter().position(|worker| Arc::ptr_eq(worker, me));
+        if let Some(place) = place {
+            self.idle.remove(place);
+        }
+        place == Some(0)
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    type Lanes = Scheduler<&'static str, &'static str>;
+
+    fn soon() -> Deadline {
+        Deadline::after(Some(Duration::from_secs(10)))
+    }
+
+    fn lane_of(next: &Next<&'static str, &'static str>) -> &'static str {
+        match next {
+            Next::Messages(_, owner) | Next::Hook(_, owner, _) => owner,
+            Next::Closed => "closed",
+            Next::TimedOut => "timed out",
+        }
+    }
+
+    fn wait_until_idle(lanes: &Lanes, workers: usize) {
+        while lanes.census().2 < workers {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn lanes_take_turns() {
+        let lanes = Lanes::default();
+        let (one, other) = (lanes.open("one"), lanes.open("other"));
+        lanes.announce(one);
+        lanes.announce(other);
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            let Some(Next::Messages(id, owner)) = lanes.try_next() else { panic!("two lanes are ready") };
+            seen.push(owner);
+            lanes.finish(id, Outcome::MaybeMore);
+        }
+        assert_eq!(seen, ["one", "other", "one", "other"]);
+    }
+
+    #[test]
+    fn a_busy_lane_is_given_to_nobody_else() {
+        let lanes = Lanes::default();
+        let lane = lanes.open("lane");
+        lanes.announce(lane);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(..))));
+        lanes.announce(lane);
+        assert!(lanes.try_next().is_none());
+        lanes.finish(lane, Outcome::Exhausted);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(..))));
+    }
+
+    #[test]
+    fn hooks_run_before_messages_and_after_withdrawal() {
+        let lanes = Lanes::default();
+        let lane = lanes.open("lane");
+        lanes.announce(lane);
+        lanes.post_hook(lane, "assigned");
+        assert!(matches!(lanes.try_next(), Some(Next::Hook(_, _, "assigned"))));
+        lanes.withdraw(lane);
+        lanes.finish(lane, Outcome::Exhausted);
+        assert!(lanes.try_next().is_none());
+        lanes.post_hook(lane, "revoked");
+        assert!(matches!(lanes.try_next(), Some(Next::Hook(_, _, "revoked"))));
+    }
+
+    #[test]
+    fn a_waiting_worker_is_woken_once_for_each_job() {
+        let lanes = Arc::new(Lanes::default());
+        let lane = lanes.open("lane");
+        let worker = std::thread::spawn({
+            let lanes = Arc::clone(&lanes);
+            move || {
+                let mut jobs = 0;
+                while let Next::Messages(id, _) = lanes.next(&soon()) {
+                    jobs += 1;
+                    lanes.finish(id, Outcome::Exhausted);
+                }
+                jobs
+            }
+        });
+        for _ in 0..100 {
+            wait_until_idle(&lanes, 1);
+            lanes.announce(lane);
+        }
+        wait_until_idle(&lanes, 1);
+        lanes.close();
+        assert_eq!(worker.join().expect("no panic"), 100);
+        assert_eq!(lanes.counters().job_wakes.get(), 100);
+        assert_eq!(lanes.counters().clock_wakes.get(), 0);
+    }
+
+    #[test]
+    fn a_lane_that_backs_off_comes_back_to_a_waiting_worker_by_itself() {
+        let lanes = Lanes::default();
+        let lane = lanes.open("lane");
+        lanes.announce(lane);
+        assert_eq!(lane_of(&lanes.next(&soon())), "lane");
+        let moment = Instant::now() + Duration::from_millis(20);
+        lanes.finish(lane, Outcome::NotBefore(moment));
+        lanes.announce(lane);
+        assert!(lanes.try_next().is_none());
+        assert_eq!(lane_of(&lanes.next(&soon())), "lane");
+        assert!(Instant::now() >= moment);
+    }
+
+    #[test]
+    fn lanes_whose_time_comes_together_go_to_as_many_workers() {
+        let lanes = Arc::new(Lanes::default());
+        let moment = Instant::now() + Duration::from_millis(50);
+        for owner in ["one", "other"] {
+            let lane = lanes.open(owner);
+            lanes.announce(lane);
+            assert_eq!(lane_of(&lanes.next(&soon())), owner);
+            lanes.finish(lane, Outcome::NotBefore(moment));
+        }
+        let workers: Vec<_> = (0..2)
+            .map(|_| {
+                let lanes = Arc::clone(&lanes);
+                // Neither gives its lane back: each must get one of its own.
+                std::thread::spawn(move || lane_of(&lanes.next(&soon())))
+            })
+            .collect();
+        let mut seen: Vec<_> = workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, ["one", "other"]);
+    }
+
+    #[test]
+    fn waiting_for_release_ends_when_the_job_and_the_hooks_are_done() {
+        let lanes = Arc::new(Lanes::default());
+        let lane = lanes.open("lane");
+        lanes.announce(lane);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(..))));
+        lanes.withdraw(lane);
+        let worker = std::thread::spawn({
+            let lanes = Arc::clone(&lanes);
+            move || lanes.finish(lane, Outcome::MaybeMore)
+        });
+        assert!(lanes.wait_released(lane, &Arc::default(), &soon()));
+        worker.join().expect("no panic");
+        assert!(lanes.try_next().is_none());
+    }
+
+    #[test]
+    fn a_bell_rings_once_for_an_absence() {
+        #[derive(Default)]
+        struct Rings(Counter);
+        impl Bell for Rings {
+            fn ring(&self) {
+                self.0.increment();
+            }
+            fn quiet(&self) {}
+        }
+        let lanes = Lanes::default();
+        let rings = Arc::new(Rings::default());
+        let bell: Arc<dyn Bell> = Arc::clone(&rings) as _;
+        let (one, other) = (lanes.open("one"), lanes.open("other"));
+        assert!(lanes.next_or_ring(&bell).0.is_none());
+        lanes.announce(one);
+        lanes.announce(other);
+        assert_eq!(rings.0.get(), 1);
+        assert!(lanes.next_or_ring(&bell).0.is_some());
+        assert!(lanes.next_or_ring(&bell).0.is_some());
+        assert!(lanes.next_or_ring(&bell).0.is_none());
+    }
+
+    #[test]
+    fn nothing_is_given_when_quiet_and_everybody_leaves_when_closed() {
+        let lanes = Arc::new(Lanes::default());
+        let lane = lanes.open("lane");
+        lanes.quiet();
+        lanes.announce(lane);
+        assert!(lanes.try_next().is_none());
+        let worker = std::thread::spawn({
+            let lanes = Arc::clone(&lanes);
+            move || lane_of(&lanes.next(&soon()))
+        });
+        wait_until_idle(&lanes, 1);
+        lanes.close();
+        assert_eq!(worker.join().expect("no panic"), "closed");
+    }
+}

@@ -1,0 +1,197 @@
+//! One librdkafka handle: made from settings, stamped with its process, destroyed once, and heard through one event box.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rdkafka_sys as ffi;
+
+use super::{ClientConfig, Code, text_of};
+use crate::events::{Event, EventBox, What};
+use crate::fork_guard::ForkGuard;
+use crate::{Error, Result};
+
+/// Which half of librdkafka a handle is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Producer,
+    Consumer,
+}
+
+/// What librdkafka's callbacks get: owned by the client, alive until the handle is destroyed.
+struct Context {
+    name: Arc<str>,
+    events: Arc<EventBox>,
+    /// What librdkafka said last about a broker, so that a time-out can say why.
+    last_error: Mutex<Option<String>>,
+}
+
+/// One librdkafka handle.
+pub(crate) struct Client {
+    handle: *mut ffi::rd_kafka_t,
+    context: *mut Context,
+    guard: ForkGuard,
+    kind: Kind,
+}
+
+// SAFETY: a rd_kafka_t may be used from any thread, and the context is only read.
+unsafe impl Send for Client {}
+// SAFETY: as above.
+unsafe impl Sync for Client {}
+
+/// Makes librdkafka hand delivery reports to `callback`, from whichever thread serves the producer's queue.
+pub(crate) type Deliverer = unsafe extern "C" fn(*mut ffi::rd_kafka_t, *const ffi::rd_kafka_message_t, *mut c_void);
+
+/// The delivery callback of a producer's configuration.
+pub(crate) fn set_deliverer(callback: Deliverer) -> impl FnOnce(*mut ffi::rd_kafka_conf_t) {
+    move |conf| {
+        // SAFETY: the configuration is valid while the client is being made.
+        unsafe { ffi::rd_kafka_conf_set_dr_msg_cb(conf, Some(callback)) };
+    }
+}
+
+impl Client {
+    /// Makes a handle; `prepare` may set what has no property (callbacks, event mask).
+    pub(crate) fn new(
+        kind: Kind,
+        what: &'static str,
+        config: &ClientConfig,
+        events: Arc<EventBox>,
+        prepare: impl FnOnce(*mut ffi::rd_kafka_conf_t),
+    ) -> Result<Arc<Self>> {
+        let conf = config.to_native()?;
+        let name = config.get("group.id").or_else(|| config.get("client.id")).unwrap_or("rdkafka");
+        let context = Box::into_raw(Box::new(Context { name: name.into(), events, last_error: Mutex::default() }));
+        let kind_native = match kind {
+            Kind::Producer => ffi::rd_kafka_type_t::RD_KAFKA_PRODUCER,
+            Kind::Consumer => ffi::rd_kafka_type_t::RD_KAFKA_CONSUMER,
+        };
+        let mut reason = [0 as c_char; 512];
+        // SAFETY: the callbacks only read the context, which lives until the handle is destroyed; on success librdkafka
+        // owns the configuration, on failure it is still ours.
+        let handle = unsafe {
+            ffi::rd_kafka_conf_set_opaque(conf.as_ptr(), context.cast());
+            ffi::rd_kafka_conf_set_log_cb(conf.as_ptr(), Some(on_log));
+            ffi::rd_kafka_conf_set_error_cb(conf.as_ptr(), Some(on_error));
+            ffi::rd_kafka_conf_set_stats_cb(conf.as_ptr(), Some(on_statistics));
+            prepare(conf.as_ptr());
+            ffi::rd_kafka_new(kind_native, conf.as_ptr(), reason.as_mut_ptr(), reason.len())
+        };
+        if handle.is_null() {
+            // SAFETY: no handle was made, so the context is ours again; the reason ends in zero.
+            let reason = unsafe {
+                drop(Box::from_raw(context));
+                text_of(reason.as_ptr())
+            };
+            return Err(Error::Config { property: what.to_owned(), reason });
+        }
+        let _now_librdkafkas = conf.into_raw();
+        Ok(Arc::new(Self { handle, context, guard: ForkGuard::new(what), kind }))
+    }
+
+    /// The handle, for calls of this process only.
+    pub(crate) const fn handle(&self) -> *mut ffi::rd_kafka_t {
+        self.handle
+    }
+
+    /// Refuses use in another process than the handle's own.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.guard.check()
+    }
+
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.context().name)
+    }
+
+    pub(crate) fn emit(&self, what: What) {
+        self.context().emit(what);
+    }
+
+    /// What librdkafka said last about a broker; empty when it had nothing to say.
+    pub(crate) fn last_error(&self) -> String {
+        self.context().last_error.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+    }
+
+    /// The error that made the client unusable, if one did.
+    pub(crate) fn fatal_error(&self) -> Option<(Code, String)> {
+        let mut text = [0 as c_char; 512];
+        // SAFETY: librdkafka writes at most 512 bytes and ends them with a zero.
+        unsafe {
+            let code = Code::of(ffi::rd_kafka_fatal_error(self.handle, text.as_mut_ptr(), text.len()));
+            (code != Code::NONE).then(|| (code, text_of(text.as_ptr())))
+        }
+    }
+
+    const fn context(&self) -> &Context {
+        // SAFETY: the context lives as long as the client.
+        unsafe { &*self.context }
+    }
+}
+
+impl Context {
+    fn emit(&self, what: What) {
+        self.events.post(Event { client: Arc::clone(&self.name), what });
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if self.guard.is_foreign() {
+            // The threads that destroying would wait for are not in this process: leaving the memory is the only safe thing.
+            return;
+        }
+        // A consumer was closed by its owner before; closing it again here would wait for rebalances that nobody serves.
+        let flags = if self.kind == Kind::Consumer { ffi::RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE as c_int } else { 0 };
+        // SAFETY: the last reference goes here, so nobody uses the handle any more, and after it no callback reads the context.
+        unsafe {
+            ffi::rd_kafka_destroy_flags(self.handle, flags);
+            drop(Box::from_raw(self.context));
+        }
+    }
+}
+
+/// The context of a callback.
+///
+/// # Safety
+/// `opaque` is the pointer that `Client::new` gave to librdkafka, and its client is alive.
+unsafe fn context_of<'a>(opaque: *mut c_void) -> &'a Context {
+    // SAFETY: the caller's promise.
+    unsafe { &*opaque.cast::<Context>() }
+}
+
+unsafe extern "C" fn on_log(rk: *const ffi::rd_kafka_t, level: c_int, facility: *const c_char, text: *const c_char) {
+    // SAFETY: librdkafka calls with a live handle, whose opaque is our context, and two strings.
+    unsafe {
+        let opaque = ffi::rd_kafka_opaque(rk);
+        if !opaque.is_null() {
+            context_of(opaque).emit(What::Log { level, facility: text_of(facility), text: text_of(text) });
+        }
+    }
+}
+
+unsafe extern "C" fn on_error(rk: *mut ffi::rd_kafka_t, code: c_int, reason: *const c_char, opaque: *mut c_void) {
+    let code = Code(code);
+    // SAFETY: librdkafka calls with a live handle, our context and a string.
+    unsafe {
+        let mut text = text_of(reason);
+        let mut cause = code;
+        if code == Code::FATAL {
+            let mut fatal = [0 as c_char; 512];
+            cause = Code::of(ffi::rd_kafka_fatal_error(rk, fatal.as_mut_ptr(), fatal.len()));
+            text = text_of(fatal.as_ptr());
+        }
+        let context = context_of(opaque);
+        *context.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.clone());
+        context.emit(What::Error { code: cause, text, fatal: code == Code::FATAL });
+    }
+}
+
+unsafe extern "C" fn on_statistics(
+    _rk: *mut ffi::rd_kafka_t,
+    json: *mut c_char,
+    _size: usize,
+    opaque: *mut c_void,
+) -> c_int {
+    // SAFETY: librdkafka calls with our context and a string, which stays its own because we return 0.
+    unsafe { context_of(opaque).emit(What::Statistics(text_of(json))) };
+    0
+}

@@ -1,0 +1,93 @@
+//! librdkafka's error codes as a number: brokers newer than our headers may send codes that no enum of ours knows.
+
+use std::ffi::{c_char, c_int};
+
+use super::text_of;
+
+unsafe extern "C" {
+    // Declared anew with an integer: the generated binding takes a Rust enum, which an unknown code must not become.
+    #[link_name = "rd_kafka_err2name"]
+    fn err2name(code: c_int) -> *const c_char;
+    #[link_name = "rd_kafka_err2str"]
+    fn err2str(code: c_int) -> *const c_char;
+}
+
+/// An error code of librdkafka (negative) or of the Kafka protocol (positive); 0 is no error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Code(pub i32);
+
+impl Code {
+    /// No error.
+    pub const NONE: Self = Self(0);
+    /// The broker can't be reached, or closed the connection.
+    pub const TRANSPORT: Self = Self(-195);
+    /// No message was acknowledged within `delivery.timeout.ms`.
+    pub const MESSAGE_TIMED_OUT: Self = Self(-192);
+    /// The end of a partition, for now.
+    pub const PARTITION_EOF: Self = Self(-191);
+    /// No broker can be reached.
+    pub const ALL_BROKERS_DOWN: Self = Self(-187);
+    /// A local time-out.
+    pub const TIMED_OUT: Self = Self(-185);
+    /// librdkafka's own queue is full.
+    pub const QUEUE_FULL: Self = Self(-184);
+    /// The partitions were taken away without a revocation.
+    pub const ASSIGNMENT_LOST: Self = Self(-142);
+    /// The client can't go on; ask it for the cause.
+    pub const FATAL: Self = Self(-150);
+    /// Nothing to commit.
+    pub const NO_OFFSET: Self = Self(-168);
+    /// librdkafka's "give the partitions to the consumer".
+    pub const ASSIGN_PARTITIONS: Self = Self(-175);
+    /// librdkafka's "take the partitions back".
+    pub const REVOKE_PARTITIONS: Self = Self(-174);
+    /// Larger than the broker or librdkafka allows.
+    pub const MESSAGE_TOO_LARGE: Self = Self(10);
+    /// No such topic or partition.
+    pub const UNKNOWN_TOPIC: Self = Self(3);
+
+    /// The code of a librdkafka result.
+    pub(crate) const fn of(code: rdkafka_sys::rd_kafka_resp_err_t) -> Self {
+        Self(code as i32)
+    }
+
+    /// The constant's name without its prefix: `_TRANSPORT`, `UNKNOWN_TOPIC_OR_PART`.
+    pub fn name(self) -> String {
+        // SAFETY: takes any number, returns a constant string.
+        unsafe { text_of(err2name(self.0)) }
+    }
+
+    /// A sentence for people.
+    pub fn description(self) -> String {
+        // SAFETY: takes any number, returns a constant string.
+        unsafe { text_of(err2str(self.0)) }
+    }
+
+    /// Whether the same request may work a moment later.
+    ///
+    /// The list is the Kafka protocol's own ("Error codes", column Retriable), with librdkafka's local codes for the same.
+    pub const fn is_retriable(self) -> bool {
+        matches!(
+            self.0,
+            -195 | -192 | -187 | -185 | -184 | -180 | -166 // local: transport, time-outs, brokers down, queue full, coordinator, timed out in queue
+                | 3 | 5..=7 | 9 | 13..=16 | 19..=20 | 27 | 41 | 51 | 56 | 60 | 71 | 72 | 75 | 84 | 88 | 91
+        )
+    }
+
+    /// `Ok` for no error, else this code as an error of `operation`.
+    pub(crate) fn check(self, operation: impl Into<String>) -> crate::Result<()> {
+        if self == Self::NONE { Ok(()) } else { Err(crate::Error::kafka(operation, self, "")) }
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_names_and_unknown_ones_do_no_harm() {
+        assert_eq!(Code::TRANSPORT.name(), "_TRANSPORT");
+        assert_eq!(Code::UNKNOWN_TOPIC.name(), "UNKNOWN_TOPIC_OR_PART");
+        assert!(!Code(31_999).description().is_empty());
+    }
+}

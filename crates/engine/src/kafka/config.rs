@@ -1,0 +1,199 @@
+//! librdkafka's settings: every property passes through by name; what is unknown or wrong gives one error, and secrets never show.
+
+use std::collections::BTreeMap;
+use std::ffi::c_char;
+
+use rdkafka_sys as ffi;
+
+use super::{c_string, text_of};
+use crate::{Error, Result};
+
+/// Properties that carry a secret, or the way to one, by librdkafka's own marking (`_RK_SENSITIVE`) and by their names.
+const SECRET_NAMES: [&str; 7] =
+    ["password", "secret", "token", "key", "pem", "sasl.username", "sasl.oauthbearer.config"];
+/// Properties whose names look like a secret and are not.
+const OPEN_NAMES: [&str; 2] = ["enable.sasl.oauthbearer.unsecure.jwt", "sasl.oauthbearer.token.endpoint.url"];
+/// Properties that run code of the file system's: refused unless the caller says that the settings are trusted.
+const CODE_NAMES: [&str; 2] = ["plugin.library.paths", "sasl.kerberos.kinit.cmd"];
+
+/// Whether the value of this property must never be shown.
+pub fn is_secret(property: &str) -> bool {
+    let name = property.to_ascii_lowercase();
+    !OPEN_NAMES.contains(&name.as_str()) && SECRET_NAMES.iter().any(|secret| name.contains(secret))
+}
+
+/// Properties and values for one client, checked as they are set.
+#[derive(Clone, Default)]
+pub struct ClientConfig {
+    properties: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for ClientConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = self
+            .properties
+            .iter()
+            .map(|(name, value)| (name, if is_secret(name) { "[secret]" } else { value.as_str() }));
+        f.debug_map().entries(shown).finish()
+    }
+}
+
+impl ClientConfig {
+    /// No properties: librdkafka's defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a property; its name and value are judged when the client is made.
+    pub fn set(&mut self, property: impl Into<String>, value: impl Into<String>) -> &mut Self {
+        self.properties.insert(property.into(), value.into());
+        self
+    }
+
+    /// Sets a property that the caller has not set.
+    pub fn set_default(&mut self, property: &str, value: &str) -> &mut Self {
+        self.properties.entry(property.to_owned()).or_insert_with(|| value.to_owned());
+        self
+    }
+
+    /// The value that was set.
+    pub fn get(&self, property: &str) -> Option<&str> {
+        self.properties.get(property).map(String::as_str)
+    }
+
+    /// The value that holds, librdkafka's default where none was set, as a number.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a property or a value that librdkafka does not know.
+    pub fn effective_number(&self, property: &str) -> Result<u64> {
+        let conf = self.to_native()?;
+        let mut value = [0 as c_char; 64];
+        let mut size = value.len();
+        let name = c_string("a property", property)?;
+        // SAFETY: librdkafka writes at most `size` bytes and ends them with a zero.
+        let text = unsafe {
+            ffi::rd_kafka_conf_get(conf.0, name.as_ptr(), value.as_mut_ptr(), &raw mut size);
+            text_of(value.as_ptr())
+        };
+        text.parse()
+            .map_err(|_| Error::Config { property: property.to_owned(), reason: format!("is {text:?}, not a number") })
+    }
+
+    /// Refuses properties that awoke sets itself.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming the first of them that was set.
+    pub fn refuse(&self, properties: &[(&str, &str)]) -> Result<()> {
+        for (property, reason) in properties {
+            if self.properties.contains_key(*property) {
+                return Err(Error::Config { property: (*property).to_owned(), reason: (*reason).to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges every property as librdkafka does, without making a client.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a property or a value that librdkafka does not know.
+    pub fn check(&self) -> Result<()> {
+        self.to_native().map(drop)
+    }
+
+    pub(crate) fn to_native(&self) -> Result<NativeConfig> {
+        // SAFETY: takes nothing, returns a configuration that NativeConfig owns.
+        let conf = NativeConfig(unsafe { ffi::rd_kafka_conf_new() });
+        for (property, value) in &self.properties {
+            conf.set(property, value)?;
+        }
+        Ok(conf)
+    }
+}
+
+/// A `rd_kafka_conf_t` that nobody has taken over yet.
+pub(crate) struct NativeConfig(*mut ffi::rd_kafka_conf_t);
+
+impl NativeConfig {
+    fn set(&self, property: &str, value: &str) -> Result<()> {
+        if CODE_NAMES.contains(&property) {
+            return Err(refused(property, "is refused: it makes the client run code from the file system"));
+        }
+        let (name, text) = (c_string("a property", property)?, c_string("a property's value", value)?);
+        let mut reason = [0 as c_char; 512];
+        // SAFETY: both strings outlive the call; librdkafka writes at most 512 bytes of reason.
+        let result =
+            unsafe { ffi::rd_kafka_conf_set(self.0, name.as_ptr(), text.as_ptr(), reason.as_mut_ptr(), reason.len()) };
+        // SAFETY: librdkafka ended the reason with a zero.
+        let reason = unsafe { text_of(reason.as_ptr()) };
+        match result {
+            ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_OK => Ok(()),
+            ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_UNKNOWN => {
+                Err(refused(property, &format!("is no property of librdkafka {}", super::librdkafka_version())))
+            }
+            // The reason quotes the value, which may be a secret.
+            ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_INVALID if is_secret(property) => {
+                Err(refused(property, "has a value that librdkafka does not accept (not shown: it is a secret)"))
+            }
+            ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_INVALID => Err(refused(property, &reason)),
+        }
+    }
+
+    pub(crate) const fn as_ptr(&self) -> *mut ffi::rd_kafka_conf_t {
+        self.0
+    }
+
+    /// Gives the configuration away, to whom librdkafka makes its owner.
+    pub(crate) fn into_raw(self) -> *mut ffi::rd_kafka_conf_t {
+        let raw = self.0;
+        std::mem::forget(self);
+        raw
+    }
+}
+
+impl Drop for NativeConfig {
+    fn drop(&mut self) {
+        // SAFETY: nobody has taken the configuration over, or `into_raw` would have forgotten this value.
+        unsafe { ffi::rd_kafka_conf_destroy(self.0) };
+    }
+}
+
+fn refused(property: &str, reason: &str) -> Error {
+    Error::Config { property: property.to_owned(), reason: reason.to_owned() }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_property_is_named() {
+        let error = ClientConfig::new().set("linger.msec", "5").check().expect_err("unknown");
+        assert!(error.to_string().contains("linger.msec"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_explained() {
+        let error = ClientConfig::new().set("linger.ms", "soon").check().expect_err("not a number");
+        assert!(error.to_string().contains("linger.ms"), "{error}");
+    }
+
+    #[test]
+    fn secrets_show_neither_in_errors_nor_in_debug_output() {
+        let mut config = ClientConfig::new();
+        config.set("ssl.key.pem", "canary").set("sasl.password", "canary").set("ssl.keystore.password", "canary");
+        assert!(!format!("{config:?}").contains("canary"));
+        if let Err(error) = config.check() {
+            assert!(!error.to_string().contains("canary"), "{error}");
+        }
+    }
+
+    #[test]
+    fn properties_that_run_code_are_refused() {
+        assert!(ClientConfig::new().set("plugin.library.paths", "evil.so").check().is_err());
+    }
+
+    #[test]
+    fn defaults_are_librdkafkas() {
+        assert_eq!(ClientConfig::new().effective_number("queue.buffering.max.messages").expect("known"), 100_000);
+    }
+}

@@ -1,0 +1,188 @@
+//! A batch of messages as librdkafka fetched them: lent, not copied.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rdkafka_sys as ffi;
+
+use super::{Client, Code, TopicPartition, text_of};
+
+/// Messages of one topic-partition in offset order.
+///
+/// The bytes stay where librdkafka put them when they came from the broker, and are freed with the batch. A batch keeps
+/// its client's memory alive, so it is to be dropped soon: what is kept for long should be copied out.
+pub struct Batch {
+    at: TopicPartition,
+    messages: Vec<*mut ffi::rd_kafka_message_t>,
+    /// librdkafka parses headers on first use without a lock of its own.
+    headers: Mutex<()>,
+    client: Arc<Client>,
+}
+
+// SAFETY: a fetched message is not tied to a thread.
+unsafe impl Send for Batch {}
+// SAFETY: messages are only read, but for their headers, which have a lock.
+unsafe impl Sync for Batch {}
+
+/// What a message's timestamp means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimestampKind {
+    /// There is none.
+    Unknown,
+    /// Set by its producer.
+    Created,
+    /// Set by the broker when it was appended.
+    Appended,
+}
+
+impl Batch {
+    /// Takes over messages of librdkafka's; fetch errors among them are returned apart.
+    ///
+    /// # Safety
+    /// The messages are ours to destroy and came from `client`.
+    pub(crate) unsafe fn from_raw(
+        at: TopicPartition,
+        mut messages: Vec<*mut ffi::rd_kafka_message_t>,
+        client: Arc<Client>,
+    ) -> (Self, Vec<(Code, String)>) {
+        let mut errors = Vec::new();
+        messages.retain(|&message| {
+            // SAFETY: the message is valid until it is destroyed; the error is read as the number it is.
+            unsafe {
+                let code = Code((&raw const (*message).err).cast::<i32>().read());
+                if code == Code::NONE {
+                    return true;
+                }
+                errors.push((code, text_of(ffi::rd_kafka_message_errstr(message))));
+                ffi::rd_kafka_message_destroy(message);
+            }
+            false
+        });
+        (Self { at, messages, headers: Mutex::new(()), client }, errors)
+    }
+
+    /// Where the messages come from.
+    pub const fn topic_partition(&self) -> &TopicPartition {
+        &self.at
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// The message at `index`, which must be less than `len`.
+    #[inline]
+    pub fn message(&self, index: usize) -> MessageRef<'_> {
+        MessageRef { batch: self, message: self.messages[index] }
+    }
+
+    /// All of them, in offset order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = MessageRef<'_>> {
+        self.messages.iter().map(|&message| MessageRef { batch: self, message })
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Batch({}, {} messages)", self.at, self.len())
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if self.client.check_process().is_err() {
+            return; // A batch of the parent's: its buffers belong to threads that are not here.
+        }
+        for &message in &self.messages {
+            // SAFETY: the message is ours and its client alive.
+            unsafe { ffi::rd_kafka_message_destroy(message) };
+        }
+    }
+}
+
+/// One message of a batch.
+#[derive(Clone, Copy)]
+pub struct MessageRef<'a> {
+    batch: &'a Batch,
+    message: *const ffi::rd_kafka_message_t,
+}
+
+impl<'a> MessageRef<'a> {
+    /// Its offset.
+    #[inline]
+    pub fn offset(self) -> i64 {
+        // SAFETY: the message lives as long as the batch; so in every method here.
+        unsafe { (*self.message).offset }
+    }
+
+    /// Its value; `None` for a tombstone.
+    #[inline]
+    pub fn value(self) -> Option<&'a [u8]> {
+        // SAFETY: librdkafka gives a pointer and its length, valid as long as the message.
+        unsafe { bytes_of((*self.message).payload.cast(), (*self.message).len) }
+    }
+
+    /// Its key; `None` when it has none.
+    #[inline]
+    pub fn key(self) -> Option<&'a [u8]> {
+        // SAFETY: as for the value.
+        unsafe { bytes_of((*self.message).key.cast(), (*self.message).key_len) }
+    }
+
+    /// Milliseconds since 1970, and what they mean; -1 when unknown.
+    pub fn timestamp(self) -> (i64, TimestampKind) {
+        let mut kind = ffi::rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+        // SAFETY: the message is alive, `kind` on our stack.
+        let timestamp = unsafe { ffi::rd_kafka_message_timestamp(self.message, &raw mut kind) };
+        let kind = match kind {
+            ffi::rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE => TimestampKind::Unknown,
+            ffi::rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_CREATE_TIME => TimestampKind::Created,
+            ffi::rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME => TimestampKind::Appended,
+        };
+        (timestamp, kind)
+    }
+
+    /// The epoch of the leader that served it; -1 when unknown.
+    pub fn leader_epoch(self) -> i32 {
+        // SAFETY: the message is alive.
+        unsafe { ffi::rd_kafka_message_leader_epoch(self.message) }
+    }
+
+    /// Its headers in order; a header may have no value, and a name may come more than once.
+    pub fn headers(self) -> Vec<(String, Option<&'a [u8]>)> {
+        let _parsing = self.batch.headers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut headers = std::ptr::null_mut();
+        let mut found = Vec::new();
+        // SAFETY: the headers belong to the message and live as long; names end in zero, values have their length.
+        unsafe {
+            if Code::of(ffi::rd_kafka_message_headers(self.message, &raw mut headers)) != Code::NONE {
+                return found;
+            }
+            let (mut name, mut value, mut size) = (std::ptr::null(), std::ptr::null(), 0);
+            while Code::of(ffi::rd_kafka_header_get_all(
+                headers,
+                found.len(),
+                &raw mut name,
+                &raw mut value,
+                &raw mut size,
+            )) == Code::NONE
+            {
+                found.push((text_of(name), bytes_of(value.cast(), size)));
+            }
+        }
+        found
+    }
+}
+
+/// # Safety
+/// `start` is null or points to `size` bytes that live for `'a`.
+#[inline]
+unsafe fn bytes_of<'a>(start: *const u8, size: usize) -> Option<&'a [u8]> {
+    // SAFETY: the caller's promise.
+    (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, size) })
+}

@@ -1,0 +1,46 @@
+//! A safe face for librdkafka: the only room of the engine with its foreign functions in it.
+
+mod admin;
+mod client;
+mod code;
+mod config;
+mod message;
+mod metadata;
+mod mock_cluster;
+mod queue;
+mod topic_partition;
+
+pub use admin::{Admin, AdminOutcome, GroupOffset, NewTopic, OffsetAt};
+pub(crate) use client::{Client, Kind, set_deliverer};
+pub use code::Code;
+pub use config::{ClientConfig, is_secret};
+pub use message::{Batch, MessageRef, TimestampKind};
+pub use metadata::{BrokerInfo, Metadata, PartitionInfo, TopicInfo};
+pub use mock_cluster::MockCluster;
+pub(crate) use queue::{Event as QueueEvent, Queue};
+pub use topic_partition::TopicPartition;
+pub(crate) use topic_partition::{Position, TopicPartitionList};
+
+/// The version of librdkafka that is built in.
+pub fn librdkafka_version() -> &'static str {
+    // SAFETY: returns a pointer to a constant string.
+    unsafe { std::ffi::CStr::from_ptr(rdkafka_sys::rd_kafka_version_str()) }.to_str().unwrap_or("unknown")
+}
+
+/// A C string of librdkafka's as ours; empty for null.
+///
+/// # Safety
+/// `text` is null or points to a string that ends in zero.
+pub(crate) unsafe fn text_of(text: *const std::ffi::c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// Our string as a C string, refused when it holds a zero.
+pub(crate) fn c_string(what: &str, text: &str) -> crate::Result<std::ffi::CString> {
+    std::ffi::CString::new(text)
+        .map_err(|_| crate::Error::Invalid { reason: format!("{what} must not hold a zero byte: {text:?}") })
+}

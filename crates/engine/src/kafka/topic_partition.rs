@@ -1,0 +1,128 @@
+//! One partition of a topic, and librdkafka's list of them.
+
+use std::sync::Arc;
+
+use rdkafka_sys as ffi;
+
+use super::{Code, c_string, text_of};
+use crate::Result;
+
+/// One partition of a topic; partition -1 stands for the topic as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TopicPartition {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The partition.
+    pub partition: i32,
+}
+
+impl TopicPartition {
+    /// That partition of that topic.
+    pub fn new(topic: impl Into<Arc<str>>, partition: i32) -> Self {
+        Self { topic: topic.into(), partition }
+    }
+}
+
+impl std::fmt::Display for TopicPartition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}[{}]", self.topic, self.partition)
+    }
+}
+
+/// The next offset to read, with the epoch of the leader that served the one before it (-1 unknown).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The next offset to read.
+    pub offset: i64,
+    /// The leader's epoch, which lets a broker notice a truncated log.
+    pub leader_epoch: i32,
+}
+
+/// A `rd_kafka_topic_partition_list_t` of our own.
+pub(crate) struct TopicPartitionList(*mut ffi::rd_kafka_topic_partition_list_t);
+
+impl TopicPartitionList {
+    pub(crate) fn new() -> Self {
+        // SAFETY: returns a list that this value owns.
+        Self(unsafe { ffi::rd_kafka_topic_partition_list_new(4) })
+    }
+
+    /// A copy of a list that librdkafka lends (null: empty).
+    ///
+    /// # Safety
+    /// `list` is null or valid during the call.
+    pub(crate) unsafe fn copy_of(list: *const ffi::rd_kafka_topic_partition_list_t) -> Self {
+        if list.is_null() {
+            return Self::new();
+        }
+        // SAFETY: the caller's promise; the copy is ours.
+        Self(unsafe { ffi::rd_kafka_topic_partition_list_copy(list) })
+    }
+
+    pub(crate) fn of(partitions: &[TopicPartition]) -> Result<Self> {
+        let mut list = Self::new();
+        for partition in partitions {
+            list.add(partition, None)?;
+        }
+        Ok(list)
+    }
+
+    pub(crate) fn of_topics(topics: &[String]) -> Result<Self> {
+        let mut list = Self::new();
+        for topic in topics {
+            list.add(&TopicPartition::new(topic.as_str(), -1), None)?;
+        }
+        Ok(list)
+    }
+
+    pub(crate) fn add(&mut self, at: &TopicPartition, position: Option<Position>) -> Result<()> {
+        let topic = c_string("a topic", &at.topic)?;
+        // SAFETY: the list is ours; librdkafka copies the topic and returns a place inside the list.
+        unsafe {
+            let entry = ffi::rd_kafka_topic_partition_list_add(self.0, topic.as_ptr(), at.partition);
+            if let Some(position) = position {
+                (*entry).offset = position.offset;
+                if position.leader_epoch >= 0 {
+                    ffi::rd_kafka_topic_partition_set_leader_epoch(entry, position.leader_epoch);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) const fn as_ptr(&self) -> *mut ffi::rd_kafka_topic_partition_list_t {
+        self.0
+    }
+
+    /// Each partition with its offset and its own error.
+    pub(crate) fn entries(&self) -> Vec<(TopicPartition, i64, Code)> {
+        // SAFETY: the list is ours and holds `cnt` entries; the error is read as the number it is.
+        unsafe {
+            let list = &*self.0;
+            (0..list.cnt as usize)
+                .map(|index| {
+                    let entry = list.elems.add(index);
+                    let code = (&raw const (*entry).err).cast::<i32>().read();
+                    let at = TopicPartition::new(text_of((*entry).topic), (*entry).partition);
+                    (at, (*entry).offset, Code(code))
+                })
+                .collect()
+        }
+    }
+
+    pub(crate) fn partitions(&self) -> Vec<TopicPartition> {
+        self.entries().into_iter().map(|(at, _, _)| at).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        // SAFETY: the list is ours.
+        unsafe { (*self.0).cnt == 0 }
+    }
+}
+
+impl Drop for TopicPartitionList {
+    fn drop(&mut self) {
+        // SAFETY: the list is ours.
+        unsafe { ffi::rd_kafka_topic_partition_list_destroy(self.0) };
+    }
+}

@@ -1,0 +1,267 @@
+//! Models of the primitives that everything waits with: loom tries every interleaving of the threads below.
+//!
+//! Run by `make test` as `cargo test -p awoke-engine --features model --lib models`. A lost wake-up shows as a deadlock,
+//! which loom reports; there is no time in a model, so "the deadline passes" is a thread of its own.
+
+use std::sync::Arc;
+
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+
+use crate::clock::Deadline;
+use crate::consume::{Next, Outcome, Scheduler};
+use crate::produce::Room;
+use crate::sync::{Condvar, Mutex, lock};
+use crate::wake::{Bell, Completion, Latch, Mailbox, Parker};
+
+type Lanes = Scheduler<&'static str, &'static str>;
+
+/// Every interleaving with at most this many forced switches: beyond three, no bug of this kind has been seen to hide.
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// A deadline, and the thread that makes it pass.
+fn time(parker: &Arc<Parker>) -> (Deadline, thread::JoinHandle<()>) {
+    let passed = Arc::new(AtomicBool::new(false));
+    let clock = thread::spawn({
+        let (parker, passed) = (Arc::clone(parker), Arc::clone(&passed));
+        move || {
+            passed.store(true, Ordering::SeqCst);
+            parker.look_at_the_clock();
+        }
+    });
+    (Deadline::flag(passed), clock)
+}
+
+#[test]
+fn a_completion_wakes_its_waiter() {
+    check(|| {
+        let completion = Arc::new(Completion::default());
+        let other = Arc::clone(&completion);
+        let completer = thread::spawn(move || assert!(other.complete(1)));
+        assert_eq!(completion.wait(&Deadline::NEVER), Some(1));
+        completer.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_completion_has_one_result_whoever_comes_first() {
+    check(|| {
+        let completion = Arc::new(Completion::default());
+        let completers: Vec<_> = (1..3)
+            .map(|result| {
+                let completion = Arc::clone(&completion);
+                thread::spawn(move || completion.complete(result))
+            })
+            .collect();
+        let seen = completion.wait(&Deadline::NEVER).expect("a result");
+        let first = completers.into_iter().map(|completer| completer.join().expect("no panic"));
+        assert_eq!(first.filter(|was_first| *was_first).count(), 1);
+        assert_eq!(completion.get(), Some(seen));
+    });
+}
+
+#[test]
+fn a_time_out_against_a_completion_loses_neither() {
+    check(|| {
+        let completion = Arc::new(Completion::default());
+        let parker = Arc::new(Parker::default());
+        let (deadline, clock) = time(&parker);
+        let other = Arc::clone(&completion);
+        let completer = thread::spawn(move || other.complete(1));
+        let seen = completion.wait_on(&parker, &deadline);
+        assert!(completer.join().expect("no panic"));
+        clock.join().expect("no panic");
+        assert!(matches!(seen, None | Some(1)));
+        assert_eq!(completion.wait(&Deadline::NEVER), Some(1));
+    });
+}
+
+#[test]
+fn a_latch_opens_with_the_last_completion() {
+    check(|| {
+        let completions = [Arc::new(Completion::default()), Arc::new(Completion::default())];
+        let completers = completions.clone().map(|completion| thread::spawn(move || completion.complete(())));
+        assert!(Latch::wait_all(completions.iter().map(|completion| &**completion), &Deadline::NEVER));
+        assert!(completions.iter().all(|completion| completion.is_done()));
+        completers.into_iter().for_each(|completer| assert!(completer.join().expect("no panic")));
+    });
+}
+
+/// A bell that one thread can wait for.
+struct Gong {
+    rang: Mutex<bool>,
+    sound: Condvar,
+}
+
+impl Gong {
+    fn wait(&self) {
+        let mut rang = lock(&self.rang);
+        while !*rang {
+            rang = self.sound.wait(rang).expect("no panic");
+        }
+    }
+}
+
+impl Bell for Gong {
+    fn ring(&self) {
+        *lock(&self.rang) = true;
+        self.sound.notify_one();
+    }
+    fn quiet(&self) {
+        *lock(&self.rang) = false;
+    }
+}
+
+#[test]
+fn a_mailbox_announces_every_item() {
+    check(|| {
+        let mailbox = Arc::new(Mailbox::new(Gong { rang: Mutex::new(false), sound: Condvar::new() }));
+        let senders: Vec<_> = (0..2)
+            .map(|item| {
+                let mailbox = Arc::clone(&mailbox);
+                thread::spawn(move || mailbox.post(item))
+            })
+            .collect();
+        let mut received = 0;
+        while received < 2 {
+            mailbox.bell().wait();
+            received += mailbox.drain().len();
+        }
+        senders.into_iter().for_each(|sender| sender.join().expect("no panic"));
+    });
+}
+
+#[test]
+fn a_lane_reaches_a_waiting_worker() {
+    check(|| {
+        let lanes = Arc::new(Lanes::default());
+        let lane = lanes.open("lane");
+        let other = Arc::clone(&lanes);
+        let announcer = thread::spawn(move || other.announce(lane));
+        assert!(matches!(lanes.next_on(&Arc::default(), &Deadline::NEVER), Next::Messages(..)));
+        announcer.join().expect("no panic");
+    });
+}
+
+#[test]
+fn what_is_announced_during_a_job_is_not_lost() {
+    check(|| {
+        let lanes = Arc::new(Lanes::default());
+        let lane = lanes.open("lane");
+        lanes.announce(lane);
+        let other = Arc::clone(&lanes);
+        let announcer = thread::spawn(move || other.announce(lane));
+        // The announcement comes before, during or after the first job; in the first case one job sees both.
+        assert!(matches!(lanes.next_on(&Arc::default(), &Deadline::NEVER), Next::Messages(..)));
+        let had_come = lanes.try_next().is_none();
+        lanes.finish(lane, Outcome::Exhausted);
+        announcer.join().expect("no panic");
+        assert!(had_come);
+        if let Some(next) = lanes.try_next() {
+            assert!(matches!(next, Next::Messages(..)));
+        }
+    });
+}
+
+#[test]
+fn two_workers_get_two_lanes_and_one_wake_up_each() {
+    check(|| {
+        let lanes = Arc::new(Lanes::default());
+        let ids = [lanes.open("one"), lanes.open("other")];
+        let other = Arc::clone(&lanes);
+        let announcer = thread::spawn(move || ids.into_iter().for_each(|id| other.announce(id)));
+        let other = Arc::clone(&lanes);
+        let worker =
+            thread::spawn(move || matches!(other.next_on(&Arc::default(), &Deadline::NEVER), Next::Messages(..)));
+        assert!(matches!(lanes.next_on(&Arc::default(), &Deadline::NEVER), Next::Messages(..)));
+        assert!(worker.join().expect("no panic"));
+        announcer.join().expect("no panic");
+        assert!(lanes.counters().job_wakes.get() <= 2);
+        assert_eq!(lanes.counters().clock_wakes.get(), 0);
+    });
+}
+
+#[test]
+fn a_time_out_against_a_hand_over_keeps_the_lane() {
+    check(|| {
+        let lanes = Arc::new(Lanes::default());
+        let lane = lanes.open("lane");
+        let parker = Arc::new(Parker::default());
+        let (deadline, clock) = time(&parker);
+        let other = Arc::clone(&lanes);
+        let announcer = thread::spawn(move || other.announce(lane));
+        let got_it = matches!(lanes.next_on(&parker, &deadline), Next::Messages(..));
+        announcer.join().expect("no panic");
+        clock.join().expect("no panic");
+        // Whoever did not get it leaves it for the next to come.
+        assert_eq!(got_it, lanes.try_next().is_none());
+    });
+}
+
+#[test]
+fn closing_ends_every_wait() {
+    check(|| {
+        let lanes = Arc::new(Lanes::default());
+        let workers: Vec<_> = (0..2)
+            .map(|_| {
+                let lanes = Arc::clone(&lanes);
+                thread::spawn(move || matches!(lanes.next_on(&Arc::default(), &Deadline::NEVER), Next::Closed))
+            })
+            .collect();
+        lanes.close();
+        workers.into_iter().for_each(|worker| assert!(worker.join().expect("no panic")));
+    });
+}
+
+#[test]
+fn a_lane_is_released_when_its_job_and_its_hook_are_done() {
+    check(|| {
+        let lanes = Arc::new(Lanes::default());
+        let lane = lanes.open("lane");
+        lanes.announce(lane);
+        let other = Arc::clone(&lanes);
+        let worker = thread::spawn(move || {
+            while let Next::Messages(id, _) | Next::Hook(id, _, _) = other.next_on(&Arc::default(), &Deadline::NEVER) {
+                other.finish(id, Outcome::Exhausted);
+            }
+        });
+        lanes.withdraw(lane);
+        assert!(lanes.wait_released(lane, &Arc::default(), &Deadline::NEVER));
+        lanes.post_hook(lane, "revoked");
+        assert!(lanes.wait_released(lane, &Arc::default(), &Deadline::NEVER));
+        lanes.close();
+        worker.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_time_out_against_room_keeps_the_count() {
+    check(|| {
+        let room = Arc::new(Room::new(1, 10));
+        assert!(room.try_enter(1).expect("open"));
+        let parker = Arc::new(Parker::default());
+        let (deadline, clock) = time(&parker);
+        let other = Arc::clone(&room);
+        let leaver = thread::spawn(move || other.leave(1, 1));
+        let entered = room.enter_on(&parker, 2, &deadline).is_ok();
+        leaver.join().expect("no panic");
+        clock.join().expect("no panic");
+        assert_eq!(room.occupancy(), if entered { (1, 2) } else { (0, 0) });
+    });
+}
+
+#[test]
+fn closing_the_room_turns_away_who_waits() {
+    check(|| {
+        let room = Arc::new(Room::new(1, 10));
+        assert!(room.try_enter(1).expect("open"));
+        let other = Arc::clone(&room);
+        let waiting = thread::spawn(move || other.enter_on(&Arc::default(), 1, &Deadline::NEVER).is_err());
+        room.close();
+        assert!(waiting.join().expect("no panic"));
+    });
+}

@@ -1,0 +1,87 @@
+//! What the sender of a message holds until the broker has answered for it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::clock::Deadline;
+use crate::kafka::Code;
+use crate::wake::{Completion, Latch};
+use crate::{Error, Result};
+
+/// Where the broker put a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The partition.
+    pub partition: i32,
+    /// The offset; -1 when the broker was asked not to answer (`acks=0`).
+    pub offset: i64,
+    /// Milliseconds since 1970 as the broker keeps it; -1 when unknown.
+    pub timestamp_ms: i64,
+}
+
+/// The broker's answer, or why there is none.
+pub(super) type Report = std::result::Result<Delivery, Code>;
+
+/// What the sender of a message holds until the broker has answered for it.
+///
+/// The producer holds the other reference until the report came; a handle that its sender drops costs nothing more.
+#[derive(Debug)]
+pub struct DeliveryHandle {
+    /// To name the operation in errors.
+    topic: Arc<str>,
+    /// Key, value and headers; what its place in the producer's room was counted as.
+    pub(super) size_bytes: usize,
+    completion: Completion<Report>,
+}
+
+impl DeliveryHandle {
+    pub(super) fn new(topic: Arc<str>, size_bytes: usize) -> Self {
+        Self { topic, size_bytes, completion: Completion::default() }
+    }
+
+    pub(super) fn complete(&self, report: Report) {
+        self.completion.complete(report);
+    }
+
+    /// The topic that the message was sent to.
+    pub fn topic(&self) -> &Arc<str> {
+        &self.topic
+    }
+
+    /// The completion, to wait on in other ways.
+    pub const fn completion(&self) -> &Completion<Report> {
+        &self.completion
+    }
+
+    /// The answer, if it came. Does not block.
+    pub fn result(&self) -> Option<Result<Delivery>> {
+        self.completion.get().map(|report| self.explain(report))
+    }
+
+    /// Waits for the answer. Blocks the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] when none came within `timeout` (the message may still arrive); [`Error::Kafka`] when the
+    /// broker or librdkafka refused the message.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<Delivery> {
+        let since = Instant::now();
+        match self.completion.wait(&Deadline::after(timeout)) {
+            Some(report) => self.explain(report),
+            None => Err(Error::TimedOut { operation: self.operation(), waited: since.elapsed() }),
+        }
+    }
+
+    /// Waits until all are answered, well or badly; `false` when the time was up first. Blocks the calling thread.
+    pub fn wait_all(handles: &[Arc<Self>], timeout: Option<Duration>) -> bool {
+        Latch::wait_all(handles.iter().map(|handle| &handle.completion), &Deadline::after(timeout))
+    }
+
+    fn explain(&self, report: Report) -> Result<Delivery> {
+        report.map_err(|code| Error::kafka(self.operation(), code, ""))
+    }
+
+    /// The operation in words, for errors.
+    pub fn operation(&self) -> String {
+        format!("produce to {}", self.topic)
+    }
+}

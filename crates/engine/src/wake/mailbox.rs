@@ -1,0 +1,177 @@
+//! Items from any thread for one receiver, who is rung once per batch and not once per item.
+//!
+//! The receiver waits on the bell (an event loop watches its descriptor, a thread selects on it) and then takes all there
+//! is. Only the item that finds the box empty rings, so a burst of a thousand costs one wake-up. The bell is quiet again
+//! *before* the items are taken: an item that comes between the two rings anew, and none is left lying unannounced.
+
+use std::collections::VecDeque;
+
+use crate::counters::Counter;
+use crate::sync::{Mutex, lock};
+use crate::{Error, Result};
+
+/// What wakes the receiver.
+pub trait Bell: Send + Sync {
+    /// Wakes the receiver, now or at its next look.
+    fn ring(&self);
+    /// Makes the bell quiet until it rings again.
+    fn quiet(&self);
+}
+
+/// Items from any thread for one receiver.
+#[derive(Debug)]
+pub struct Mailbox<T, B> {
+    items: Mutex<VecDeque<T>>,
+    bell: B,
+    /// The most items held; past it the oldest goes.
+    capacity: usize,
+    dropped: Counter,
+}
+
+impl<T, B: Bell> Mailbox<T, B> {
+    /// A box for items whose number is bounded by whoever posts them (one per handle that waits).
+    pub fn new(bell: B) -> Self {
+        Self::bounded(bell, usize::MAX)
+    }
+
+    /// A box that holds at most `capacity` items: a receiver that does not come loses the oldest, and the loss is counted.
+    pub fn bounded(bell: B, capacity: usize) -> Self {
+        Self { items: Mutex::new(VecDeque::new()), bell, capacity, dropped: Counter::default() }
+    }
+
+    /// Drops an item into the box. Never blocks for the receiver.
+    pub fn post(&self, item: T) {
+        let mut items = lock(&self.items);
+        let was_empty = items.is_empty();
+        if items.len() == self.capacity {
+            items.pop_front();
+            self.dropped.increment();
+        }
+        items.push_back(item);
+        drop(items);
+        if was_empty {
+            self.bell.ring();
+        }
+    }
+
+    /// Takes everything, oldest first; empty when there is nothing. Never blocks for a sender.
+    pub fn drain(&self) -> Vec<T> {
+        self.bell.quiet();
+        std::mem::take(&mut *lock(&self.items)).into()
+    }
+
+    /// Items lost because the receiver did not come.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.get()
+    }
+
+    /// The bell, for the receiver to wait on.
+    pub const fn bell(&self) -> &B {
+        &self.bell
+    }
+}
+
+/// A bell that a `select` can wait for: Linux's eventfd, a pipe elsewhere.
+#[derive(Debug)]
+pub struct EventFd {
+    read: i32,
+    write: i32,
+}
+
+impl EventFd {
+    /// A quiet bell.
+    ///
+    /// # Errors
+    /// [`Error::System`] when the process has no descriptor left.
+    #[cfg(target_os = "linux")]
+    pub fn new() -> Result<Self> {
+        // SAFETY: takes no pointers; the descriptor it returns is owned by the value made here.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
+        if fd < 0 { Err(Error::last_system("eventfd")) } else { Ok(Self { read: fd, write: fd }) }
+    }
+
+    /// A quiet bell.
+    ///
+    /// # Errors
+    /// [`Error::System`] when the process has no descriptor left.
+    #[cfg(not(target_os = "linux"))]
+    pub fn new() -> Result<Self> {
+        let mut ends = [0; 2];
+        // SAFETY: `ends` has room for the two descriptors, which the value made here owns.
+        if unsafe { libc::pipe(ends.as_mut_ptr()) } < 0 {
+            return Err(Error::last_system("pipe"));
+        }
+        for end in ends {
+            // SAFETY: both are descriptors that pipe() just returned.
+            unsafe {
+                libc::fcntl(end, libc::F_SETFL, libc::O_NONBLOCK);
+                libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC);
+            }
+        }
+        Ok(Self { read: ends[0], write: ends[1] })
+    }
+
+    /// The descriptor that becomes readable when the bell rings.
+    pub const fn descriptor(&self) -> i32 {
+        self.read
+    }
+}
+
+impl Bell for EventFd {
+    fn ring(&self) {
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: writes eight bytes that live on the stack. A full counter or pipe rings as well as an added one.
+        unsafe { libc::write(self.write, one.as_ptr().cast(), one.len()) };
+    }
+
+    fn quiet(&self) {
+        let mut count = [0u8; 64];
+        // SAFETY: reads into a buffer on the stack; the descriptor does not block.
+        unsafe { libc::read(self.read, count.as_mut_ptr().cast(), count.len()) };
+    }
+}
+
+impl Drop for EventFd {
+    fn drop(&mut self) {
+        // SAFETY: the value owns its descriptors, and nobody can use it any more.
+        unsafe {
+            libc::close(self.read);
+            if self.write != self.read {
+                libc::close(self.write);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(Counter);
+
+    impl Bell for Count {
+        fn ring(&self) {
+            self.0.increment();
+        }
+        fn quiet(&self) {}
+    }
+
+    #[test]
+    fn a_burst_rings_once() {
+        let mailbox = Mailbox::new(Count::default());
+        (0..1000).for_each(|item| mailbox.post(item));
+        assert_eq!(mailbox.bell().0.get(), 1);
+        assert_eq!(mailbox.drain().len(), 1000);
+        mailbox.post(0);
+        assert_eq!(mailbox.bell().0.get(), 2);
+    }
+
+    #[test]
+    fn a_full_box_loses_the_oldest_and_counts_it() {
+        let mailbox = Mailbox::bounded(Count::default(), 2);
+        (0..5).for_each(|item| mailbox.post(item));
+        assert_eq!(mailbox.drain(), [3, 4]);
+        assert_eq!(mailbox.dropped(), 3);
+    }
+}

@@ -1,0 +1,9 @@
+//! How one thread, or one event loop, waits for one thing. Knows no Kafka.
+
+pub mod completion;
+pub mod mailbox;
+pub mod parker;
+
+pub use completion::{Completion, Latch, Waker};
+pub use mailbox::{Bell, EventFd, Mailbox};
+pub use parker::Parker;
