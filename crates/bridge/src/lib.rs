@@ -1,1 +1,55 @@
-//! bridge
+//! The bridge between awoke's engine and Python: converts, releases the GIL, calls, converts; decides nothing.
+//!
+//! One file per noun of the engine. Invariant: the GIL is never held while waiting, and not let go of on a path that need
+//! not wait: what is ready is taken first.
+
+mod admin;
+mod errors;
+mod events;
+mod group_member;
+mod message;
+mod mock_cluster;
+mod producer;
+mod reader;
+mod scheduler;
+mod waiting;
+
+use pyo3::prelude::*;
+
+/// The version of librdkafka that is built in.
+#[pyfunction]
+fn librdkafka_version() -> &'static str {
+    awoke_engine::kafka::librdkafka_version()
+}
+
+/// Whether the value of this librdkafka property must never be shown.
+#[pyfunction]
+fn is_secret(property: &str) -> bool {
+    awoke_engine::kafka::is_secret(property)
+}
+
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(librdkafka_version, module)?)?;
+    module.add_function(wrap_pyfunction!(is_secret, module)?)?;
+    module.add_function(wrap_pyfunction!(producer::wait_all, module)?)?;
+    module.add_class::<admin::Admin>()?;
+    module.add_class::<admin::PendingCall>()?;
+    module.add_class::<events::EventBox>()?;
+    module.add_class::<group_member::GroupMember>()?;
+    module.add_class::<group_member::PendingCommit>()?;
+    module.add_class::<message::Batch>()?;
+    module.add_class::<message::BatchIterator>()?;
+    module.add_class::<message::Message>()?;
+    module.add_class::<message::ValueBuffer>()?;
+    module.add_class::<mock_cluster::MockCluster>()?;
+    module.add_class::<producer::DeliveryHandle>()?;
+    module.add_class::<producer::Producer>()?;
+    module.add_class::<reader::Reader>()?;
+    module.add_class::<scheduler::HookJob>()?;
+    module.add_class::<scheduler::Job>()?;
+    module.add_class::<scheduler::Scheduler>()?;
+    module.add_class::<waiting::Bell>()?;
+    module.add_class::<waiting::Mailbox>()?;
+    Ok(())
+}

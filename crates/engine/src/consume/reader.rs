@@ -14,6 +14,7 @@ use crate::Result;
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::kafka::{Batch, Client, ClientConfig, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList};
+use crate::wake::{Bell, EventFd};
 
 /// Where to begin.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +37,6 @@ pub enum Read {
     EndOfPartition(TopicPartition),
     /// The reader was closed.
     Closed,
-    /// Nothing came within the deadline.
-    TimedOut,
 }
 
 /// Reads partitions without a group.
@@ -86,29 +85,30 @@ impl Reader {
         Ok(reader)
     }
 
-    /// The next messages of any partition. Blocks the calling thread.
-    pub fn next(&self, deadline: &Deadline) -> Result<Read> {
+    /// What there is to read now; when there is nothing, the bell rings as soon as there is. Does not block.
+    pub fn next_or_ring(&self, bell: &Arc<EventFd>) -> Result<Option<Read>> {
         self.client.check_process()?;
         // Errors and statistics of the client wait in its queue for a moment like this.
         while self.queue.poll(&Deadline::after(Some(Duration::ZERO))).is_some() {}
+        let bell: Arc<dyn Bell> = Arc::<EventFd>::clone(bell);
         loop {
-            match self.scheduler.next_work(deadline) {
-                Work::Job(mut job) => {
+            match self.scheduler.next_work_or_ring(&bell).0 {
+                Some(Work::Job(mut job)) => {
                     let batch = Arc::clone(job.batch());
                     job.complete()?;
-                    return Ok(Read::Batch(batch));
+                    return Ok(Some(Read::Batch(batch)));
                 }
-                Work::EndOfPartition(partition) => {
-                    return Ok(Read::EndOfPartition(partition.topic_partition().clone()));
+                Some(Work::EndOfPartition(partition)) => {
+                    return Ok(Some(Read::EndOfPartition(partition.topic_partition().clone())));
                 }
-                Work::Closed => return Ok(Read::Closed),
-                Work::TimedOut => return Ok(Read::TimedOut),
-                Work::Hook(hook) => hook.finish(),
+                Some(Work::Closed) => return Ok(Some(Read::Closed)),
+                Some(Work::Hook(hook)) => hook.finish(),
+                Some(Work::TimedOut) | None => return Ok(None),
             }
         }
     }
 
-    /// Ends a `next` that waits, and every later one. Does not block.
+    /// Rings whoever waits, and gives nothing from now on. Does not block.
     pub fn close(&self) {
         self.scheduler.close();
     }

@@ -59,13 +59,6 @@ impl TopicPartitionList {
         Self(unsafe { ffi::rd_kafka_topic_partition_list_copy(list) })
     }
 
-    pub(crate) fn of(partitions: &[TopicPartition]) -> Result<Self> {
-        let mut list = Self::new();
-        for partition in partitions {
-            list.add(partition, None)?;
-        }
-        Ok(list)
-    }
 
     pub(crate) fn of_topics(topics: &[String]) -> Result<Self> {
         let mut list = Self::new();

@@ -58,6 +58,11 @@ impl DeliveryHandle {
         self.completion.get().map(|report| self.explain(report))
     }
 
+    /// When the answer came, in nanoseconds of the monotonic clock; 0 when nobody was waiting for it then.
+    pub fn woken_at_ns(&self) -> u64 {
+        self.completion.woken_at_ns()
+    }
+
     /// Waits for the answer. Blocks the calling thread.
     ///
     /// # Errors
@@ -76,6 +81,7 @@ impl DeliveryHandle {
         Latch::wait_all(handles.iter().map(|handle| &handle.completion), &Deadline::after(timeout))
     }
 
+    /// The answer in the words of this operation.
     fn explain(&self, report: Report) -> Result<Delivery> {
         report.map_err(|code| Error::kafka(self.operation(), code, ""))
     }

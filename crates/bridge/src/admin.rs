@@ -1,0 +1,175 @@
+//! Admin calls, as Python sees them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use awoke_engine::Error;
+use awoke_engine::clock::Deadline;
+use awoke_engine::kafka as engine;
+use awoke_engine::wake::{Completion, Waker};
+use pyo3::prelude::*;
+
+use crate::errors::{config, duration, to_python};
+use crate::events::EventBox;
+use crate::waiting::{Mailbox, wait_for};
+
+/// (name, error code or 0, error name, error text).
+type Topic = (String, i32, String, String);
+/// (partition, leader, replicas, in-sync replicas).
+type Partition = (i32, i32, Vec<i32>, Vec<i32>);
+
+/// A client for admin calls.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Admin {
+    inner: engine::Admin,
+}
+
+impl Admin {
+    fn call(&self, start: impl FnOnce(&engine::Admin) -> awoke_engine::Result<Arc<Call>>) -> PyResult<PendingCall> {
+        let completion = start(&self.inner).map_err(|error| to_python(&error))?;
+        Ok(PendingCall { completion })
+    }
+}
+
+type Call = Completion<awoke_engine::Result<engine::AdminOutcome>>;
+
+#[pymethods]
+impl Admin {
+    #[new]
+    fn new(py: Python<'_>, properties: BTreeMap<String, String>, events: &EventBox) -> PyResult<Self> {
+        let events = Arc::clone(&events.inner);
+        let inner = py.detach(|| engine::Admin::new(&config(properties), events)).map_err(|error| to_python(&error))?;
+        Ok(Self { inner })
+    }
+
+    /// Brokers as (id, address), topics as (name, error code, partitions). Blocks with the GIL released.
+    #[pyo3(signature = (topic, timeout_s))]
+    #[allow(clippy::type_complexity)] // Two lists of tuples; the Python side gives them names.
+    fn metadata(
+        &self,
+        py: Python<'_>,
+        topic: Option<&str>,
+        timeout_s: f64,
+    ) -> PyResult<(Vec<(i32, String)>, Vec<(String, i32, Vec<Partition>)>)> {
+        let timeout = duration(Some(timeout_s))?.unwrap_or_default();
+        let metadata = py.detach(|| self.inner.metadata(topic, timeout)).map_err(|error| to_python(&error))?;
+        let brokers = metadata.brokers.into_iter().map(|broker| (broker.id, broker.address)).collect();
+        let topics = metadata.topics.into_iter().map(|topic| {
+            let partitions = topic.partitions.into_iter();
+            let partitions = partitions
+                .map(|partition| (partition.partition, partition.leader, partition.replicas, partition.in_sync))
+                .collect();
+            (topic.name, topic.error.map_or(0, |code| code.0), partitions)
+        });
+        Ok((brokers, topics.collect()))
+    }
+
+    /// Creates topics given as (name, partitions, replicas, settings). Does not block.
+    fn create_topics(
+        &self,
+        topics: Vec<(String, i32, i32, Vec<(String, String)>)>,
+        timeout_s: f64,
+    ) -> PyResult<PendingCall> {
+        let topics: Vec<_> = topics
+            .into_iter()
+            .map(|(name, partitions, replicas, config)| engine::NewTopic { name, partitions, replicas, config })
+            .collect();
+        let timeout = duration(Some(timeout_s))?.unwrap_or_default();
+        self.call(|admin| admin.create_topics(&topics, timeout))
+    }
+
+    /// Deletes topics. Does not block.
+    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
+    fn delete_topics(&self, topics: Vec<String>, timeout_s: f64) -> PyResult<PendingCall> {
+        let timeout = duration(Some(timeout_s))?.unwrap_or_default();
+        self.call(|admin| admin.delete_topics(&topics, timeout))
+    }
+
+    /// The offsets that a group has committed. Does not block.
+    fn group_offsets(&self, group: &str, timeout_s: f64) -> PyResult<PendingCall> {
+        let timeout = duration(Some(timeout_s))?.unwrap_or_default();
+        self.call(|admin| admin.group_offsets(group, timeout))
+    }
+
+    /// Offsets of partitions: `at` is -2 for the earliest, -1 for the latest, else a time in ms. Does not block.
+    fn list_offsets(&self, partitions: Vec<(String, i32)>, at: i64, timeout_s: f64) -> PyResult<PendingCall> {
+        let partitions: Vec<_> =
+            partitions.into_iter().map(|(topic, partition)| engine::TopicPartition::new(topic, partition)).collect();
+        let which = match at {
+            -2 => engine::OffsetAt::Earliest,
+            -1 => engine::OffsetAt::Latest,
+            timestamp_ms => engine::OffsetAt::Time(timestamp_ms),
+        };
+        let timeout = duration(Some(timeout_s))?.unwrap_or_default();
+        self.call(|admin| admin.list_offsets(&partitions, which, timeout))
+    }
+
+    /// Ends the client. Blocks with the GIL released.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.inner.close());
+    }
+}
+
+/// An admin call that is under way.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct PendingCall {
+    completion: Arc<Call>,
+}
+
+#[pymethods]
+impl PendingCall {
+    /// Waits for the answer. Blocks with the GIL released.
+    fn wait<'py>(&self, py: Python<'py>, timeout_s: f64) -> PyResult<Bound<'py, PyAny>> {
+        let since = Instant::now();
+        // The request has its own time-out, whose error says more than ours: it comes first.
+        let timeout = duration(Some(timeout_s))?.unwrap_or_default() + Duration::from_secs(1);
+        if wait_for(py, &self.completion, &Deadline::after(Some(timeout)))?.is_none() {
+            let error = Error::TimedOut { operation: "wait for the brokers".into(), waited: since.elapsed() };
+            return Err(to_python(&error));
+        }
+        self.result(py)
+    }
+
+    /// Whether the answer is there. Does not block.
+    fn done(&self) -> bool {
+        self.completion.is_done()
+    }
+
+    /// The answer, which must be there: topics as (name, code, code name, text), or offsets as (topic, partition, offset,
+    /// code). Does not block.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let not_yet = || Err(Error::Invalid { reason: "the call has no answer yet".into() });
+        match self.completion.get().unwrap_or_else(not_yet).map_err(|error| to_python(&error))? {
+            engine::AdminOutcome::Topics(topics) => {
+                let topics: Vec<Topic> = topics
+                    .into_iter()
+                    .map(|(name, error)| match error {
+                        None => (name, 0, String::new(), String::new()),
+                        Some((code, text)) => (name, code.0, code.name(), text),
+                    })
+                    .collect();
+                topics.into_pyobject(py)
+            }
+            engine::AdminOutcome::Offsets(offsets) => {
+                let offsets: Vec<_> = offsets
+                    .into_iter()
+                    .map(|found| {
+                        let code = found.error.map_or(0, |code| code.0);
+                        (found.at.topic.to_string(), found.at.partition, found.offset, code)
+                    })
+                    .collect();
+                offsets.into_pyobject(py)
+            }
+        }
+    }
+
+    /// Has `token` posted to the mailbox when the answer comes; `False` when it is there already.
+    fn notify(&self, mailbox: &Mailbox, token: u64) -> bool {
+        self.completion.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox.inner), token })
+    }
+
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("awoke._waiting")?.call_method1("resolve", (slf,))?.call_method0("__await__")
+    }
+}

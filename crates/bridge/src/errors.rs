@@ -1,0 +1,81 @@
+//! The engine's errors as the classes of `awoke.errors`. The match is exhaustive: a new variant must find its class here.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use awoke_engine::Error;
+use awoke_engine::kafka::ClientConfig;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// What was being done decides the class of two errors that the engine has in common for all operations.
+#[derive(Clone, Copy)]
+pub enum Doing {
+    Delivery,
+    Other,
+}
+
+/// An engine error as a Python exception.
+pub fn to_python(error: &Error) -> PyErr {
+    raise(error, Doing::Other)
+}
+
+/// As `to_python`, for the result of a delivery.
+pub fn delivery_to_python(error: &Error) -> PyErr {
+    raise(error, Doing::Delivery)
+}
+
+fn raise(error: &Error, doing: Doing) -> PyErr {
+    Python::attach(|py| instance(py, error, doing).map_or_else(|failed| failed, PyErr::from_value))
+}
+
+fn instance<'py>(py: Python<'py>, error: &Error, doing: Doing) -> PyResult<Bound<'py, PyAny>> {
+    let text = error.to_string();
+    let (class, arguments) = match (error, doing) {
+        (Error::Config { property, .. }, _) => ("ConfigError", (text, property).into_pyobject(py)?.into_any()),
+        (Error::Kafka { code, .. }, Doing::Delivery) => {
+            ("DeliveryFailed", (text, code.0, code.name(), code.is_retriable()).into_pyobject(py)?.into_any())
+        }
+        (Error::Kafka { code, .. }, Doing::Other) => {
+            ("kafka_error", (text, code.0, code.name(), code.is_retriable()).into_pyobject(py)?.into_any())
+        }
+        (Error::Forked { pid, .. }, _) => ("ForkedClientError", (text, *pid).into_pyobject(py)?.into_any()),
+        (Error::Closed { .. }, _) => ("ClosedError", (text,).into_pyobject(py)?.into_any()),
+        (Error::QueueFull { waited, .. }, _) => {
+            ("QueueFull", (text, waited.as_secs_f64()).into_pyobject(py)?.into_any())
+        }
+        (Error::MessageTooLarge { topic, size_bytes, .. }, _) => {
+            ("MessageTooLarge", (text, topic, *size_bytes).into_pyobject(py)?.into_any())
+        }
+        (Error::TimedOut { operation, waited }, doing) => {
+            let class = if matches!(doing, Doing::Delivery) { "DeliveryTimeout" } else { "OperationTimeout" };
+            (class, (text, operation, waited.as_secs_f64()).into_pyobject(py)?.into_any())
+        }
+        (Error::Fenced { topic, partition }, _) => {
+            ("FencedError", (text, topic, *partition).into_pyobject(py)?.into_any())
+        }
+        (Error::Invalid { .. }, _) => return Ok(PyValueError::new_err(text).into_value(py).into_bound(py).into_any()),
+        (Error::System { .. }, _) => ("SystemFailure", (text,).into_pyobject(py)?.into_any()),
+    };
+    py.import("awoke.errors")?.getattr(class)?.call1(arguments.cast_into::<PyTuple>()?)
+}
+
+/// Seconds from Python as a duration; `None` for no limit.
+pub fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    seconds
+        .map(|seconds| {
+            Duration::try_from_secs_f64(seconds.max(0.0))
+                .map_err(|_| PyValueError::new_err(format!("{seconds} is no number of seconds")))
+        })
+        .transpose()
+}
+
+/// librdkafka's settings from Python.
+pub fn config(properties: BTreeMap<String, String>) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    for (property, value) in properties {
+        config.set(property, value);
+    }
+    config
+}

@@ -1,0 +1,114 @@
+//! A group member as the server sees it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use awoke_engine::Error;
+use awoke_engine::clock::Deadline;
+use awoke_engine::consume as engine;
+use awoke_engine::wake::{Completion, Waker};
+use pyo3::prelude::*;
+
+use crate::errors::{config, duration, to_python};
+use crate::events::EventBox;
+use crate::scheduler::Scheduler;
+use crate::waiting::{Mailbox, wait_for};
+
+/// A member of a consumer group.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct GroupMember {
+    inner: engine::GroupMember,
+}
+
+#[pymethods]
+impl GroupMember {
+    /// Joins the group. `routes` holds (topic, scheduler, most messages, most bytes of a job).
+    #[new]
+    fn new(
+        py: Python<'_>,
+        properties: BTreeMap<String, String>,
+        routes: Vec<(String, Py<Scheduler>, usize, usize)>,
+        commit_interval_s: f64,
+        revoke_timeout_s: f64,
+        events: &EventBox,
+    ) -> PyResult<Self> {
+        let routes = routes
+            .into_iter()
+            .map(|(topic, scheduler, messages_max, bytes_max)| engine::Route {
+                topic,
+                scheduler: Arc::clone(&scheduler.get().inner),
+                limits: engine::PullLimits { messages_max, bytes_max },
+            })
+            .collect();
+        let settings = engine::GroupSettings {
+            commit_interval: duration(Some(commit_interval_s))?.unwrap_or_default(),
+            revoke_timeout: duration(Some(revoke_timeout_s))?.unwrap_or_default(),
+        };
+        let events = Arc::clone(&events.inner);
+        let joined = py.detach(|| engine::GroupMember::join(&config(properties), routes, settings, events));
+        Ok(Self { inner: joined.map_err(|error| to_python(&error))? })
+    }
+
+    /// Commits what is stored now. Does not block; the answer is in what is returned.
+    fn commit(&self) -> PyResult<PendingCommit> {
+        let completion = self.inner.commit().map_err(|error| to_python(&error))?;
+        Ok(PendingCommit { completion })
+    }
+
+    /// Gives everything back in order and leaves the group. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
+        let timeout = duration(timeout_s)?;
+        py.detach(|| self.inner.close(timeout)).map_err(|error| to_python(&error))
+    }
+
+    /// Makes a close that waits for jobs wait no longer. Does not block.
+    fn hurry(&self) {
+        self.inner.hurry();
+    }
+
+    /// The error that made the member unusable: (code, name, text), or `None`.
+    fn fatal_error(&self) -> Option<(i32, String, String)> {
+        self.inner.fatal_error().map(|(code, text)| (code.0, code.name(), text))
+    }
+}
+
+/// A commit that is under way.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct PendingCommit {
+    completion: Arc<Completion<Result<(), Error>>>,
+}
+
+#[pymethods]
+impl PendingCommit {
+    /// Waits for the broker's answer. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
+        let since = Instant::now();
+        let timeout = duration(timeout_s)?.unwrap_or(Duration::from_secs(60));
+        let answer = wait_for(py, &self.completion, &Deadline::after(Some(timeout)))?;
+        let timed_out = || Err(Error::TimedOut { operation: "commit offsets".into(), waited: since.elapsed() });
+        answer.unwrap_or_else(timed_out).map_err(|error| to_python(&error))
+    }
+
+    /// Whether the answer is there. Does not block.
+    fn done(&self) -> bool {
+        self.completion.is_done()
+    }
+
+    /// Has `token` posted to the mailbox when the answer comes; `False` when it is there already.
+    fn notify(&self, mailbox: &Mailbox, token: u64) -> bool {
+        self.completion.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox.inner), token })
+    }
+
+    /// The answer, which must be there: returns or raises. Does not block.
+    fn result(&self) -> PyResult<()> {
+        let not_yet = || Err(Error::Invalid { reason: "the commit has no answer yet".into() });
+        self.completion.get().unwrap_or_else(not_yet).map_err(|error| to_python(&error))
+    }
+
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("awoke._waiting")?.call_method1("resolve", (slf,))?.call_method0("__await__")
+    }
+}

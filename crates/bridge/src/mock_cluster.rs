@@ -1,0 +1,70 @@
+//! Brokers inside the process.
+
+use std::sync::Arc;
+
+use awoke_engine::kafka as engine;
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+use crate::events::EventBox;
+
+/// Brokers inside the process. They stop with `close`, or when it is dropped.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct MockCluster {
+    inner: std::sync::Mutex<Option<engine::MockCluster>>,
+    bootstrap_servers: String,
+}
+
+impl MockCluster {
+    fn with<T>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&engine::MockCluster) -> awoke_engine::Result<T> + Send,
+    ) -> PyResult<T>
+    where
+        T: Send,
+    {
+        let called = py.detach(|| {
+            let inner = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            inner.as_ref().map_or(Err(awoke_engine::Error::Closed { what: "embedded cluster" }), call)
+        });
+        called.map_err(|error| to_python(&error))
+    }
+}
+
+#[pymethods]
+impl MockCluster {
+    #[new]
+    fn new(py: Python<'_>, brokers: i32, events: &EventBox) -> PyResult<Self> {
+        let events = Arc::clone(&events.inner);
+        let cluster = py.detach(|| engine::MockCluster::start(brokers, events)).map_err(|error| to_python(&error))?;
+        let bootstrap_servers = cluster.bootstrap_servers().to_owned();
+        Ok(Self { inner: std::sync::Mutex::new(Some(cluster)), bootstrap_servers })
+    }
+
+    /// Where the brokers listen.
+    #[getter]
+    fn bootstrap_servers(&self) -> &str {
+        &self.bootstrap_servers
+    }
+
+    /// Creates a topic.
+    fn create_topic(&self, py: Python<'_>, topic: &str, partitions: i32, replicas: i32) -> PyResult<()> {
+        self.with(py, |cluster| cluster.create_topic(topic, partitions, replicas))
+    }
+
+    /// Makes a broker refuse connections, or accept them again.
+    fn set_broker_up(&self, py: Python<'_>, broker: i32, is_up: bool) -> PyResult<()> {
+        self.with(py, |cluster| cluster.set_broker_up(broker, is_up))
+    }
+
+    /// Makes a broker answer this much later.
+    fn set_round_trip(&self, py: Python<'_>, broker: i32, round_trip_ms: i32) -> PyResult<()> {
+        self.with(py, |cluster| cluster.set_round_trip(broker, round_trip_ms))
+    }
+
+    /// Stops the brokers. Blocks with the GIL released.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()));
+    }
+}

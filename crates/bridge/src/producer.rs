@@ -1,0 +1,288 @@
+//! The producer and its delivery handles, as Python sees them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use awoke_engine::Error;
+use awoke_engine::clock::Deadline;
+use awoke_engine::produce as engine;
+use awoke_engine::wake::{Latch, Waker};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyMapping, PyString, PyTuple};
+
+use crate::errors::{config, delivery_to_python, duration, to_python};
+use crate::events::EventBox;
+use crate::waiting::{Mailbox, is_main_thread, wait_for};
+
+/// How much longer than `delivery.timeout.ms` a wait without a limit goes on: librdkafka looks at time-outs once a second.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Takes messages in and gives a delivery handle for each.
+#[pyclass(frozen, subclass, module = "awoke._native")]
+pub struct Producer {
+    inner: engine::Producer,
+    /// Turns a value that is not bytes, text or nothing into bytes.
+    encoder: Py<PyAny>,
+    /// How long `produce` waits for room when its caller does not say.
+    produce_timeout: Option<Duration>,
+}
+
+/// Bytes of a key or a value, held for as long as the call lasts.
+enum Bytes {
+    Bytes(PyBackedBytes),
+    Text(PyBackedStr),
+}
+
+impl Bytes {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Text(text) => text.as_bytes(),
+        }
+    }
+}
+
+type Headers = Vec<(PyBackedStr, Option<Bytes>)>;
+
+impl Producer {
+    fn value(&self, value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
+        if let Some(plain) = plain(value)? {
+            return Ok(plain);
+        }
+        let encoded = self.encoder.bind(value.py()).call1((value,))?;
+        plain(&encoded)?.ok_or_else(|| PyTypeError::new_err("the encoder must return bytes"))
+    }
+
+    fn send(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        record: &engine::Record<'_>,
+        timeout: Option<Duration>,
+    ) -> PyResult<DeliveryHandle> {
+        let sent = match self.inner.try_produce(topic, record) {
+            Ok(Some(handle)) => Ok(handle),
+            Ok(None) => {
+                let deadline = Deadline::after(timeout.or(self.produce_timeout));
+                py.detach(|| self.inner.produce(topic, record, &deadline))
+            }
+            Err(error) => Err(error),
+        };
+        let limit = self.inner.delivery_timeout().map(|timeout| timeout + GRACE);
+        sent.map(|inner| DeliveryHandle { inner, limit }).map_err(|error| to_python(&error))
+    }
+}
+
+#[pymethods]
+impl Producer {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        properties: BTreeMap<String, String>,
+        encoder: Py<PyAny>,
+        produce_timeout_s: Option<f64>,
+        events: &EventBox,
+    ) -> PyResult<Self> {
+        let events = Arc::clone(&events.inner);
+        let inner =
+            py.detach(|| engine::Producer::new(&config(properties), events)).map_err(|error| to_python(&error))?;
+        Ok(Self { inner, encoder, produce_timeout: duration(produce_timeout_s)? })
+    }
+
+    /// Sends a message; see the stub.
+    #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None))]
+    #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
+    fn produce(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        value: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Option<&Bound<'_, PyAny>>,
+        partition: Option<i32>,
+        timestamp_ms: Option<i64>,
+        timeout_s: Option<f64>,
+    ) -> PyResult<DeliveryHandle> {
+        let value = self.value(value)?;
+        let key = key.map(key_bytes).transpose()?.flatten();
+        let headers = headers.map(header_list).transpose()?.unwrap_or_default();
+        let headers: Vec<_> =
+            headers.iter().map(|(name, value)| (&**name, value.as_ref().map(Bytes::as_slice))).collect();
+        let record = engine::Record {
+            value: value.as_ref().map(Bytes::as_slice),
+            key: key.as_ref().map(Bytes::as_slice),
+            partition,
+            timestamp_ms,
+            headers: &headers,
+        };
+        self.send(py, topic, &record, duration(timeout_s)?)
+    }
+
+    /// Sends what is queued without lingering and waits for the answers; whether all came. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    fn flush(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
+        let timeout = duration(timeout_s)?.or_else(|| self.inner.delivery_timeout().map(|timeout| timeout + GRACE));
+        py.detach(|| self.inner.flush(timeout)).map_err(|error| to_python(&error))
+    }
+
+    /// Flushes and ends; how many messages were not answered. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<usize> {
+        let timeout = duration(timeout_s)?.or_else(|| self.inner.delivery_timeout().map(|timeout| timeout + GRACE));
+        py.detach(|| self.inner.close(timeout)).map_err(|error| to_python(&error))
+    }
+
+    /// Messages and bytes that wait for their delivery report.
+    fn queued(&self) -> (usize, usize) {
+        let counters = self.inner.counters();
+        (counters.queued_messages, counters.queued_bytes)
+    }
+}
+
+/// What the sender of a message holds until the broker has answered for it.
+#[pyclass(frozen, freelist = 512, module = "awoke._native")]
+pub struct DeliveryHandle {
+    inner: Arc<engine::DeliveryHandle>,
+    /// When an answer is certain to have come; `None` when the settings say never.
+    limit: Option<Duration>,
+}
+
+#[pymethods]
+impl DeliveryHandle {
+    /// Waits until the broker has answered; see the stub. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    fn wait<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        let since = Instant::now();
+        let deadline = Deadline::after(duration(timeout_s)?.or(self.limit));
+        if wait_for(py, self.inner.completion(), &deadline)?.is_none() {
+            let error = Error::TimedOut { operation: self.inner.operation(), waited: since.elapsed() };
+            return Err(delivery_to_python(&error));
+        }
+        self.result(py)
+    }
+
+    /// The answer, which must be there; see the stub. Does not block.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let answer = self
+            .inner
+            .result()
+            .unwrap_or_else(|| Err(Error::TimedOut { operation: self.inner.operation(), waited: Duration::ZERO }));
+        let delivery = answer.map_err(|error| delivery_to_python(&error))?;
+        let class = py.import("awoke._waiting")?.getattr("Delivery")?;
+        let timestamp_ms = (delivery.timestamp_ms >= 0).then_some(delivery.timestamp_ms);
+        class.call1((&**self.inner.topic(), delivery.partition, delivery.offset, timestamp_ms))
+    }
+
+    /// Whether the answer is there. Does not block.
+    fn done(&self) -> bool {
+        self.inner.completion().is_done()
+    }
+
+    /// The error that the answer is, or `None`; the answer must be there. Does not block.
+    fn exception(&self, py: Python<'_>) -> Option<PyErr> {
+        self.result(py).err()
+    }
+
+    /// The topic.
+    #[getter]
+    fn topic(&self) -> &str {
+        self.inner.topic()
+    }
+
+    /// When the answer came, in nanoseconds of `time.monotonic_ns()`; 0 when nobody was waiting for it then.
+    #[getter]
+    fn woken_at_ns(&self) -> u64 {
+        self.inner.woken_at_ns()
+    }
+
+    /// Has `token` posted to the mailbox when the answer comes; `False` when it is there already.
+    fn notify(&self, mailbox: &Mailbox, token: u64) -> bool {
+        self.inner.completion().register(Waker::Mailbox { mailbox: Arc::clone(&mailbox.inner), token })
+    }
+
+    /// Calls `callback(handle)` when the answer is there, on a thread of awoke's, never on librdkafka's.
+    fn add_done_callback(slf: &Bound<'_, Self>, callback: &Bound<'_, PyAny>) -> PyResult<()> {
+        slf.py().import("awoke._waiting")?.call_method1("call_back", (slf, callback)).map(drop)
+    }
+
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("awoke._waiting")?.call_method1("resolve", (slf,))?.call_method0("__await__")
+    }
+
+    fn __repr__(&self) -> String {
+        let state = match self.inner.result() {
+            None => "under way".to_owned(),
+            Some(Ok(delivery)) => format!("partition {} offset {}", delivery.partition, delivery.offset),
+            Some(Err(error)) => error.to_string(),
+        };
+        format!("<DeliveryHandle {}, {state}>", self.inner.topic())
+    }
+}
+
+/// Waits until all handles are answered, well or badly; whether they are. Blocks with the GIL released.
+#[pyfunction]
+#[pyo3(signature = (handles, timeout_s=None))]
+pub fn wait_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>, timeout_s: Option<f64>) -> PyResult<bool> {
+    let limit = handles.iter().filter_map(|handle| handle.get().limit).max();
+    let natives: Vec<_> = handles.iter().map(|handle| Arc::clone(&handle.get().inner)).collect();
+    if natives.iter().all(|handle| handle.completion().is_done()) {
+        return Ok(true);
+    }
+    let timeout = duration(timeout_s)?.or(limit);
+    if is_main_thread() {
+        // One after the other, because a signal must be able to end the wait: each is done or waited for.
+        let deadline = Deadline::after(timeout);
+        for handle in &natives {
+            if wait_for(py, handle.completion(), &deadline)?.is_none() {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    Ok(py.detach(|| Latch::wait_all(natives.iter().map(|handle| handle.completion()), &Deadline::after(timeout))))
+}
+
+/// Bytes, text or nothing as they are; `None` for anything else.
+#[allow(clippy::option_option)] // Outer: is it plain? Inner: a tombstone is plain and has no bytes.
+fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Bytes>>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Some(Some(Bytes::Bytes(bytes.clone().into()))));
+    }
+    if value.is_none() {
+        return Ok(Some(None));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Some(Some(Bytes::Text(text.clone().try_into()?))));
+    }
+    Ok(None)
+}
+
+fn key_bytes(key: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
+    plain(key)?.ok_or_else(|| {
+        let kind = key.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+        PyTypeError::new_err(format!("a key is bytes, text or None, not {kind}"))
+    })
+}
+
+fn header_list(headers: &Bound<'_, PyAny>) -> PyResult<Headers> {
+    let items = match headers.cast::<PyMapping>() {
+        Ok(mapping) => mapping.items()?.into_any(),
+        Err(_) => headers.clone(),
+    };
+    items
+        .try_iter()?
+        .map(|item| {
+            let item = item?;
+            let pair = item.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
+            let pair =
+                pair.ok_or_else(|| PyTypeError::new_err("headers are pairs of a name and bytes, text or None"))?;
+            let name: PyBackedStr = pair.get_item(0)?.extract()?;
+            let value = plain(&pair.get_item(1)?)?
+                .ok_or_else(|| PyTypeError::new_err(format!("header {:?} is bytes, text or None", &*name)))?;
+            Ok((name, value))
+        })
+        .collect()
+}

@@ -1,0 +1,99 @@
+//! A reader without a group, as Python sees it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use awoke_engine::clock::Deadline;
+use awoke_engine::consume as engine;
+use awoke_engine::kafka::TopicPartition;
+use awoke_engine::{Error, Result};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::{config, duration, to_python};
+use crate::events::EventBox;
+use crate::message::Batch;
+
+/// Reads partitions without a group.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Reader {
+    inner: Mutex<Option<Arc<engine::Reader>>>,
+    bell: Arc<awoke_engine::wake::EventFd>,
+}
+
+#[pymethods]
+impl Reader {
+    /// Begins to fetch. `starts` holds (topic, partition, `earliest` | `latest` | `last` | `offset`, number).
+    #[new]
+    fn new(
+        py: Python<'_>,
+        properties: BTreeMap<String, String>,
+        starts: Vec<(String, i32, String, i64)>,
+        events: &EventBox,
+    ) -> PyResult<Self> {
+        let starts = starts
+            .into_iter()
+            .map(|(topic, partition, start, number)| {
+                let start = match start.as_str() {
+                    "earliest" => engine::StartAt::Earliest,
+                    "latest" => engine::StartAt::Latest,
+                    "last" => engine::StartAt::Last(number),
+                    "offset" => engine::StartAt::Offset(number),
+                    other => return Err(PyValueError::new_err(format!("a reader can't start at {other:?}"))),
+                };
+                Ok((TopicPartition::new(topic, partition), start))
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        let events = Arc::clone(&events.inner);
+        let limits = engine::PullLimits::default();
+        let reader = py
+            .detach(|| engine::Reader::new(&config(properties), &starts, limits, events))
+            .map_err(|error| to_python(&error))?;
+        let bell = awoke_engine::wake::EventFd::new().map_err(|error| to_python(&error))?;
+        Ok(Self { inner: Mutex::new(Some(Arc::new(reader))), bell: Arc::new(bell) })
+    }
+
+    /// The next batch; (topic, partition) at the end of a partition; `None` when the time was up.
+    ///
+    /// Blocks with the GIL released; Ctrl-C ends the wait on the main thread.
+    #[pyo3(signature = (timeout_s=None))]
+    fn next<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let deadline = Deadline::after(duration(timeout_s)?);
+        let reader = self.open()?;
+        loop {
+            let read = reader.next_or_ring(&self.bell).map_err(|error| to_python(&error))?;
+            match read {
+                Some(engine::Read::Batch(batch)) => {
+                    return Ok(Some(Bound::new(py, Batch::new(batch, 0, 1, None))?.into_any()));
+                }
+                Some(engine::Read::EndOfPartition(at)) => {
+                    return Ok(Some((at.topic.to_string(), at.partition).into_pyobject(py)?.into_any()));
+                }
+                Some(engine::Read::Closed) => return Err(to_python(&Error::Closed { what: "reader" })),
+                None if deadline.has_passed() => return Ok(None),
+                None => {
+                    crate::waiting::wait_readable(py, &self.bell, &deadline)?;
+                    awoke_engine::wake::Bell::quiet(&*self.bell);
+                }
+            }
+        }
+    }
+
+    /// Stops fetching. Blocks with the GIL released. Closing again does nothing.
+    fn close(&self, py: Python<'_>) {
+        let reader = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| {
+            if let Some(reader) = reader {
+                reader.close(); // A thread that waits in `next` is rung, and drops the last reference.
+            }
+        });
+    }
+}
+
+impl Reader {
+    fn open(&self) -> PyResult<Arc<engine::Reader>> {
+        let reader = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let open: Result<_> = reader.ok_or(Error::Closed { what: "reader" });
+        open.map_err(|error| to_python(&error))
+    }
+}

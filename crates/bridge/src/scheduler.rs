@@ -1,0 +1,217 @@
+//! The scheduler as workers see it: they ask for work, do it, and give it back.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use awoke_engine::clock::Deadline;
+use awoke_engine::consume as engine;
+use awoke_engine::wake::Bell as EngineBell;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{duration, to_python};
+use crate::message::Batch;
+use crate::waiting::{Bell, seconds_until};
+
+/// Decides which partition is worked on next.
+#[pyclass(frozen, module = "awoke._native")]
+#[derive(Default)]
+pub struct Scheduler {
+    pub inner: Arc<engine::PartitionScheduler>,
+}
+
+#[pymethods]
+impl Scheduler {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// The next job or hook; `None` when the scheduler has closed. Blocks with the GIL released.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let work = match self.inner.try_next_work() {
+            Some(work) => work,
+            None => py.detach(|| self.inner.next_work(&Deadline::NEVER)),
+        };
+        convert(py, work)
+    }
+
+    /// The next job or hook if there is one, and in how many seconds to come again by oneself. When there is none, the
+    /// bell rings as soon as there is. Does not block.
+    fn next_or_ring<'py>(
+        &self,
+        py: Python<'py>,
+        bell: &Bell,
+    ) -> PyResult<(Option<Bound<'py, PyAny>>, Option<f64>, bool)> {
+        let bell: Arc<dyn EngineBell> = Arc::<awoke_engine::wake::EventFd>::clone(&bell.inner);
+        match self.inner.next_work_or_ring(&bell) {
+            (Some(engine::Work::Closed), _) => Ok((None, None, true)),
+            (Some(work), _) => Ok((convert(py, work)?, None, false)),
+            (None, moment) => Ok((None, moment.map(seconds_until), false)),
+        }
+    }
+
+    /// Gives no messages to anybody from now on; hooks still run. Does not block.
+    fn quiet(&self) {
+        self.inner.quiet();
+    }
+
+    /// Ends every worker's wait, now and later. Does not block.
+    fn close(&self) {
+        self.inner.close();
+    }
+
+    /// Counts: jobs, job_wakes, clock_wakes, and now: ready, busy, idle.
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counters = self.inner.counters();
+        let (ready, busy, idle) = self.inner.census();
+        let counts = PyDict::new(py);
+        counts.set_item("jobs", counters.jobs.get())?;
+        counts.set_item("job_wakes", counters.job_wakes.get())?;
+        counts.set_item("clock_wakes", counters.clock_wakes.get())?;
+        counts.set_item("ready", ready)?;
+        counts.set_item("busy", busy)?;
+        counts.set_item("idle", idle)?;
+        Ok(counts)
+    }
+}
+
+fn convert(py: Python<'_>, work: engine::Work) -> PyResult<Option<Bound<'_, PyAny>>> {
+    Ok(match work {
+        engine::Work::Job(job) => Some(Bound::new(py, Job { inner: Mutex::new(job) })?.into_any()),
+        engine::Work::Hook(hook) => Some(Bound::new(py, HookJob::new(hook))?.into_any()),
+        engine::Work::EndOfPartition(_) | engine::Work::Closed | engine::Work::TimedOut => None,
+    })
+}
+
+/// A batch lent to a worker. It ends with `complete` or `retry`; dropped without either, it is tried again.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Job {
+    inner: Mutex<engine::Job>,
+}
+
+impl Job {
+    fn lock(&self) -> MutexGuard<'_, engine::Job> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Job {
+    /// The topic.
+    #[getter]
+    fn topic(&self) -> String {
+        self.lock().batch().topic_partition().topic.to_string()
+    }
+
+    /// The partition.
+    #[getter]
+    fn partition(&self) -> i32 {
+        self.lock().batch().topic_partition().partition
+    }
+
+    /// Which assignment of the partition, counted by the group member; 0 when the job has ended.
+    #[getter]
+    fn generation(&self) -> u64 {
+        self.lock().partition().map_or(0, |partition| partition.generation())
+    }
+
+    /// Which try of the first message this is, from 1.
+    #[getter]
+    fn attempt(&self) -> u32 {
+        self.lock().attempt()
+    }
+
+    /// The messages that are not done, with this decoder for their values.
+    #[pyo3(signature = (decoder=None))]
+    fn batch(&self, decoder: Option<Py<PyAny>>) -> Batch {
+        let job = self.lock();
+        Batch::new(Arc::clone(job.batch()), job.first(), job.attempt(), decoder)
+    }
+
+    /// Says that all messages up to this offset are done, and stores the offset after them. Does not block.
+    ///
+    /// Raises FencedError when the partition was taken away meanwhile.
+    fn done(&self, offset: i64) -> PyResult<()> {
+        let mut job = self.lock();
+        let count = job.batch().iter().take_while(|message| message.offset() <= offset).count();
+        job.done(count).map_err(|error| to_python(&error))
+    }
+
+    /// Says that all is done, and gives the partition back. Does not block.
+    ///
+    /// Raises FencedError when the partition was taken away meanwhile.
+    fn complete(&self) -> PyResult<()> {
+        self.lock().complete().map_err(|error| to_python(&error))
+    }
+
+    /// Keeps what is not done and gives the partition back: nobody gets it before `delay_s` is over. Does not block.
+    fn retry(&self, delay_s: f64) -> PyResult<()> {
+        let delay = duration(Some(delay_s))?.unwrap_or_default();
+        self.lock().retry(delay);
+        Ok(())
+    }
+}
+
+/// A hook to run, and the partition that waits for it.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct HookJob {
+    topic: String,
+    partition: i32,
+    generation: u64,
+    name: &'static str,
+    inner: Mutex<Option<engine::HookJob>>,
+}
+
+impl HookJob {
+    fn new(hook: engine::HookJob) -> Self {
+        let at = hook.partition().topic_partition();
+        let name = match hook.hook() {
+            engine::Hook::Assigned => "assigned",
+            engine::Hook::Revoked => "revoked",
+            engine::Hook::Lost => "lost",
+            engine::Hook::Shutdown => "shutdown",
+        };
+        Self {
+            topic: at.topic.to_string(),
+            partition: at.partition,
+            generation: hook.partition().generation(),
+            name,
+            inner: Mutex::new(Some(hook)),
+        }
+    }
+}
+
+#[pymethods]
+impl HookJob {
+    /// The topic.
+    #[getter]
+    fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// The partition.
+    #[getter]
+    fn partition(&self) -> i32 {
+        self.partition
+    }
+
+    /// Which assignment of the partition.
+    #[getter]
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// `assigned`, `revoked`, `lost` or `shutdown`.
+    #[getter]
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    /// Gives the partition back. Does not block.
+    fn finish(&self) {
+        let hook = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(hook) = hook {
+            hook.finish();
+        }
+    }
+}

@@ -1,0 +1,78 @@
+"""awoke: a Kafka processing framework for Python in which nothing sleeps."""
+
+from awoke._native import Batch, DeliveryHandle, Message, librdkafka_version
+from awoke._waiting import Delivery
+from awoke.admin import Admin, BrokerInfo, PartitionInfo, TopicInfo
+from awoke.app import App
+from awoke.consumer import Consumer
+from awoke.errors import (
+    AppNotFound,
+    AwokeError,
+    BrokerUnreachable,
+    ClosedError,
+    ConfigError,
+    DecodeError,
+    DeliveryFailed,
+    DeliveryTimeout,
+    EncodeError,
+    FencedError,
+    FetchFailed,
+    ForkedClientError,
+    KafkaError,
+    MessageTooLarge,
+    OperationTimeout,
+    QueueFull,
+    RetriesExhausted,
+    SystemFailure,
+    UnknownTopic,
+)
+from awoke.events import Event, Events
+from awoke.producer import Producer, Record, wait_all
+from awoke.reader import Reader
+from awoke.routing import Batching, Retry
+from awoke.runtime.server import Server
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Admin",
+    "App",
+    "AppNotFound",
+    "AwokeError",
+    "Batch",
+    "Batching",
+    "BrokerInfo",
+    "BrokerUnreachable",
+    "ClosedError",
+    "ConfigError",
+    "Consumer",
+    "DecodeError",
+    "Delivery",
+    "DeliveryFailed",
+    "DeliveryHandle",
+    "DeliveryTimeout",
+    "EncodeError",
+    "Event",
+    "Events",
+    "FencedError",
+    "FetchFailed",
+    "ForkedClientError",
+    "KafkaError",
+    "Message",
+    "MessageTooLarge",
+    "OperationTimeout",
+    "PartitionInfo",
+    "Producer",
+    "QueueFull",
+    "Reader",
+    "Record",
+    "RetriesExhausted",
+    "Retry",
+    "Server",
+    "SystemFailure",
+    "TopicInfo",
+    "UnknownTopic",
+    "__version__",
+    "librdkafka_version",
+    "wait_all",
+]

@@ -1,0 +1,280 @@
+"""awoke's engine, as Python sees it. Internal but for Batch, DeliveryHandle, Message and what Producer inherits."""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar, final
+
+from awoke._waiting import Delivery
+
+Value = TypeVar("Value", covariant=True)
+
+def librdkafka_version() -> str:
+    """The version of librdkafka that is built in."""
+
+def is_secret(property: str) -> bool:
+    """Whether the value of this librdkafka property must never be shown."""
+
+def wait_all(handles: Sequence[DeliveryHandle], timeout_s: float | None = None) -> bool:
+    """Wait until all handles are answered, well or badly; whether they are. Blocks with the GIL released."""
+
+@final
+class Message(Generic[Value]):
+    """One message: a view into its batch, which it keeps alive. Keep values rather than messages for long."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> Value:
+        """Decoded once, where the route has a type; bytes otherwise; None for a tombstone.
+
+        Raises:
+            DecodeError: the bytes can't be read as the route's type.
+        """
+    @property
+    def raw_value(self) -> bytes | None:
+        """The value as bytes; None for a tombstone."""
+    @property
+    def value_buffer(self) -> memoryview | None:
+        """The fetched bytes themselves, read-only, not copied; None for a tombstone."""
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """In order; a name may come more than once."""
+    @property
+    def timestamp_ms(self) -> int | None:
+        """Milliseconds since 1970."""
+    @property
+    def attempt(self) -> int:
+        """Which try of this message it is, from 1."""
+
+@final
+class Batch(Generic[Value]):
+    """Messages of one topic-partition in offset order; at least one."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def first_offset(self) -> int: ...
+    @property
+    def last_offset(self) -> int: ...
+    @property
+    def attempt(self) -> int:
+        """Which try of the first message this is, from 1."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Message[Value]: ...
+    def __iter__(self) -> Iterator[Message[Value]]: ...
+    def values(self) -> list[Value]:
+        """All values in offset order: decoded, where the route has a type.
+
+        Raises:
+            DecodeError: names the first message that does not decode.
+        """
+    def raw_values(self) -> list[bytes | None]:
+        """All values in offset order as bytes; None for tombstones."""
+    def keys(self) -> list[bytes | None]:
+        """All keys in offset order."""
+    def offsets(self) -> list[int]:
+        """All offsets in order."""
+
+@final
+class BatchIterator:
+    def __iter__(self) -> BatchIterator: ...
+    def __next__(self) -> Message[Any]: ...
+
+@final
+class ValueBuffer: ...
+
+@final
+class DeliveryHandle:
+    """What the sender of a message holds until the broker has answered for it. Dropping it costs nothing."""
+
+    def wait(self, timeout_s: float | None = None) -> Delivery:
+        """Wait until the broker has answered for this message.
+
+        Blocks the calling thread with the GIL released. None waits for `delivery.timeout.ms`. Any thread may wait.
+
+        Raises:
+            DeliveryTimeout: no answer within `timeout_s`; the message may still be delivered.
+            DeliveryFailed: the broker or librdkafka refused it; see `code_name` and `is_retriable`.
+        """
+    def result(self) -> Delivery:
+        """The answer, which must be there. Does not block.
+
+        Raises:
+            DeliveryTimeout: there is no answer yet; DeliveryFailed: it was refused.
+        """
+    def exception(self) -> BaseException | None:
+        """What `result` would raise, or None. Does not block."""
+    def done(self) -> bool:
+        """Whether the answer is there. Does not block."""
+    def add_done_callback(self, callback: Callable[[DeliveryHandle], object], /) -> None:
+        """Call `callback(handle)` when the answer is there, on a thread of awoke's; what it raises is logged."""
+    def __await__(self) -> Generator[Any, None, Delivery]: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def woken_at_ns(self) -> int:
+        """When the answer came, in nanoseconds of `time.monotonic_ns()`; 0 when nobody was waiting for it then."""
+    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+
+class Producer:
+    def __new__(
+        cls,
+        properties: Mapping[str, str],
+        encoder: Callable[[Any], bytes],
+        produce_timeout_s: float | None,
+        events: EventBox,
+    ) -> Producer: ...
+    def produce(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        timeout_s: float | None = None,
+    ) -> DeliveryHandle:
+        """Send a message; the handle says what became of it.
+
+        The value is bytes, text, None (a tombstone) or anything that msgspec writes as JSON. Does not block but for a full
+        queue, where it waits for room up to `timeout_s` (None: the setting `produce_timeout_s`; 0: not at all) with the
+        GIL released. Any thread.
+
+        Raises:
+            QueueFull: no room in time; MessageTooLarge; EncodeError; KafkaError: refused at once, as for an unknown
+            partition; ClosedError; ForkedClientError. Nothing was sent then.
+        """
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Send what is queued without lingering and wait for the answers; whether all came. Blocks."""
+    def close(self, timeout_s: float | None = None) -> int:
+        """Flush and end; how many messages were not delivered. Blocks."""
+    def queued(self) -> tuple[int, int]:
+        """Messages and bytes that wait for their delivery report. Does not block."""
+
+@final
+class EventBox:
+    def __new__(cls) -> EventBox: ...
+    def fileno(self) -> int: ...
+    def drain(self) -> list[tuple[str, str, dict[str, Any]]]: ...
+    def dropped(self) -> int: ...
+
+@final
+class Mailbox:
+    def __new__(cls) -> Mailbox: ...
+    def fileno(self) -> int: ...
+    def drain(self) -> list[int]: ...
+    def post(self, token: int) -> None: ...
+
+@final
+class Bell:
+    def __new__(cls) -> Bell: ...
+    def fileno(self) -> int: ...
+    def quiet(self) -> None: ...
+    def ring(self) -> None: ...
+
+@final
+class Scheduler:
+    def __new__(cls) -> Scheduler: ...
+    def next(self) -> Job | HookJob | None: ...
+    def next_or_ring(self, bell: Bell) -> tuple[Job | HookJob | None, float | None, bool]: ...
+    def quiet(self) -> None: ...
+    def close(self) -> None: ...
+    def counters(self) -> dict[str, int]: ...
+
+@final
+class Job:
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def attempt(self) -> int: ...
+    def batch(self, decoder: Callable[[bytes], Any] | None = None) -> Batch[Any]: ...
+    def done(self, offset: int) -> None: ...
+    def complete(self) -> None: ...
+    def retry(self, delay_s: float) -> None: ...
+
+@final
+class HookJob:
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    def finish(self) -> None: ...
+
+@final
+class GroupMember:
+    def __new__(
+        cls,
+        properties: Mapping[str, str],
+        routes: Sequence[tuple[str, Scheduler, int, int]],
+        commit_interval_s: float,
+        revoke_timeout_s: float,
+        events: EventBox,
+    ) -> GroupMember: ...
+    def commit(self) -> PendingCommit: ...
+    def close(self, timeout_s: float | None = None) -> None: ...
+    def hurry(self) -> None: ...
+    def fatal_error(self) -> tuple[int, str, str] | None: ...
+
+@final
+class PendingCommit:
+    def wait(self, timeout_s: float | None = None) -> None: ...
+    def done(self) -> bool: ...
+    def result(self) -> None: ...
+    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+    def __await__(self) -> Generator[Any, None, None]: ...
+
+@final
+class Admin:
+    def __new__(cls, properties: Mapping[str, str], events: EventBox) -> Admin: ...
+    def metadata(
+        self, topic: str | None, timeout_s: float
+    ) -> tuple[list[tuple[int, str]], list[tuple[str, int, list[tuple[int, int, list[int], list[int]]]]]]: ...
+    def create_topics(
+        self, topics: Sequence[tuple[str, int, int, Sequence[tuple[str, str]]]], timeout_s: float
+    ) -> PendingCall: ...
+    def delete_topics(self, topics: Sequence[str], timeout_s: float) -> PendingCall: ...
+    def group_offsets(self, group: str, timeout_s: float) -> PendingCall: ...
+    def list_offsets(self, partitions: Sequence[tuple[str, int]], at: int, timeout_s: float) -> PendingCall: ...
+    def close(self) -> None: ...
+
+@final
+class PendingCall:
+    def wait(self, timeout_s: float) -> Any: ...
+    def done(self) -> bool: ...
+    def result(self) -> Any: ...
+    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+    def __await__(self) -> Generator[Any, None, Any]: ...
+
+@final
+class Reader:
+    def __new__(
+        cls, properties: Mapping[str, str], starts: Sequence[tuple[str, int, str, int]], events: EventBox
+    ) -> Reader: ...
+    def next(self, timeout_s: float | None = None) -> Batch[bytes | None] | tuple[str, int] | None: ...
+    def close(self) -> None: ...
+
+@final
+class MockCluster:
+    def __new__(cls, brokers: int, events: EventBox) -> MockCluster: ...
+    @property
+    def bootstrap_servers(self) -> str: ...
+    def create_topic(self, topic: str, partitions: int, replicas: int) -> None: ...
+    def set_broker_up(self, broker: int, is_up: bool) -> None: ...
+    def set_round_trip(self, broker: int, round_trip_ms: int) -> None: ...
+    def close(self) -> None: ...

@@ -1,0 +1,146 @@
+"""How Python waits for something of the engine's: on an event loop, or by a callback on a thread of awoke's.
+
+A completion posts a token to a mailbox, whose descriptor the loop watches. Many completions between two looks cost one
+wake-up of the loop, and no thread of librdkafka's ever enters Python.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import select
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+from awoke._native import DeliveryHandle, Mailbox
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result", covariant=True)
+
+
+class Delivery(NamedTuple):
+    """Where the broker put a message."""
+
+    topic: str
+    partition: int
+    offset: int
+    """-1 when the broker was asked not to answer (`acks=0`)."""
+    timestamp_ms: int | None
+    """Milliseconds since 1970, as the broker keeps it."""
+
+
+class Pending(Protocol[Result]):
+    """Something of the engine's that has a result later."""
+
+    def done(self) -> bool: ...
+    def result(self) -> Result: ...
+    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+
+
+class LoopMailbox:
+    """One event loop's mailbox, and the futures that wait for its tokens. Used by the loop's thread only."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._mailbox = Mailbox()
+        self._futures: dict[int, asyncio.Future[None]] = {}
+        self._tokens = itertools.count()
+        loop.add_reader(self._mailbox.fileno(), self._deliver)
+
+    async def wait(self, pending: Pending[Any]) -> None:
+        """Return when `pending` has its result."""
+        token = next(self._tokens)
+        future = self._futures[token] = asyncio.get_running_loop().create_future()
+        try:
+            if pending.notify(self._mailbox, token):
+                await future
+        finally:
+            self._futures.pop(token, None)
+
+    def _deliver(self) -> None:
+        for token in self._mailbox.drain():
+            future = self._futures.get(token)
+            if future is not None and not future.done():
+                future.set_result(None)
+
+
+_mailboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopMailbox] = WeakKeyDictionary()
+
+
+async def resolve(pending: Pending[Result]) -> Result:
+    """The result of `pending`, awaited on the running loop; what `await handle` does."""
+    if not pending.done():
+        loop = asyncio.get_running_loop()
+        mailbox = _mailboxes.get(loop)
+        if mailbox is None:
+            mailbox = _mailboxes[loop] = LoopMailbox(loop)
+        await mailbox.wait(pending)
+    return pending.result()
+
+
+class CallbackThread:
+    """Runs callbacks of delivery handles; lives while any is outstanding.
+
+    1. Wait until the mailbox has tokens.
+    2. Run the callback of each; what it raises is logged.
+    3. End when no callback is left.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._mailbox = Mailbox()
+        self._calls: dict[int, tuple[DeliveryHandle, Callable[[DeliveryHandle], object]]] = {}
+        self._tokens = itertools.count()
+        self._is_running = False
+
+    def add(self, handle: DeliveryHandle, callback: Callable[[DeliveryHandle], object]) -> None:
+        """Run the callback when the handle is answered, which may be now."""
+        with self._lock:
+            token = next(self._tokens)
+            self._calls[token] = (handle, callback)
+            if not self._is_running:
+                self._is_running = True
+                threading.Thread(target=self._run, name="awoke-callbacks", daemon=True).start()
+        if not handle.notify(self._mailbox, token):
+            self._mailbox.post(token)
+
+    def _run(self) -> None:
+        while True:
+            select.select([self._mailbox.fileno()], [], [])
+            for token in self._mailbox.drain():
+                self._call(token)
+            with self._lock:
+                if not self._calls:
+                    self._is_running = False
+                    return
+
+    def _call(self, token: int) -> None:
+        with self._lock:
+            handle, callback = self._calls.pop(token)
+        try:
+            callback(handle)
+        except Exception:
+            logger.exception("a callback of %r failed", handle)
+
+
+_callbacks = CallbackThread()
+
+
+def call_back(handle: DeliveryHandle, callback: Callable[[DeliveryHandle], object]) -> None:
+    """Call `callback(handle)` on a thread of awoke's when the handle is answered."""
+    _callbacks.add(handle, callback)
+
+
+def _forget_threads() -> None:
+    """In a forked child the parent's threads are gone."""
+    global _callbacks
+    _callbacks = CallbackThread()
+    _mailboxes.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)

@@ -1,0 +1,158 @@
+"""Topics, brokers and offsets: what a service needs to look after itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import NamedTuple
+
+from awoke import _native
+from awoke.errors import kafka_error
+from awoke.events import EventSource
+from awoke.settings import KafkaValue, Settings, client_properties, load
+
+TIMEOUT_S = 10.0
+EARLIEST = -2
+LATEST = -1
+
+
+class BrokerInfo(NamedTuple):
+    """One broker."""
+
+    id: int
+    address: str
+
+
+class PartitionInfo(NamedTuple):
+    """One partition of a topic."""
+
+    partition: int
+    leader: int
+    """The id of the broker that leads it; -1 when none does."""
+    replicas: list[int]
+    in_sync: list[int]
+
+
+class TopicInfo(NamedTuple):
+    """One topic."""
+
+    name: str
+    partitions: list[PartitionInfo]
+
+
+class Admin:
+    """Asks and changes what is not a message. Usable from any thread; every call blocks up to its `timeout_s`.
+
+    Raises, from every call:
+        BrokerUnreachable: no broker answered in time; names their addresses.
+        KafkaError: a broker refused; see `code_name`.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | None = None,
+        *,
+        kafka: Mapping[str, KafkaValue] | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        settings = settings or load({"bootstrap_servers": bootstrap_servers, "kafka": kafka}).values
+        self._source = EventSource()
+        try:
+            self._native = _native.Admin(client_properties(settings), self._source.box)
+        except BaseException:
+            self._source.close()
+            raise
+
+    def brokers(self, timeout_s: float = TIMEOUT_S) -> list[BrokerInfo]:
+        """All brokers, by id."""
+        brokers, _ = self._native.metadata(None, timeout_s)
+        return [BrokerInfo(*broker) for broker in brokers]
+
+    def topics(self, timeout_s: float = TIMEOUT_S) -> list[TopicInfo]:
+        """All topics, by name."""
+        _, topics = self._native.metadata(None, timeout_s)
+        return [_topic_info(name, partitions) for name, _, partitions in topics]
+
+    def describe_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> TopicInfo:
+        """One topic.
+
+        Raises:
+            UnknownTopic: there is none of this name.
+        """
+        _, topics = self._native.metadata(name, timeout_s)
+        for found, code, partitions in topics:
+            if found == name and code == 0:
+                return _topic_info(found, partitions)
+            if found == name:
+                raise kafka_error(f"topic {name!r} does not exist", code, "UNKNOWN_TOPIC_OR_PART", False)
+        raise kafka_error(f"topic {name!r} does not exist", 3, "UNKNOWN_TOPIC_OR_PART", False)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = -1,
+        replicas: int = -1,
+        config: Mapping[str, str] | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        """Create a topic; -1 takes the brokers' defaults.
+
+        Raises:
+            KafkaError: `TOPIC_ALREADY_EXISTS` and whatever else the brokers say.
+        """
+        settings = list((config or {}).items())
+        call = self._native.create_topics([(name, partitions, replicas, settings)], timeout_s)
+        _check_topics("create", call.wait(timeout_s))
+
+    def delete_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Delete a topic.
+
+        Raises:
+            UnknownTopic: there is none of this name.
+        """
+        _check_topics("delete", self._native.delete_topics([name], timeout_s).wait(timeout_s))
+
+    def group_offsets(self, group: str, timeout_s: float = TIMEOUT_S) -> dict[tuple[str, int], int]:
+        """The offsets that a group has committed, by topic and partition."""
+        offsets = self._native.group_offsets(group, timeout_s).wait(timeout_s)
+        return {(topic, partition): offset for topic, partition, offset, _ in offsets if offset >= 0}
+
+    def start_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+        """The first offset that is still there, by partition."""
+        return self._offsets(topic, EARLIEST, timeout_s)
+
+    def end_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+        """One past the last offset, by partition."""
+        return self._offsets(topic, LATEST, timeout_s)
+
+    def _offsets(self, topic: str, at: int, timeout_s: float) -> dict[int, int]:
+        partitions = [(topic, each.partition) for each in self.describe_topic(topic, timeout_s).partitions]
+        offsets = self._native.list_offsets(partitions, at, timeout_s).wait(timeout_s)
+        for _, partition, _, code in offsets:
+            if code:
+                raise kafka_error(f"offsets of {topic}[{partition}] could not be read", code, "", False)
+        return {partition: offset for _, partition, offset, _ in offsets}
+
+    def close(self) -> None:
+        """End. Closing again does nothing."""
+        self._native.close()
+        self._source.close()
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _topic_info(name: str, partitions: list[tuple[int, int, list[int], list[int]]]) -> TopicInfo:
+    return TopicInfo(name, [PartitionInfo(*partition) for partition in partitions])
+
+
+def _check_topics(verb: str, topics: list[tuple[str, int, str, str]]) -> None:
+    for name, code, code_name, text in topics:
+        if code:
+            raise kafka_error(f"{verb} topic {name!r}: {text or code_name}", code, code_name, False)

@@ -1,0 +1,136 @@
+"""The app: routes, settings, a producer, and the way to run them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from awoke.consumer import Consumer
+from awoke.errors import ConfigError
+from awoke.events import Events
+from awoke.producer import Producer
+from awoke.routing import Batching, Retry, Route
+from awoke.settings import KafkaValue, Loaded, Settings, load
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type[Consumer])
+
+
+class App:
+    """Routes from topics to code, with settings and a producer. Making one opens nothing: no thread, no connection.
+
+    Keyword arguments are settings (see `awoke.settings.Settings`): arguments win over `AWOKE_*` of the environment, that
+    over a file, that over defaults.
+    """
+
+    def __init__(self, name: str, *, kafka: Mapping[str, KafkaValue] | None = None, **settings: Any) -> None:
+        if not name or not isinstance(name, str):
+            raise ConfigError("an app needs a name; it is also its consumer group where none is set", "name")
+        self.name = name
+        self.events = Events()
+        self.routes: dict[str, Route] = {}
+        self._arguments: dict[str, Any] = {**settings, "kafka": kafka}
+        self._producer: Producer | None = None
+        self._lock = threading.Lock()
+
+    def on(
+        self,
+        topic: str,
+        *,
+        value: Any = None,
+        batch: Batching | None = None,
+        retry: Retry | None = None,
+        output: str | None = None,
+    ) -> Callable[[Function], Function]:
+        """Call the decorated function, `def` or `async def`, once for each message of a topic.
+
+        `value` is the type of the values: msgspec reads them as JSON and checks them before the function is called; left
+        out, values are bytes. With `output`, what the function returns is sent to that topic, under the message's key,
+        and acknowledged before the message counts as done.
+
+        Raises:
+            ConfigError: the topic has a route already; a wrong argument.
+        """
+
+        def decorate(function: Function) -> Function:
+            self._add(Route(topic, function, value=value, batch=batch, retry=retry, output=output))
+            return function
+
+        return decorate
+
+    def consumer(
+        self, topic: str, *, value: Any = None, batch: Batching | None = None, retry: Retry | None = None
+    ) -> Callable[[Class], Class]:
+        """Make one instance of the decorated class for each partition of a topic that is assigned.
+
+        Raises:
+            ConfigError: the topic has a route already; the class does not derive from `awoke.Consumer`.
+        """
+
+        def decorate(target: Class) -> Class:
+            if not (isinstance(target, type) and issubclass(target, Consumer)):
+                raise ConfigError(f"{target!r} must be a class that derives from awoke.Consumer", "consumer")
+            self._add(Route(topic, target, value=value, batch=batch, retry=retry))
+            return target
+
+        return decorate
+
+    def _add(self, route: Route) -> None:
+        if route.topic in self.routes:
+            raise ConfigError(f"topic {route.topic!r} has a route already: {self.routes[route.topic].name}", "topic")
+        self.routes[route.topic] = route
+
+    def load_settings(self, **overrides: Any) -> Loaded:
+        """The settings as they hold now; overrides that are None change nothing.
+
+        Raises:
+            ConfigError: a setting that does not exist or has a wrong value.
+        """
+        kafka = {**(self._arguments.get("kafka") or {}), **(overrides.pop("kafka", None) or {})}
+        given = {name: value for name, value in overrides.items() if value is not None}
+        return load({**self._arguments, **given, "kafka": kafka})
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they hold now."""
+        return self.load_settings().values
+
+    @property
+    def producer(self) -> Producer:
+        """The app's producer, made on first use and closed by the runtime when it stops."""
+        with self._lock:
+            if self._producer is None:
+                self._producer = Producer(settings=self.settings, events=self.events)
+            return self._producer
+
+    def use(self, **settings: Any) -> None:
+        """Set settings after all, as the command line does; before anything runs."""
+        kafka = {**(self._arguments.get("kafka") or {}), **(settings.pop("kafka", None) or {})}
+        self._arguments.update({name: value for name, value in settings.items() if value is not None})
+        self._arguments["kafka"] = kafka
+
+    def close_producer(self, timeout_s: float | None = None) -> int:
+        """Close the producer, if there is one; how many messages were not delivered. The next use makes a new one."""
+        with self._lock:
+            producer, self._producer = self._producer, None
+        return 0 if producer is None else producer.close(timeout_s)
+
+    def run(
+        self,
+        *,
+        bootstrap_servers: str | None = None,
+        workers: int | None = None,
+        embedded: bool = False,
+        kafka: Mapping[str, KafkaValue] | None = None,
+    ) -> int:
+        """Run until SIGINT or SIGTERM, or until the app stops itself; the exit code.
+
+        Blocks. On the main thread it handles signals: the first stops gracefully, a second one hurries.
+
+        Raises:
+            ConfigError, BrokerUnreachable, UnknownTopic: before anything was processed.
+        """
+        from awoke.runtime.signals import run
+
+        return run(self, bootstrap_servers=bootstrap_servers, workers=workers, embedded=embedded, kafka=kafka)

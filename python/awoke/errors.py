@@ -1,0 +1,159 @@
+"""Everything that awoke raises, in one tree.
+
+AwokeError
+├── ConfigError            a setting that is unknown, wrong, or belongs to awoke
+│   └── AppNotFound        `awoke run module:app` found no app there
+├── KafkaError             an answer of a broker or of librdkafka
+│   ├── BrokerUnreachable  no broker answered
+│   ├── UnknownTopic       the topic does not exist
+│   ├── DeliveryFailed     a message was refused
+│   └── FetchFailed        a partition can't be read
+├── OperationTimeout       no answer in time; the operation may still take effect
+│   └── DeliveryTimeout    no answer for a message in time; it may still arrive
+├── QueueFull              the producer's queue had no room in time
+├── MessageTooLarge        a message larger than message.max.bytes
+├── EncodeError            a value that can't be turned into bytes
+├── DecodeError            a value that can't be read as its route's type
+├── ClosedError            use of something that was closed
+├── ForkedClientError      use of a client in another process than its own
+├── FencedError            a result for a partition that was taken away meanwhile
+├── RetriesExhausted       a message failed as often as its route allows
+└── SystemFailure          the operating system refused something
+"""
+
+from __future__ import annotations
+
+UNREACHABLE_CODES = frozenset({-195, -187, -185})
+UNKNOWN_TOPIC_CODES = frozenset({3, -188})
+
+
+class AwokeError(Exception):
+    """The base of everything that awoke raises."""
+
+
+class ConfigError(AwokeError):
+    """A setting that is unknown, wrong, or belongs to awoke."""
+
+    def __init__(self, text: str, name: str = "") -> None:
+        super().__init__(text)
+        self.property = name
+        """The setting, as its owner spells it."""
+
+
+class AppNotFound(ConfigError):
+    """`awoke run module:app` found no app there."""
+
+
+class KafkaError(AwokeError):
+    """An answer of a broker or of librdkafka."""
+
+    def __init__(self, text: str, code: int = 0, code_name: str = "", is_retriable: bool = False) -> None:
+        super().__init__(text)
+        self.code = code
+        """librdkafka's code: negative for its own, positive for the protocol's."""
+        self.code_name = code_name
+        """The code's name: `_TRANSPORT`, `UNKNOWN_TOPIC_OR_PART`."""
+        self.is_retriable = is_retriable
+        """Whether the same call may work a moment later."""
+
+
+class BrokerUnreachable(KafkaError):
+    """No broker answered."""
+
+
+class UnknownTopic(KafkaError):
+    """The topic does not exist."""
+
+
+class DeliveryFailed(KafkaError):
+    """A message was refused."""
+
+
+class FetchFailed(KafkaError):
+    """A partition can't be read."""
+
+
+class OperationTimeout(AwokeError):
+    """No answer in time; the operation may still take effect."""
+
+    def __init__(self, text: str, operation: str = "", waited_s: float = 0.0) -> None:
+        super().__init__(text)
+        self.operation = operation
+        """What was being done, with its object."""
+        self.waited_s = waited_s
+        """How long the caller waited."""
+
+
+class DeliveryTimeout(OperationTimeout):
+    """No answer for a message in time; it may still arrive."""
+
+
+class QueueFull(AwokeError):
+    """The producer's queue had no room in time."""
+
+    def __init__(self, text: str, waited_s: float = 0.0) -> None:
+        super().__init__(text)
+        self.waited_s = waited_s
+        """How long the caller waited."""
+
+
+class MessageTooLarge(AwokeError):
+    """A message larger than message.max.bytes; it was not sent."""
+
+    def __init__(self, text: str, topic: str = "", size_bytes: int = 0) -> None:
+        super().__init__(text)
+        self.topic = topic
+        self.size_bytes = size_bytes
+
+
+class EncodeError(AwokeError):
+    """A value that can't be turned into bytes; nothing was sent."""
+
+
+class DecodeError(AwokeError):
+    """A value that can't be read as its route's type."""
+
+    def __init__(self, text: str, topic: str = "", partition: int = -1, offset: int = -1) -> None:
+        super().__init__(text)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+
+class ClosedError(AwokeError):
+    """Use of something that was closed."""
+
+
+class ForkedClientError(AwokeError):
+    """Use of a client in another process than its own."""
+
+    def __init__(self, text: str, pid: int = 0) -> None:
+        super().__init__(text)
+        self.pid = pid
+        """The process that made the client."""
+
+
+class FencedError(AwokeError):
+    """A result for a partition that was taken away meanwhile; it changed no offset."""
+
+    def __init__(self, text: str, topic: str = "", partition: int = -1) -> None:
+        super().__init__(text)
+        self.topic = topic
+        self.partition = partition
+
+
+class RetriesExhausted(AwokeError):
+    """A message failed as often as its route allows."""
+
+
+class SystemFailure(AwokeError):
+    """The operating system refused something."""
+
+
+def kafka_error(text: str, code: int, code_name: str, is_retriable: bool) -> KafkaError:
+    """The most exact class for this code."""
+    if code in UNREACHABLE_CODES:
+        return BrokerUnreachable(text, code, code_name, is_retriable)
+    if code in UNKNOWN_TOPIC_CODES:
+        return UnknownTopic(text, code, code_name, is_retriable)
+    return KafkaError(text, code, code_name, is_retriable)

@@ -1,0 +1,187 @@
+"""What happens inside awoke, for logs, tests and user code to hear of.
+
+Events of the engine come out of bounded boxes, which one thread of the process serves while there is any; events of the
+runtime are emitted where they happen. A subscriber that raises is logged and does not disturb the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from awoke._native import EventBox, Mailbox
+
+logger = logging.getLogger(__name__)
+librdkafka_logger = logging.getLogger("awoke.librdkafka")
+
+
+class Event(NamedTuple):
+    """Something that happened."""
+
+    name: str
+    """`app.started`, `job.failed`, `partitions.assigned`, …"""
+    fields: Mapping[str, Any]
+    """What there is to say about it, by name."""
+
+
+Subscriber = Callable[[Event], object]
+
+LEVELS = {
+    "client.error": logging.WARNING,
+    "commit.failed": logging.WARNING,
+    "fetch.failed": logging.WARNING,
+    "job.failed": logging.WARNING,
+    "job.overdue": logging.ERROR,
+    "hook.failed": logging.ERROR,
+    "message.skipped": logging.ERROR,
+    "partitions.assigned": logging.INFO,
+    "partitions.revoked": logging.INFO,
+    "partitions.lost": logging.WARNING,
+    "app.started": logging.INFO,
+    "app.stopping": logging.INFO,
+    "app.stopped": logging.INFO,
+}
+"""How loudly an event is logged; what is not named here is logged as debug."""
+
+
+class Events:
+    """Subscribers by the name of the event; `"*"` hears all. Any thread may subscribe and emit."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._subscribers: dict[str, list[Subscriber]] = {}
+
+    def subscribe(self, name: str, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber(event)` for events of this name; returns what ends it."""
+        with self._lock:
+            self._subscribers.setdefault(name, []).append(subscriber)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                self._subscribers[name].remove(subscriber)
+
+        return unsubscribe
+
+    def emit(self, name: str, **fields: Any) -> None:
+        """Tell the subscribers, on this thread."""
+        event = Event(name, fields)
+        log(event)
+        with self._lock:
+            subscribers = [*self._subscribers.get(name, ()), *self._subscribers.get("*", ())]
+        for subscriber in subscribers:
+            try:
+                subscriber(event)
+            except Exception:
+                logger.exception("a subscriber of %s failed", name)
+
+
+def log(event: Event) -> None:
+    """Write an event to the log."""
+    if event.name == "client.log":
+        level = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)[_severity(event.fields["level"])]
+        librdkafka_logger.log(level, "%s: %s", event.fields["facility"], event.fields["text"])
+        return
+    level = logging.ERROR if event.fields.get("is_fatal") else LEVELS.get(event.name, logging.DEBUG)
+    if logger.isEnabledFor(level):
+        said = " ".join(f"{name}={value!r}" for name, value in event.fields.items() if name != "error")
+        logger.log(level, "%s %s", event.name, said, exc_info=event.fields.get("error"))
+
+
+def _severity(syslog_level: int) -> int:
+    return 0 if syslog_level <= 3 else 1 if syslog_level == 4 else 2 if syslog_level <= 6 else 3
+
+
+class EventPump:
+    """The thread that takes the engine's events out of their boxes; lives while there is a box.
+
+    1. Wait until a box has events, or the boxes have changed.
+    2. Give each event to its box's listener.
+    3. End when the last box has gone.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: dict[EventBox, Events] = {}
+        self._changed = Mailbox()
+        self._thread: threading.Thread | None = None
+
+    def add(self, box: EventBox, listener: Events) -> None:
+        """Serve this box from now on."""
+        with self._lock:
+            self._listeners[box] = listener
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="awoke-events", daemon=True)
+                self._thread.start()
+        self._changed.post(0)
+
+    def remove(self, box: EventBox) -> None:
+        """Serve this box no more; its last events are given out here. Joins the thread after the last box."""
+        with self._lock:
+            listener = self._listeners.pop(box, None)
+            thread = self._thread if not self._listeners else None
+            if thread is not None:
+                self._thread = None
+        self._changed.post(0)
+        if listener is not None:
+            deliver(box, listener)
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        me = threading.current_thread()
+        while True:
+            with self._lock:
+                if self._thread is not me:
+                    return
+                boxes = dict(self._listeners)
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._changed.fileno(), selectors.EVENT_READ)
+                for box in boxes:
+                    selector.register(box.fileno(), selectors.EVENT_READ, box)
+                self._serve(selector, boxes)
+
+    def _serve(self, selector: selectors.BaseSelector, boxes: Mapping[EventBox, Events]) -> None:
+        """Serve these boxes until they have changed."""
+        while True:
+            for key, _ in selector.select():
+                if key.data is None:
+                    self._changed.drain()
+                    return
+                deliver(key.data, boxes[key.data])
+
+
+def deliver(box: EventBox, listener: Events) -> None:
+    """Give all events of a box to its listener."""
+    for client, name, fields in box.drain():
+        listener.emit(name, client=client, **fields)
+
+
+pump = EventPump()
+
+
+class EventSource:
+    """A box of the engine's events whose listener is served for as long as it is open."""
+
+    def __init__(self, listener: Events | None = None) -> None:
+        self.box = EventBox()
+        self._pid = os.getpid()
+        pump.add(self.box, listener or Events())
+
+    def close(self) -> None:
+        """Give the last events out and end. Closing again does nothing."""
+        if self._pid == os.getpid():
+            pump.remove(self.box)
+
+
+def _forget_threads() -> None:
+    """In a forked child the parent's thread and its boxes are gone."""
+    global pump
+    pump = EventPump()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)

@@ -1,0 +1,1 @@
+"""What runs inside one process: server, workers, executors, recovery, signals."""

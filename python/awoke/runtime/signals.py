@@ -1,0 +1,110 @@
+"""Runs an app until a signal comes: the first stops gracefully, the second hurries, the third ends at once.
+
+The main thread waits on a queue that signal handlers may put into; the stop runs on a thread of its own, so that the main
+thread can hear the next signal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from awoke.settings import KafkaValue
+
+if TYPE_CHECKING:
+    from awoke.app import App
+    from awoke.runtime.server import Server
+
+logger = logging.getLogger(__name__)
+
+EXIT_CLEAN = 0
+EXIT_GAVE_UP = 1
+EXIT_LATE = 3
+"""Jobs were still running, or messages not acknowledged, at the shutdown's deadline."""
+EXIT_AT_ONCE = 130
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+Said = str
+"""`signal`, `gave up`, or `stopped`: what the main thread hears."""
+
+
+def run(
+    app: App,
+    *,
+    bootstrap_servers: str | None,
+    workers: int | None,
+    embedded: bool,
+    kafka: Mapping[str, KafkaValue] | None,
+) -> int:
+    """Run an app until a signal comes or it gives up; the exit code."""
+    from awoke.runtime.server import Server
+
+    with contextlib.ExitStack() as stack:
+        if embedded:
+            bootstrap_servers = stack.enter_context(embedded_brokers(app))
+        app.use(bootstrap_servers=bootstrap_servers, workers=workers, kafka=kafka)
+        heard: queue.SimpleQueue[Said] = queue.SimpleQueue()
+        server = Server(app, on_give_up=lambda error: heard.put("gave up"))
+        stack.enter_context(handlers(heard))
+        server.start()
+        return wait_and_stop(server, heard)
+
+
+def wait_and_stop(server: Server, heard: queue.SimpleQueue[Said]) -> int:
+    """Wait for a reason to stop, then stop."""
+    if heard.get() == "signal":
+        logger.info("stopping: running jobs finish, a second signal hurries")
+    is_clean: list[bool] = []
+
+    def stop() -> None:
+        try:
+            is_clean.append(server.stop())
+        finally:
+            heard.put("stopped")
+
+    threading.Thread(target=stop, name="awoke-stopping", daemon=True).start()
+    signals = 0
+    while (said := heard.get()) != "stopped":
+        if said == "signal":
+            signals += 1
+            server.hurry()
+            if signals > 1:
+                os._exit(EXIT_AT_ONCE)
+    if server.given_up is not None:
+        logger.error("the app gave up: %s", server.given_up)
+        return EXIT_GAVE_UP
+    return EXIT_CLEAN if is_clean == [True] else EXIT_LATE
+
+
+@contextlib.contextmanager
+def handlers(heard: queue.SimpleQueue[Said]) -> Iterator[None]:
+    """Have the stop signals heard; on another thread than the main one, where Python allows no handlers, do nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    earlier = {each: signal.signal(each, lambda *_: heard.put("signal")) for each in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in earlier.items():
+            signal.signal(each, handler)
+
+
+@contextlib.contextmanager
+def embedded_brokers(app: App) -> Iterator[str]:
+    """Brokers inside the process, with the topics of the app's routes."""
+    from awoke.testing import EmbeddedCluster
+
+    with EmbeddedCluster() as cluster:
+        for route in app.routes.values():
+            for topic in filter(None, (route.topic, route.output)):
+                cluster.create_topic(topic, partitions=4)
+        logger.info("embedded brokers at %s", cluster.bootstrap_servers)
+        yield cluster.bootstrap_servers

@@ -1,0 +1,119 @@
+"""Those who do the work: threads for `def`, one event loop for `async def`. They ask the engine; it never calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping
+
+from awoke._native import Bell, HookJob, Job, Scheduler
+from awoke.runtime.executor import AsyncExecutor, Executor
+
+logger = logging.getLogger(__name__)
+
+
+class Worker:
+    """A thread that runs jobs, until the scheduler closes.
+
+    1. Wait for a job or a hook (blocked in the engine, without the GIL).
+    2. Run it through its route's executor, which gives it back.
+    """
+
+    def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[str, Executor]) -> None:
+        self._scheduler = scheduler
+        self._executors = executors
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self.thread.start()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for its end; whether it came within the time."""
+        self.thread.join(timeout_s)
+        return not self.thread.is_alive()
+
+    def _run(self) -> None:
+        while (work := self._scheduler.next()) is not None:
+            executor = self._executors[work.topic]
+            if isinstance(work, Job):
+                executor.run_job(work)
+            else:
+                executor.run_hook(work)
+            del work  # A job that is over must not wait for the next one to be freed.
+
+
+class AsyncWorker:
+    """A thread with an event loop, on which jobs of `async def` handlers run as tasks, at most so many at once.
+
+    1. The bell rings, a timer fires or a task ends: take work as long as there is some and room for it.
+    2. Each piece of work is a task that runs through its route's executor, which gives it back.
+    3. When the scheduler has closed and the last task has ended, the loop ends.
+    """
+
+    def __init__(
+        self, name: str, scheduler: Scheduler, executors: Mapping[str, AsyncExecutor], jobs_max: int
+    ) -> None:
+        self._scheduler = scheduler
+        self._executors = executors
+        self._jobs_max = jobs_max
+        self._bell = Bell()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self.thread.start()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for its end; whether it came within the time."""
+        self.thread.join(timeout_s)
+        return not self.thread.is_alive()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._is_over = self._loop.create_future()
+        self._loop.add_reader(self._bell.fileno(), self._on_bell)
+        self._take()
+        try:
+            await self._is_over
+        finally:
+            self._loop.remove_reader(self._bell.fileno())
+
+    def _on_bell(self) -> None:
+        self._bell.quiet()
+        self._take()
+
+    def _take(self) -> None:
+        while len(self._tasks) < self._jobs_max:
+            work, seconds, is_closed = self._scheduler.next_or_ring(self._bell)
+            if is_closed:
+                if not self._tasks and not self._is_over.done():
+                    self._is_over.set_result(None)
+                return
+            if work is None:
+                self._set_timer(seconds)
+                return
+            task = self._loop.create_task(self._run(work))
+            self._tasks.add(task)
+            task.add_done_callback(self._on_done)
+
+    async def _run(self, work: Job | HookJob) -> None:
+        executor = self._executors[work.topic]
+        if isinstance(work, Job):
+            await executor.run_job_async(work)
+        else:
+            await executor.run_hook_async(work)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a job's task failed outside of user code", exc_info=error)
+        self._take()
+
+    def _set_timer(self, seconds: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self._loop.call_later(seconds, self._take)

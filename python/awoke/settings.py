@@ -1,0 +1,192 @@
+"""Settings from arguments, the environment, a file and defaults, in this order, each with its origin.
+
+Environment: `AWOKE_WORKERS=8`; librdkafka's properties as `AWOKE_KAFKA_SASL_USERNAME=…` (underscores become dots).
+File: `awoke.toml`, or `[tool.awoke]` in `pyproject.toml`, in the working directory; properties under `[kafka]`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from awoke._native import is_secret
+from awoke.errors import ConfigError
+
+PREFIX = "AWOKE_"
+KAFKA_PREFIX = "AWOKE_KAFKA_"
+
+KafkaValue = str | int | float | bool
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that can be set, with its default."""
+
+    bootstrap_servers: str = "127.0.0.1:9092"
+    """Brokers to begin with: `host:port`, separated by commas."""
+    group: str | None = None
+    """The consumer group; the app's name where none is set."""
+    workers: int = 4
+    """Threads that run handlers."""
+    async_jobs_max: int = 100
+    """Jobs of `async def` handlers that run at once."""
+    commit_interval_s: float = 1.0
+    """Commits that follow one another are at least this far apart; a lone one goes out at once."""
+    revoke_timeout_s: float = 30.0
+    """How long running jobs and hooks may hold up a rebalance."""
+    shutdown_timeout_s: float = 30.0
+    """How long running jobs may hold up the shutdown."""
+    startup_timeout_s: float = 10.0
+    """How long to wait for the brokers' first answer."""
+    produce_timeout_s: float = 60.0
+    """How long `produce` waits for room in a full queue."""
+    kafka: dict[str, str] = {}
+    """librdkafka's properties, as librdkafka spells them."""
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "async_jobs_max"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"setting {name!r}: must be at least 1, not {getattr(self, name)}", name)
+        for name in self.__struct_fields__:
+            if name.endswith("_s") and getattr(self, name) < 0:
+                raise ConfigError(f"setting {name!r}: must not be negative", name)
+        if not self.bootstrap_servers.strip():
+            raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
+
+
+class Explained(NamedTuple):
+    """One setting and where it came from."""
+
+    name: str
+    value: str
+    """As text; `[secret]` for what must not be shown."""
+    origin: str
+
+
+class Loaded:
+    """Settings that were put together, with the origin of each."""
+
+    def __init__(self, values: Settings, origins: Mapping[str, str]) -> None:
+        self.values = values
+        self._origins = origins
+
+    def explain(self) -> list[Explained]:
+        """Each setting with its value and origin, librdkafka's properties last."""
+        fields = [name for name in self.values.__struct_fields__ if name != "kafka"]
+        own = [Explained(name, str(getattr(self.values, name)), self._origin(name)) for name in fields]
+        kafka = self.values.kafka.items()
+        return own + [Explained(name, shown(name, value), self._origin(f"kafka.{name}")) for name, value in kafka]
+
+    def _origin(self, name: str) -> str:
+        return self._origins.get(name, "default")
+
+
+def shown(name: str, value: str) -> str:
+    """The value of a librdkafka property as it may be shown."""
+    return "[secret]" if is_secret(name) else value
+
+
+def load(arguments: Mapping[str, Any] | None = None, directory: Path | None = None) -> Loaded:
+    """Put the settings together; arguments that are None are not set.
+
+    Raises:
+        ConfigError: a setting that does not exist, or whose value is of the wrong kind; names it and its origin.
+    """
+    merged: dict[str, Any] = {"kafka": {}}
+    origins: dict[str, str] = {}
+    layers = [*_files(directory or Path()), ("environment", _environment()), ("argument", arguments or {})]
+    for origin, layer in layers:
+        for name, value in layer.items():
+            if value is None:
+                continue
+            if name == "kafka":
+                properties = _properties(value, origin)
+                merged["kafka"].update(properties)
+                origins.update({f"kafka.{each}": origin for each in properties})
+            else:
+                merged[name] = value
+                origins[name] = origin
+    return Loaded(_convert(merged, origins), origins)
+
+
+def _convert(merged: dict[str, Any], origins: Mapping[str, str]) -> Settings:
+    unknown = sorted(set(merged) - set(Settings.__struct_fields__))
+    if unknown:
+        name = unknown[0]
+        known = ", ".join(Settings.__struct_fields__)
+        raise ConfigError(f"setting {name!r} ({origins[name]}): does not exist; there are {known}", name)
+    kafka = merged["kafka"]
+    brokers = kafka.pop("bootstrap.servers", None)
+    if brokers is not None:
+        merged.setdefault("bootstrap_servers", brokers)
+    try:
+        return msgspec.convert(merged, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        name = str(error).rpartition("$.")[2].rstrip("`")
+        raise ConfigError(f"setting {name!r} ({origins.get(name, 'default')}): {error}", name) from None
+
+
+def _properties(value: Any, origin: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"setting 'kafka' ({origin}): must be a table of librdkafka's properties", "kafka")
+    return {str(name): _text(each) for name, each in value.items()}
+
+
+def _text(value: KafkaValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _environment() -> dict[str, Any]:
+    found: dict[str, Any] = {"kafka": {}}
+    for name, value in os.environ.items():
+        if name.startswith(KAFKA_PREFIX):
+            found["kafka"][name.removeprefix(KAFKA_PREFIX).lower().replace("_", ".")] = value
+        elif name.startswith(PREFIX) and name.removeprefix(PREFIX).lower() in Settings.__struct_fields__:
+            found[name.removeprefix(PREFIX).lower()] = value
+    return found
+
+
+def _files(directory: Path) -> Iterable[tuple[str, dict[str, Any]]]:
+    for name, path in (("pyproject.toml", ("tool", "awoke")), ("awoke.toml", ())):
+        file = directory / name
+        if not file.is_file():
+            continue
+        try:
+            table: Any = tomllib.loads(file.read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{name}: is no TOML: {error}", name) from None
+        for key in path:
+            table = table.get(key, {})
+        if table:
+            yield name, _flat_kafka(table)
+
+
+def _flat_kafka(table: Mapping[str, Any]) -> dict[str, Any]:
+    """TOML reads `linger.ms = 5` as a table in a table; librdkafka's names are flat."""
+
+    def flatten(prefix: str, value: Any) -> Iterable[tuple[str, KafkaValue]]:
+        if isinstance(value, Mapping):
+            for name, each in value.items():
+                yield from flatten(f"{prefix}.{name}" if prefix else name, each)
+        else:
+            yield prefix, value
+
+    flat = dict(table)
+    if isinstance(flat.get("kafka"), Mapping):
+        flat["kafka"] = dict(flatten("", flat["kafka"]))
+    return flat
+
+
+def client_properties(settings: Settings, **more: str) -> dict[str, str]:
+    """librdkafka's properties for one client; what the user set wins, but for `more`."""
+    return {
+        "log.configuration.warnings": "false",
+        "bootstrap.servers": settings.bootstrap_servers,
+        "client.id": "awoke",
+        **settings.kafka,
+        **more,
+    }
