@@ -82,7 +82,9 @@ class Events:
 def log(event: Event) -> None:
     """Write an event to the log."""
     if event.name == "client.log":
-        level = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)[_severity(event.fields["level"])]
+        # One set of properties serves producers and consumers; librdkafka warns of those that are the other kind's.
+        is_about_properties = event.fields["facility"] == "CONFWARN"
+        level = logging.DEBUG if is_about_properties else log_level(event.fields["level"])
         librdkafka_logger.log(level, "%s: %s", event.fields["facility"], event.fields["text"])
         return
     level = logging.ERROR if event.fields.get("is_fatal") else LEVELS.get(event.name, logging.DEBUG)
@@ -91,8 +93,11 @@ def log(event: Event) -> None:
         logger.log(level, "%s %s", event.name, said, exc_info=event.fields.get("error"))
 
 
-def _severity(syslog_level: int) -> int:
-    return 0 if syslog_level <= 3 else 1 if syslog_level == 4 else 2 if syslog_level <= 6 else 3
+def log_level(syslog_level: int) -> int:
+    """logging's level for one of syslog's."""
+    if syslog_level <= 3:
+        return logging.ERROR
+    return {4: logging.WARNING, 5: logging.INFO, 6: logging.INFO}.get(syslog_level, logging.DEBUG)
 
 
 class EventPump:

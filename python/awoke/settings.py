@@ -184,7 +184,6 @@ def _flat_kafka(table: Mapping[str, Any]) -> dict[str, Any]:
 def client_properties(settings: Settings, **more: str) -> dict[str, str]:
     """librdkafka's properties for one client; what the user set wins, but for `more`."""
     return {
-        "log.configuration.warnings": "false",
         "bootstrap.servers": settings.bootstrap_servers,
         "client.id": "awoke",
         **settings.kafka,

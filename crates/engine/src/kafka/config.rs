@@ -70,9 +70,16 @@ impl ClientConfig {
         let mut value = [0 as c_char; 64];
         let mut size = value.len();
         let name = c_string("a property", property)?;
-        // SAFETY: librdkafka writes at most `size` bytes and ends them with a zero.
+        // SAFETY: librdkafka writes at most `size` bytes and ends them with a zero. A topic's property is found in the
+        // configuration only when it was set there; its default stands in a fresh topic configuration.
         let text = unsafe {
-            ffi::rd_kafka_conf_get(conf.0, name.as_ptr(), value.as_mut_ptr(), &raw mut size);
+            let found = ffi::rd_kafka_conf_get(conf.0, name.as_ptr(), value.as_mut_ptr(), &raw mut size);
+            if found != ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_OK {
+                let topic = ffi::rd_kafka_topic_conf_new();
+                size = value.len();
+                ffi::rd_kafka_topic_conf_get(topic, name.as_ptr(), value.as_mut_ptr(), &raw mut size);
+                ffi::rd_kafka_topic_conf_destroy(topic);
+            }
             text_of(value.as_ptr())
         };
         text.parse()
@@ -194,6 +201,10 @@ mod tests {
 
     #[test]
     fn defaults_are_librdkafkas() {
-        assert_eq!(ClientConfig::new().effective_number("queue.buffering.max.messages").expect("known"), 100_000);
+        let mut config = ClientConfig::new();
+        assert_eq!(config.effective_number("queue.buffering.max.messages").expect("known"), 100_000);
+        assert_eq!(config.effective_number("message.timeout.ms").expect("known"), 300_000);
+        config.set("delivery.timeout.ms", "5000");
+        assert_eq!(config.effective_number("message.timeout.ms").expect("known"), 5_000);
     }
 }
