@@ -1,0 +1,67 @@
+"""Brokers for a test, real or embedded, behind one interface: the contract suite runs on both."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Protocol
+
+import awoke
+from awoke.testing import EmbeddedCluster
+from tests.support.kafka_broker import KafkaCluster
+
+_numbers = itertools.count(1)
+
+
+class Cluster(Protocol):
+    """Brokers for a test."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+    def create_topic(self, name: str, partitions: int = 1, replicas: int = 1) -> None: ...
+    def close(self) -> None: ...
+
+
+class RealCluster:
+    """Apache Kafka."""
+
+    is_real = True
+
+    def __init__(self, brokers: int = 1) -> None:
+        self.kafka = KafkaCluster(brokers)
+        self.kafka.__enter__()
+        self.admin = awoke.Admin(self.kafka.bootstrap_servers)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.kafka.bootstrap_servers
+
+    def create_topic(self, name: str, partitions: int = 1, replicas: int = 1) -> None:
+        self.admin.create_topic(name, partitions=partitions, replicas=replicas, timeout_s=30)
+
+    def close(self) -> None:
+        self.admin.close()
+        self.kafka.stop()
+
+
+class MockCluster:
+    """librdkafka's mock cluster, inside the process."""
+
+    is_real = False
+
+    def __init__(self, brokers: int = 1) -> None:
+        self.embedded = EmbeddedCluster(brokers)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.embedded.bootstrap_servers
+
+    def create_topic(self, name: str, partitions: int = 1, replicas: int = 1) -> None:
+        self.embedded.create_topic(name, partitions, replicas)
+
+    def close(self) -> None:
+        self.embedded.close()
+
+
+def unique(word: str) -> str:
+    """A name that no other test of this run has."""
+    return f"{word}-{next(_numbers)}"

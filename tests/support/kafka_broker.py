@@ -1,0 +1,266 @@
+"""Real Apache Kafka for tests: resolved from Maven Central, started on free loopback ports, stopped by process id.
+
+As a script: `python tests/support/kafka_broker.py run [--brokers 3]` prints `READY host:port,…`, obeys `stop 1`, `kill 1`,
+`start 1` on standard input (each answered with `OK`), and stops everything at the end of its input. `… fetch` only
+resolves the jars.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import fcntl
+import hashlib
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parent.parent
+LIBRARIES = REPOSITORY / ".kafka" / "libs"
+READY_WITHIN_S = 60.0
+JAVA_OPTIONS = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+def resolve_jars() -> Path:
+    """Fetch the broker's jars, once for each version of the pom; the folder that holds them."""
+    pom = HERE / "kafka" / "pom.xml"
+    stamp = LIBRARIES.parent / "stamp"
+    wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
+    LIBRARIES.parent.mkdir(exist_ok=True)
+    with (LIBRARIES.parent / "lock").open("w") as lock:  # Python's descriptors are not inherited by the broker.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text() != wanted:
+            shutil.rmtree(LIBRARIES, ignore_errors=True)
+            command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={LIBRARIES}"]
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+            stamp.write_text(wanted)
+    return LIBRARIES
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+class Broker:
+    """One broker process, and the last lines of its log."""
+
+    def __init__(self, broker_id: int, port: int, properties: Path) -> None:
+        self.id = broker_id
+        self.port = port
+        self._properties = properties
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: deque[str] = deque(maxlen=5_000)
+        self._reader: threading.Thread | None = None
+
+    def java(self, *arguments: str) -> list[str]:
+        """The command line that runs a class of the broker's."""
+        log = f"-Dlog4j2.configurationFile={HERE / 'kafka' / 'log4j2.properties'}"
+        return ["java", *JAVA_OPTIONS, log, "-cp", f"{LIBRARIES}/*", *arguments]
+
+    def format(self, cluster_id: str) -> None:
+        """Prepare the broker's data directory."""
+        command = self.java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties))
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"broker {self.id} could not be formatted:\n{done.stdout}{done.stderr}")
+
+    def launch(self) -> None:
+        """Start the process, in a session of its own."""
+        self._process = subprocess.Popen(
+            self.java("kafka.Kafka", str(self._properties)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def wait_ready(self) -> None:
+        """Read the log until it says that the broker has started."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        output = self._process.stdout
+        deadline_s = time.monotonic() + READY_WITHIN_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            rest = b""
+            while selector.select(max(0.0, deadline_s - time.monotonic())):
+                piece = os.read(output.fileno(), 65536)
+                *lines, rest = (rest + piece).split(b"\n")
+                self._log.extend(line.decode(errors="replace") for line in lines)
+                if not piece:
+                    break
+                if any(b"Kafka Server started" in line for line in lines):
+                    self._reader = threading.Thread(target=self._drain, name=f"kafka-{self.id}-log", daemon=True)
+                    self._reader.start()
+                    return
+        self.stop(signal.SIGKILL)
+        raise RuntimeError(f"broker {self.id} did not start:\n" + "\n".join(list(self._log)[-40:]))
+
+    def _drain(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._log.append(line.decode(errors="replace").rstrip("\n"))
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Signal the process that this object started, and wait for its end."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if self._reader is not None:
+            self._reader.join()
+        if process.stdout is not None:
+            process.stdout.close()
+
+    def log_text(self) -> str:
+        """The last lines of the broker's log."""
+        return "\n".join(self._log)
+
+
+class KafkaCluster:
+    """One or more brokers in KRaft combined mode. A context manager: leaving it stops them and removes their data."""
+
+    def __init__(self, brokers: int = 1, properties: dict[str, str] | None = None) -> None:
+        self._count = brokers
+        self._extra = properties or {}
+        self._folder = Path(tempfile.mkdtemp(prefix="awoke-kafka-"))
+        self._brokers: dict[int, Broker] = {}
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where the brokers listen."""
+        return ",".join(f"127.0.0.1:{broker.port}" for broker in self._brokers.values())
+
+    def start(self) -> None:
+        """Format and start every broker; returns when all have started."""
+        resolve_jars()
+        atexit.register(self.stop)
+        ports = free_ports(2 * self._count)
+        ids = range(1, self._count + 1)
+        voters = ",".join(f"{each}@127.0.0.1:{ports[self._count + each - 1]}" for each in ids)
+        cluster_id = uuid.uuid4().hex[:22]
+        for each in ids:
+            port, controller = ports[each - 1], ports[self._count + each - 1]
+            properties = self._write_properties(each, port, controller, voters)
+            self._brokers[each] = Broker(each, port, properties)
+        for broker in self._brokers.values():
+            broker.format(cluster_id)
+        for broker in self._brokers.values():
+            broker.launch()
+        for broker in self._brokers.values():
+            broker.wait_ready()
+
+    def _write_properties(self, broker_id: int, port: int, controller: int, voters: str) -> Path:
+        replicas = str(min(self._count, 3))
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(broker_id),
+            "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self._folder / f"data-{broker_id}"),
+            "offsets.topic.replication.factor": replicas,
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "4",
+            "group.initial.rebalance.delay.ms": "0",
+            "auto.create.topics.enable": "false",
+            **self._extra,
+        }
+        file = self._folder / f"broker-{broker_id}.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        return file
+
+    def stop_broker(self, broker_id: int) -> None:
+        """Stop one broker in order."""
+        self._brokers[broker_id].stop()
+
+    def kill_broker(self, broker_id: int) -> None:
+        """Kill one broker."""
+        self._brokers[broker_id].stop(signal.SIGKILL)
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start a broker again on the ports and the data that it had."""
+        self._brokers[broker_id].launch()
+        self._brokers[broker_id].wait_ready()
+
+    def log_text(self, broker_id: int) -> str:
+        """The last lines of a broker's log."""
+        return self._brokers[broker_id].log_text()
+
+    def stop(self) -> None:
+        """Kill every broker and remove their data: nobody needs it any more. Stopping again does nothing."""
+        for broker in self._brokers.values():
+            broker.stop(signal.SIGKILL)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        atexit.unregister(self.stop)
+
+    def __enter__(self) -> KafkaCluster:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def commands() -> Iterator[list[str]]:
+    """The words of each line of standard input."""
+    for line in sys.stdin:
+        if words := line.split():
+            yield words
+
+
+def main() -> None:
+    """Obey the command line."""
+    parser = argparse.ArgumentParser(description="Apache Kafka for tests")
+    parser.add_argument("action", choices=["run", "fetch"])
+    parser.add_argument("--brokers", type=int, default=1)
+    arguments = parser.parse_args()
+    if arguments.action == "fetch":
+        print(resolve_jars())
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with KafkaCluster(arguments.brokers) as cluster:
+        print(f"READY {cluster.bootstrap_servers}", flush=True)
+        actions = {"stop": cluster.stop_broker, "kill": cluster.kill_broker, "start": cluster.start_broker}
+        for action, broker_id in commands():
+            actions[action](int(broker_id))
+            print("OK", flush=True)
+
+
+if __name__ == "__main__":
+    main()
