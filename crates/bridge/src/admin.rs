@@ -1,7 +1,7 @@
 //! Admin calls, as Python sees them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use awoke_engine::Error;
@@ -22,12 +22,18 @@ type Partition = (i32, i32, Vec<i32>, Vec<i32>);
 /// A client for admin calls.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Admin {
-    inner: engine::Admin,
+    /// `None` when closed: the client's threads end with it, whoever still holds this object.
+    inner: Mutex<Option<Arc<engine::Admin>>>,
 }
 
 impl Admin {
+    fn open(&self) -> PyResult<Arc<engine::Admin>> {
+        let open = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        open.ok_or_else(|| to_python(&Error::Closed { what: "admin" }))
+    }
+
     fn call(&self, start: impl FnOnce(&engine::Admin) -> awoke_engine::Result<Arc<Call>>) -> PyResult<PendingCall> {
-        let completion = start(&self.inner).map_err(|error| to_python(&error))?;
+        let completion = start(&*self.open()?).map_err(|error| to_python(&error))?;
         Ok(PendingCall { completion })
     }
 }
@@ -40,7 +46,7 @@ impl Admin {
     fn new(py: Python<'_>, properties: BTreeMap<String, String>, events: &EventBox) -> PyResult<Self> {
         let events = Arc::clone(&events.inner);
         let inner = py.detach(|| engine::Admin::new(&config(properties), events)).map_err(|error| to_python(&error))?;
-        Ok(Self { inner })
+        Ok(Self { inner: Mutex::new(Some(Arc::new(inner))) })
     }
 
     /// Brokers as (id, address), topics as (name, error code, partitions). Blocks with the GIL released.
@@ -53,7 +59,8 @@ impl Admin {
         timeout_s: f64,
     ) -> PyResult<(Vec<(i32, String)>, Vec<(String, i32, Vec<Partition>)>)> {
         let timeout = duration(Some(timeout_s))?.unwrap_or_default();
-        let metadata = py.detach(|| self.inner.metadata(topic, timeout)).map_err(|error| to_python(&error))?;
+        let admin = self.open()?;
+        let metadata = py.detach(|| admin.metadata(topic, timeout)).map_err(|error| to_python(&error))?;
         let brokers = metadata.brokers.into_iter().map(|broker| (broker.id, broker.address)).collect();
         let topics = metadata.topics.into_iter().map(|topic| {
             let partitions = topic.partitions.into_iter();
@@ -107,7 +114,8 @@ impl Admin {
 
     /// Ends the client. Blocks with the GIL released.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.inner.close());
+        let admin = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| drop(admin));
     }
 }
 

@@ -1,7 +1,7 @@
 //! A group member as the server sees it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use awoke_engine::Error;
@@ -18,7 +18,14 @@ use crate::waiting::{Mailbox, wait_for};
 /// A member of a consumer group.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct GroupMember {
-    inner: engine::GroupMember,
+    /// `None` when closed: the client's threads end with it, whoever still holds this object.
+    inner: Mutex<Option<Arc<engine::GroupMember>>>,
+}
+
+impl GroupMember {
+    fn open(&self) -> Option<Arc<engine::GroupMember>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 #[pymethods]
@@ -47,12 +54,14 @@ impl GroupMember {
         };
         let events = Arc::clone(&events.inner);
         let joined = py.detach(|| engine::GroupMember::join(&config(properties), routes, settings, events));
-        Ok(Self { inner: joined.map_err(|error| to_python(&error))? })
+        let member = joined.map_err(|error| to_python(&error))?;
+        Ok(Self { inner: Mutex::new(Some(Arc::new(member))) })
     }
 
     /// Commits what is stored now. Does not block; the answer is in what is returned.
     fn commit(&self) -> PyResult<PendingCommit> {
-        let completion = self.inner.commit().map_err(|error| to_python(&error))?;
+        let member = self.open().ok_or(Error::Closed { what: "group member" });
+        let completion = member.and_then(|member| member.commit()).map_err(|error| to_python(&error))?;
         Ok(PendingCommit { completion })
     }
 
@@ -60,17 +69,26 @@ impl GroupMember {
     #[pyo3(signature = (timeout_s=None))]
     fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
         let timeout = duration(timeout_s)?;
-        py.detach(|| self.inner.close(timeout)).map_err(|error| to_python(&error))
+        let closed = py.detach(|| {
+            let Some(member) = self.open() else { return Ok(()) };
+            member.close(timeout)?;
+            drop(self.inner.lock().unwrap_or_else(PoisonError::into_inner).take());
+            drop(member); // Here, where waiting for the client's threads holds up nobody.
+            Ok(())
+        });
+        closed.map_err(|error: Error| to_python(&error))
     }
 
     /// Makes a close that waits for jobs wait no longer. Does not block.
     fn hurry(&self) {
-        self.inner.hurry();
+        if let Some(member) = self.open() {
+            member.hurry();
+        }
     }
 
     /// The error that made the member unusable: (code, name, text), or `None`.
     fn fatal_error(&self) -> Option<(i32, String, String)> {
-        self.inner.fatal_error().map(|(code, text)| (code.0, code.name(), text))
+        self.open()?.fatal_error().map(|(code, text)| (code.0, code.name(), text))
     }
 }
 

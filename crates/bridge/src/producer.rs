@@ -1,7 +1,7 @@
 //! The producer and its delivery handles, as Python sees them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use awoke_engine::Error;
@@ -23,11 +23,14 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Takes messages in and gives a delivery handle for each.
 #[pyclass(frozen, subclass, module = "awoke._native")]
 pub struct Producer {
-    inner: engine::Producer,
+    /// `None` when closed: the client's threads end with it, whoever still holds this object.
+    inner: RwLock<Option<engine::Producer>>,
     /// Turns a value that is not bytes, text or nothing into bytes.
     encoder: Py<PyAny>,
     /// How long `produce` waits for room when its caller does not say.
     produce_timeout: Option<Duration>,
+    /// When the answer to a message is certain to have come; `None` when the settings say never.
+    limit: Option<Duration>,
 }
 
 /// Bytes of a key or a value, held for as long as the call lasts.
@@ -63,16 +66,19 @@ impl Producer {
         record: &engine::Record<'_>,
         timeout: Option<Duration>,
     ) -> PyResult<DeliveryHandle> {
-        let sent = match self.inner.try_produce(topic, record) {
-            Ok(Some(handle)) => Ok(handle),
-            Ok(None) => {
+        let sent = self.with(|producer| match producer.try_produce(topic, record)? {
+            Some(handle) => Ok(handle),
+            None => {
                 let deadline = Deadline::after(timeout.or(self.produce_timeout));
-                py.detach(|| self.inner.produce(topic, record, &deadline))
+                py.detach(|| producer.produce(topic, record, &deadline))
             }
-            Err(error) => Err(error),
-        };
-        let limit = self.inner.delivery_timeout().map(|timeout| timeout + GRACE);
-        sent.map(|inner| DeliveryHandle { inner, limit }).map_err(|error| to_python(&error))
+        });
+        sent.map(|inner| DeliveryHandle { inner, limit: self.limit }).map_err(|error| to_python(&error))
+    }
+
+    fn with<T>(&self, call: impl FnOnce(&engine::Producer) -> Result<T, Error>) -> Result<T, Error> {
+        let open = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        open.as_ref().map_or(Err(Error::Closed { what: "producer" }), call)
     }
 }
 
@@ -89,7 +95,9 @@ impl Producer {
         let events = Arc::clone(&events.inner);
         let inner =
             py.detach(|| engine::Producer::new(&config(properties), events)).map_err(|error| to_python(&error))?;
-        Ok(Self { inner, encoder, produce_timeout: duration(produce_timeout_s)? })
+        let limit = inner.delivery_timeout().map(|timeout| timeout + GRACE);
+        let inner = RwLock::new(Some(inner));
+        Ok(Self { inner, encoder, produce_timeout: duration(produce_timeout_s)?, limit })
     }
 
     /// Sends a message; see the stub.
@@ -124,21 +132,30 @@ impl Producer {
     /// Sends what is queued without lingering and waits for the answers; whether all came. Blocks with the GIL released.
     #[pyo3(signature = (timeout_s=None))]
     fn flush(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
-        let timeout = duration(timeout_s)?.or_else(|| self.inner.delivery_timeout().map(|timeout| timeout + GRACE));
-        py.detach(|| self.inner.flush(timeout)).map_err(|error| to_python(&error))
+        let timeout = duration(timeout_s)?.or(self.limit);
+        py.detach(|| self.with(|producer| producer.flush(timeout))).map_err(|error| to_python(&error))
     }
 
     /// Flushes and ends; how many messages were not answered. Blocks with the GIL released.
     #[pyo3(signature = (timeout_s=None))]
     fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<usize> {
-        let timeout = duration(timeout_s)?.or_else(|| self.inner.delivery_timeout().map(|timeout| timeout + GRACE));
-        py.detach(|| self.inner.close(timeout)).map_err(|error| to_python(&error))
+        let timeout = duration(timeout_s)?.or(self.limit);
+        let closed = py.detach(|| {
+            // First under the shared lock: those who wait for room hold it, too, and are turned away by this.
+            let undelivered = match self.with(|producer| producer.close(timeout)) {
+                Err(Error::Closed { .. }) => return Ok(0),
+                other => other?,
+            };
+            drop(self.inner.write().unwrap_or_else(PoisonError::into_inner).take());
+            Ok(undelivered)
+        });
+        closed.map_err(|error: Error| to_python(&error))
     }
 
-    /// Messages and bytes that wait for their delivery report.
+    /// Messages and bytes that wait for their delivery report; none when closed.
     fn queued(&self) -> (usize, usize) {
-        let counters = self.inner.counters();
-        (counters.queued_messages, counters.queued_bytes)
+        let counters = self.with(|producer| Ok(producer.counters()));
+        counters.map_or((0, 0), |counters| (counters.queued_messages, counters.queued_bytes))
     }
 }
 

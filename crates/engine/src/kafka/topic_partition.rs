@@ -59,7 +59,6 @@ impl TopicPartitionList {
         Self(unsafe { ffi::rd_kafka_topic_partition_list_copy(list) })
     }
 
-
     pub(crate) fn of_topics(topics: &[String]) -> Result<Self> {
         let mut list = Self::new();
         for topic in topics {
