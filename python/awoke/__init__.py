@@ -1,5 +1,7 @@
 """awoke: a Kafka processing framework for Python in which nothing sleeps."""
 
+import logging
+
 from awoke._native import Batch, DeliveryHandle, Message, librdkafka_version
 from awoke._waiting import Delivery
 from awoke.admin import Admin, BrokerInfo, PartitionInfo, TopicInfo
@@ -33,6 +35,9 @@ from awoke.routing import Batching, Retry
 from awoke.runtime.server import Server
 
 __version__ = "0.1.0"
+
+# A library is silent until its user sets logging up.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "Admin",

@@ -13,7 +13,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import selectors
 import shutil
 import signal
 import socket
@@ -21,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import uuid
 from collections import deque
 from collections.abc import Iterator
@@ -70,6 +68,8 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
         self._log: deque[str] = deque(maxlen=5_000)
         self._reader: threading.Thread | None = None
+        self._is_started = False  # Written by the reader before it sets `_said`.
+        self._said = threading.Event()
 
     def java(self, *arguments: str) -> list[str]:
         """The command line that runs a class of the broker's."""
@@ -84,42 +84,44 @@ class Broker:
             raise RuntimeError(f"broker {self.id} could not be formatted:\n{done.stdout}{done.stderr}")
 
     def launch(self) -> None:
-        """Start the process, in a session of its own."""
-        self._process = subprocess.Popen(
+        """Start the process, in a session of its own, and a thread that reads its log from the first line on.
+
+        Every broker has its reader at once: one that nobody reads blocks on a full pipe,
+        and the quorum then waits for it.
+        """
+        # Unbuffered: a lock that the reader held at a fork would stay held in the child.
+        process = subprocess.Popen(
             self.java("kafka.Kafka", str(self._properties)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            bufsize=0,
             start_new_session=True,
         )
+        assert process.stdout is not None
+        self._process, self._is_started, self._said = process, False, threading.Event()
+        self._reader = threading.Thread(
+            target=self._read, args=(process.stdout.fileno(),), name=f"kafka-{self.id}-log", daemon=True
+        )
+        self._reader.start()
 
     def wait_ready(self) -> None:
-        """Read the log until it says that the broker has started."""
-        assert self._process is not None
-        assert self._process.stdout is not None
-        output = self._process.stdout
-        deadline_s = time.monotonic() + READY_WITHIN_S
-        with selectors.DefaultSelector() as selector:
-            selector.register(output, selectors.EVENT_READ)
-            rest = b""
-            while selector.select(max(0.0, deadline_s - time.monotonic())):
-                piece = os.read(output.fileno(), 65536)
-                *lines, rest = (rest + piece).split(b"\n")
-                self._log.extend(line.decode(errors="replace") for line in lines)
-                if not piece:
-                    break
-                if any(b"Kafka Server started" in line for line in lines):
-                    self._reader = threading.Thread(target=self._drain, name=f"kafka-{self.id}-log", daemon=True)
-                    self._reader.start()
-                    return
-        self.stop(signal.SIGKILL)
-        raise RuntimeError(f"broker {self.id} did not start:\n" + "\n".join(list(self._log)[-40:]))
+        """Wait until the log says that the broker has started."""
+        self._said.wait(READY_WITHIN_S)
+        if not self._is_started:
+            self.stop(signal.SIGKILL)
+            raise RuntimeError(f"broker {self.id} did not start:\n" + "\n".join(list(self._log)[-40:]))
 
-    def _drain(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._log.append(line.decode(errors="replace").rstrip("\n"))
+    def _read(self, output: int) -> None:
+        """Keep the log's lines until its end; say when the broker has started, or has ended without."""
+        rest = b""
+        while piece := os.read(output, 65536):
+            *lines, rest = (rest + piece).split(b"\n")
+            self._log.extend(line.decode(errors="replace") for line in lines)
+            if not self._is_started and any(b"Kafka Server started" in line for line in lines):
+                self._is_started = True
+                self._said.set()
+        self._said.set()
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Signal the process that this object started, and wait for its end."""
@@ -139,7 +141,7 @@ class Broker:
 
     def log_text(self) -> str:
         """The last lines of the broker's log."""
-        return "\n".join(self._log)
+        return "\n".join(self._log.copy())  # A copy: the reader appends meanwhile.
 
 
 class KafkaCluster:
@@ -150,6 +152,7 @@ class KafkaCluster:
         self._extra = properties or {}
         self._folder = Path(tempfile.mkdtemp(prefix="awoke-kafka-"))
         self._brokers: dict[int, Broker] = {}
+        self._owner = os.getpid()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -218,6 +221,8 @@ class KafkaCluster:
 
     def stop(self) -> None:
         """Kill every broker and remove their data: nobody needs it any more. Stopping again does nothing."""
+        if os.getpid() != self._owner:
+            return  # A forked child that ends must not take its parent's brokers along.
         for broker in self._brokers.values():
             broker.stop(signal.SIGKILL)
         shutil.rmtree(self._folder, ignore_errors=True)

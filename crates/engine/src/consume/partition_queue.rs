@@ -4,6 +4,7 @@
 //! pulls its batch straight from there. What a handler could not process stays here, in place, until its time has come.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rdkafka_sys as ffi;
@@ -61,6 +62,8 @@ pub struct PartitionQueue {
     lane: OnceLock<LaneId>,
     announcer: Mutex<Option<Box<Announcer>>>,
     parked: Mutex<Option<Parked>>,
+    /// The end was reached behind messages that were given first. Only the worker that holds the lane looks here.
+    is_end_due: AtomicBool,
     offsets: Arc<Offsets>,
     /// Called when there is something to commit.
     on_stored: Arc<dyn Fn() + Send + Sync>,
@@ -102,6 +105,7 @@ impl PartitionQueue {
             lane: OnceLock::new(),
             announcer: Mutex::default(),
             parked: Mutex::default(),
+            is_end_due: AtomicBool::new(false),
             offsets,
             on_stored,
             client,
@@ -155,6 +159,9 @@ impl PartitionQueue {
         if let Some(parked) = self.parked.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Found::Parked(parked);
         }
+        if self.is_end_due.swap(false, Ordering::Relaxed) {
+            return Found::End;
+        }
         let pull = self.queue.pull(&self.at, self.limits.messages_max, self.limits.bytes_max);
         let mut is_at_end = false;
         for (code, text) in pull.errors {
@@ -167,6 +174,7 @@ impl PartitionQueue {
         if is_at_end && pull.batch.is_empty() {
             return Found::End;
         }
+        self.is_end_due.store(is_at_end, Ordering::Relaxed);
         Found::Fresh { batch: pull.batch, is_exhausted: pull.is_exhausted && !is_at_end }
     }
 

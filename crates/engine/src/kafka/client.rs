@@ -163,7 +163,11 @@ unsafe extern "C" fn on_log(rk: *const ffi::rd_kafka_t, level: c_int, facility: 
     unsafe {
         let opaque = ffi::rd_kafka_opaque(rk);
         if !opaque.is_null() {
-            context_of(opaque).emit(What::Log { level, facility: text_of(facility), text: text_of(text) });
+            let (context, facility, text) = (context_of(opaque), text_of(facility), text_of(text));
+            if facility == "FAIL" {
+                *context.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.clone());
+            }
+            context.emit(What::Log { level, facility, text });
         }
     }
 }

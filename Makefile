@@ -1,0 +1,63 @@
+# Everything a developer does here. `make help` lists it.
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build lint format test test-rust test-python models demo bench wheel clean
+
+help: ## List what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+# The stamp holds the virtual environment: it is made anew when the requirements change.
+.venv/stamp: pyproject.toml
+	$(PYTHON) -m venv .venv || $(PYTHON) -m virtualenv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check 'maturin==1.16.0'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+setup: .venv/stamp ## Make the virtual environment and build the extension
+
+build: .venv/stamp ## Build the extension after a change in crates/
+	$(BIN)/maturin develop --release --quiet
+
+lint: build ## Check format, lints and types of Rust and Python
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets --locked -- -D warnings
+	cargo clippy --release -p awoke-engine --features model --all-targets --locked -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/stamp ## Format Rust and Python
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: test-rust models test-python ## Run every test: Rust, models, Python; mock cluster and real Kafka
+
+test-rust: ## Run the engine's own tests
+	cargo test --release -p awoke-engine --locked
+
+models: ## Try every interleaving of the waiting primitives
+	cargo test --release -p awoke-engine --features model --lib --locked models
+
+test-python: build ## Run the Python tests, on the mock cluster and on real Kafka
+	$(BIN)/python tests/support/kafka_broker.py fetch
+	$(BIN)/python -m pytest
+
+demo: build ## Join a year of flights on embedded brokers and show the delays by route
+	$(BIN)/python -m examples.flights.demo
+
+bench: build ## Measure awoke beside its rivals on a real broker
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m bench
+
+wheel: .venv/stamp ## Build a wheel into dist/ and try it in a clean virtual environment
+	$(BIN)/maturin build --release --locked --out dist
+	rm -rf target/wheel-check && $(PYTHON) -m venv target/wheel-check
+	target/wheel-check/bin/pip install --quiet --disable-pip-version-check --find-links dist awoke
+	target/wheel-check/bin/awoke --version
+
+clean: ## Remove what was built; keeps the fetched Kafka
+	rm -rf target .venv dist

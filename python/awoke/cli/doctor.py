@@ -1,0 +1,44 @@
+"""`awoke doctor`: versions, settings with their origin, and whether the brokers answer."""
+
+from __future__ import annotations
+
+import platform
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import awoke
+from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.errors import KafkaError, OperationTimeout
+from awoke.settings import load
+
+
+def doctor(
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+    timeout_s: Annotated[float, typer.Option(help="How long to wait for the brokers.")] = 5.0,
+) -> None:
+    """Show what is installed, what is set and from where, and whether the brokers answer."""
+    console = Console(soft_wrap=True)
+    loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")})
+    console.print(
+        f"awoke {awoke.__version__}, librdkafka {awoke.librdkafka_version()}, "
+        f"Python {platform.python_version()} on {platform.platform()}",
+        highlight=False,
+    )
+    table = Table("setting", "value", "origin")
+    for explained in loaded.explain():
+        table.add_row(*map(Text, explained))  # As text: `[secret]` would vanish as markup.
+    console.print(table)
+    try:
+        with awoke.Admin(settings=loaded.values) as admin:
+            brokers = admin.brokers(timeout_s)
+    except (KafkaError, OperationTimeout) as error:
+        console.print(f"brokers: {error}", style="red", markup=False, highlight=False)
+        console.print("Is the address right, and does a broker listen there? Set --bootstrap-servers.", highlight=False)
+        raise typer.Exit(1) from None
+    for broker in brokers:
+        console.print(f"the cluster answers: broker {broker.id} at {broker.address}", style="green", highlight=False)

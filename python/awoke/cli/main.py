@@ -1,0 +1,69 @@
+"""The commands together, and how their errors are shown."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import awoke
+from awoke.cli import doctor, produce, run, tail, topics
+from awoke.errors import AwokeError, ConfigError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+app = typer.Typer(
+    name="awoke",
+    help="A Kafka processing framework for Python in which nothing sleeps.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("run")(run.run)
+app.command("produce")(produce.produce)
+app.command("tail")(tail.tail)
+app.add_typer(topics.app, name="topics")
+app.command("doctor")(doctor.doctor)
+
+
+def versions() -> str:
+    """What is running, in one line."""
+    return f"awoke {awoke.__version__} (librdkafka {awoke.librdkafka_version()}, Python {platform.python_version()})"
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(versions())
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and end.")
+    ] = False,
+    with_traceback: Annotated[bool, typer.Option("--traceback", help="Show errors with their traceback.")] = False,
+) -> None:
+    """Options before the command; `--traceback` is read by `main`."""
+
+
+def main() -> None:
+    """Run the command line; errors are one line, without a traceback unless it is asked for."""
+    try:
+        app()
+    except AwokeError as error:
+        if "--traceback" in sys.argv:
+            traceback.print_exception(error)
+        text = " ".join(str(error).splitlines())
+        Console(stderr=True, soft_wrap=True, highlight=False).print(f"error: {text}", style="red", markup=False)
+        sys.exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED)
+    except BrokenPipeError:
+        # Whoever read our output has gone; what is still buffered must not complain at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)

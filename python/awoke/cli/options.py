@@ -1,0 +1,31 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from awoke.errors import ConfigError
+
+BootstrapServers = Annotated[
+    str | None, typer.Option("--bootstrap-servers", "-b", help="Brokers to begin with: host:port, separated by commas.")
+]
+Kafka = Annotated[
+    list[str] | None, typer.Option("--kafka", help="A librdkafka property, name=value. May be given several times.")
+]
+
+
+def pairs(given: list[str] | None, option: str) -> dict[str, str]:
+    """`name=value` words as a dictionary.
+
+    Raises:
+        ConfigError: a word without an equals sign.
+    """
+    found = {}
+    for word in given or ():
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"{option} takes name=value, not {word!r}", option)
+        found[name] = value
+    return found

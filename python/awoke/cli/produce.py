@@ -1,0 +1,238 @@
+"""`awoke produce`: lines, or JSON documents, from a file or standard input to a topic."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+import awoke
+from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.errors import AwokeError
+
+WINDOW = 50_000
+"""Most messages whose answers are waited for; past it the oldest half is."""
+REFRESH_S = 0.1
+"""The progress bar is told this often and not for each line, which would cost more than sending it."""
+
+
+class LineError(AwokeError):
+    """A line that can't be sent."""
+
+
+class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A line that says everything about its message."""
+
+    value: msgspec.Raw
+    """As written; text without its quotes, null for a tombstone."""
+    key: Any = None
+    headers: dict[str, str | None] = {}
+    partition: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    timestamp_ms: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How a line becomes a message."""
+
+    is_json: bool = False
+    is_envelope: bool = False
+    key_field: str | None = None
+    key_separator: str | None = None
+    headers: dict[str, str] = {}
+
+    def record(self, line: bytes) -> awoke.Record:
+        """The message of one line.
+
+        Raises:
+            ValueError: what is wrong with it.
+        """
+        if self.is_envelope:
+            return self._envelope(line)
+        if self.is_json:
+            return self._json(line)
+        if self.key_separator is None:
+            return awoke.Record(line, headers=self.headers or None)
+        key, found, value = line.partition(self.key_separator.encode())
+        if not found:
+            raise ValueError(f"has no key separator {self.key_separator!r}")
+        return awoke.Record(value, key=key, headers=self.headers or None)
+
+    def _json(self, line: bytes) -> awoke.Record:
+        try:
+            document: Any = msgspec.json.decode(line)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"is no JSON: {error}") from None
+        key = None
+        if self.key_field is not None:
+            if not isinstance(document, dict) or self.key_field not in document:
+                raise ValueError(f"has no field {self.key_field!r}")
+            key = key_text(document[self.key_field])
+        return awoke.Record(line, key=key, headers=self.headers or None)
+
+    def _envelope(self, line: bytes) -> awoke.Record:
+        try:
+            parts = msgspec.json.decode(line, type=Envelope)
+            value: Any = bytes(parts.value)
+            if value == b"null" or value.startswith(b'"'):
+                value = msgspec.json.decode(value)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"is no envelope: {error}") from None
+        headers = {**self.headers, **parts.headers}
+        return awoke.Record(value, key_text(parts.key), headers or None, parts.partition, parts.timestamp_ms)
+
+
+def key_text(value: Any) -> str | None:
+    """The key that a JSON value gives: text as it is, none for null, JSON for the rest."""
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(help="Where to send.")],
+    file: Annotated[Path, typer.Argument(help="What to send, line by line; - for standard input.")] = Path("-"),
+    json: Annotated[bool, typer.Option("--json", help="Each line must be a JSON document.")] = False,
+    key_field: Annotated[str | None, typer.Option(help="With --json: the field whose value is the key.")] = None,
+    envelope: Annotated[
+        bool, typer.Option("--envelope", help="Each line is JSON with value, key, headers, partition, timestamp_ms.")
+    ] = False,
+    key_separator: Annotated[str | None, typer.Option(help="Without --json: what separates key and value.")] = None,
+    header: Annotated[list[str] | None, typer.Option(help="A header for every message, name=value.")] = None,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Send each line as a message; an empty line is an empty value. Ends when all are acknowledged."""
+    check(json, envelope, key_field, key_separator)
+    shape = Shape(json, envelope, key_field, key_separator, pairs(header, "--header"))
+    properties = pairs(kafka, "--kafka")
+    with opened(file) as stream:
+        with awoke.Admin(bootstrap_servers, kafka=properties) as admin:
+            admin.describe_topic(topic)
+        with awoke.Producer(bootstrap_servers, kafka=properties) as producer:
+            sent = Sent()
+            refused = send(producer, topic, stream, shape, sent)
+            sent.wait(0)
+    Console(stderr=True).print(f"{sent.delivered:,} messages delivered to {topic}", highlight=False)
+    problems = [str(error) for error in (refused, sent.failure()) if error is not None]
+    if problems:
+        raise AwokeError("; ".join(problems)) from (sent.first_error or refused)
+
+
+def check(json: bool, envelope: bool, key_field: str | None, key_separator: str | None) -> None:
+    """Refuse options that contradict one another."""
+    if key_field is not None and (envelope or not json):
+        raise typer.BadParameter("needs --json, without --envelope", param_hint="--key-field")
+    if key_separator is not None and (json or envelope):
+        raise typer.BadParameter("is for plain lines, not for JSON", param_hint="--key-separator")
+    if key_separator == "":
+        raise typer.BadParameter("must not be empty", param_hint="--key-separator")
+
+
+def opened(file: Path) -> BinaryIO:
+    """The file, or standard input."""
+    if str(file) == "-":
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise LineError(f"{file}: {error.strerror}") from None
+
+
+def send(producer: awoke.Producer, topic: str, stream: BinaryIO, shape: Shape, sent: Sent) -> LineError | None:
+    """Send each line; one that can't be sent ends it, and is named by file and number."""
+    name = "standard input" if stream.name == sys.stdin.fileno() else stream.name
+    with progress(stream) as advance:
+        for number, line in enumerate(stream, 1):
+            try:
+                value, key, headers, partition, timestamp_ms = shape.record(
+                    line.removesuffix(b"\n").removesuffix(b"\r")
+                )
+                handle = producer.produce(
+                    topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+                )
+            except (ValueError, AwokeError) as error:
+                return LineError(f"{name}, line {number}: {error}; nothing from there on was sent")
+            sent.add(handle)
+            advance(len(line))
+    return None
+
+
+class Sent:
+    """Messages that were sent, and what became of them."""
+
+    def __init__(self) -> None:
+        self._handles: deque[awoke.DeliveryHandle] = deque()
+        self.delivered = 0
+        self.failed = 0
+        self.first_error: BaseException | None = None
+
+    def add(self, handle: awoke.DeliveryHandle) -> None:
+        """Remember one; waits for the oldest when there are too many."""
+        self._handles.append(handle)
+        if len(self._handles) >= WINDOW:
+            self.wait(WINDOW // 2)
+
+    def wait(self, left: int) -> None:
+        """Wait until no more than so many are unanswered."""
+        oldest = [self._handles.popleft() for _ in range(len(self._handles) - left)]
+        try:
+            self.delivered += len(awoke.wait_all(oldest))
+        except AwokeError:
+            self._count(oldest)
+
+    def _count(self, handles: list[awoke.DeliveryHandle]) -> None:
+        for handle in handles:
+            error = handle.exception()
+            self.delivered += error is None
+            self.failed += error is not None
+            self.first_error = self.first_error or error
+
+    def failure(self) -> str | None:
+        """How many were not delivered and why the first was not; None when all were."""
+        return f"{self.failed:,} messages were not delivered; the first: {self.first_error}" if self.failed else None
+
+
+class MessageRate(ProgressColumn):
+    """Messages a second, since the beginning."""
+
+    def render(self, task: Task) -> Text:
+        """What to show for this task."""
+        return Text(f"{task.fields['messages'] / max(task.elapsed or 0.0, 0.001):,.0f} messages/s")
+
+
+@contextlib.contextmanager
+def progress(stream: BinaryIO) -> Iterator[Callable[[int], None]]:
+    """A progress bar where somebody looks; gives what is to be called with the bytes of each message."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda size_bytes: None
+        return
+    columns = (TextColumn("sending"), BarColumn(), DownloadColumn(), MessageRate(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("sending", total=size_of(stream), messages=0)
+        messages, sent_bytes, shown_s = 0, 0, 0.0
+
+        def advance(size_bytes: int) -> None:
+            nonlocal messages, sent_bytes, shown_s
+            messages, sent_bytes = messages + 1, sent_bytes + size_bytes
+            if (now_s := time.monotonic()) - shown_s >= REFRESH_S:
+                shown_s = now_s
+                bar.update(task, completed=sent_bytes, messages=messages)
+
+        yield advance
+
+
+def size_of(stream: BinaryIO) -> int | None:
+    """The bytes of a file; None for a pipe or a terminal."""
+    status = os.fstat(stream.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

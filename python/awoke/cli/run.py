@@ -1,0 +1,41 @@
+"""`awoke run module:app`: runs an app until a signal comes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from typing import Annotated
+
+import typer
+
+from awoke.cli.application import find_app
+from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.runtime.signals import EXIT_LATE
+
+FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
+
+
+def run(
+    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
+    workers: Annotated[int | None, typer.Option(help="Threads that run handlers.")] = None,
+    embedded: Annotated[bool, typer.Option("--embedded", help="Run on brokers inside the process.")] = False,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    traceback: Annotated[bool, typer.Option("--traceback", hidden=True)] = False,
+) -> None:
+    """Run an app. SIGINT and SIGTERM finish running jobs, commit and end with 0; a second signal hurries."""
+    level = logging.getLevelNamesMapping().get(log_level.upper())
+    if level is None:
+        raise typer.BadParameter(f"{log_level!r} is no level: debug, info, warning or error", param_hint="--log-level")
+    logging.basicConfig(level=level, format=FORMAT, stream=sys.stderr)
+    app = find_app(target)
+    code = app.run(
+        bootstrap_servers=bootstrap_servers, workers=workers, embedded=embedded, kafka=pairs(kafka, "--kafka")
+    )
+    if code == EXIT_LATE or any(thread.name.startswith("awoke-") for thread in threading.enumerate()):
+        logging.shutdown()
+        os._exit(code)  # A handler that does not end must not hold up the process's end.
+    raise typer.Exit(code)

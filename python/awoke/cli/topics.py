@@ -1,0 +1,59 @@
+"""`awoke topics`: create, list, describe and delete topics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import awoke
+from awoke.cli.options import BootstrapServers, Kafka, pairs
+
+app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+
+
+@app.command("create")
+def create(
+    name: str,
+    partitions: Annotated[int, typer.Option(help="-1: the brokers' default.")] = -1,
+    replicas: Annotated[int, typer.Option(help="-1: the brokers' default.")] = -1,
+    config: Annotated[list[str] | None, typer.Option(help="A topic setting, name=value.")] = None,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Create a topic."""
+    settings = pairs(config, "--config")
+    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+        admin.create_topic(name, partitions=partitions, replicas=replicas, config=settings)
+    typer.echo(f"topic {name} created")
+
+
+@app.command("list")
+def list_topics(bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+    """List topics with the number of their partitions."""
+    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+        for topic in admin.topics():
+            typer.echo(f"{topic.name}\t{len(topic.partitions)}")
+
+
+@app.command("describe")
+def describe(name: str, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+    """Show a topic's partitions: leaders, replicas, first and next offset."""
+    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+        topic = admin.describe_topic(name)
+        starts, ends = admin.start_offsets(name), admin.end_offsets(name)
+    table = Table("partition", "leader", "replicas", "in sync", "first offset", "next offset", title=name)
+    for each in topic.partitions:
+        cells = (each.partition, each.leader, each.replicas, each.in_sync, starts[each.partition], ends[each.partition])
+        table.add_row(*map(str, cells))
+    Console().print(table)
+
+
+@app.command("delete")
+def delete(name: str, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+    """Delete a topic."""
+    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+        admin.delete_topic(name)
+    typer.echo(f"topic {name} deleted")

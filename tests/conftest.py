@@ -1,0 +1,63 @@
+"""Brokers for the tests, topics and groups of their own, and a watch over what they leave behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.clusters import Cluster, MockCluster, RealCluster, unique
+
+
+@pytest.fixture(scope="session")
+def real_cluster() -> Iterator[RealCluster]:
+    """One broker of Apache Kafka for the whole run."""
+    cluster = RealCluster()
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(scope="session")
+def mock_cluster() -> Iterator[MockCluster]:
+    """One embedded broker for the whole run."""
+    cluster = MockCluster()
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(params=["mock", "real"])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """Both kinds of brokers, one after the other."""
+    found: Cluster = request.getfixturevalue(f"{request.param}_cluster")
+    return found
+
+
+@pytest.fixture
+def topic(cluster: Cluster) -> Callable[..., str]:
+    """Creates topics that no other test has."""
+
+    def create(word: str = "topic", partitions: int = 1) -> str:
+        name = unique(word)
+        cluster.create_topic(name, partitions)
+        return name
+
+    return create
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test that leaves a thread of Python's or of librdkafka's behind."""
+    for name in ("cluster", "real_cluster", "mock_cluster"):
+        if name in request.fixturenames:
+            request.getfixturevalue(name)  # Its own threads are not the test's.
+    before = {thread.ident for thread in threading.enumerate()}
+    tasks_before = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else None
+    yield
+    left = [thread.name for thread in threading.enumerate() if thread.ident not in before]
+    assert not left, f"threads left behind: {left}"
+    if tasks_before is not None:
+        tasks = len(os.listdir("/proc/self/task"))
+        # The admin of the real cluster, and the mock cluster, may connect to a broker that they had not talked to yet.
+        assert tasks <= tasks_before + 3, f"{tasks - tasks_before} native threads left behind"

@@ -1,0 +1,1 @@
+"""What holds on the mock cluster and on real Kafka alike."""

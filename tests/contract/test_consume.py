@@ -1,0 +1,215 @@
+"""Consuming: functions, classes, async, order, failure, offsets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+import awoke
+from awoke.testing import running
+from tests.support.clusters import Cluster, unique
+from tests.support.waiting import Collected
+
+CreateTopic = Callable[..., str]
+
+
+class Order(msgspec.Struct):
+    id: int
+
+
+def send(cluster: Cluster, topic: str, values: list[object], **more: object) -> None:
+    """Send values and wait until they are there."""
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        awoke.wait_all([producer.produce(topic, value, **more) for value in values], 30)  # type: ignore[arg-type]
+
+
+def new_app(cluster: Cluster, **settings: object) -> awoke.App:
+    return awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, **settings)
+
+
+def test_a_function_gets_every_message_in_order_with_its_typed_value(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, seen = topic(), new_app(cluster), Collected[int]()
+
+    @app.on(name, value=Order)
+    def charge(message: awoke.Message[Order]) -> None:
+        seen.add(message.value.id)
+
+    send(cluster, name, [Order(number) for number in range(500)])
+    with running(app):
+        assert seen.wait_for(500) == list(range(500))
+
+
+def test_an_async_function_runs_on_the_runtimes_loop(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, seen = topic(partitions=4), new_app(cluster), Collected[str]()
+    out = topic("out")
+
+    @app.on(name, output=out)
+    async def forward(message: awoke.Message[bytes]) -> bytes:
+        await app.producer.produce(out, b"awaited")
+        seen.add(threading.current_thread().name)
+        return message.value
+
+    send(cluster, name, [b"value"] * 10)
+    with running(app):
+        assert set(seen.wait_for(10)) == {"awoke-loop"}
+    with awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        values = [message.value for message in reader.read_until_end(30)]
+    assert sorted(values) == [b"awaited"] * 10 + [b"value"] * 10  # type: ignore[type-var]
+
+
+def test_a_consumer_lives_as_long_as_its_partition_is_assigned(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, told = topic(partitions=2), new_app(cluster), Collected[tuple[str, int, int]]()
+
+    @app.consumer(name)
+    class Told(awoke.Consumer):
+        def assigned(self) -> None:
+            told.add(("assigned", self.partition, id(self)))
+
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            told.add((f"{len(batch.values())} messages", self.partition, id(self)))
+            self.commit(10)
+
+        def shutdown(self) -> None:
+            told.add(("shutdown", self.partition, id(self)))
+
+    send(cluster, name, [b"value"] * 3, partition=1)
+    with running(app):
+        told.wait_until(lambda items: any(what.endswith("messages") for what, _, _ in items))
+        told.wait_for(3)
+    of_one = [(what, instance) for what, partition, instance in told.items if partition == 1]
+    assert [what for what, _ in of_one][0] == "assigned"
+    assert [what for what, _ in of_one][-1] == "shutdown"
+    assert len({instance for _, instance in of_one}) == 1
+
+
+def test_a_failing_message_is_tried_again_in_its_place(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, seen = topic(), new_app(cluster), Collected[tuple[bytes, int]]()
+    failed: Collected[awoke.Event] = Collected()
+    app.events.subscribe("job.failed", failed.add)
+
+    @app.on(name, retry=awoke.Retry(backoff_s=(0.01, 0.02)))
+    def fragile(message: awoke.Message[bytes]) -> None:
+        seen.add((message.value, message.attempt))
+        if message.value == b"2" and message.attempt < 3:
+            raise RuntimeError("not yet")
+
+    send(cluster, name, [b"1", b"2", b"3"])
+    with running(app):
+        assert seen.wait_for(5) == [(b"1", 1), (b"2", 1), (b"2", 2), (b"2", 3), (b"3", 1)]
+    assert [(event.fields["offset"], event.fields["attempt"]) for event in failed.items] == [(1, 1), (1, 2)]
+
+
+def test_a_batch_that_was_marked_is_tried_again_from_there(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, seen = topic(), new_app(cluster), Collected[list[int]]()
+
+    @app.consumer(name, retry=awoke.Retry(backoff_s=(0.01, 0.02)))
+    class Marks(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            seen.add(batch.offsets())
+            if batch.first_offset == 0:
+                self.mark(batch[1])
+                raise RuntimeError("halfway")
+
+    send(cluster, name, [b"value"] * 4)
+    with running(app):
+        assert seen.wait_for(2) == [[0, 1, 2, 3], [2, 3]]
+
+
+def test_a_value_that_does_not_decode_is_that_messages_error(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, seen = topic(), new_app(cluster), Collected[int]()
+    skipped: Collected[awoke.Event] = Collected()
+    app.events.subscribe("message.skipped", skipped.add)
+
+    @app.on(name, value=Order, retry=awoke.Retry(attempts=2, backoff_s=(0.01, 0.01), on_exhausted="skip"))
+    def charge(message: awoke.Message[Order]) -> None:
+        seen.add(message.value.id)
+
+    send(cluster, name, [Order(1), b"no json", Order(3)])
+    with running(app):
+        assert seen.wait_for(2) == [1, 3]
+    (event,) = skipped.items
+    error = event.fields["error"]
+    assert isinstance(error, awoke.DecodeError)
+    assert (error.topic, error.partition, error.offset) == (name, 0, 1)
+
+
+def test_an_app_that_gives_up_says_why(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app = topic(), new_app(cluster)
+
+    @app.on(name, retry=awoke.Retry(attempts=1))
+    def hopeless(message: awoke.Message[bytes]) -> None:
+        raise RuntimeError("never")
+
+    send(cluster, name, [b"value"])
+    gave_up: Collected[BaseException] = Collected()
+    server = awoke.Server(app, on_give_up=gave_up.add)
+    server.start()
+    assert "offset 0 failed 1 times" in str(gave_up.wait_for(1)[0])
+    server.stop()
+
+
+def test_offsets_stand_after_what_was_done_and_a_restart_goes_on_there(
+    real_cluster: Cluster, cluster: Cluster, topic: CreateTopic
+) -> None:
+    name, app, seen = topic(partitions=3), new_app(cluster), Collected[bytes]()
+    committed: Collected[awoke.Event] = Collected()
+    app.events.subscribe("offsets.committed", committed.add)
+
+    @app.on(name)
+    def count(message: awoke.Message[bytes]) -> None:
+        seen.add(message.value)
+
+    send(cluster, name, [str(number).encode() for number in range(300)])
+    with running(app):
+        seen.wait_for(300)
+    highest: dict[int, int] = {}
+    for event in committed.items:
+        for _, partition, offset in event.fields["offsets"]:
+            assert offset >= highest.get(partition, 0)
+            highest[partition] = offset
+    assert sum(highest.values()) == 300
+    send(cluster, name, [b"more"] * 5)
+    with running(app):
+        assert len(seen.wait_for(305)) == 305
+    assert seen.items[300:] == [b"more"] * 5
+
+
+def test_one_wake_up_is_one_job(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, seen = topic(), new_app(cluster), Collected[bytes]()
+
+    @app.on(name)
+    def count(message: awoke.Message[bytes]) -> None:
+        seen.add(message.value)
+
+    with running(app) as server:
+        for number in range(20):
+            send(cluster, name, [b"value"])
+            seen.wait_for(number + 1)
+        counters = server.counters()["threads"]
+    assert counters["job_wakes"] <= counters["jobs"]
+    assert counters["clock_wakes"] == 0
+
+
+def test_a_missing_topic_is_named_before_anything_runs(real_cluster: Cluster) -> None:
+    app = awoke.App(unique("app"), bootstrap_servers=real_cluster.bootstrap_servers)
+    app.on("nowhere")(print)
+    with pytest.raises(awoke.UnknownTopic, match="'nowhere' does not exist"), running(app):
+        pass
+
+
+def test_an_unreachable_broker_is_named_within_the_time() -> None:
+    app = awoke.App("app", bootstrap_servers="127.0.0.1:1", startup_timeout_s=0.5)
+    app.on("topic")(print)
+    with pytest.raises(awoke.BrokerUnreachable, match=r"127\.0\.0\.1:1 answered within 0\.5 s.*refused"), running(app):
+        pass
+
+
+@pytest.mark.parametrize("name", ["enable.auto.commit", "enable.auto.offset.store"])
+def test_what_belongs_to_awoke_cannot_be_set(cluster: Cluster, topic: CreateTopic, name: str) -> None:
+    app = new_app(cluster, kafka={name: "true"})
+    app.on(topic())(print)
+    with pytest.raises(awoke.ConfigError, match="belongs to awoke"), running(app):
+        pass

@@ -1,0 +1,178 @@
+"""Producing: handles, errors, bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import awoke
+from awoke.testing import EmbeddedCluster
+from tests.support.clusters import Cluster
+from tests.support.waiting import Collected
+
+CreateTopic = Callable[..., str]
+
+
+@pytest.fixture
+def producer(cluster: Cluster) -> Iterator[awoke.Producer]:
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        yield producer
+
+
+def test_a_handle_says_where_the_message_went(producer: awoke.Producer, topic: CreateTopic) -> None:
+    name = topic()
+    first, second = (producer.produce(name, b"value").wait(10) for _ in range(2))
+    assert (first.topic, first.partition) == (name, 0)
+    assert second.offset == first.offset + 1
+
+
+async def test_an_awaited_handle_resolves_on_the_acknowledgement(producer: awoke.Producer, topic: CreateTopic) -> None:
+    name = topic()
+    deliveries = await asyncio.gather(*(producer.produce(name, str(number)) for number in range(100)))
+    assert sorted(delivery.offset for delivery in deliveries) == list(range(100))
+    assert (await producer.produce(name, b"alone")).offset == 100
+
+
+def test_every_part_of_a_message_arrives(producer: awoke.Producer, topic: CreateTopic, cluster: Cluster) -> None:
+    name = topic(partitions=3)
+    headers = [("trace", b"1"), ("trace", None), ("kind", "text")]
+    producer.produce(name, {"n": 1}, key="k", headers=headers, partition=2, timestamp_ms=1_700_000_000_000).wait(10)
+    producer.produce(name, None, key=b"gone", partition=2).wait(10)
+    with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        full, tombstone = reader.read_until_end(30)
+    assert (full.value, full.key, full.partition, full.offset) == (b'{"n":1}', b"k", 2, 0)
+    assert full.headers == [("trace", b"1"), ("trace", None), ("kind", b"text")]
+    assert full.timestamp_ms == 1_700_000_000_000
+    assert (tombstone.value, tombstone.key, tombstone.value_buffer) == (None, b"gone", None)
+    assert full.value_buffer is not None
+    assert bytes(full.value_buffer) == b'{"n":1}'
+    assert full.value_buffer.readonly
+
+
+def test_produce_many_takes_values_pairs_and_records(
+    producer: awoke.Producer, topic: CreateTopic, cluster: Cluster
+) -> None:
+    name = topic()
+    messages = [b"value", (b"value", "key"), awoke.Record(b"value", key="k", headers={"h": b"1"})]
+    awoke.wait_all(producer.produce_many(name, messages), 10)
+    with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        found = list(reader.read_until_end(30))
+    assert [message.key for message in found] == [None, b"key", b"k"]
+    assert found[2].headers == [("h", b"1")]
+
+
+def test_callbacks_run_on_a_thread_of_awokes(producer: awoke.Producer, topic: CreateTopic) -> None:
+    called: Collected[tuple[str, bool]] = Collected()
+    handle = producer.produce(topic(), b"value")
+    handle.add_done_callback(lambda done: called.add((threading.current_thread().name, done.done())))
+    assert called.wait_for(1) == [("awoke-callbacks", True)]
+    handle.add_done_callback(lambda done: called.add(("again", done.exception() is None)))
+    assert called.wait_for(2)[1] == ("again", True)
+
+
+def test_waiting_from_many_threads_wakes_each(producer: awoke.Producer, topic: CreateTopic) -> None:
+    name, offsets = topic(), Collected[int]()
+
+    def send() -> None:
+        for _ in range(20):
+            offsets.add(producer.produce(name, b"value").wait(10).offset)
+
+    threads = [threading.Thread(target=send) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    assert sorted(offsets.wait_for(200)) == list(range(200))
+    for thread in threads:
+        thread.join()
+
+
+def test_handles_that_are_dropped_leave_nothing_queued(producer: awoke.Producer, topic: CreateTopic) -> None:
+    name = topic()
+    for _ in range(1_000):
+        producer.produce(name, b"value")
+    assert producer.flush(10)
+    assert producer.queued() == (0, 0)
+
+
+def test_a_message_that_is_too_large_is_refused_at_once(producer: awoke.Producer, topic: CreateTopic) -> None:
+    with pytest.raises(awoke.MessageTooLarge, match="too large") as refused:
+        producer.produce(topic(), b"x" * 2_000_000)
+    assert refused.value.size_bytes == 2_000_000
+    assert producer.queued() == (0, 0)
+
+
+def test_a_topic_that_does_not_exist_fails_the_delivery(real_cluster: Cluster) -> None:
+    with awoke.Producer(real_cluster.bootstrap_servers, kafka={"topic.metadata.propagation.max.ms": 100}) as producer:
+        handle = producer.produce("no-such-topic", b"value")
+        with pytest.raises(awoke.DeliveryFailed, match="no-such-topic"):
+            handle.wait(30)
+        assert isinstance(handle.exception(), awoke.DeliveryFailed)
+
+
+def test_a_value_that_cannot_be_encoded_is_refused(producer: awoke.Producer, topic: CreateTopic) -> None:
+    with pytest.raises(awoke.EncodeError, match="object"):
+        producer.produce(topic(), object())
+    with pytest.raises(TypeError, match="key"):
+        producer.produce(topic(), b"value", key=3)  # type: ignore[arg-type]
+
+
+def test_a_closed_producer_says_so(cluster: Cluster, topic: CreateTopic) -> None:
+    producer = awoke.Producer(cluster.bootstrap_servers)
+    assert producer.close(5) == 0
+    assert producer.close(5) == 0
+    with pytest.raises(awoke.ClosedError, match="producer is closed"):
+        producer.produce(topic(), b"value")
+
+
+@pytest.fixture
+def silent_broker() -> Iterator[EmbeddedCluster]:
+    """A broker that takes connections no more."""
+    with EmbeddedCluster() as cluster:
+        cluster.create_topic("topic")
+        cluster.set_broker_up(1, False)
+        yield cluster
+
+
+def test_a_wait_without_an_answer_names_the_operation_and_the_time(silent_broker: EmbeddedCluster) -> None:
+    producer = awoke.Producer(silent_broker.bootstrap_servers)
+    handle = producer.produce("topic", b"value")
+    with pytest.raises(awoke.DeliveryTimeout, match=r"produce to topic: no answer within 0\.\d+ s") as late:
+        handle.wait(0.05)
+    assert late.value.operation == "produce to topic"
+    assert "may still" in str(late.value)
+    with pytest.raises(awoke.DeliveryTimeout, match="1 had no answer"):
+        awoke.wait_all([handle], 0.05)
+    assert producer.close(0.1) == 1
+    with pytest.raises(awoke.DeliveryFailed, match="PURGE"):
+        handle.wait(5)
+
+
+def test_a_full_queue_refuses_or_waits(silent_broker: EmbeddedCluster) -> None:
+    kafka = {"queue.buffering.max.messages": 2}
+    producer = awoke.Producer(silent_broker.bootstrap_servers, kafka=kafka)
+    handles = [producer.produce("topic", b"value") for _ in range(2)]
+    with pytest.raises(awoke.QueueFull, match="2 messages"):
+        producer.produce("topic", b"value", timeout_s=0)
+    waiting = threading.Thread(target=lambda: handles.append(producer.produce("topic", b"value", timeout_s=30)))
+    waiting.start()
+    silent_broker.set_broker_up(1, True)
+    waiting.join(30)
+    assert len(awoke.wait_all(handles, 30)) == 3
+    producer.close(5)
+
+
+def test_a_message_that_is_never_acknowledged_fails_in_time(silent_broker: EmbeddedCluster) -> None:
+    with awoke.Producer(silent_broker.bootstrap_servers, kafka={"delivery.timeout.ms": 1_000}) as producer:
+        with pytest.raises(awoke.DeliveryFailed) as failed:
+            producer.produce("topic", b"value").wait()
+        assert failed.value.code_name == "_MSG_TIMED_OUT"
+        assert failed.value.is_retriable
+
+
+@pytest.mark.parametrize(("name", "value"), [("linger.msec", "5"), ("acks", "some"), ("plugin.library.paths", "x.so")])
+def test_a_wrong_property_is_named(name: str, value: str) -> None:
+    with pytest.raises(awoke.ConfigError, match=name) as refused:
+        awoke.Producer("127.0.0.1:1", kafka={name: value})
+    assert refused.value.property == name
