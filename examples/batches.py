@@ -40,9 +40,8 @@ class Warmest(awoke.Consumer):
         self.batches += 1
         for message in batch:
             reading = message.value
-            self.warmest[reading.sensor] = max(
-                reading.celsius, self.warmest.get(reading.sensor, reading.celsius)
-            )
+            warmest = self.warmest.get(reading.sensor, reading.celsius)
+            self.warmest[reading.sensor] = max(warmest, reading.celsius)
             self.counts[reading.sensor] = self.counts.get(reading.sensor, 0) + 1
             self.mark(message)
             if self.counts[reading.sensor] == READINGS // len(SENSORS):
@@ -70,9 +69,8 @@ class Warmest(awoke.Consumer):
 
 def main() -> None:
     """Produce readings, run the app until it has them all, and stop it: each partition tells what it has."""
-    readings = [
-        Reading(SENSORS[number % 4], 15.0 + number * 7 % 113 / 10 + number % 4) for number in range(READINGS)
-    ]
+    celsius = [15.0 + number * 7 % 113 / 10 + number % 4 for number in range(READINGS)]
+    readings = [Reading(SENSORS[number % 4], each) for number, each in enumerate(celsius)]
     with EmbeddedCluster() as cluster:
         cluster.create_topic("readings", partitions=2)
         with awoke.Producer(cluster.bootstrap_servers) as producer:

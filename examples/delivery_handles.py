@@ -32,7 +32,8 @@ def be_called_back(producer: awoke.Producer) -> None:
     answered: queue.SimpleQueue[awoke.DeliveryHandle] = queue.SimpleQueue()
     producer.produce(TOPIC, "call me back").add_done_callback(answered.put)
     handle = answered.get(timeout=WAIT_S)
-    print(f"callback: {handle.exception() or handle.result()}")
+    if handle.exception() is None:
+        print(f"callback: delivered at offset {handle.result().offset}")
 
 
 def time_out(producer: awoke.Producer, cluster: EmbeddedCluster) -> None:

@@ -68,7 +68,14 @@ class Tally:
 
 
 processed = Tally()
-lookups = functools.cache(load_lookups)
+_loading = threading.Lock()
+_load_once = functools.cache(load_lookups)
+
+
+def lookups() -> Lookups:
+    """The tables, loaded on first use. Any thread: pandas can't unpickle on two at a time."""
+    with _loading:
+        return _load_once()
 
 
 class RouteDelays(awoke.Consumer):

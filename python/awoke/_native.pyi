@@ -3,9 +3,11 @@
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, final
 
+from typing_extensions import disjoint_base
+
 from awoke._waiting import Delivery
 
-Value = TypeVar("Value", covariant=True)
+_Value = TypeVar("_Value", covariant=True)
 
 def librdkafka_version() -> str:
     """The version of librdkafka that is built in."""
@@ -17,7 +19,7 @@ def wait_all(handles: Sequence[DeliveryHandle], timeout_s: float | None = None) 
     """Wait until all handles are answered, well or badly; whether they are. Blocks with the GIL released."""
 
 @final
-class Message(Generic[Value]):
+class Message(Generic[_Value]):
     """One message: a view into its batch, which it keeps alive. Keep values rather than messages for long."""
 
     @property
@@ -29,7 +31,7 @@ class Message(Generic[Value]):
     @property
     def key(self) -> bytes | None: ...
     @property
-    def value(self) -> Value:
+    def value(self) -> _Value:
         """Decoded once, where the route has a type; bytes otherwise; None for a tombstone.
 
         Raises:
@@ -52,7 +54,7 @@ class Message(Generic[Value]):
         """Which try of this message it is, from 1."""
 
 @final
-class Batch(Generic[Value]):
+class Batch(Generic[_Value]):
     """Messages of one topic-partition in offset order; at least one."""
 
     @property
@@ -67,9 +69,9 @@ class Batch(Generic[Value]):
     def attempt(self) -> int:
         """Which try of the first message this is, from 1."""
     def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> Message[Value]: ...
-    def __iter__(self) -> Iterator[Message[Value]]: ...
-    def values(self) -> list[Value]:
+    def __getitem__(self, index: int, /) -> Message[_Value]: ...
+    def __iter__(self) -> Iterator[Message[_Value]]: ...
+    def values(self) -> list[_Value]:
         """All values in offset order: decoded, where the route has a type.
 
         Raises:
@@ -81,6 +83,8 @@ class Batch(Generic[Value]):
         """All keys in offset order."""
     def offsets(self) -> list[int]:
         """All offsets in order."""
+    def detach(self) -> None:
+        """Copy the messages out of librdkafka's memory and let go of it; awoke does so when a kept batch's job has ended."""
 
 @final
 class BatchIterator:
@@ -113,7 +117,7 @@ class DeliveryHandle:
         """What `result` would raise, or None. Does not block."""
     def done(self) -> bool:
         """Whether the answer is there. Does not block."""
-    def add_done_callback(self, callback: Callable[[DeliveryHandle], object], /) -> None:
+    def add_done_callback(self, callback: Callable[[DeliveryHandle], object]) -> None:
         """Call `callback(handle)` when the answer is there, on a thread of awoke's; what it raises is logged."""
     def __await__(self) -> Generator[Any, None, Delivery]: ...
     @property
@@ -123,6 +127,7 @@ class DeliveryHandle:
         """When the answer came, in nanoseconds of `time.monotonic_ns()`; 0 when nobody was waiting for it then."""
     def notify(self, mailbox: Mailbox, token: int) -> bool: ...
 
+@disjoint_base
 class Producer:
     def __new__(
         cls,

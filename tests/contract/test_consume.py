@@ -85,6 +85,17 @@ def test_a_consumer_lives_as_long_as_its_partition_is_assigned(cluster: Cluster,
     assert len({instance for _, instance in of_one}) == 1
 
 
+def test_messages_that_are_kept_outlive_the_app(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, kept = topic(), new_app(cluster), Collected[awoke.Message[bytes]]()
+    app.on(name)(kept.add)
+    send(cluster, name, [str(number) for number in range(10)], key="k", headers={"h": b"1"})
+    with running(app):
+        kept.wait_for(10)
+    assert [message.value for message in kept.items] == [str(number).encode() for number in range(10)]
+    assert {(message.key, tuple(message.headers)) for message in kept.items} == {(b"k", (("h", b"1"),))}
+    assert bytes(kept.items[3].value_buffer or b"") == b"3"
+
+
 def test_a_failing_message_is_tried_again_in_its_place(cluster: Cluster, topic: CreateTopic) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[tuple[bytes, int]]()
     failed: Collected[awoke.Event] = Collected()
@@ -152,9 +163,10 @@ def test_an_app_that_gives_up_says_why(cluster: Cluster, topic: CreateTopic) -> 
 
 
 def test_offsets_stand_after_what_was_done_and_a_restart_goes_on_there(
-    real_cluster: Cluster, cluster: Cluster, topic: CreateTopic
+    cluster: Cluster, topic: CreateTopic
 ) -> None:
-    name, app, seen = topic(partitions=3), new_app(cluster), Collected[bytes]()
+    # The mock cluster keeps a group that everybody left waiting for as long as the session.
+    name, app, seen = topic(partitions=3), new_app(cluster, kafka={"session.timeout.ms": 6_000}), Collected[bytes]()
     committed: Collected[awoke.Event] = Collected()
     app.events.subscribe("offsets.committed", committed.add)
 

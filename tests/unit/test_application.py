@@ -6,9 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
-
 import awoke
+import pytest
 from awoke.cli.application import find_app
 
 Write = Callable[[str, str], None]

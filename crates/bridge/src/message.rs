@@ -1,9 +1,9 @@
 //! Messages and batches as lazy views: Python objects are made for what is asked, and values are copied once at most.
 
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use awoke_engine::kafka::{Batch as EngineBatch, MessageRef};
+use awoke_engine::kafka::{Batch as EngineBatch, MessageRef, TopicPartition};
 use pyo3::exceptions::{PyBufferError, PyIndexError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -13,41 +13,130 @@ use pyo3::types::{PyBytes, PyList, PyMemoryView, PyType};
 /// Messages of one topic-partition in offset order.
 #[pyclass(frozen, module = "awoke._native", sequence)]
 pub struct Batch {
-    native: Arc<EngineBatch>,
-    /// Messages before this one were done in an earlier try.
-    first: usize,
+    at: TopicPartition,
+    /// Replaced once, by `detach`.
+    storage: RwLock<Storage>,
+    length: usize,
     /// Which try of the first message this is, from 1.
     attempt: u32,
     /// Turns a value's bytes into what user code wants; `None` leaves them.
     decoder: Option<Py<PyAny>>,
 }
 
+/// Where the bytes are.
+enum Storage {
+    /// Lent by librdkafka, whose client lives as long as they do; messages before `first` were done in an earlier try.
+    Lent { native: Arc<EngineBatch>, first: usize },
+    /// Copied, because somebody kept the batch or a message longer than the job.
+    Copied(Vec<Copy>),
+}
+
+struct Copy {
+    offset: i64,
+    value: Option<Box<[u8]>>,
+    key: Option<Box<[u8]>>,
+    headers: Vec<(String, Option<Box<[u8]>>)>,
+    timestamp_ms: i64,
+}
+
+/// One message, wherever its bytes are.
+#[derive(Clone, std::marker::Copy)]
+enum View<'a> {
+    Lent(MessageRef<'a>),
+    Copied(&'a Copy),
+}
+
+impl<'a> View<'a> {
+    fn offset(self) -> i64 {
+        match self {
+            Self::Lent(message) => message.offset(),
+            Self::Copied(copy) => copy.offset,
+        }
+    }
+
+    fn value(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Lent(message) => message.value(),
+            Self::Copied(copy) => copy.value.as_deref(),
+        }
+    }
+
+    fn key(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Lent(message) => message.key(),
+            Self::Copied(copy) => copy.key.as_deref(),
+        }
+    }
+
+    fn timestamp_ms(self) -> i64 {
+        match self {
+            Self::Lent(message) => message.timestamp().0,
+            Self::Copied(copy) => copy.timestamp_ms,
+        }
+    }
+
+    fn headers(self) -> Vec<(String, Option<&'a [u8]>)> {
+        match self {
+            Self::Lent(message) => message.headers(),
+            Self::Copied(copy) => copy.headers.iter().map(|(name, value)| (name.clone(), value.as_deref())).collect(),
+        }
+    }
+
+    fn copy(self) -> Copy {
+        let headers = self.headers().into_iter().map(|(name, value)| (name, value.map(Into::into)));
+        Copy {
+            offset: self.offset(),
+            value: self.value().map(Into::into),
+            key: self.key().map(Into::into),
+            headers: headers.collect(),
+            timestamp_ms: self.timestamp_ms(),
+        }
+    }
+}
+
+impl Storage {
+    fn view(&self, index: usize) -> View<'_> {
+        match self {
+            Self::Lent { native, first } => View::Lent(native.message(first + index)),
+            Self::Copied(copies) => View::Copied(&copies[index]),
+        }
+    }
+}
+
 impl Batch {
     pub fn new(native: Arc<EngineBatch>, first: usize, attempt: u32, decoder: Option<Py<PyAny>>) -> Self {
-        Self { native, first, attempt, decoder }
+        let (at, length) = (native.topic_partition().clone(), native.len() - first);
+        Self { at, storage: RwLock::new(Storage::Lent { native, first }), length, attempt, decoder }
     }
 
-    fn native(&self, index: usize) -> MessageRef<'_> {
-        self.native.message(self.first + index)
+    fn storage(&self) -> RwLockReadGuard<'_, Storage> {
+        self.storage.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn natives(&self) -> impl ExactSizeIterator<Item = MessageRef<'_>> {
-        self.native.iter().skip(self.first)
+    /// Calls `read` with one message. It must not run Python code that could come back here to `detach`.
+    fn with<T>(&self, index: usize, read: impl FnOnce(View<'_>) -> T) -> T {
+        read(self.storage().view(index))
     }
 
-    fn decode<'py>(&self, py: Python<'py>, message: MessageRef<'_>) -> PyResult<Bound<'py, PyAny>> {
-        let value = bytes(py, message.value());
+    /// Calls `read` with each message, under the same condition.
+    fn each<T>(&self, read: impl Fn(View<'_>) -> T) -> Vec<T> {
+        let storage = self.storage();
+        (0..self.length).map(|index| read(storage.view(index))).collect()
+    }
+
+    fn decode<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        let (value, offset) = self.with(index, |message| (bytes(py, message.value()), message.offset()));
         let Some(decoder) = self.decoder.as_ref().filter(|_| !value.is_none()) else { return Ok(value) };
-        decoder.bind(py).call1((value,)).map_err(|cause| self.decode_error(py, message, cause))
+        decoder.bind(py).call1((value,)).map_err(|cause| self.decode_error(py, offset, cause))
     }
 
-    fn decode_error(&self, py: Python<'_>, message: MessageRef<'_>, cause: PyErr) -> PyErr {
-        let at = self.native.topic_partition();
-        let text = format!("{at} offset {}: the value does not decode: {cause}", message.offset());
+    fn decode_error(&self, py: Python<'_>, offset: i64, cause: PyErr) -> PyErr {
+        let at = &self.at;
+        let text = format!("{at} offset {offset}: the value does not decode: {cause}");
         let made = py
             .import("awoke.errors")
             .and_then(|errors| errors.getattr("DecodeError"))
-            .and_then(|class| class.call1((text, &*at.topic, at.partition, message.offset())));
+            .and_then(|class| class.call1((text, &*at.topic, at.partition, offset)));
         match made {
             Ok(error) => {
                 let error = PyErr::from_value(error);
@@ -64,25 +153,25 @@ impl Batch {
     /// The topic.
     #[getter]
     fn topic(&self) -> &str {
-        &self.native.topic_partition().topic
+        &self.at.topic
     }
 
     /// The partition.
     #[getter]
     fn partition(&self) -> i32 {
-        self.native.topic_partition().partition
+        self.at.partition
     }
 
     /// Offset of the first message.
     #[getter]
     fn first_offset(&self) -> i64 {
-        self.native(0).offset()
+        self.with(0, |message| message.offset())
     }
 
     /// Offset of the last message.
     #[getter]
     fn last_offset(&self) -> i64 {
-        self.native.message(self.native.len() - 1).offset()
+        self.with(self.length - 1, |message| message.offset())
     }
 
     /// Which try of the first message this is, from 1.
@@ -92,7 +181,7 @@ impl Batch {
     }
 
     fn __len__(&self) -> usize {
-        self.native.len() - self.first
+        self.length
     }
 
     fn __getitem__(slf: &Bound<'_, Self>, index: isize) -> PyResult<Message> {
@@ -113,27 +202,37 @@ impl Batch {
         if self.decoder.is_none() {
             return self.raw_values(py);
         }
-        let values = self.natives().map(|message| self.decode(py, message)).collect::<PyResult<Vec<_>>>()?;
+        let values = (0..self.length).map(|index| self.decode(py, index)).collect::<PyResult<Vec<_>>>()?;
         PyList::new(py, values)
     }
 
     /// All values in offset order as bytes; `None` for tombstones.
     fn raw_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.natives().map(|message| bytes(py, message.value())).collect::<Vec<_>>())
+        let storage = self.storage();
+        PyList::new(py, (0..self.length).map(|index| bytes(py, storage.view(index).value())))
     }
 
     /// All keys in offset order as bytes; `None` for messages without one.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.natives().map(|message| bytes(py, message.key())).collect::<Vec<_>>())
+        let storage = self.storage();
+        PyList::new(py, (0..self.length).map(|index| bytes(py, storage.view(index).key())))
     }
 
     /// All offsets in order.
     fn offsets(&self) -> Vec<i64> {
-        self.natives().map(MessageRef::offset).collect()
+        self.each(|message| message.offset())
+    }
+
+    /// Copies the messages out of librdkafka's memory and lets go of it. Does not block.
+    ///
+    /// Called when a job has ended and user code has kept something of its batch.
+    fn detach(&self) {
+        let copies = self.each(|message| message.copy());
+        *self.storage.write().unwrap_or_else(PoisonError::into_inner) = Storage::Copied(copies);
     }
 
     fn __repr__(&self) -> String {
-        let at = self.native.topic_partition();
+        let at = &self.at;
         if self.__len__() == 0 {
             return format!("<Batch {at}, empty>");
         }
@@ -178,8 +277,8 @@ impl Message {
         Self { batch, index, decoded: PyOnceLock::new() }
     }
 
-    fn native(&self) -> MessageRef<'_> {
-        self.batch.get().native(self.index)
+    fn with<T>(&self, read: impl FnOnce(View<'_>) -> T) -> T {
+        self.batch.get().with(self.index, read)
     }
 }
 
@@ -200,13 +299,13 @@ impl Message {
     /// The offset.
     #[getter]
     fn offset(&self) -> i64 {
-        self.native().offset()
+        self.with(|message| message.offset())
     }
 
     /// The key as bytes, or `None`.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        bytes(py, self.native().key())
+        self.with(|message| bytes(py, message.key()))
     }
 
     /// The value: decoded once, where the route has a type; bytes otherwise; `None` for a tombstone.
@@ -214,38 +313,43 @@ impl Message {
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let batch = self.batch.get();
         if batch.decoder.is_none() {
-            return Ok(bytes(py, self.native().value()));
+            return Ok(self.with(|message| bytes(py, message.value())));
         }
-        let decoded = self.decoded.get_or_try_init(py, || batch.decode(py, self.native()).map(Bound::unbind))?;
+        let decoded = self.decoded.get_or_try_init(py, || batch.decode(py, self.index).map(Bound::unbind))?;
         Ok(decoded.bind(py).clone())
     }
 
     /// The value as bytes; `None` for a tombstone.
     #[getter]
     fn raw_value<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        bytes(py, self.native().value())
+        self.with(|message| bytes(py, message.value()))
     }
 
     /// The value as a read-only memoryview of the fetched bytes, not copied; `None` for a tombstone.
     #[getter]
     fn value_buffer<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
-        if slf.get().native().value().is_none() {
+        let message = slf.get();
+        if message.with(|message| message.value().is_none()) {
             return Ok(None);
         }
-        let buffer = Bound::new(slf.py(), ValueBuffer { message: slf.clone().unbind() })?;
+        let lent = match &*message.batch.get().storage() {
+            Storage::Lent { native, first } => Lent::Native(Arc::clone(native), first + message.index),
+            Storage::Copied(copies) => Lent::Copy(copies[message.index].value.clone().unwrap_or_default()),
+        };
+        let buffer = Bound::new(slf.py(), ValueBuffer { lent })?;
         PyMemoryView::from(&buffer).map(Some)
     }
 
     /// Headers in order as pairs of name and bytes (or `None`); a name may come more than once.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyAny>)> {
-        self.native().headers().into_iter().map(|(name, value)| (name, bytes(py, value))).collect()
+        self.with(|message| message.headers().into_iter().map(|(name, value)| (name, bytes(py, value))).collect())
     }
 
     /// Milliseconds since 1970, or `None`.
     #[getter]
     fn timestamp_ms(&self) -> Option<i64> {
-        let (timestamp_ms, _) = self.native().timestamp();
+        let timestamp_ms = self.with(|message| message.timestamp_ms());
         (timestamp_ms >= 0).then_some(timestamp_ms)
     }
 
@@ -256,8 +360,8 @@ impl Message {
     }
 
     fn __repr__(&self) -> String {
-        let at = self.batch.get().native.topic_partition();
-        format!("<Message {at} offset {}, {} bytes>", self.offset(), self.native().value().map_or(0, <[u8]>::len))
+        let size = self.with(|message| message.value().map_or(0, <[u8]>::len));
+        format!("<Message {} offset {}, {size} bytes>", self.batch.get().at, self.offset())
     }
 
     #[classmethod]
@@ -266,10 +370,15 @@ impl Message {
     }
 }
 
-/// Lends the bytes of a message's value.
+/// Lends the bytes of a message's value; keeps librdkafka's memory for as long as somebody looks at it.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct ValueBuffer {
-    message: Py<Message>,
+    lent: Lent,
+}
+
+enum Lent {
+    Native(Arc<EngineBatch>, usize),
+    Copy(Box<[u8]>),
 }
 
 #[pymethods]
@@ -278,8 +387,11 @@ impl ValueBuffer {
     /// Called by Python with a view to fill.
     #[allow(clippy::needless_pass_by_value)] // The form that the protocol has.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let value = slf.get().message.get().native().value().unwrap_or_default();
-        // SAFETY: the bytes live as long as the message, which the exporter keeps alive, and they are read-only.
+        let value = match &slf.get().lent {
+            Lent::Native(batch, index) => batch.message(*index).value().unwrap_or_default(),
+            Lent::Copy(value) => value,
+        };
+        // SAFETY: the bytes live as long as the exporter, which the view keeps alive, and they are read-only.
         let filled = unsafe {
             let start = value.as_ptr().cast::<c_void>().cast_mut();
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, value.len() as isize, 1, flags)

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::consume as engine;
 use awoke_engine::wake::Bell as EngineBell;
@@ -77,7 +78,7 @@ impl Scheduler {
 
 fn convert(py: Python<'_>, work: engine::Work) -> PyResult<Option<Bound<'_, PyAny>>> {
     Ok(match work {
-        engine::Work::Job(job) => Some(Bound::new(py, Job { inner: Mutex::new(job) })?.into_any()),
+        engine::Work::Job(job) => Some(Bound::new(py, Job::new(job))?.into_any()),
         engine::Work::Hook(hook) => Some(Bound::new(py, HookJob::new(hook))?.into_any()),
         engine::Work::EndOfPartition(_) | engine::Work::Closed | engine::Work::TimedOut => None,
     })
@@ -86,11 +87,27 @@ fn convert(py: Python<'_>, work: engine::Work) -> PyResult<Option<Bound<'_, PyAn
 /// A batch lent to a worker. It ends with `complete` or `retry`; dropped without either, it is tried again.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Job {
-    inner: Mutex<engine::Job>,
+    topic: String,
+    partition: i32,
+    generation: u64,
+    attempt: u32,
+    /// `None` when the job has ended: whoever keeps this object keeps nothing of librdkafka's.
+    inner: Mutex<Option<engine::Job>>,
 }
 
 impl Job {
-    fn lock(&self) -> MutexGuard<'_, engine::Job> {
+    fn new(job: engine::Job) -> Self {
+        let at = job.batch().topic_partition();
+        Self {
+            topic: at.topic.to_string(),
+            partition: at.partition,
+            generation: job.partition().map_or(0, |partition| partition.generation()),
+            attempt: job.attempt(),
+            inner: Mutex::new(Some(job)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<engine::Job>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -99,33 +116,34 @@ impl Job {
 impl Job {
     /// The topic.
     #[getter]
-    fn topic(&self) -> String {
-        self.lock().batch().topic_partition().topic.to_string()
+    fn topic(&self) -> &str {
+        &self.topic
     }
 
     /// The partition.
     #[getter]
     fn partition(&self) -> i32 {
-        self.lock().batch().topic_partition().partition
+        self.partition
     }
 
-    /// Which assignment of the partition, counted by the group member; 0 when the job has ended.
+    /// Which assignment of the partition, counted by the group member.
     #[getter]
     fn generation(&self) -> u64 {
-        self.lock().partition().map_or(0, |partition| partition.generation())
+        self.generation
     }
 
-    /// Which try of the first message this is, from 1.
+    /// Which try of the first message that is not done this is, from 1.
     #[getter]
     fn attempt(&self) -> u32 {
-        self.lock().attempt()
+        self.lock().as_ref().map_or(self.attempt, engine::Job::attempt)
     }
 
-    /// The messages that are not done, with this decoder for their values.
+    /// The messages that are not done, with this decoder for their values. Raises ClosedError when the job has ended.
     #[pyo3(signature = (decoder=None))]
-    fn batch(&self, decoder: Option<Py<PyAny>>) -> Batch {
+    fn batch(&self, decoder: Option<Py<PyAny>>) -> PyResult<Batch> {
         let job = self.lock();
-        Batch::new(Arc::clone(job.batch()), job.first(), job.attempt(), decoder)
+        let job = job.as_ref().ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
+        Ok(Batch::new(Arc::clone(job.batch()), job.first(), job.attempt(), decoder))
     }
 
     /// Says that all messages up to this offset are done, and stores the offset after them. Does not block.
@@ -133,6 +151,7 @@ impl Job {
     /// Raises FencedError when the partition was taken away meanwhile.
     fn done(&self, offset: i64) -> PyResult<()> {
         let mut job = self.lock();
+        let Some(job) = job.as_mut() else { return Ok(()) };
         let count = job.batch().iter().take_while(|message| message.offset() <= offset).count();
         job.done(count).map_err(|error| to_python(&error))
     }
@@ -141,13 +160,16 @@ impl Job {
     ///
     /// Raises FencedError when the partition was taken away meanwhile.
     fn complete(&self) -> PyResult<()> {
-        self.lock().complete().map_err(|error| to_python(&error))
+        let job = self.lock().take();
+        job.map_or(Ok(()), |mut job| job.complete()).map_err(|error| to_python(&error))
     }
 
     /// Keeps what is not done and gives the partition back: nobody gets it before `delay_s` is over. Does not block.
     fn retry(&self, delay_s: f64) -> PyResult<()> {
         let delay = duration(Some(delay_s))?.unwrap_or_default();
-        self.lock().retry(delay);
+        if let Some(mut job) = self.lock().take() {
+            job.retry(delay);
+        }
         Ok(())
     }
 }

@@ -31,7 +31,8 @@ def doctor(
     )
     table = Table("setting", "value", "origin")
     for explained in loaded.explain():
-        table.add_row(*map(Text, explained))  # As text: `[secret]` would vanish as markup.
+        # As text, for `[secret]` would vanish as markup; folded, for a value that is cut tells nothing.
+        table.add_row(*(Text(each, overflow="fold") for each in explained))
     console.print(table)
     try:
         with awoke.Admin(settings=loaded.values) as admin:

@@ -199,7 +199,7 @@ class Sent:
 
     def failure(self) -> str | None:
         """How many were not delivered and why the first was not; None when all were."""
-        return f"{self.failed:,} messages were not delivered; the first: {self.first_error}" if self.failed else None
+        return f"not delivered: {self.failed:,}; the first: {self.first_error}" if self.failed else None
 
 
 class MessageRate(ProgressColumn):

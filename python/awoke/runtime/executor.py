@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 from awoke import _native
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int, int]
 """Topic, partition and generation: one assignment."""
+
+ALONE = 2
+"""What `getrefcount` says of a batch that only the executor's variable refers to.
+
+Whoever keeps a message (in a list, in an exception's traceback) would keep librdkafka's buffers and client alive with it:
+a batch that is referred to beyond its job is detached, which copies it.
+"""
 
 
 class Executor:
@@ -61,30 +69,42 @@ class Executor:
         function = self._route.target
         is_typed = self._route.decoder is not None
         done: Message[Any] | None = None
+        message: Message[Any] | None = None
+        batch = job.batch(self._route.decoder)
         try:
-            for message in job.batch(self._route.decoder):
+            for message in batch:
                 if is_typed:
                     message.value  # noqa: B018 - a value that does not decode is the message's error, not the handler's
                 function(message)
                 done = message
         except BaseException:
             mark_done(job, done)
+            batch.detach()
             raise
+        message = done = None
+        if getrefcount(batch) > ALONE:
+            batch.detach()
 
     def _call_with_output(self, job: Job) -> None:
         """As `_call`; what the function returns is sent on, and all of it acknowledged before the job is done."""
         sent: list[DeliveryHandle] = []
         done: Message[Any] | None = None
+        message: Message[Any] | None = None
+        batch = job.batch(self._route.decoder)
         try:
-            for message in job.batch(self._route.decoder):
+            for message in batch:
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
                 self._send_on(message, self._route.target(message), sent)
                 done = message
         except BaseException:
+            batch.detach()
             check_delivered(sent)
             mark_done(job, done)
             raise
+        message = done = None
+        if getrefcount(batch) > ALONE:
+            batch.detach()
         check_delivered(sent)
 
     def _send_on(self, message: Message[Any], result: Any, sent: list[DeliveryHandle]) -> None:
@@ -93,11 +113,17 @@ class Executor:
 
     def _consume(self, job: Job) -> None:
         instance = self._instance(job.topic, job.partition, job.generation)
+        batch = job.batch(self._route.decoder)
         instance._job = job
         try:
-            instance.consume(job.batch(self._route.decoder))
+            instance.consume(batch)
+        except BaseException:
+            batch.detach()
+            raise
         finally:
             instance._job = None
+        if getrefcount(batch) > ALONE:
+            batch.detach()
 
     def _complete(self, job: Job) -> None:
         # Fenced: the partition was taken away while the handler ran; whoever has it now does the batch again.
@@ -163,27 +189,39 @@ class AsyncExecutor(Executor):
     async def _call_async(self, job: Job) -> None:
         sent: list[DeliveryHandle] = []
         done: Message[Any] | None = None
+        message: Message[Any] | None = None
+        batch = job.batch(self._route.decoder)
         try:
-            for message in job.batch(self._route.decoder):
+            for message in batch:
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
                 self._send_on(message, await self._route.target(message), sent)
                 done = message
         except BaseException:
+            batch.detach()
             for handle in sent:
                 await handle
             mark_done(job, done)
             raise
+        message = done = None
+        if getrefcount(batch) > ALONE:
+            batch.detach()
         for handle in sent:
             await handle
 
     async def _consume_async(self, job: Job) -> None:
         instance = self._instance(job.topic, job.partition, job.generation)
+        batch = job.batch(self._route.decoder)
         instance._job = job
         try:
-            await instance.consume(job.batch(self._route.decoder))
+            await instance.consume(batch)
+        except BaseException:
+            batch.detach()
+            raise
         finally:
             instance._job = None
+        if getrefcount(batch) > ALONE:
+            batch.detach()
 
 
 def mark_done(job: Job, message: Message[Any] | None) -> None:

@@ -179,9 +179,9 @@ impl Job {
         self.done
     }
 
-    /// Which try of the first message this is, from 1.
+    /// Which try of the first message that is not done this is, from 1.
     pub const fn attempt(&self) -> u32 {
-        self.attempts + 1
+        if self.done == self.first { self.attempts + 1 } else { 1 }
     }
 
     /// Which partition; `None` when the job has ended.
