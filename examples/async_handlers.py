@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
-import awoke
 import msgspec
+
+import awoke
 from awoke.testing import EmbeddedCluster, running
 
 ORDERS = 20
@@ -52,6 +54,7 @@ def read_total(bootstrap_servers: str) -> int:
 
 def main() -> None:
     """Produce orders, run the app until each has its invoice, and add the invoices up."""
+    logging.basicConfig()  # Without it nobody hears of a handler that fails.
     with EmbeddedCluster() as cluster:
         for topic in ("orders", "invoices"):
             cluster.create_topic(topic, partitions=4)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
-import awoke
 import msgspec
+
+import awoke
 from awoke.testing import EmbeddedCluster, running
 
 SENSORS = ("attic", "cellar", "kitchen", "garden")
@@ -69,6 +71,7 @@ class Warmest(awoke.Consumer):
 
 def main() -> None:
     """Produce readings, run the app until it has them all, and stop it: each partition tells what it has."""
+    logging.basicConfig()  # Without it nobody hears of a handler that fails.
     celsius = [15.0 + number * 7 % 113 / 10 + number % 4 for number in range(READINGS)]
     readings = [Reading(SENSORS[number % 4], each) for number, each in enumerate(celsius)]
     with EmbeddedCluster() as cluster:

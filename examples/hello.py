@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 
-import awoke
 import msgspec
+
+import awoke
 from awoke.testing import EmbeddedCluster, running
 
 WAIT_S = 30.0
@@ -31,6 +33,7 @@ def greet(message: awoke.Message[Signup]) -> None:
 
 def main() -> None:
     """Produce three messages, run the app beside them, and leave when all were greeted."""
+    logging.basicConfig()  # Without it nobody hears of a handler that fails.
     with EmbeddedCluster() as cluster:
         cluster.create_topic("signups")
         with running(app, bootstrap_servers=cluster.bootstrap_servers):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import threading
 
-import awoke
 import msgspec
 
+import awoke
 from examples.flights.data import Flight, Lookups, load_lookups
 
 FLIGHTS = "flights"

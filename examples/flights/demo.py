@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import sys
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 
-import awoke
 import msgspec
-from awoke.testing import EmbeddedCluster, running
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
+import awoke
+from awoke.testing import EmbeddedCluster, running
 from examples.flights.app import DELAYS, FLIGHTS, RouteSummary, make_app, processed
 from examples.flights.data import Flight, load_flights, load_lookups
 from examples.flights.plain import differences, plain_summaries
@@ -43,6 +46,7 @@ class Failure(Exception):
 def main() -> int:
     """Run the demo; the exit code, 0 when the answer is right."""
     args = arguments()
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[RichHandler(console=errors)])
     suffix = f"-{uuid.uuid4().hex[:8]}"
     flights = load_flights(args.rows)
     try:
@@ -145,25 +149,27 @@ def check(summaries: dict[str, RouteSummary], rows: int | None) -> int:
 def busiest(summaries: dict[str, RouteSummary], count: int = 15) -> Table:
     """A table of the routes with the most flights."""
     table = Table(title=f"The {count} busiest routes out of New York City, 2013")
-    table.add_column("route", min_width=7)
+    table.add_column("route", no_wrap=True)
     for heading, width in (("from", 19), ("to", 26), ("airlines", 40)):
-        table.add_column(heading, no_wrap=True, max_width=width)
-    for heading, width in (("flights", 7), ("mean delay", 10), ("worst", 9)):
-        table.add_column(heading, justify="right", min_width=width)
+        table.add_column(heading, max_width=width)
+    for heading in ("flights", "mean delay", "worst"):
+        table.add_column(heading, justify="right", no_wrap=True)
     routes = sorted(summaries.items(), key=lambda each: (-each[1].flights, each[0]))
     for route, summary in routes[:count]:
         table.add_row(route, *cells(summary))
     return table
 
 
-def cells(summary: RouteSummary) -> tuple[str, ...]:
-    """A route's row, after its name."""
+def cells(summary: RouteSummary) -> tuple[RenderableType, ...]:
+    """A route's row, after its name; names are cut where the screen is narrow, numbers never."""
     airlines = f"{len(summary.airlines)}: {', '.join(summary.airlines)}"
+    names = (summary.origin, summary.dest, airlines)
+    cut = [Text(name, no_wrap=True, overflow="ellipsis") for name in names]
     mean, worst = "-", "-"
     if summary.delay_min_max is not None:
         mean = f"{summary.delay_min_total / summary.arrived:.1f} min"
         worst = f"{summary.delay_min_max:,} min"
-    return summary.origin, summary.dest, airlines, f"{summary.flights:,}", mean, worst
+    return *cut, f"{summary.flights:,}", mean, worst
 
 
 def report(count: int, produced_s: float, processed_s: float, checked: int) -> None:

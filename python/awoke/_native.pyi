@@ -1,7 +1,7 @@
 """awoke's engine, as Python sees it. Internal but for Batch, DeliveryHandle, Message and what Producer inherits."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, Self, TypeVar, final
 
 from typing_extensions import disjoint_base
 
@@ -135,7 +135,7 @@ class Producer:
         encoder: Callable[[Any], bytes],
         produce_timeout_s: float | None,
         events: EventBox,
-    ) -> Producer: ...
+    ) -> Self: ...
     def produce(
         self,
         topic: str,
@@ -242,7 +242,7 @@ class PendingCommit:
     def done(self) -> bool: ...
     def result(self) -> None: ...
     def notify(self, mailbox: Mailbox, token: int) -> bool: ...
-    def __await__(self) -> Generator[Any, None, None]: ...
+    def __await__(self) -> Generator[Any]: ...
 
 @final
 class Admin:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from awoke import _native, serde
 from awoke._native import DeliveryHandle
@@ -45,7 +45,7 @@ class Producer(_native.Producer):
         kafka: Mapping[str, KafkaValue] | None = None,
         settings: Settings | None = None,
         events: Events | None = None,
-    ) -> Producer:
+    ) -> Self:
         settings = settings or load({"bootstrap_servers": bootstrap_servers, "kafka": kafka}).values
         source = EventSource(events)
         try:
@@ -105,7 +105,7 @@ class Producer(_native.Producer):
         finally:
             self._source.close()
 
-    def __enter__(self) -> Producer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -62,7 +62,9 @@ class Reader:
         while self._at_end != self._partitions:
             left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
             if left_s == 0.0:
-                raise OperationTimeout(f"read to the end: not there within {timeout_s} s", "read to the end", timeout_s or 0)
+                raise OperationTimeout(
+                    f"read to the end: not there within {timeout_s} s", "read to the end", timeout_s or 0
+                )
             yield from self._next(left_s)
 
     def _next(self, timeout_s: float | None) -> Iterator[Message[bytes | None]]:

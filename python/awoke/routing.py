@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -36,7 +36,7 @@ class Retry(msgspec.Struct, frozen=True):
     jitter: float = 0.2
     """Each delay is shortened by up to this share, so that partitions that failed together come apart."""
     on_exhausted: Literal["stop", "skip"] = "stop"
-    """After the last try: `stop` ends the app (the message is there for the next start), `skip` leaves it with an error event."""
+    """After the last try: `stop` ends the app (the message is there at the next start), `skip` goes on with an event."""
 
     def __post_init__(self) -> None:
         first_s, limit_s = self.backoff_s
@@ -70,21 +70,22 @@ class Route:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
         self.topic = topic
-        self.target = target
+        is_class = isinstance(target, type) and issubclass(target, Consumer)
+        self.consumer: type[Consumer] | None = cast("type[Consumer]", target) if is_class else None
+        """The class, where the route has one."""
+        self.function: Callable[..., Any] = target if self.consumer is None else self.consumer.consume
+        """What is called, once for each message; of a class, its `consume`."""
+        self.name = str(getattr(target, "__qualname__", target))
+        """The code's name, for logs."""
         self.batch = batch or Batching()
         self.retry = retry or Retry()
         self.output = output
         self.decoder = self._decoder(value)
-        handler = target.consume if isinstance(target, type) else target
-        self.is_async = inspect.iscoroutinefunction(handler)
+        self.is_async = inspect.iscoroutinefunction(self.function)
 
     def _decoder(self, value: Any) -> Decoder | None:
         try:
             return decoder_for(value)
         except (TypeError, msgspec.MsgspecError) as error:
-            raise ConfigError(f"route {self.topic!r}: {value!r} is no type that JSON can be read as: {error}", "value") from None
-
-    @property
-    def name(self) -> str:
-        """The code's name, for logs."""
-        return str(getattr(self.target, "__qualname__", self.target))
+            text = f"route {self.topic!r}: {value!r} is no type that JSON can be read as: {error}"
+            raise ConfigError(text, "value") from None

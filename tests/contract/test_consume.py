@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,7 +27,7 @@ def send(cluster: Cluster, topic: str, values: list[object], **more: object) -> 
         awoke.wait_all([producer.produce(topic, value, **more) for value in values], 30)  # type: ignore[arg-type]
 
 
-def new_app(cluster: Cluster, **settings: object) -> awoke.App:
+def new_app(cluster: Cluster, **settings: Any) -> awoke.App:
     return awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, **settings)
 
 
@@ -80,8 +81,7 @@ def test_a_consumer_lives_as_long_as_its_partition_is_assigned(cluster: Cluster,
         told.wait_until(lambda items: any(what.endswith("messages") for what, _, _ in items))
         told.wait_for(3)
     of_one = [(what, instance) for what, partition, instance in told.items if partition == 1]
-    assert [what for what, _ in of_one][0] == "assigned"
-    assert [what for what, _ in of_one][-1] == "shutdown"
+    assert (of_one[0][0], of_one[-1][0]) == ("assigned", "shutdown")
     assert len({instance for _, instance in of_one}) == 1
 
 
@@ -162,9 +162,7 @@ def test_an_app_that_gives_up_says_why(cluster: Cluster, topic: CreateTopic) -> 
     server.stop()
 
 
-def test_offsets_stand_after_what_was_done_and_a_restart_goes_on_there(
-    cluster: Cluster, topic: CreateTopic
-) -> None:
+def test_offsets_stand_after_what_was_done_and_a_restart_goes_on_there(cluster: Cluster, topic: CreateTopic) -> None:
     # The mock cluster keeps a group that everybody left waiting for as long as the session.
     name, app, seen = topic(partitions=3), new_app(cluster, kafka={"session.timeout.ms": 6_000}), Collected[bytes]()
     committed: Collected[awoke.Event] = Collected()

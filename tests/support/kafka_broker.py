@@ -43,7 +43,15 @@ def resolve_jars() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists() or stamp.read_text() != wanted:
             shutil.rmtree(LIBRARIES, ignore_errors=True)
-            command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={LIBRARIES}"]
+            command = [
+                "mvn",
+                "-q",
+                "-B",
+                "-f",
+                str(pom),
+                "dependency:copy-dependencies",
+                f"-DoutputDirectory={LIBRARIES}",
+            ]
             subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
             stamp.write_text(wanted)
     return LIBRARIES

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import awoke
 import pytest
+
+import awoke
 from awoke.cli.application import find_app
 
 Write = Callable[[str, str], None]

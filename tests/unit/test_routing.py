@@ -15,7 +15,7 @@ def test_a_topic_has_one_route() -> None:
 
 
 def test_a_consumer_must_be_one() -> None:
-    with pytest.raises(awoke.ConfigError, match="derives from awoke.Consumer"):
+    with pytest.raises(awoke.ConfigError, match=r"derives from awoke\.Consumer"):
         awoke.App("app").consumer("topic")(dict)  # type: ignore[type-var]
 
 

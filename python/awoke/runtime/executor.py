@@ -43,7 +43,7 @@ class Executor:
     def run_job(self, job: Job) -> None:
         """Process a batch and give the job back, done or to be tried again. Blocks as long as user code does."""
         try:
-            if isinstance(self._route.target, type):
+            if self._route.consumer is not None:
                 self._consume(job)
             elif self._route.output is not None:
                 self._call_with_output(job)
@@ -57,7 +57,7 @@ class Executor:
     def run_hook(self, hook: HookJob) -> None:
         """Run a hook and give the partition back."""
         try:
-            if isinstance(self._route.target, type):
+            if self._route.consumer is not None:
                 getattr(self._instance(hook.topic, hook.partition, hook.generation), hook.name)()
         except Exception as error:
             self._report(hook, error)
@@ -66,7 +66,7 @@ class Executor:
             hook.finish()
 
     def _call(self, job: Job) -> None:
-        function = self._route.target
+        function = self._route.function
         is_typed = self._route.decoder is not None
         done: Message[Any] | None = None
         message: Message[Any] | None = None
@@ -95,7 +95,7 @@ class Executor:
             for message in batch:
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
-                self._send_on(message, self._route.target(message), sent)
+                self._send_on(message, self._route.function(message), sent)
                 done = message
         except BaseException:
             batch.detach()
@@ -134,8 +134,9 @@ class Executor:
         key = (topic, partition, generation)
         instance = self._instances.get(key)
         if instance is None:
-            assert isinstance(self._route.target, type)
-            instance = self._route.target.__new__(self._route.target)
+            assert self._route.consumer is not None
+            # What a consumer is for is set before its own __init__, which may want it.
+            instance = self._route.consumer.__new__(self._route.consumer)
             instance.app, instance.topic, instance.partition = self._server.app, topic, partition
             instance._member = self._server.member
             instance.__init__()  # type: ignore[misc]
@@ -163,7 +164,7 @@ class AsyncExecutor(Executor):
     async def run_job_async(self, job: Job) -> None:
         """Process a batch and give the job back."""
         try:
-            if isinstance(self._route.target, type):
+            if self._route.consumer is not None:
                 await self._consume_async(job)
             else:
                 await self._call_async(job)
@@ -175,7 +176,7 @@ class AsyncExecutor(Executor):
     async def run_hook_async(self, hook: HookJob) -> None:
         """Run a hook and give the partition back."""
         try:
-            if isinstance(self._route.target, type):
+            if self._route.consumer is not None:
                 instance = self._instance(hook.topic, hook.partition, hook.generation)
                 outcome = getattr(instance, hook.name)()
                 if inspect.isawaitable(outcome):
@@ -195,7 +196,7 @@ class AsyncExecutor(Executor):
             for message in batch:
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
-                self._send_on(message, await self._route.target(message), sent)
+                self._send_on(message, await self._route.function(message), sent)
                 done = message
         except BaseException:
             batch.detach()

@@ -36,7 +36,9 @@ def fail(server: Server, route: Route, job: Job, error: BaseException) -> None:
         _skip(server.app, route, job, error)
     else:
         job.retry(route.retry.backoff_s[1])
-        text = f"{first.topic}[{first.partition}] offset {first.offset} failed {attempt} times, the last with: {error!r}"
+        text = (
+            f"{first.topic}[{first.partition}] offset {first.offset} failed {attempt} times, the last with: {error!r}"
+        )
         server.give_up(RetriesExhausted(text))
 
 

@@ -52,9 +52,7 @@ class AsyncWorker:
     3. When the scheduler has closed and the last task has ended, the loop ends.
     """
 
-    def __init__(
-        self, name: str, scheduler: Scheduler, executors: Mapping[str, AsyncExecutor], jobs_max: int
-    ) -> None:
+    def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[str, AsyncExecutor], jobs_max: int) -> None:
         self._scheduler = scheduler
         self._executors = executors
         self._jobs_max = jobs_max

@@ -249,7 +249,7 @@ impl Member {
             }
             let event = self.deferred.pop_front().or_else(|| self.shared.queue.poll(&self.wait_until()));
             if let Some(event) = event {
-                self.handle(event);
+                self.handle(&event);
             }
         }
         let mut requests = self.shared.requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -278,10 +278,10 @@ impl Member {
         Deadline::after(Some(self.poll_interval / 3)).or_earlier(self.committer.due())
     }
 
-    fn handle(&mut self, event: QueueEvent) {
+    fn handle(&mut self, event: &QueueEvent) {
         match event.kind() {
-            ffi::RD_KAFKA_EVENT_REBALANCE => self.rebalance(&event),
-            ffi::RD_KAFKA_EVENT_OFFSET_COMMIT => self.committer.on_answer(&event),
+            ffi::RD_KAFKA_EVENT_REBALANCE => self.rebalance(event),
+            ffi::RD_KAFKA_EVENT_OFFSET_COMMIT => self.committer.on_answer(event),
             ffi::RD_KAFKA_EVENT_ERROR => {
                 let (code, text) = (event.code(), event.error_text());
                 self.shared.client.emit(What::Error { code, text, fatal: code == Code::FATAL });
@@ -358,7 +358,7 @@ impl Member {
             while self.committer.is_under_way() && !until.has_passed() {
                 match self.shared.queue.poll(until) {
                     Some(event) if event.kind() == ffi::RD_KAFKA_EVENT_REBALANCE => self.deferred.push_back(event),
-                    Some(event) => self.handle(event),
+                    Some(event) => self.handle(&event),
                     None => (),
                 }
             }
@@ -385,10 +385,10 @@ impl Member {
         let until = Deadline::after(Some(deadline.remaining().unwrap_or_default().max(Duration::from_secs(2))));
         // SAFETY: the handle is alive.
         while unsafe { ffi::rd_kafka_consumer_closed(self.shared.client.handle()) } == 0 && !until.has_passed() {
-            if let Some(event) = closing.poll(&until) {
-                if event.kind() == ffi::RD_KAFKA_EVENT_REBALANCE {
-                    self.unassign(&event.partitions());
-                }
+            if let Some(event) = closing.poll(&until)
+                && event.kind() == ffi::RD_KAFKA_EVENT_REBALANCE
+            {
+                self.unassign(&event.partitions());
             }
         }
     }

@@ -87,7 +87,7 @@ fn begin(next: Next<Arc<PartitionQueue>, Hook>) -> Option<Work> {
                     lane: Some(lane),
                     batch,
                     done: first,
-                    first,
+                    began: first,
                     attempts,
                     after: Outcome::MaybeMore,
                 })),
@@ -101,7 +101,7 @@ fn begin(next: Next<Arc<PartitionQueue>, Hook>) -> Option<Work> {
                         lane: Some(lane),
                         batch: Arc::new(batch),
                         done: 0,
-                        first: 0,
+                        began: 0,
                         attempts: 0,
                         after,
                     }))
@@ -162,8 +162,8 @@ pub struct Job {
     /// The first message that is not done.
     done: usize,
     /// Where this try began.
-    first: usize,
-    /// How many times the message at `first` was tried before.
+    began: usize,
+    /// How many times the message at `began` was tried before.
     attempts: u32,
     after: Outcome,
 }
@@ -181,7 +181,7 @@ impl Job {
 
     /// Which try of the first message that is not done this is, from 1.
     pub const fn attempt(&self) -> u32 {
-        if self.done == self.first { self.attempts + 1 } else { 1 }
+        if self.done == self.began { self.attempts + 1 } else { 1 }
     }
 
     /// Which partition; `None` when the job has ended.
@@ -221,7 +221,7 @@ impl Job {
     /// Keeps what is not done in its place and gives the lane back: nobody gets it before `delay` is over.
     pub fn retry(&mut self, delay: Duration) {
         let Some(lane) = self.lane.take() else { return };
-        let attempts = if self.done == self.first { self.attempts + 1 } else { 1 };
+        let attempts = if self.done == self.began { self.attempts + 1 } else { 1 };
         lane.partition.park(Parked { batch: Arc::clone(&self.batch), first: self.done, attempts });
         let now = Instant::now();
         lane.finish(Outcome::NotBefore(now.checked_add(delay).unwrap_or(now)));

@@ -366,11 +366,11 @@ impl<L: Clone, H> Scheduler<L, H> {
                 worker.parker.unpark();
             }
         }
-        if !state.ready.is_empty() {
-            if let Some(bell) = state.bells.pop() {
-                self.counters.job_wakes.increment();
-                bell.ring();
-            }
+        if !state.ready.is_empty()
+            && let Some(bell) = state.bells.pop()
+        {
+            self.counters.job_wakes.increment();
+            bell.ring();
         }
     }
 

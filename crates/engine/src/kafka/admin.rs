@@ -382,9 +382,8 @@ fn native_topic(topic: &NewTopic) -> Result<*mut ffi::rd_kafka_NewTopic_t> {
     };
     if native.is_null() {
         // SAFETY: the reason ends in zero.
-        return Err(Error::Invalid {
-            reason: format!("topic {:?}: {}", topic.name, unsafe { text_of(reason.as_ptr()) }),
-        });
+        let reason = unsafe { text_of(reason.as_ptr()) };
+        return Err(Error::Invalid { reason: format!("topic {:?}: {reason}", topic.name) });
     }
     for (property, value) in &topic.config {
         let set = c_string("a topic setting", property).and_then(|property| {
