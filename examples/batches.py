@@ -66,7 +66,8 @@ class Warmest(awoke.Consumer):
         warmest = ", ".join(f"{sensor} {celsius:.1f} °C" for sensor, celsius in sorted(self.warmest.items()))
         count = sum(self.counts.values())
         seen = f"{count} readings in {self.batches} batches"
-        print(f"{hook}: partition {self.partition} had {seen}; warmest: {warmest or 'none'}")
+        line = f"{hook}: partition {self.partition} had {seen}; warmest: {warmest or 'none'}\n"
+        print(line, end="")  # One write: other partitions print at the same time.
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ def main() -> int:
             processed_s = process(len(flights), servers, suffix)
             summaries = read_summaries(servers, suffix)
         checked = check(summaries, args.rows)
-    except Failure as failure:
+    except (Failure, awoke.AwokeError) as failure:
         errors.print(f"[red]failed:[/red] {failure}")
         return 1
     screen.print(busiest(summaries))

@@ -16,8 +16,12 @@ use crate::waiting::{Mailbox, wait_for};
 
 /// (name, error code or 0, error name, error text).
 type Topic = (String, i32, String, String);
+/// (name, partitions, replicas, settings).
+type NewTopic = (String, i32, i32, Vec<(String, String)>);
 /// (partition, leader, replicas, in-sync replicas).
 type Partition = (i32, i32, Vec<i32>, Vec<i32>);
+/// Brokers as (id, address), topics as (name, error code or 0, partitions).
+type Found = (Vec<(i32, String)>, Vec<(String, i32, Vec<Partition>)>);
 
 /// A client for admin calls.
 #[pyclass(frozen, module = "awoke._native")]
@@ -51,13 +55,7 @@ impl Admin {
 
     /// Brokers as (id, address), topics as (name, error code, partitions). Blocks with the GIL released.
     #[pyo3(signature = (topic, timeout_s))]
-    #[allow(clippy::type_complexity)] // Two lists of tuples; the Python side gives them names.
-    fn metadata(
-        &self,
-        py: Python<'_>,
-        topic: Option<&str>,
-        timeout_s: f64,
-    ) -> PyResult<(Vec<(i32, String)>, Vec<(String, i32, Vec<Partition>)>)> {
+    fn metadata(&self, py: Python<'_>, topic: Option<&str>, timeout_s: f64) -> PyResult<Found> {
         let timeout = duration(Some(timeout_s))?.unwrap_or_default();
         let admin = self.open()?;
         let metadata = py.detach(|| admin.metadata(topic, timeout)).map_err(|error| to_python(&error))?;
@@ -73,11 +71,7 @@ impl Admin {
     }
 
     /// Creates topics given as (name, partitions, replicas, settings). Does not block.
-    fn create_topics(
-        &self,
-        topics: Vec<(String, i32, i32, Vec<(String, String)>)>,
-        timeout_s: f64,
-    ) -> PyResult<PendingCall> {
+    fn create_topics(&self, topics: Vec<NewTopic>, timeout_s: f64) -> PyResult<PendingCall> {
         let topics: Vec<_> = topics
             .into_iter()
             .map(|(name, partitions, replicas, config)| engine::NewTopic { name, partitions, replicas, config })

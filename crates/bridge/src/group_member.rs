@@ -104,7 +104,7 @@ impl PendingCommit {
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
         let since = Instant::now();
-        let timeout = duration(timeout_s)?.unwrap_or(Duration::from_secs(60));
+        let timeout = duration(timeout_s)?.unwrap_or(Duration::from_mins(1));
         let answer = wait_for(py, &self.completion, &Deadline::after(Some(timeout)))?;
         let timed_out = || Err(Error::TimedOut { operation: "commit offsets".into(), waited: since.elapsed() });
         answer.unwrap_or_else(timed_out).map_err(|error| to_python(&error))

@@ -1,5 +1,7 @@
 //! Messages and batches as lazy views: Python objects are made for what is asked, and values are copied once at most.
 
+#![allow(clippy::redundant_closure_for_method_calls)] // `View::offset` would be for one lifetime, not for all.
+
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 

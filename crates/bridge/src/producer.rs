@@ -66,12 +66,12 @@ impl Producer {
         record: &engine::Record<'_>,
         timeout: Option<Duration>,
     ) -> PyResult<DeliveryHandle> {
-        let sent = self.with(|producer| match producer.try_produce(topic, record)? {
-            Some(handle) => Ok(handle),
-            None => {
-                let deadline = Deadline::after(timeout.or(self.produce_timeout));
-                py.detach(|| producer.produce(topic, record, &deadline))
+        let sent = self.with(|producer| {
+            if let Some(handle) = producer.try_produce(topic, record)? {
+                return Ok(handle);
             }
+            let deadline = Deadline::after(timeout.or(self.produce_timeout));
+            py.detach(|| producer.produce(topic, record, &deadline))
         });
         sent.map(|inner| DeliveryHandle { inner, limit: self.limit }).map_err(|error| to_python(&error))
     }
@@ -242,6 +242,7 @@ impl DeliveryHandle {
 /// Waits until all handles are answered, well or badly; whether they are. Blocks with the GIL released.
 #[pyfunction]
 #[pyo3(signature = (handles, timeout_s=None))]
+#[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
 pub fn wait_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>, timeout_s: Option<f64>) -> PyResult<bool> {
     let limit = handles.iter().filter_map(|handle| handle.get().limit).max();
     let natives: Vec<_> = handles.iter().map(|handle| Arc::clone(&handle.get().inner)).collect();

@@ -61,7 +61,7 @@ impl Scheduler {
         self.inner.close();
     }
 
-    /// Counts: jobs, job_wakes, clock_wakes, and now: ready, busy, idle.
+    /// Counts: jobs, `job_wakes`, `clock_wakes`, and now: ready, busy, idle.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = self.inner.counters();
         let (ready, busy, idle) = self.inner.census();
@@ -138,7 +138,7 @@ impl Job {
         self.lock().as_ref().map_or(self.attempt, engine::Job::attempt)
     }
 
-    /// The messages that are not done, with this decoder for their values. Raises ClosedError when the job has ended.
+    /// The messages that are not done, with this decoder for their values. Raises `ClosedError` when the job has ended.
     #[pyo3(signature = (decoder=None))]
     fn batch(&self, decoder: Option<Py<PyAny>>) -> PyResult<Batch> {
         let job = self.lock();
@@ -148,7 +148,7 @@ impl Job {
 
     /// Says that all messages up to this offset are done, and stores the offset after them. Does not block.
     ///
-    /// Raises FencedError when the partition was taken away meanwhile.
+    /// Raises `FencedError` when the partition was taken away meanwhile.
     fn done(&self, offset: i64) -> PyResult<()> {
         let mut job = self.lock();
         let Some(job) = job.as_mut() else { return Ok(()) };
@@ -158,7 +158,7 @@ impl Job {
 
     /// Says that all is done, and gives the partition back. Does not block.
     ///
-    /// Raises FencedError when the partition was taken away meanwhile.
+    /// Raises `FencedError` when the partition was taken away meanwhile.
     fn complete(&self) -> PyResult<()> {
         let job = self.lock().take();
         job.map_or(Ok(()), |mut job| job.complete()).map_err(|error| to_python(&error))
