@@ -119,6 +119,9 @@ impl PartitionQueue {
             partition.queue.enable_callback(on_messages, opaque);
         }
         *partition.announcer.lock().unwrap_or_else(PoisonError::into_inner) = Some(announcer);
+        // What an earlier assignment left in the queue would keep it from ever turning non-empty again, and so from being
+        // announced. After the callback is enabled, so that whatever comes behind this is.
+        partition.queue.discard(&partition.at);
         Ok(partition)
     }
 

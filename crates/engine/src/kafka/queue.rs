@@ -126,6 +126,11 @@ impl Queue {
         Pull { batch, is_exhausted, errors }
     }
 
+    /// Empties the queue: nothing of what is in it concerns anybody any more. Does not wait.
+    pub(crate) fn discard(&self, at: &TopicPartition) {
+        while !self.pull(at, STEP, usize::MAX).is_exhausted {}
+    }
+
     pub(crate) const fn as_ptr(&self) -> *mut ffi::rd_kafka_queue_t {
         self.queue
     }

@@ -1,0 +1,52 @@
+"""Run every benchmark on one broker; `--quick` makes them small, to see that they work."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+from bench.harness import REPOSITORY, brokers
+
+FULL: dict[str, list[str]] = {
+    "consume": [],
+    "produce": [],
+    "sync_produce": [],
+    "lone_message": [],
+    "idle": [],
+}
+QUICK: dict[str, list[str]] = {
+    "consume": ["--messages", "100000", "--runs", "1"],
+    "produce": ["--messages", "100000", "--runs", "1"],
+    "sync_produce": ["--messages", "200", "--runs", "1"],
+    "lone_message": ["--messages", "200", "--runs", "1"],
+    "idle": ["--seconds", "5"],
+}
+
+
+def main() -> int:
+    """Run all in turn; the exit code tells whether any failed."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure awoke beside its rivals")
+    parser.add_argument("--quick", action="store_true", help="small sizes and one run: no figures to quote")
+    parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
+    options = parser.parse_args()
+    failed = []
+    with brokers(options.bootstrap_servers) as bootstrap_servers:
+        for name, arguments in (QUICK if options.quick else FULL).items():
+            command = [
+                sys.executable,
+                "-m",
+                f"bench.{name}",
+                "--bootstrap-servers",
+                bootstrap_servers,
+                *arguments,
+            ]
+            if subprocess.run(command, cwd=REPOSITORY, check=False).returncode != 0:
+                failed.append(name)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The native contestants: loops in C on the very librdkafka that awoke links."""

@@ -1,0 +1,58 @@
+"""awoke at the shell: run, produce, tail, topics, doctor, with right and wrong input."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.clusters import RealCluster, unique
+from tests.support.processes import Process
+
+
+def awoke_says(*arguments: str, code: int = 0, env: dict[str, str] | None = None) -> str:
+    """Run a command to its end; what it wrote."""
+    with Process(*arguments, env=env) as process:
+        assert process.wait() == code, process.output
+        return process.output
+
+
+def test_a_topic_from_its_creation_to_its_messages(real_cluster: RealCluster, tmp_path: Path) -> None:
+    at, topic = ("--bootstrap-servers", real_cluster.bootstrap_servers), unique("shell")
+    assert "created" in awoke_says("topics", "create", topic, "--partitions", "2", *at)
+    assert topic in awoke_says("topics", "list", *at)
+    file = tmp_path / "lines.json"
+    file.write_text('{"id": 1}\n{"id": 2}\n')
+    assert "2 messages delivered" in awoke_says("produce", topic, str(file), "--json", "--key-field", "id", *at)
+    shown = awoke_says("tail", topic, "--start", "earliest", "--until-end", "--json", *at)
+    assert shown.count('"topic"') == 2
+    assert "next offset" in awoke_says("topics", "describe", topic, *at)
+    assert "broker 1" in awoke_says("doctor", *at)
+    file.write_text('{"id": 1}\nno json\n')
+    assert "line" in awoke_says("produce", topic, str(file), "--json", *at, code=1)
+    assert "already exists" in awoke_says("topics", "create", topic, *at, code=1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_an_embedded_app_with_0(number: signal.Signals) -> None:
+    with Process("run", "examples.hello:app", "--embedded") as process:
+        process.wait_for("partitions.assigned")
+        process.signal(number)
+        assert process.wait(30) == 0, process.output
+        assert "is_clean=True" in process.output
+
+
+def test_what_is_wrong_is_one_line(real_cluster: RealCluster) -> None:
+    for target, said in (("nowhere:app", "no module"), ("awoke:nothing", "no app"), ("awoke", "module:app")):
+        output = awoke_says("run", target, code=2)
+        assert said in output
+        assert "Traceback" not in output
+    at = ("--bootstrap-servers", "127.0.0.1:1")
+    output = awoke_says("run", "examples.hello:app", *at, code=1, env={"AWOKE_STARTUP_TIMEOUT_S": "0.5"})
+    assert "no broker of 127.0.0.1:1 answered within 0.5 s" in output
+    assert "Traceback" not in output
+    real = ("--bootstrap-servers", real_cluster.bootstrap_servers)
+    assert "does not exist" in awoke_says("run", "examples.hello:app", *real, code=1)
+    assert "linger.msec" in awoke_says("run", "examples.hello:app", *real, "--kafka", "linger.msec=1", code=2)
+    assert "Is the address right" in awoke_says("doctor", *at, "--timeout-s", "0.5", code=1)

@@ -1,0 +1,28 @@
+"""Every example runs by itself and ends well; so does the demo, which checks its own answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted(file.stem for file in (REPOSITORY / "examples").glob("*.py") if file.stem != "__init__")
+
+
+def run(*arguments: str) -> str:
+    command = [sys.executable, "-W", "error", "-m", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs(name: str) -> None:
+    assert run(f"examples.{name}")
+
+
+def test_the_demo_checks_its_answer() -> None:
+    assert "routes equal to the plain computation" in run("examples.flights.demo", "--rows", "20000")

@@ -1,0 +1,67 @@
+"""After a fork: what was made before says so, and what is made after works."""
+
+from __future__ import annotations
+
+import os
+import traceback
+import warnings
+from collections.abc import Callable
+
+import pytest
+
+import awoke
+from tests.support.clusters import MockCluster, unique
+
+
+def in_child(check: Callable[[], None]) -> int:
+    """Run a check in a forked child; its exit code is 0 when it passed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of threads at a fork.
+        pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            check()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_client_of_the_parent_says_so_in_the_child(mock_cluster: MockCluster) -> None:
+    topic = unique("fork")
+    mock_cluster.create_topic(topic)
+    producer = awoke.Producer(mock_cluster.bootstrap_servers)
+    producer.produce(topic, b"parent").wait(10)
+
+    def check() -> None:
+        for use in (lambda: producer.produce(topic, b"child"), lambda: producer.flush(1), lambda: producer.close(1)):
+            with pytest.raises(awoke.ForkedClientError) as refused:
+                use()
+            assert refused.value.pid == os.getppid()
+
+    assert in_child(check) == 0
+    producer.produce(topic, b"parent again").wait(10)
+    producer.close(5)
+
+
+def test_a_client_that_is_made_in_the_child_works(mock_cluster: MockCluster) -> None:
+    topic = unique("fork")
+    mock_cluster.create_topic(topic)
+    before = awoke.Producer(mock_cluster.bootstrap_servers)
+
+    def check() -> None:
+        with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+            assert producer.produce(topic, b"child").wait(10).offset == 0
+
+    assert in_child(check) == 0
+    before.close(5)
+
+
+def test_a_client_of_the_parent_can_be_dropped_in_the_child(mock_cluster: MockCluster) -> None:
+    held = [awoke.Producer(mock_cluster.bootstrap_servers)]
+    parent = held[0]
+    assert in_child(held.clear) == 0
+    parent.close(5)

@@ -1,0 +1,44 @@
+"""An app with nothing to do does nothing: its threads stay blocked."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+import awoke
+from awoke.testing import running
+from tests.support.clusters import RealCluster, unique
+
+IDLE_S = 10.0
+
+
+def switches() -> dict[str, int]:
+    """Voluntary context switches of this process's threads that are not librdkafka's, by thread."""
+    counts = {}
+    for task in Path("/proc/self/task").iterdir():
+        status = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
+        if not status["Name"].startswith("rdk:"):
+            counts[f"{status['Name']}-{task.name}"] = int(status["voluntary_ctxt_switches"])
+    return counts
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts what Linux counts")
+def test_an_idle_app_wakes_less_than_once_a_second(real_cluster: RealCluster) -> None:
+    topic = unique("idle")
+    real_cluster.create_topic(topic, 8)
+    app = awoke.App(unique("idle"), bootstrap_servers=real_cluster.bootstrap_servers)
+    app.on(topic)(print)
+    assigned = threading.Event()
+    app.events.subscribe("partitions.assigned", lambda event: assigned.set())
+    with running(app):
+        assert assigned.wait(30)
+        threading.Event().wait(1.0)  # What the start set in motion comes to rest.
+        before = switches()
+        threading.Event().wait(IDLE_S)
+        after = switches()
+    main = f"-{os.getpid()}"
+    woken = {name: after[name] - before[name] for name in after if name in before and not name.endswith(main)}
+    assert sum(woken.values()) < IDLE_S, woken

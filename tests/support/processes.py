@@ -1,0 +1,80 @@
+"""Apps in processes of their own, which a scenario starts, signals and waits for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Process:
+    """`awoke ARGUMENTS` in a process, and the lines that it writes. A context manager: leaving it kills what still runs."""
+
+    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "from awoke.cli import main; main()", *arguments],
+            env={**os.environ, **(env or {})},
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._lines: list[str] = []
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, name="process-output", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    @property
+    def output(self) -> str:
+        """What it has written so far."""
+        with self._changed:
+            return "\n".join(self._lines)
+
+    def wait_for(self, text: str, within_s: float = 60.0) -> None:
+        """Wait until it has written this; fails when it ended or the time is up."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: any(text in line for line in self._lines) or not self._reader.is_alive(), within_s
+            )
+            assert any(text in line for line in self._lines), f"no {text!r} in:\n" + "\n".join(self._lines)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal the process that this object started."""
+        self._process.send_signal(number)
+
+    def wait(self, within_s: float = 60.0) -> int:
+        """Wait for its end; its exit code."""
+        code = self._process.wait(within_s)
+        self._reader.join(within_s)
+        return code
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with self._changed:
+                self._lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
