@@ -85,6 +85,26 @@ def test_a_consumer_lives_as_long_as_its_partition_is_assigned(cluster: Cluster,
     assert len({instance for _, instance in of_one}) == 1
 
 
+def test_a_hook_that_fails_is_tried_again_before_the_first_batch(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, told = topic(), new_app(cluster), Collected[str]()
+
+    @app.consumer(name, retry=awoke.Retry(backoff_s=(0.01, 0.01)))
+    class Fragile(awoke.Consumer):
+        def assigned(self) -> None:
+            told.add("assigned")
+            if len(told.items) < 3:
+                raise RuntimeError("not yet")
+            self.ready = True
+
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            assert self.ready
+            told.add("batch")
+
+    send(cluster, name, [b"value"])
+    with running(app):
+        assert told.wait_for(4) == ["assigned", "assigned", "assigned", "batch"]
+
+
 def test_messages_that_are_kept_outlive_the_app(cluster: Cluster, topic: CreateTopic) -> None:
     name, app, kept = topic(), new_app(cluster), Collected[awoke.Message[bytes]]()
     app.on(name)(kept.add)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+from collections.abc import Callable
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ class Executor:
         self._server = server
         self._route = route
         self._instances: dict[Key, Consumer] = {}
+        self._not_ready: set[Key] = set()
+        """Assignments whose `assigned` hook failed: it is tried again before their next batch."""
 
     def run_job(self, job: Job) -> None:
         """Process a batch and give the job back, done or to be tried again. Blocks as long as user code does."""
@@ -60,7 +63,7 @@ class Executor:
             if self._route.consumer is not None:
                 getattr(self._instance(hook.topic, hook.partition, hook.generation), hook.name)()
         except Exception as error:
-            self._report(hook, error)
+            self._on_hook_failed(hook, error)
         finally:
             self._forget(hook)
             hook.finish()
@@ -113,6 +116,8 @@ class Executor:
 
     def _consume(self, job: Job) -> None:
         instance = self._instance(job.topic, job.partition, job.generation)
+        if self._not_ready:
+            self._try_again_to_assign(job, instance.assigned)
         batch = job.batch(self._route.decoder)
         instance._job = job
         try:
@@ -124,6 +129,19 @@ class Executor:
             instance._job = None
         if getrefcount(batch) > ALONE:
             batch.detach()
+
+    def _try_again_to_assign(self, job: Job, assigned: Callable[[], Any]) -> Any:
+        """Run the hook that failed before; should it fail again, the batch is tried again, and with it the hook."""
+        key = (job.topic, job.partition, job.generation)
+        if key not in self._not_ready:
+            return None
+        try:
+            outcome = assigned()
+        except BaseException:
+            self._instances.pop(key, None)
+            raise
+        self._not_ready.discard(key)
+        return outcome
 
     def _complete(self, job: Job) -> None:
         # Fenced: the partition was taken away while the handler ran; whoever has it now does the batch again.
@@ -146,8 +164,13 @@ class Executor:
     def _forget(self, hook: HookJob) -> None:
         if hook.name != "assigned":
             self._instances.pop((hook.topic, hook.partition, hook.generation), None)
+            self._not_ready.discard((hook.topic, hook.partition, hook.generation))
 
-    def _report(self, hook: HookJob, error: BaseException) -> None:
+    def _on_hook_failed(self, hook: HookJob, error: BaseException) -> None:
+        if hook.name == "assigned":
+            key = (hook.topic, hook.partition, hook.generation)
+            self._instances.pop(key, None)
+            self._not_ready.add(key)
         self._server.app.events.emit(
             "hook.failed",
             hook=hook.name,
@@ -182,7 +205,7 @@ class AsyncExecutor(Executor):
                 if inspect.isawaitable(outcome):
                     await outcome
         except Exception as error:
-            self._report(hook, error)
+            self._on_hook_failed(hook, error)
         finally:
             self._forget(hook)
             hook.finish()
@@ -212,6 +235,10 @@ class AsyncExecutor(Executor):
 
     async def _consume_async(self, job: Job) -> None:
         instance = self._instance(job.topic, job.partition, job.generation)
+        if self._not_ready:
+            outcome = self._try_again_to_assign(job, instance.assigned)
+            if inspect.isawaitable(outcome):
+                await outcome
         batch = job.batch(self._route.decoder)
         instance._job = job
         try:
