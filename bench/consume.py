@@ -12,10 +12,12 @@ from bench.report import Reference, Result
 
 BATCH_MESSAGES = 10_000
 TIMEOUT_S = 300.0
-# The same for every contestant on librdkafka; all else are its defaults.
-SETTINGS = {"auto.offset.reset": "earliest"}
 # Rivals are spared commits; awoke stores and commits offsets as it always does.
-RIVAL_SETTINGS = {**SETTINGS, "enable.auto.commit": "false"}
+DEFAULT_RIVAL_SETTINGS = {"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
+# The same for every contestant on librdkafka. By default a partition whose queue is full is not fetched for a
+# second, and a loop that is slower than the broker then stalls at a tenth of what it can do.
+SETTINGS = {"auto.offset.reset": "earliest", "fetch.queue.backoff.ms": "10"}
+RIVAL_SETTINGS = {**DEFAULT_RIVAL_SETTINGS, **SETTINGS}
 
 
 class Clock:
@@ -111,9 +113,18 @@ def awoke_async_function(job: Job) -> Result:
 
 def confluent_consume(job: Job) -> Result:
     """confluent-kafka's consume(), a thousand messages at a time."""
+    return _confluent_consume(job, RIVAL_SETTINGS)
+
+
+def confluent_consume_defaults(job: Job) -> Result:
+    """The same with librdkafka's default settings, which stall; no reference."""
+    return _confluent_consume(job, DEFAULT_RIVAL_SETTINGS)
+
+
+def _confluent_consume(job: Job, given: dict[str, str]) -> Result:
     from confluent_kafka import Consumer
 
-    settings = {**RIVAL_SETTINGS, "bootstrap.servers": job.bootstrap_servers, "group.id": job.group}
+    settings = {**given, "bootstrap.servers": job.bootstrap_servers, "group.id": job.group}
     consumer = Consumer(settings)
     consumer.subscribe([job.topic])
     seen, first_s = 0, 0.0
@@ -137,9 +148,18 @@ def confluent_consume(job: Job) -> Result:
 
 def confluent_poll(job: Job) -> Result:
     """confluent-kafka's poll(), one message at a time."""
+    return _confluent_poll(job, RIVAL_SETTINGS)
+
+
+def confluent_poll_defaults(job: Job) -> Result:
+    """The same with librdkafka's default settings, which stall; no reference."""
+    return _confluent_poll(job, DEFAULT_RIVAL_SETTINGS)
+
+
+def _confluent_poll(job: Job, given: dict[str, str]) -> Result:
     from confluent_kafka import Consumer
 
-    settings = {**RIVAL_SETTINGS, "bootstrap.servers": job.bootstrap_servers, "group.id": job.group}
+    settings = {**given, "bootstrap.servers": job.bootstrap_servers, "group.id": job.group}
     consumer = Consumer(settings)
     consumer.subscribe([job.topic])
     seen, first_s, empty = 0, 0.0, 0
@@ -207,6 +227,8 @@ PROGRAM = Program(
         "awoke function": awoke_function,
         "awoke async function": awoke_async_function,
         **RIVALS,
+        "confluent consume(), defaults": confluent_consume_defaults,
+        "confluent poll(), defaults": confluent_poll_defaults,
     },
     messages=1_000_000,
     partitions=8,

@@ -100,8 +100,8 @@ def brokers(given: str | None) -> Iterator[str]:
 def measure(program: Program, bootstrap_servers: str, messages: int, runs: int, only: str | None) -> Report:
     """Every contestant once in each run, in turn, so that a slow minute of the machine meets all of them.
 
-    Run 0 is smaller and not counted: a broker whose JVM is cold would punish whoever comes first. Each run begins
-    with another contestant for the same reason.
+    Run 0 is smaller and not counted: a broker whose JVM is cold would punish whoever comes first. Each run
+    begins with another contestant for the same reason.
     """
     names = [name for name in program.contestants if only is None or only in name]
     report = Report(program.name, program.title, program.main, program.is_higher_better, program.references)
@@ -115,7 +115,8 @@ def measure(program: Program, bootstrap_servers: str, messages: int, runs: int, 
         for name in names[first:] + names[:first]:
             topic = shared or create_topic(bootstrap_servers, program.partitions)
             size = messages if run else max(1, messages // WARM_UP_SHARE)
-            print(f"run {run} of {runs}: {name}" if run else f"warm-up: {name}", file=sys.stderr, flush=True)
+            phase = f"run {run} of {runs}" if run else "warm-up"
+            print(f"{phase}: {name}", file=sys.stderr, flush=True)
             try:
                 job = Job(bootstrap_servers, topic, "", size)
                 result = run_contestant(program.name, name, job)

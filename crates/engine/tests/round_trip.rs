@@ -1,0 +1,104 @@
+//! The engine without Python: messages go out, come back through a group, and their offsets are committed.
+#![cfg(not(feature = "model"))]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use awoke_engine::Error;
+use awoke_engine::clock::Deadline;
+use awoke_engine::consume::{GroupMember, GroupSettings, PartitionScheduler, PullLimits, Route, Work};
+use awoke_engine::kafka::{Admin, AdminOutcome};
+use awoke_engine::produce::{DeliveryHandle, Producer, Record};
+use support::{Cluster, WITHIN, events};
+
+const MESSAGES: usize = 1_000;
+
+fn produce(cluster: &Cluster, topic: &str) -> Vec<Arc<DeliveryHandle>> {
+    let producer = Producer::new(&cluster.config(), events()).expect("a producer");
+    let record =
+        Record { value: Some(b"value"), key: Some(b"key"), headers: &[("h", Some(b"1"))], ..Record::default() };
+    let send = |_| producer.produce(topic, &record, &Deadline::after(Some(WITHIN))).expect("queued");
+    let handles: Vec<_> = (0..MESSAGES).map(send).collect();
+    assert!(DeliveryHandle::wait_all(&handles, Some(WITHIN)));
+    assert_eq!(producer.close(Some(WITHIN)).expect("closed"), 0);
+    handles
+}
+
+fn join(cluster: &Cluster, topic: &str, scheduler: &Arc<PartitionScheduler>) -> GroupMember {
+    let mut config = cluster.config();
+    config.set("group.id", "round-trip");
+    let route = Route { topic: topic.into(), scheduler: Arc::clone(scheduler), limits: PullLimits::default() };
+    let settings = GroupSettings { commit_interval: Duration::from_secs(5), revoke_timeout: WITHIN };
+    GroupMember::join(&config, vec![route], settings, events()).expect("joined")
+}
+
+/// Works until the scheduler closes; the offsets seen, in order.
+fn work(scheduler: &PartitionScheduler, mut on_job: impl FnMut(usize)) -> Vec<i64> {
+    let mut seen = Vec::new();
+    loop {
+        match scheduler.next_work(&Deadline::after(Some(WITHIN))) {
+            Work::Hook(hook) => hook.finish(),
+            Work::Job(mut job) => {
+                seen.extend(job.batch().iter().map(|message| {
+                    assert_eq!(message.value(), Some(&b"value"[..]));
+                    assert_eq!(message.headers(), [("h".to_owned(), Some(&b"1"[..]))]);
+                    message.offset()
+                }));
+                job.complete().expect("not fenced");
+                on_job(seen.len());
+            }
+            Work::Closed => return seen,
+            Work::EndOfPartition(_) => (),
+            Work::TimedOut => panic!("only {} messages came", seen.len()),
+        }
+    }
+}
+
+fn messages_go_around(cluster: &Cluster) {
+    cluster.create_topic("around", 1);
+    let handles = produce(cluster, "around");
+    let last = handles[MESSAGES - 1].result().expect("answered").expect("delivered");
+    assert_eq!(last.offset, MESSAGES as i64 - 1);
+    let scheduler = Arc::new(PartitionScheduler::default());
+    let member = Arc::new(join(cluster, "around", &scheduler));
+    let (sender, all_seen) = std::sync::mpsc::channel();
+    let worker = std::thread::spawn({
+        let scheduler = Arc::clone(&scheduler);
+        move || {
+            work(&scheduler, |seen| {
+                if seen == MESSAGES {
+                    sender.send(()).expect("the test waits");
+                }
+            })
+        }
+    });
+    all_seen.recv_timeout(WITHIN).expect("all messages come");
+    let commit = member.commit().expect("asked for");
+    commit.wait(&Deadline::after(Some(WITHIN))).expect("answered").expect("committed");
+    member.close(Some(WITHIN)).expect("closed");
+    scheduler.close();
+    let seen = worker.join().expect("the worker does not panic");
+    assert_eq!(seen, (0..MESSAGES as i64).collect::<Vec<_>>());
+    assert!(matches!(member.commit(), Err(Error::Closed { .. })));
+}
+
+#[test]
+fn messages_go_around_on_embedded_brokers() {
+    messages_go_around(&Cluster::mock());
+}
+
+#[test]
+fn messages_go_around_on_apache_kafka_and_their_offsets_are_committed() {
+    let cluster = Cluster::real();
+    messages_go_around(&cluster);
+    let admin = Admin::new(&cluster.config(), events()).expect("an admin");
+    let call = admin.group_offsets("round-trip", WITHIN).expect("sent");
+    match call.wait(&Deadline::after(Some(WITHIN))).expect("answered").expect("answered well") {
+        AdminOutcome::Offsets(offsets) => {
+            assert_eq!(offsets.iter().map(|found| found.offset).collect::<Vec<_>>(), [MESSAGES as i64]);
+        }
+        AdminOutcome::Topics(_) => unreachable!("offsets were asked for"),
+    }
+}
