@@ -52,7 +52,8 @@ def resolve_jars() -> Path:
                 "dependency:copy-dependencies",
                 f"-DoutputDirectory={LIBRARIES}",
             ]
-            subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+            # Standard output belongs to this script's own protocol.
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
             stamp.write_text(wanted)
     return LIBRARIES
 

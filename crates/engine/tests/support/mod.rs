@@ -37,7 +37,7 @@ impl Cluster {
         let ready = BufReader::new(output)
             .lines()
             .map_while(Result::ok)
-            .find_map(|line| line.strip_prefix("READY ").map(str::to_owned));
+            .find_map(|line| line.split_once("READY ").map(|(_, servers)| servers.to_owned()));
         let bootstrap_servers = ready.expect("the broker says that it is ready");
         Self::Real { process, bootstrap_servers }
     }
