@@ -11,6 +11,7 @@ use awoke_engine::wake::{Latch, Waker};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMapping, PyString, PyTuple};
 
 use crate::errors::{config, delivery_to_python, duration, to_python};
@@ -188,7 +189,8 @@ impl DeliveryHandle {
             .result()
             .unwrap_or_else(|| Err(Error::TimedOut { operation: self.inner.operation(), waited: Duration::ZERO }));
         let delivery = answer.map_err(|error| delivery_to_python(&error))?;
-        let class = py.import("awoke._waiting")?.getattr("Delivery")?;
+        static DELIVERY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let class = DELIVERY.import(py, "awoke._waiting", "Delivery")?;
         let timestamp_ms = (delivery.timestamp_ms >= 0).then_some(delivery.timestamp_ms);
         class.call1((&**self.inner.topic(), delivery.partition, delivery.offset, timestamp_ms))
     }

@@ -90,14 +90,20 @@ pub fn wait_for<T: Clone + Send + Sync>(
     mailbox.drain();
     let waker = Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 };
     if completion.register(waker.clone()) {
-        while !completion.is_done() && !deadline.has_passed() {
-            if let Err(signal) = wait_readable(py, mailbox.bell(), deadline) {
+        loop {
+            let woken = wait_readable(py, mailbox.bell(), deadline);
+            // What woke us stays in the mailbox until the next wait clears it: nothing stands between the answer and its use.
+            if let Some(result) = completion.get() {
+                woken?;
+                return Ok(Some(result));
+            }
+            if woken.is_err() || deadline.has_passed() {
                 completion.unregister(&waker);
-                return Err(signal);
+                woken?;
+                break;
             }
             mailbox.drain();
         }
-        completion.unregister(&waker);
     }
     Ok(completion.get())
 }
