@@ -184,12 +184,12 @@ impl DeliveryHandle {
 
     /// The answer, which must be there; see the stub. Does not block.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static DELIVERY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let answer = self
             .inner
             .result()
             .unwrap_or_else(|| Err(Error::TimedOut { operation: self.inner.operation(), waited: Duration::ZERO }));
         let delivery = answer.map_err(|error| delivery_to_python(&error))?;
-        static DELIVERY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let class = DELIVERY.import(py, "awoke._waiting", "Delivery")?;
         let timestamp_ms = (delivery.timestamp_ms >= 0).then_some(delivery.timestamp_ms);
         class.call1((&**self.inner.topic(), delivery.partition, delivery.offset, timestamp_ms))
