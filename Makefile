@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test test-rust test-python models demo bench wheel clean
+.PHONY: help setup build lint format test test-rust test-python models demo bench soak wheel clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,11 @@ demo: build ## Join a year of flights on embedded brokers and show the delays by
 bench: build ## Measure awoke beside its rivals on a real broker
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
+
+soak: build ## Repeat the restart and rebalance scenarios on real Kafka (TIMES=20)
+	for run in $$(seq $${TIMES:-20}); do \
+	  $(BIN)/python -m pytest -q tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py || exit 1; \
+	done
 
 wheel: .venv/stamp ## Build a wheel into dist/ and try it in a clean virtual environment
 	$(BIN)/maturin build --release --locked --out dist
