@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(10);
 #[pyclass(frozen, subclass, module = "awoke._native")]
 pub struct Producer {
     /// `None` when closed: the client's threads end with it, whoever still holds this object.
-    inner: RwLock<Option<engine::Producer>>,
+    inner: RwLock<Option<Arc<engine::Producer>>>,
     /// Turns a value that is not bytes, text or nothing into bytes.
     encoder: Py<PyAny>,
     /// How long `produce` waits for room when its caller does not say.
@@ -78,8 +78,10 @@ impl Producer {
     }
 
     fn with<T>(&self, call: impl FnOnce(&engine::Producer) -> Result<T, Error>) -> Result<T, Error> {
-        let open = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        open.as_ref().map_or(Err(Error::Closed { what: "producer" }), call)
+        // The lock is down before the call: one that waits for room takes the GIL again when it ends, and must not hold up
+        // a close whose turn in the lock's queue would hold up another call, which has the GIL.
+        let open = self.inner.read().unwrap_or_else(PoisonError::into_inner).clone();
+        open.map_or(Err(Error::Closed { what: "producer" }), |producer| call(&producer))
     }
 }
 
@@ -97,7 +99,7 @@ impl Producer {
         let inner =
             py.detach(|| engine::Producer::new(&config(properties), events)).map_err(|error| to_python(&error))?;
         let limit = inner.delivery_timeout().map(|timeout| timeout + GRACE);
-        let inner = RwLock::new(Some(inner));
+        let inner = RwLock::new(Some(Arc::new(inner)));
         Ok(Self { inner, encoder, produce_timeout: duration(produce_timeout_s)?, limit })
     }
 
@@ -142,7 +144,6 @@ impl Producer {
     fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<usize> {
         let timeout = duration(timeout_s)?.or(self.limit);
         let closed = py.detach(|| {
-            // First under the shared lock: those who wait for room hold it, too, and are turned away by this.
             let undelivered = match self.with(|producer| producer.close(timeout)) {
                 Err(Error::Closed { .. }) => return Ok(0),
                 other => other?,
