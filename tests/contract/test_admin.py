@@ -62,3 +62,12 @@ def test_a_reader_that_is_closed_says_so(cluster: Cluster, topic: CreateTopic) -
     reader.close()
     with pytest.raises(awoke.ClosedError):
         next(iter(reader))
+
+
+def test_calls_that_have_no_answer_fail_when_the_admin_closes() -> None:
+    admin = awoke.Admin("127.0.0.1:1")
+    call = admin._native.create_topics([("x", 1, 1, [])], 60)
+    assert not call.done()
+    admin.close()
+    with pytest.raises(awoke.ClosedError):
+        call.wait(60)

@@ -36,10 +36,22 @@ def test_a_client_of_the_parent_says_so_in_the_child(mock_cluster: MockCluster) 
     topic = unique("fork")
     mock_cluster.create_topic(topic)
     producer = awoke.Producer(mock_cluster.bootstrap_servers)
-    producer.produce(topic, b"parent").wait(10)
+    handle = producer.produce(topic, b"parent")
+    handle.wait(10)
 
     def check() -> None:
-        for use in (lambda: producer.produce(topic, b"child"), lambda: producer.flush(1), lambda: producer.close(1)):
+        uses: list[Callable[[], object]] = [
+            lambda: producer.produce(topic, b"child"),
+            lambda: producer.flush(1),
+            lambda: producer.close(1),
+            lambda: handle.wait(1),
+            lambda: awoke.wait_all([handle]),
+            handle.done,
+            handle.exception,
+            handle.result,
+        ]
+        assert "another process" in repr(handle)
+        for use in uses:
             with pytest.raises(awoke.ForkedClientError) as refused:
                 use()
             assert refused.value.pid == os.getppid()

@@ -1,7 +1,7 @@
 //! Admin calls, as Python sees them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use awoke_engine::Error;
@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{config, duration, to_python};
 use crate::events::EventBox;
+use crate::open::Open;
 use crate::waiting::{Mailbox, wait_for};
 
 /// (name, error code or 0, error name, error text).
@@ -26,14 +27,12 @@ type Found = (Vec<(i32, String)>, Vec<(String, i32, Vec<Partition>)>);
 /// A client for admin calls.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Admin {
-    /// `None` when closed: the client's threads end with it, whoever still holds this object.
-    inner: Mutex<Option<Arc<engine::Admin>>>,
+    inner: Open<engine::Admin>,
 }
 
 impl Admin {
     fn open(&self) -> PyResult<Arc<engine::Admin>> {
-        let open = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        open.ok_or_else(|| to_python(&Error::Closed { what: "admin" }))
+        self.inner.get().map_err(|error| to_python(&error))
     }
 
     fn call(&self, start: impl FnOnce(&engine::Admin) -> awoke_engine::Result<Arc<Call>>) -> PyResult<PendingCall> {
@@ -50,7 +49,7 @@ impl Admin {
     fn new(py: Python<'_>, properties: BTreeMap<String, String>, events: &EventBox) -> PyResult<Self> {
         let events = Arc::clone(&events.inner);
         let inner = py.detach(|| engine::Admin::new(&config(properties), events)).map_err(|error| to_python(&error))?;
-        Ok(Self { inner: Mutex::new(Some(Arc::new(inner))) })
+        Ok(Self { inner: Open::new("admin", inner) })
     }
 
     /// Brokers as (id, address), topics as (name, error code, partitions). Blocks with the GIL released.
@@ -106,10 +105,14 @@ impl Admin {
         self.call(|admin| admin.list_offsets(&partitions, which, timeout))
     }
 
-    /// Ends the client. Blocks with the GIL released.
+    /// Ends the client; calls that have no answer fail. Blocks with the GIL released. Does nothing in a forked child.
     fn close(&self, py: Python<'_>) {
-        let admin = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
-        py.detach(|| drop(admin));
+        if let Ok(Some(admin)) = self.inner.take() {
+            py.detach(|| {
+                admin.close(); // Here, even if another thread still holds the admin while it asks for metadata.
+                drop(admin);
+            });
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A group member as the server sees it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use awoke_engine::Error;
@@ -12,20 +12,14 @@ use pyo3::prelude::*;
 
 use crate::errors::{config, duration, to_python};
 use crate::events::EventBox;
+use crate::open::Open;
 use crate::scheduler::Scheduler;
 use crate::waiting::{Mailbox, wait_for};
 
 /// A member of a consumer group.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct GroupMember {
-    /// `None` when closed: the client's threads end with it, whoever still holds this object.
-    inner: Mutex<Option<Arc<engine::GroupMember>>>,
-}
-
-impl GroupMember {
-    fn open(&self) -> Option<Arc<engine::GroupMember>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
+    inner: Open<engine::GroupMember>,
 }
 
 #[pymethods]
@@ -55,13 +49,12 @@ impl GroupMember {
         let events = Arc::clone(&events.inner);
         let joined = py.detach(|| engine::GroupMember::join(&config(properties), routes, settings, events));
         let member = joined.map_err(|error| to_python(&error))?;
-        Ok(Self { inner: Mutex::new(Some(Arc::new(member))) })
+        Ok(Self { inner: Open::new("group member", member) })
     }
 
     /// Commits what is stored now. Does not block; the answer is in what is returned.
     fn commit(&self) -> PyResult<PendingCommit> {
-        let member = self.open().ok_or(Error::Closed { what: "group member" });
-        let completion = member.and_then(|member| member.commit()).map_err(|error| to_python(&error))?;
+        let completion = self.inner.get().and_then(|member| member.commit()).map_err(|error| to_python(&error))?;
         Ok(PendingCommit { completion })
     }
 
@@ -70,9 +63,12 @@ impl GroupMember {
     fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
         let timeout = duration(timeout_s)?;
         let closed = py.detach(|| {
-            let Some(member) = self.open() else { return Ok(()) };
+            let member = match self.inner.get() {
+                Err(Error::Closed { .. }) => return Ok(()),
+                other => other?,
+            };
             member.close(timeout)?;
-            drop(self.inner.lock().unwrap_or_else(PoisonError::into_inner).take());
+            drop(self.inner.take()?);
             drop(member); // Here, where waiting for the client's threads holds up nobody.
             Ok(())
         });
@@ -81,14 +77,14 @@ impl GroupMember {
 
     /// Makes a close that waits for jobs wait no longer. Does not block.
     fn hurry(&self) {
-        if let Some(member) = self.open() {
+        if let Ok(member) = self.inner.get() {
             member.hurry();
         }
     }
 
     /// The error that made the member unusable: (code, name, text), or `None`.
     fn fatal_error(&self) -> Option<(i32, String, String)> {
-        self.open()?.fatal_error().map(|(code, text)| (code.0, code.name(), text))
+        self.inner.get().ok()?.fatal_error().map(|(code, text)| (code.0, code.name(), text))
     }
 }
 

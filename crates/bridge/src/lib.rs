@@ -9,6 +9,7 @@ mod events;
 mod group_member;
 mod message;
 mod mock_cluster;
+mod open;
 mod producer;
 mod reader;
 mod scheduler;

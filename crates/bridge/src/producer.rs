@@ -1,7 +1,7 @@
 //! The producer and its delivery handles, as Python sees them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use awoke_engine::Error;
@@ -16,6 +16,7 @@ use pyo3::types::{PyBytes, PyMapping, PyString, PyTuple};
 
 use crate::errors::{config, delivery_to_python, duration, to_python};
 use crate::events::EventBox;
+use crate::open::Open;
 use crate::waiting::{Mailbox, is_main_thread, wait_for};
 
 /// How much longer than `delivery.timeout.ms` a wait without a limit goes on: librdkafka looks at time-outs once a second.
@@ -24,8 +25,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Takes messages in and gives a delivery handle for each.
 #[pyclass(frozen, subclass, module = "awoke._native")]
 pub struct Producer {
-    /// `None` when closed: the client's threads end with it, whoever still holds this object.
-    inner: RwLock<Option<Arc<engine::Producer>>>,
+    inner: Open<engine::Producer>,
     /// Turns a value that is not bytes, text or nothing into bytes.
     encoder: Py<PyAny>,
     /// How long `produce` waits for room when its caller does not say.
@@ -78,10 +78,7 @@ impl Producer {
     }
 
     fn with<T>(&self, call: impl FnOnce(&engine::Producer) -> Result<T, Error>) -> Result<T, Error> {
-        // The lock is down before the call: one that waits for room takes the GIL again when it ends, and must not hold up
-        // a close whose turn in the lock's queue would hold up another call, which has the GIL.
-        let open = self.inner.read().unwrap_or_else(PoisonError::into_inner).clone();
-        open.map_or(Err(Error::Closed { what: "producer" }), |producer| call(&producer))
+        call(&*self.inner.get()?)
     }
 }
 
@@ -99,8 +96,7 @@ impl Producer {
         let inner =
             py.detach(|| engine::Producer::new(&config(properties), events)).map_err(|error| to_python(&error))?;
         let limit = inner.delivery_timeout().map(|timeout| timeout + GRACE);
-        let inner = RwLock::new(Some(Arc::new(inner)));
-        Ok(Self { inner, encoder, produce_timeout: duration(produce_timeout_s)?, limit })
+        Ok(Self { inner: Open::new("producer", inner), encoder, produce_timeout: duration(produce_timeout_s)?, limit })
     }
 
     /// Sends a message; see the stub.
@@ -148,7 +144,7 @@ impl Producer {
                 Err(Error::Closed { .. }) => return Ok(0),
                 other => other?,
             };
-            drop(self.inner.write().unwrap_or_else(PoisonError::into_inner).take());
+            drop(self.inner.take()?);
             Ok(undelivered)
         });
         closed.map_err(|error: Error| to_python(&error))
@@ -169,6 +165,14 @@ pub struct DeliveryHandle {
     limit: Option<Duration>,
 }
 
+impl DeliveryHandle {
+    /// The handle, in the process of its producer only: elsewhere its lock may be held for ever.
+    fn here(&self) -> PyResult<&Arc<engine::DeliveryHandle>> {
+        self.inner.check_process().map_err(|error| to_python(&error))?;
+        Ok(&self.inner)
+    }
+}
+
 #[pymethods]
 impl DeliveryHandle {
     /// Waits until the broker has answered; see the stub. Blocks with the GIL released.
@@ -176,7 +180,7 @@ impl DeliveryHandle {
     fn wait<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let since = Instant::now();
         let deadline = Deadline::after(duration(timeout_s)?.or(self.limit));
-        if wait_for(py, self.inner.completion(), &deadline)?.is_none() {
+        if wait_for(py, self.here()?.completion(), &deadline)?.is_none() {
             let error = Error::TimedOut { operation: self.inner.operation(), waited: since.elapsed() };
             return Err(delivery_to_python(&error));
         }
@@ -187,7 +191,7 @@ impl DeliveryHandle {
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static DELIVERY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let answer = self
-            .inner
+            .here()?
             .result()
             .unwrap_or_else(|| Err(Error::TimedOut { operation: self.inner.operation(), waited: Duration::ZERO }));
         let delivery = answer.map_err(|error| delivery_to_python(&error))?;
@@ -197,13 +201,14 @@ impl DeliveryHandle {
     }
 
     /// Whether the answer is there. Does not block.
-    fn done(&self) -> bool {
-        self.inner.completion().is_done()
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.here()?.completion().is_done())
     }
 
     /// The error that the answer is, or `None`; the answer must be there. Does not block.
-    fn exception(&self, py: Python<'_>) -> Option<PyErr> {
-        self.result(py).err()
+    fn exception(&self, py: Python<'_>) -> PyResult<Option<PyErr>> {
+        self.here()?;
+        Ok(self.result(py).err())
     }
 
     /// The topic.
@@ -214,13 +219,13 @@ impl DeliveryHandle {
 
     /// When the answer came, in nanoseconds of `time.monotonic_ns()`; 0 when nobody was waiting for it then.
     #[getter]
-    fn woken_at_ns(&self) -> u64 {
-        self.inner.woken_at_ns()
+    fn woken_at_ns(&self) -> PyResult<u64> {
+        Ok(self.here()?.woken_at_ns())
     }
 
     /// Has `token` posted to the mailbox when the answer comes; `False` when it is there already.
-    fn notify(&self, mailbox: &Mailbox, token: u64) -> bool {
-        self.inner.completion().register(Waker::Mailbox { mailbox: Arc::clone(&mailbox.inner), token })
+    fn notify(&self, mailbox: &Mailbox, token: u64) -> PyResult<bool> {
+        Ok(self.here()?.completion().register(Waker::Mailbox { mailbox: Arc::clone(&mailbox.inner), token }))
     }
 
     /// Calls `callback(handle)` when the answer is there, on a thread of awoke's, never on librdkafka's.
@@ -233,10 +238,13 @@ impl DeliveryHandle {
     }
 
     fn __repr__(&self) -> String {
-        let state = match self.inner.result() {
-            None => "under way".to_owned(),
-            Some(Ok(delivery)) => format!("partition {} offset {}", delivery.partition, delivery.offset),
-            Some(Err(error)) => error.to_string(),
+        let state = match self.here().map(|handle| handle.result()) {
+            Err(_) => "of another process".to_owned(),
+            Ok(answer) => match answer {
+                None => "under way".to_owned(),
+                Some(Ok(delivery)) => format!("partition {} offset {}", delivery.partition, delivery.offset),
+                Some(Err(error)) => error.to_string(),
+            },
         };
         format!("<DeliveryHandle {}, {state}>", self.inner.topic())
     }
@@ -248,7 +256,7 @@ impl DeliveryHandle {
 #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
 pub fn wait_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>, timeout_s: Option<f64>) -> PyResult<bool> {
     let limit = handles.iter().filter_map(|handle| handle.get().limit).max();
-    let natives: Vec<_> = handles.iter().map(|handle| Arc::clone(&handle.get().inner)).collect();
+    let natives = handles.iter().map(|handle| handle.get().here().cloned()).collect::<PyResult<Vec<_>>>()?;
     if natives.iter().all(|handle| handle.completion().is_done()) {
         return Ok(true);
     }

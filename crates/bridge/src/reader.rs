@@ -1,23 +1,24 @@
 //! A reader without a group, as Python sees it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::consume as engine;
 use awoke_engine::kafka::TopicPartition;
-use awoke_engine::{Error, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::{config, duration, to_python};
 use crate::events::EventBox;
 use crate::message::Batch;
+use crate::open::Open;
 
 /// Reads partitions without a group.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Reader {
-    inner: Mutex<Option<Arc<engine::Reader>>>,
+    inner: Open<engine::Reader>,
     bell: Arc<awoke_engine::wake::EventFd>,
 }
 
@@ -50,7 +51,7 @@ impl Reader {
             .detach(|| engine::Reader::new(&config(properties), &starts, limits, events))
             .map_err(|error| to_python(&error))?;
         let bell = awoke_engine::wake::EventFd::new().map_err(|error| to_python(&error))?;
-        Ok(Self { inner: Mutex::new(Some(Arc::new(reader))), bell: Arc::new(bell) })
+        Ok(Self { inner: Open::new("reader", reader), bell: Arc::new(bell) })
     }
 
     /// The next batch; (topic, partition) at the end of a partition; `None` when the time was up.
@@ -79,21 +80,19 @@ impl Reader {
         }
     }
 
-    /// Stops fetching. Blocks with the GIL released. Closing again does nothing.
+    /// Stops fetching. Blocks with the GIL released. Closing again, or in a forked child, does nothing.
     fn close(&self, py: Python<'_>) {
-        let reader = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
-        py.detach(|| {
-            if let Some(reader) = reader {
+        if let Ok(Some(reader)) = self.inner.take() {
+            py.detach(|| {
                 reader.close(); // A thread that waits in `next` is rung, and drops the last reference.
-            }
-        });
+                drop(reader);
+            });
+        }
     }
 }
 
 impl Reader {
     fn open(&self) -> PyResult<Arc<engine::Reader>> {
-        let reader = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let open: Result<_> = reader.ok_or(Error::Closed { what: "reader" });
-        open.map_err(|error| to_python(&error))
+        self.inner.get().map_err(|error| to_python(&error))
     }
 }

@@ -15,7 +15,9 @@ from awoke.cli.options import BootstrapServers, Kafka, pairs
 
 def tail(
     topic: Annotated[str, typer.Argument(help="What to read.")],
-    start: Annotated[str, typer.Option(help="earliest, latest, or an offset.")] = "latest",
+    start: Annotated[
+        str | None, typer.Option(help="earliest, latest, or an offset; latest, but with --until-end earliest.")
+    ] = None,
     last: Annotated[int | None, typer.Option(min=1, help="Begin with the last so many of each partition.")] = None,
     count: Annotated[int | None, typer.Option(min=0, help="End after so many messages.")] = None,
     until_end: Annotated[bool, typer.Option("--until-end", help="End where the topic ends now.")] = False,
@@ -25,6 +27,7 @@ def tail(
     kafka: Kafka = None,
 ) -> None:
     """Print messages as they come, until Ctrl-C."""
+    start = start or ("earliest" if until_end else "latest")
     where: str | int = -last if last is not None else int(start) if start.isdecimal() else start
     reader = awoke.Reader(topic, bootstrap_servers=bootstrap_servers, start=where, kafka=pairs(kafka, "--kafka"))
     with reader:

@@ -13,8 +13,8 @@ from typing import Any
 from awoke import _native
 from awoke.admin import Admin
 from awoke.app import App
-from awoke.errors import ConfigError, UnknownTopic
-from awoke.events import EventSource
+from awoke.errors import ConfigError, KafkaError, UnknownTopic
+from awoke.events import Event, EventSource
 from awoke.runtime.executor import AsyncExecutor, Executor
 from awoke.runtime.worker import AsyncWorker, Worker
 from awoke.settings import client_properties
@@ -48,11 +48,13 @@ class Server:
             raise ConfigError(f"app {self.app.name!r} has no route: decorate something with @app.on(topic)", "routes")
         self._check_topics()
         self._source = EventSource(self.app.events)
+        self._end_listening = self.app.events.subscribe("client.error", self._on_client_error)
         try:
             self._start_workers()
             self.member = self._join()
         except BaseException:
             self._end_workers(time.monotonic() + 1.0)
+            self._end_listening()
             self._source.close()
             raise
         self.app.events.emit("app.started", app=self.app.name, group=self.group, topics=sorted(self.app.routes))
@@ -86,6 +88,7 @@ class Server:
             if undelivered:
                 logger.error("%d produced messages were not acknowledged before the shutdown's deadline", undelivered)
             self.app.events.emit("app.stopped", app=self.app.name, is_clean=all_ended and not undelivered)
+            self._end_listening()
             self._source.close()
             self._source = None
             return all_ended and not undelivered
@@ -95,6 +98,12 @@ class Server:
         if self.given_up is None:
             self.given_up = error
             self._on_give_up(error)
+
+    def _on_client_error(self, event: Event) -> None:
+        """A client that can't go on (fenced by another instance, say) never recovers: whoever runs us must start anew."""
+        if event.fields["is_fatal"]:
+            code, code_name, text = (event.fields[name] for name in ("code", "code_name", "text"))
+            self.give_up(KafkaError(f"{event.fields['client']} can't go on: {text} ({code_name})", code, code_name))
 
     def counters(self) -> dict[str, dict[str, int]]:
         """What the schedulers count about themselves."""

@@ -283,8 +283,9 @@ impl Member {
             ffi::RD_KAFKA_EVENT_REBALANCE => self.rebalance(event),
             ffi::RD_KAFKA_EVENT_OFFSET_COMMIT => self.committer.on_answer(event),
             ffi::RD_KAFKA_EVENT_ERROR => {
-                let (code, text) = (event.code(), event.error_text());
-                self.shared.client.emit(What::Error { code, text, fatal: code == Code::FATAL });
+                // librdkafka gives a fatal error its cause's code here.
+                let fatal = self.shared.client.fatal_error().is_some();
+                self.shared.client.emit(What::Error { code: event.code(), text: event.error_text(), fatal });
             }
             _ => (),
         }

@@ -123,7 +123,11 @@ struct Lane {
 }
 
 impl Lane {
+    /// Does nothing in a forked child: the lane is the parent's, and its locks may be held by threads that are not here.
     fn finish(self, outcome: Outcome) {
+        if self.partition.check_process().is_err() {
+            return;
+        }
         self.partition.scheduler().finish(self.id, outcome);
     }
 }
@@ -192,11 +196,12 @@ impl Job {
     /// Says that the first `count` messages of the batch are done, and stores the offset after them.
     ///
     /// # Errors
-    /// [`crate::Error::Fenced`] when the partition was taken away meanwhile.
+    /// [`crate::Error::Fenced`] when the partition was taken away meanwhile; [`crate::Error::Forked`] in a forked child.
     pub fn done(&mut self, count: usize) -> Result<()> {
         let Some(lane) = &self.lane else {
             return Ok(());
         };
+        lane.partition.check_process()?;
         let count = count.min(self.batch.len());
         if count <= self.done {
             return Ok(());
@@ -221,6 +226,9 @@ impl Job {
     /// Keeps what is not done in its place and gives the lane back: nobody gets it before `delay` is over.
     pub fn retry(&mut self, delay: Duration) {
         let Some(lane) = self.lane.take() else { return };
+        if lane.partition.check_process().is_err() {
+            return;
+        }
         let attempts = if self.done == self.began { self.attempts + 1 } else { 1 };
         lane.partition.park(Parked { batch: Arc::clone(&self.batch), first: self.done, attempts });
         let now = Instant::now();

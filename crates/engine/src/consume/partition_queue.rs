@@ -149,6 +149,11 @@ impl PartitionQueue {
         self.offsets.of(&self.at).unwrap_or_default()
     }
 
+    /// Refuses use in another process than the group member's.
+    pub(super) fn check_process(&self) -> Result<()> {
+        self.client.check_process()
+    }
+
     pub(super) fn lane(&self) -> LaneId {
         *self.lane.get().expect("set when the partition was opened")
     }

@@ -5,11 +5,10 @@
 //! 2. turn it into an outcome and complete the call that asked;
 //! 3. end when the admin is closed, after every call has been answered or failed.
 
-use std::ffi::{c_char, c_void};
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::collections::HashMap;
+use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -75,6 +74,7 @@ pub struct Admin {
     client: Arc<Client>,
     queue: Arc<Queue>,
     bootstrap_servers: String,
+    calls: Arc<Calls>,
     is_closing: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -84,16 +84,17 @@ impl Admin {
     pub fn new(config: &ClientConfig, events: Arc<EventBox>) -> Result<Self> {
         let client = Client::new(Kind::Producer, "admin", config, events, |_| ())?;
         let queue = Arc::new(Queue::main(&client));
+        let calls = Arc::new(Calls::default());
         let is_closing = Arc::new(AtomicBool::new(false));
         let thread = std::thread::Builder::new()
             .name("awoke-admin".into())
             .spawn({
-                let (queue, is_closing) = (Arc::clone(&queue), Arc::clone(&is_closing));
-                move || serve(&queue, &is_closing)
+                let (queue, calls, is_closing) = (Arc::clone(&queue), Arc::clone(&calls), Arc::clone(&is_closing));
+                move || serve(&queue, &calls, &is_closing)
             })
             .map_err(|error| Error::System { operation: "start the admin thread", detail: error.to_string() })?;
         let bootstrap_servers = config.get("bootstrap.servers").unwrap_or("(no bootstrap.servers)").to_owned();
-        Ok(Self { client, queue, bootstrap_servers, is_closing, thread: Mutex::new(Some(thread)) })
+        Ok(Self { client, queue, bootstrap_servers, calls, is_closing, thread: Mutex::new(Some(thread)) })
     }
 
     /// Asks for one topic, or for all. Blocks the calling thread.
@@ -218,6 +219,7 @@ impl Admin {
             // A panic of the thread has been printed; there is nothing left to save.
             drop(thread.join());
         }
+        self.calls.fail_all();
     }
 
     fn check_open(&self) -> Result<()> {
@@ -234,20 +236,22 @@ impl Admin {
         send: impl FnOnce(*const ffi::rd_kafka_AdminOptions_t),
     ) -> Arc<Call> {
         let call = Arc::new(Call::default());
-        let pending = Box::new(Pending {
+        let number = self.calls.add(Pending {
             call: Arc::clone(&call),
             subject: subject.to_owned(),
             unreachable: self.nobody_answered(timeout),
         });
+        // Not a pointer: librdkafka only carries the call's number.
+        let opaque = std::ptr::without_provenance_mut(number);
         let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX).clamp(1, 3_600_000);
         let mut reason = [0 as c_char; 128];
-        // SAFETY: the options live until the request is sent; the opaque comes back with the one answer.
+        // SAFETY: the options live until the request is sent.
         unsafe {
             let options = ffi::rd_kafka_AdminOptions_new(self.client.handle(), operation);
             ffi::rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, reason.as_mut_ptr(), reason.len());
             // Wait until the topic is there and not only until the controller has heard of it; fails where it has no meaning.
             ffi::rd_kafka_AdminOptions_set_operation_timeout(options, timeout_ms, reason.as_mut_ptr(), reason.len());
-            ffi::rd_kafka_AdminOptions_set_opaque(options, Box::into_raw(pending).cast::<c_void>());
+            ffi::rd_kafka_AdminOptions_set_opaque(options, opaque);
             send(options);
             ffi::rd_kafka_AdminOptions_destroy(options);
         }
@@ -267,32 +271,75 @@ impl Drop for Admin {
     }
 }
 
+/// A call that has no answer yet.
 struct Pending {
     call: Arc<Call>,
     subject: String,
     unreachable: String,
 }
 
-fn serve(queue: &Queue, is_closing: &AtomicBool) {
-    while !is_closing.load(Ordering::Acquire) {
-        if let Some(event) = queue.poll(&Deadline::NEVER) {
-            answer(&event);
+/// The calls that have no answer yet, by the number that librdkafka carries for each.
+#[derive(Default)]
+struct Calls(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    last: usize,
+    pending: HashMap<usize, Pending>,
+    /// Nobody serves answers any more.
+    is_closed: bool,
+}
+
+impl Calls {
+    /// The call's number, never 0.
+    fn add(&self, pending: Pending) -> usize {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.last += 1;
+        let number = table.last;
+        if table.is_closed {
+            drop(table);
+            pending.call.complete(Err(Error::Closed { what: "admin" }));
+        } else {
+            table.pending.insert(number, pending);
         }
+        number
     }
-    // What has been answered already is handed on; what is under way fails when the client is destroyed.
-    let now = Deadline::after(Some(Duration::ZERO));
-    while let Some(event) = queue.poll(&now) {
-        answer(&event);
+
+    fn take(&self, number: usize) -> Option<Pending> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pending.remove(&number)
+    }
+
+    /// Fails every call that has no answer, now and later.
+    fn fail_all(&self) {
+        let pending = {
+            let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            table.is_closed = true;
+            std::mem::take(&mut table.pending)
+        };
+        pending.into_values().for_each(|pending| {
+            pending.call.complete(Err(Error::Closed { what: "admin" }));
+        });
     }
 }
 
-fn answer(event: &QueueEvent) {
-    let opaque = event.opaque().cast::<Pending>();
-    if event.kind() < ffi::RD_KAFKA_EVENT_CREATETOPICS_RESULT || opaque.is_null() {
+fn serve(queue: &Queue, calls: &Calls, is_closing: &AtomicBool) {
+    while !is_closing.load(Ordering::Acquire) {
+        if let Some(event) = queue.poll(&Deadline::NEVER) {
+            answer(&event, calls);
+        }
+    }
+    // What has been answered already is handed on; `close` fails what is under way.
+    let now = Deadline::after(Some(Duration::ZERO));
+    while let Some(event) = queue.poll(&now) {
+        answer(&event, calls);
+    }
+}
+
+fn answer(event: &QueueEvent, calls: &Calls) {
+    if event.kind() < ffi::RD_KAFKA_EVENT_CREATETOPICS_RESULT {
         return;
     }
-    // SAFETY: an admin result carries the pointer that `start` gave away, and it comes once.
-    let pending = unsafe { Box::from_raw(opaque) };
+    let Some(pending) = calls.take(event.opaque().addr()) else { return };
     let outcome = match (event.code(), outcome_of(event)) {
         (Code::NONE, Some((_, outcome))) => Ok(outcome),
         (Code::NONE, None) => return,

@@ -7,7 +7,7 @@ use rdkafka_sys as ffi;
 
 use super::{ClientConfig, Code, text_of};
 use crate::events::{Event, EventBox, What};
-use crate::fork_guard::ForkGuard;
+use crate::fork_guard::{Birthplace, ForkGuard};
 use crate::{Error, Result};
 
 /// Which half of librdkafka a handle is.
@@ -96,6 +96,11 @@ impl Client {
     /// Refuses use in another process than the handle's own.
     pub(crate) fn check_process(&self) -> Result<()> {
         self.guard.check()
+    }
+
+    /// The process that the handle belongs to.
+    pub(crate) const fn birthplace(&self) -> Birthplace {
+        self.guard.birthplace()
     }
 
     pub(crate) fn name(&self) -> Arc<str> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::clock::Deadline;
+use crate::fork_guard::Birthplace;
 use crate::kafka::Code;
 use crate::wake::{Completion, Latch};
 use crate::{Error, Result};
@@ -31,12 +32,13 @@ pub struct DeliveryHandle {
     topic: Arc<str>,
     /// Key, value and headers; what its place in the producer's room was counted as.
     pub(super) size_bytes: usize,
+    birthplace: Birthplace,
     completion: Completion<Report>,
 }
 
 impl DeliveryHandle {
-    pub(super) fn new(topic: Arc<str>, size_bytes: usize) -> Self {
-        Self { topic, size_bytes, completion: Completion::default() }
+    pub(super) fn new(topic: Arc<str>, size_bytes: usize, birthplace: Birthplace) -> Self {
+        Self { topic, size_bytes, birthplace, completion: Completion::default() }
     }
 
     pub(super) fn complete(&self, report: Report) {
@@ -46,6 +48,11 @@ impl DeliveryHandle {
     /// The topic that the message was sent to.
     pub fn topic(&self) -> &Arc<str> {
         &self.topic
+    }
+
+    /// Refuses use in another process than the producer's, where no answer will ever come.
+    pub fn check_process(&self) -> Result<()> {
+        self.birthplace.check("delivery handle")
     }
 
     /// The completion, to wait on in other ways.
@@ -67,8 +74,9 @@ impl DeliveryHandle {
     ///
     /// # Errors
     /// [`Error::TimedOut`] when none came within `timeout` (the message may still arrive); [`Error::Kafka`] when the
-    /// broker or librdkafka refused the message.
+    /// broker or librdkafka refused the message; [`Error::Forked`] in another process than the producer's.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Delivery> {
+        self.check_process()?;
         let since = Instant::now();
         match self.completion.wait(&Deadline::after(timeout)) {
             Some(report) => self.explain(report),

@@ -1,4 +1,4 @@
-//! The thread that serves delivery reports: librdkafka's delivery callback runs on it, or on a thread that flushes.
+//! The thread that serves delivery reports: librdkafka's delivery callback runs on it, or on a thread that sends or flushes.
 //!
 //! 1. Wait until librdkafka has reports (or errors, or statistics).
 //! 2. For each report complete its handle, which wakes whoever waits for it.
@@ -29,7 +29,7 @@ pub(super) fn serve(client: &Client, room: &Room, is_closing: &AtomicBool) {
 }
 
 /// Waits up to `timeout_ms` (-1 for ever) for the first report, and serves all that are there.
-fn serve_once(client: &Client, room: &Room, timeout_ms: i32) {
+pub(super) fn serve_once(client: &Client, room: &Room, timeout_ms: i32) {
     // SAFETY: the handle is alive; the callback below runs inside this call.
     unsafe { ffi::rd_kafka_poll(client.handle(), timeout_ms) };
     give_room_back(room);

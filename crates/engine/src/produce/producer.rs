@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -58,6 +58,8 @@ pub struct Producer {
     queue: Queue,
     client: Arc<Client>,
     delivery_timeout: Option<Duration>,
+    /// Counted up with each record, to serve reports now and then.
+    sent: AtomicU32,
 }
 
 /// A topic handle: librdkafka looks the partitioner and the partitions up once.
@@ -71,6 +73,10 @@ struct Topic {
 unsafe impl Send for Topic {}
 // SAFETY: as above.
 unsafe impl Sync for Topic {}
+
+/// Who has sent so many records serves the reports that came meanwhile: the messages' memory is then freed by the thread that
+/// asked for it, instead of two threads waiting for each other at the allocator's lock.
+const SERVED_EVERY: u32 = 256;
 
 /// Settings that awoke needs for itself.
 const OWN_SETTINGS: [(&str, &str); 2] = [
@@ -108,6 +114,7 @@ impl Producer {
             queue: Queue::main(&client),
             client,
             delivery_timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)),
+            sent: AtomicU32::new(0),
         })
     }
 
@@ -188,7 +195,7 @@ impl Producer {
     /// Hands a record that has its place in the room to librdkafka.
     fn produce_inside(&self, topic: &str, record: &Record<'_>, size_bytes: usize) -> Result<Arc<DeliveryHandle>> {
         let sent = self.with_topic(topic, |topic| {
-            let handle = Arc::new(DeliveryHandle::new(Arc::clone(&topic.name), size_bytes));
+            let handle = Arc::new(DeliveryHandle::new(Arc::clone(&topic.name), size_bytes, self.client.birthplace()));
             let opaque = Arc::into_raw(Arc::clone(&handle));
             // SAFETY: the topic handle is alive under the read lock; librdkafka copies the record.
             let code = unsafe { hand_over(self.client.handle(), topic.handle, record, opaque.cast_mut().cast()) };
@@ -202,6 +209,9 @@ impl Producer {
         let sent = sent.flatten();
         if sent.is_err() {
             self.room.leave(1, size_bytes);
+        }
+        if self.sent.fetch_add(1, Ordering::Relaxed).is_multiple_of(SERVED_EVERY) {
+            delivery_reports::serve_once(&self.client, &self.room, 0);
         }
         sent
     }
