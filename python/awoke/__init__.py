@@ -10,6 +10,7 @@ from awoke.consumer import Consumer
 from awoke.errors import (
     AppNotFound,
     AwokeError,
+    BackgroundFailed,
     BrokerUnreachable,
     ClosedError,
     ConfigError,
@@ -23,6 +24,7 @@ from awoke.errors import (
     KafkaError,
     MessageTooLarge,
     OperationTimeout,
+    ProcessDied,
     QueueFull,
     RetriesExhausted,
     SystemFailure,
@@ -31,7 +33,7 @@ from awoke.errors import (
 from awoke.events import Event, Events
 from awoke.producer import Producer, Record, wait_all
 from awoke.reader import Reader
-from awoke.routing import Batching, Retry
+from awoke.routing import Batching, Flow, Retry
 from awoke.runtime.server import Server
 
 __version__ = "0.1.0"
@@ -44,6 +46,7 @@ __all__ = [
     "App",
     "AppNotFound",
     "AwokeError",
+    "BackgroundFailed",
     "Batch",
     "Batching",
     "BrokerInfo",
@@ -61,12 +64,14 @@ __all__ = [
     "Events",
     "FencedError",
     "FetchFailed",
+    "Flow",
     "ForkedClientError",
     "KafkaError",
     "Message",
     "MessageTooLarge",
     "OperationTimeout",
     "PartitionInfo",
+    "ProcessDied",
     "Producer",
     "QueueFull",
     "Reader",

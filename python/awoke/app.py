@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, Unpack
 
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.events import Events
 from awoke.producer import Producer
-from awoke.routing import Batching, Retry, Route
+from awoke.routing import Route, RouteOptions
 from awoke.settings import KafkaValue, Loaded, Settings, load
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type[Consumer])
+
+
+class Background(NamedTuple):
+    """A function that the app runs beside its routes."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    on_error: Literal["log", "fail", "restart"]
+    name: str | None
 
 
 class App:
@@ -33,48 +43,85 @@ class App:
         self._arguments: dict[str, Any] = {**settings, "kafka": kafka}
         self._producer: Producer | None = None
         self._lock = threading.Lock()
+        self._backgrounds: list[Background] = []
+        self._start_background: Callable[[Background], object] | None = None
+        self._resume: Callable[[str, int], bool] | None = None
 
     def on(
-        self,
-        topic: str,
-        *,
-        value: Any = None,
-        batch: Batching | None = None,
-        retry: Retry | None = None,
-        output: str | None = None,
+        self, topic: str, *, output: str | None = None, **options: Unpack[RouteOptions]
     ) -> Callable[[Function], Function]:
         """Call the decorated function, `def` or `async def`, once for each message of a topic.
 
-        `value` is the type of the values: msgspec reads them as JSON and checks them before the function is called; left
-        out, values are bytes. With `output`, what the function returns is sent to that topic, under the message's key,
-        and acknowledged before the message counts as done.
+        With `output`, what the function returns is sent to that topic, under the message's key, and acknowledged before the
+        message counts as done. The other options are those of `awoke.routing.RouteOptions`.
 
         Raises:
-            ConfigError: the topic has a route already; a wrong argument.
+            ConfigError: the topic has a route already; a wrong option.
         """
 
         def decorate(function: Function) -> Function:
-            self._add(Route(topic, function, value=value, batch=batch, retry=retry, output=output))
+            self._add(Route(topic, function, options, output=output))
             return function
 
         return decorate
 
     def consumer(
-        self, topic: str, *, value: Any = None, batch: Batching | None = None, retry: Retry | None = None
+        self,
+        topic: str,
+        *,
+        offsets: Literal["auto", "manual"] = "auto",
+        tick_every_s: float | None = None,
+        **options: Unpack[RouteOptions],
     ) -> Callable[[Class], Class]:
         """Make one instance of the decorated class for each partition of a topic that is assigned.
 
+        With `offsets="manual"` only `mark` moves the offset. With `tick_every_s`, `tick` is called so far apart between
+        batches. The other options are those of `awoke.routing.RouteOptions`.
+
         Raises:
-            ConfigError: the topic has a route already; the class does not derive from `awoke.Consumer`.
+            ConfigError: the topic has a route already; the class does not derive from `awoke.Consumer`; a wrong option.
         """
 
         def decorate(target: Class) -> Class:
             if not (isinstance(target, type) and issubclass(target, Consumer)):
                 raise ConfigError(f"{target!r} must be a class that derives from awoke.Consumer", "consumer")
-            self._add(Route(topic, target, value=value, batch=batch, retry=retry))
+            self._add(Route(topic, target, options, offsets=offsets, tick_every_s=tick_every_s))
             return target
 
         return decorate
+
+    def background(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        on_error: Literal["log", "fail", "restart"] = "log",
+        name: str | None = None,
+    ) -> None:
+        """Run a function on a thread that the app owns, from when it starts until it stops.
+
+        Where the function has a parameter `stop`, it gets the token that says when to end. What it raises is an event
+        (`background.failed`) and, by `on_error`: `log` nothing more; `fail` ends the app; `restart` runs it again after a
+        back-off. Does not block: before the app runs, the function waits for it.
+
+        Raises:
+            ConfigError: a coroutine function, which belongs to an async consumer.
+        """
+        if inspect.iscoroutinefunction(function):
+            text = "app.background takes no coroutine function: it belongs to an async consumer's self.background"
+            raise ConfigError(text, "background")
+        job = Background(function, arguments, on_error, name)
+        with self._lock:
+            self._backgrounds.append(job)
+            start = self._start_background
+        if start is not None:
+            start(job)
+
+    def resume(self, topic: str, partition: int) -> bool:
+        """Go on with a partition that was paused because its retries were exhausted; whether it was.
+
+        Does not block. Any thread.
+        """
+        return self._resume is not None and self._resume(topic, partition)
 
     def _add(self, route: Route) -> None:
         if route.topic in self.routes:
@@ -104,11 +151,27 @@ class App:
                 self._producer = Producer(settings=self.settings, events=self.events)
             return self._producer
 
+    def runs(
+        self, start_background: Callable[[Background], object] | None, resume: Callable[[str, int], bool] | None
+    ) -> None:
+        """What the runtime that runs the app now offers it; starts the background functions. None when it stops."""
+        with self._lock:
+            self._start_background, self._resume = start_background, resume
+            backgrounds = list(self._backgrounds) if start_background is not None else []
+        for each in backgrounds:
+            assert start_background is not None
+            start_background(each)
+
     def use(self, **settings: Any) -> None:
         """Set settings after all, as the command line does; before anything runs."""
         kafka = {**(self._arguments.get("kafka") or {}), **(settings.pop("kafka", None) or {})}
         self._arguments.update({name: value for name, value in settings.items() if value is not None})
         self._arguments["kafka"] = kafka
+
+    def queued(self) -> tuple[int, int]:
+        """Messages and bytes of the app's producer that wait for their delivery report. Does not block."""
+        with self._lock:
+            return (0, 0) if self._producer is None else self._producer.queued()
 
     def close_producer(self, timeout_s: float | None = None) -> int:
         """Close the producer, if there is one; how many messages were not delivered. The next use makes a new one."""

@@ -18,6 +18,8 @@ AwokeError
 ├── ForkedClientError      use of a client in another process than its own
 ├── FencedError            a result for a partition that was taken away meanwhile
 ├── RetriesExhausted       a message failed as often as its route allows
+├── ProcessDied            a message killed its process as often as its route allows
+├── BackgroundFailed       a background function failed, and with it its owner
 └── SystemFailure          the operating system refused something
 """
 
@@ -144,6 +146,14 @@ class FencedError(AwokeError):
 
 class RetriesExhausted(AwokeError):
     """A message failed as often as its route allows."""
+
+
+class ProcessDied(AwokeError):
+    """A message killed its process as often as its route allows; stands in its dead letter."""
+
+
+class BackgroundFailed(AwokeError):
+    """A background function failed, and with it its owner; the cause is what it raised."""
 
 
 class SystemFailure(AwokeError):

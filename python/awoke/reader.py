@@ -1,27 +1,32 @@
-"""Reads topics without a consumer group: from offsets or the ends, until the end or for ever."""
+"""Reads topics without a consumer group: from offsets, times or the ends, until the end or for ever."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 
 from awoke import _native
-from awoke._native import Message
-from awoke.admin import Admin
-from awoke.errors import ConfigError, OperationTimeout
+from awoke._native import Batch, Message
+from awoke.admin import Admin, TopicInfo
+from awoke.errors import ConfigError, OperationTimeout, UnknownTopic
 from awoke.events import EventSource
+from awoke.routing import Start, start_of
 from awoke.settings import KafkaValue, client_properties, load
 
 
 class Reader:
-    """Messages of whole topics, each partition in order. One thread may read at a time.
+    """Messages of whole topics, each partition in order. One thread, or one task, may read at a time.
 
-    `start` is `"earliest"`, `"latest"`, a negative number for the last so many messages of each partition, or an offset.
+    `start` is `"earliest"`, `"latest"`, a negative number for the last so many messages of each partition, an offset, or a
+    datetime with its time zone; or such a start for each partition by its number, where only these are read. Iterating, with
+    `for` or `async for`, goes on for ever and waits while there is nothing.
 
     Raises:
-        UnknownTopic: a topic does not exist.
+        UnknownTopic: a topic, or a partition that was asked for, does not exist.
         BrokerUnreachable: no broker answered.
+        ConfigError: a start that is none of these.
     """
 
     def __init__(
@@ -29,15 +34,17 @@ class Reader:
         topics: str | Sequence[str],
         *,
         bootstrap_servers: str | None = None,
-        start: str | int = "earliest",
+        start: Start | Mapping[int, Start] = "earliest",
         kafka: Mapping[str, KafkaValue] | None = None,
     ) -> None:
         settings = load({"bootstrap_servers": bootstrap_servers, "kafka": kafka}).values
         names = [topics] if isinstance(topics, str) else list(topics)
-        where, number = _start(start)
+        wanted = (
+            {number: _start(each) for number, each in start.items()} if isinstance(start, Mapping) else _start(start)
+        )
         with Admin(settings=settings) as admin:
             found = [admin.describe_topic(name, settings.startup_timeout_s) for name in names]
-        starts = [(topic.name, each.partition, where, number) for topic in found for each in topic.partitions]
+        starts = [each for topic in found for each in _starts(topic, wanted)]
         self._at_end: set[tuple[str, int]] = set()
         self._partitions = {(topic, partition) for topic, partition, _, _ in starts}
         self._source = EventSource()
@@ -52,6 +59,12 @@ class Reader:
         while True:
             yield from self._next(None)
 
+    async def __aiter__(self) -> AsyncIterator[Message[bytes | None]]:
+        """Messages for ever, on the running loop."""
+        while True:
+            for message in await self._next_async():
+                yield message
+
     def read_until_end(self, timeout_s: float | None = None) -> Iterator[Message[bytes | None]]:
         """Messages until every partition has been read to its end.
 
@@ -62,20 +75,53 @@ class Reader:
         while self._at_end != self._partitions:
             left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
             if left_s == 0.0:
-                raise OperationTimeout(
-                    f"read to the end: not there within {timeout_s} s", "read to the end", timeout_s or 0
-                )
+                raise _not_there(timeout_s)
             yield from self._next(left_s)
 
-    def _next(self, timeout_s: float | None) -> Iterator[Message[bytes | None]]:
-        found = self._native.next(timeout_s)
+    async def aread_until_end(self, timeout_s: float | None = None) -> AsyncIterator[Message[bytes | None]]:
+        """As `read_until_end`, on the running loop.
+
+        Raises:
+            OperationTimeout: the ends were not reached within `timeout_s`.
+        """
+        deadline_s = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
+        while self._at_end != self._partitions:
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    messages = await self._next_async()
+            except TimeoutError:
+                raise _not_there(timeout_s) from None
+            for message in messages:
+                yield message
+
+    def _next(self, timeout_s: float | None) -> Iterable[Message[bytes | None]]:
+        return self._sort(self._native.next(timeout_s))
+
+    async def _next_async(self) -> Iterable[Message[bytes | None]]:
+        while (found := self._native.next(0.0)) is None:
+            await self._readable()
+        return self._sort(found)
+
+    async def _readable(self) -> None:
+        """Wait for the native reader's bell, which rings when there is something after there was nothing."""
+        loop = asyncio.get_running_loop()
+        rung = loop.create_future()
+        loop.add_reader(self._native.fileno(), lambda: None if rung.done() else rung.set_result(None))
+        try:
+            await rung
+        finally:
+            loop.remove_reader(self._native.fileno())
+            self._native.quiet()
+
+    def _sort(self, found: Batch[bytes | None] | tuple[str, int] | None) -> Iterable[Message[bytes | None]]:
+        """The messages of a batch; none for the end of a partition, which is noted."""
         if found is None:
-            return
+            return ()
         if isinstance(found, tuple):
             self._at_end.add(found)
-            return
+            return ()
         self._at_end.discard((found.topic, found.partition))
-        yield from found
+        return found
 
     def close(self) -> None:
         """Stop reading; a thread that waits gets ClosedError. Closing again does nothing."""
@@ -91,9 +137,25 @@ class Reader:
         self.close()
 
 
-def _start(start: str | int) -> tuple[str, int]:
-    if isinstance(start, int):
-        return ("last", -start) if start < 0 else ("offset", start)
-    if start in {"earliest", "latest"}:
-        return start, 0
-    raise ConfigError(f"a reader starts at 'earliest', 'latest' or a number, not {start!r}", "start")
+def _start(start: Start) -> tuple[str, int]:
+    found = start_of(start)
+    if found is None:
+        raise ConfigError("a reader needs a start", "start")
+    return found
+
+
+def _starts(
+    topic: TopicInfo, wanted: tuple[str, int] | Mapping[int, tuple[str, int]]
+) -> list[tuple[str, int, str, int]]:
+    partitions = [each.partition for each in topic.partitions]
+    if isinstance(wanted, tuple):
+        return [(topic.name, partition, *wanted) for partition in partitions]
+    for number in wanted:
+        if number not in partitions:
+            raise UnknownTopic(f"topic {topic.name!r} has no partition {number}", 3, "UNKNOWN_TOPIC_OR_PART")
+    return [(topic.name, partition, *each) for partition, each in wanted.items()]
+
+
+def _not_there(timeout_s: float | None) -> OperationTimeout:
+    text = f"read to the end: not there within {timeout_s} s"
+    return OperationTimeout(text, "read to the end", timeout_s or 0)

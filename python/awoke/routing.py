@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable
-from typing import Any, Literal, cast
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypedDict, cast
 
 import msgspec
 
+from awoke._native import Message
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.serde import Decoder, decoder_for
+
+Start = Literal["earliest", "latest"] | int | datetime
+"""Where reading begins: an end, an offset, or a time."""
+
+Where = Callable[[Message[Any]], bool]
 
 
 class Batching(msgspec.Struct, frozen=True):
@@ -20,10 +27,14 @@ class Batching(msgspec.Struct, frozen=True):
     max_messages: int = 1_000
     max_bytes: int = 16 * 1024 * 1024
     """A batch ends with the first few hundred messages that reach this sum of keys and values."""
+    max_wait_s: float | None = None
+    """How long a batch that is not full waits for more messages; None not at all."""
 
     def __post_init__(self) -> None:
-        if self.max_messages < 1 or self.max_bytes < 1:
-            raise ConfigError("Batching: max_messages and max_bytes must be at least 1", "batch")
+        if self.max_messages < 1 or self.max_bytes < 1 or (self.max_wait_s or 0) < 0:
+            raise ConfigError(
+                "Batching: max_messages and max_bytes must be at least 1, max_wait_s not negative", "batch"
+            )
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -35,13 +46,24 @@ class Retry(msgspec.Struct, frozen=True):
     """Delay after the first failure, doubled after each further one, and its limit."""
     jitter: float = 0.2
     """Each delay is shortened by up to this share, so that partitions that failed together come apart."""
-    on_exhausted: Literal["stop", "skip"] = "stop"
-    """After the last try: `stop` ends the app (the message is there at the next start), `skip` goes on with an event."""
+    on: tuple[type[BaseException], ...] = (Exception,)
+    """What is worth another try; anything else counts as exhausted at once."""
+    give_up_on: tuple[type[BaseException], ...] = ()
+    """What is not worth another try, though it is one of `on`."""
+    on_exhausted: Literal["stop", "skip", "pause"] = "stop"
+    """After the last try, where there is no dead letter topic: `stop` ends the app (the message is there at the next
+    start), `skip` goes on with an event, `pause` leaves the partition alone until `app.resume` or a rebalance."""
+    crashes: int = 3
+    """With a dead letter topic: at how many deaths of its process in a row a message counts as exhausted."""
 
     def __post_init__(self) -> None:
         first_s, limit_s = self.backoff_s
-        if (self.attempts is not None and self.attempts < 1) or first_s < 0 or limit_s < first_s:
-            raise ConfigError("Retry: attempts must be at least 1 and 0 <= first <= limit of backoff_s", "retry")
+        if (self.attempts is not None and self.attempts < 1) or first_s < 0 or limit_s < first_s or self.crashes < 1:
+            text = "Retry: attempts and crashes must be at least 1 and 0 <= first <= limit of backoff_s"
+            raise ConfigError(text, "retry")
+        for kind in (*self.on, *self.give_up_on):
+            if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+                raise ConfigError(f"Retry: on and give_up_on hold classes of exceptions, not {kind!r}", "retry")
 
     def delay_s(self, attempt: int) -> float:
         """The delay after this attempt (from 1) has failed."""
@@ -49,9 +71,54 @@ class Retry(msgspec.Struct, frozen=True):
         delay_s: float = min(limit_s, first_s * 2.0 ** min(attempt - 1, 60))
         return delay_s * (1.0 - self.jitter * random.random())
 
-    def is_exhausted(self, attempt: int) -> bool:
-        """Whether this attempt (from 1) was the last."""
+    def is_exhausted(self, attempt: int, error: BaseException) -> bool:
+        """Whether this attempt (from 1), which ended with this error, was the last."""
+        if isinstance(error, self.give_up_on) or not isinstance(error, self.on):
+            return True
         return self.attempts is not None and attempt >= self.attempts
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """How fast messages come, how old they must or may be, and which come at all."""
+
+    per_s: float | None = None
+    """Most messages per second, in all partitions of this process together."""
+    delay_s: float | None = None
+    """How old a message must be, by its timestamp, before it is processed."""
+    expire_s: float | None = None
+    """Messages that are older, by their timestamp, are passed over."""
+    where: Where | None = None
+    """Messages for which this is false are passed over."""
+
+    def __post_init__(self) -> None:
+        if self.per_s is not None and self.per_s <= 0:
+            raise ConfigError(f"Flow: per_s must be more than 0, not {self.per_s}", "flow")
+        if min(self.delay_s or 0, self.expire_s or 0) < 0:
+            raise ConfigError("Flow: delay_s and expire_s must not be negative", "flow")
+
+    def passes_over(self, message: Message[Any], now_ms: float) -> Literal["expired", "filtered"] | None:
+        """Why a message is not processed; None for one that is."""
+        if self.expire_s is not None and (message.timestamp_ms or now_ms) < now_ms - self.expire_s * 1_000:
+            return "expired"
+        return "filtered" if self.where is not None and not self.where(message) else None
+
+
+class RouteOptions(TypedDict, total=False):
+    """What a route can be told, for functions and classes alike."""
+
+    value: Any
+    """The type of the values: msgspec reads them as JSON and checks them before user code sees them; bytes if left out."""
+    batch: Batching | None
+    retry: Retry | None
+    dead_letter: str | None
+    """The topic for messages that are given up; each is acknowledged there before its offset moves."""
+    flow: Flow | None
+    start: Start | None
+    """Where to begin when the group has committed nothing; None leaves it to `auto.offset.reset` (here: earliest)."""
+    weight: int
+    """Of two routes with work waiting, one of weight 2 gets twice as many jobs as one of weight 1."""
+    max_processing_s: float | None
+    """A job that runs longer is reported with its stack, and health is bad until it ends."""
 
 
 class Route:
@@ -61,11 +128,11 @@ class Route:
         self,
         topic: str,
         target: Callable[..., Any] | type[Consumer],
+        options: RouteOptions,
         *,
-        value: Any = None,
-        batch: Batching | None = None,
-        retry: Retry | None = None,
         output: str | None = None,
+        offsets: Literal["auto", "manual"] = "auto",
+        tick_every_s: float | None = None,
     ) -> None:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
@@ -77,11 +144,44 @@ class Route:
         """What is called, once for each message; of a class, its `consume`."""
         self.name = str(getattr(target, "__qualname__", target))
         """The code's name, for logs."""
-        self.batch = batch or Batching()
-        self.retry = retry or Retry()
+        self.batch = options.get("batch") or Batching()
+        self.retry = options.get("retry") or Retry()
+        self.dead_letter = options.get("dead_letter")
+        self.flow = options.get("flow") or Flow()
+        self.start = start_of(options.get("start"))
+        self.weight = options.get("weight", 1)
+        self.max_processing_s = options.get("max_processing_s")
         self.output = output
-        self.decoder = self._decoder(value)
+        self.is_manual = offsets == "manual"
+        """Whether only `mark` moves the offset."""
+        self.tick_every_s = tick_every_s
+        self.decoder = self._decoder(options.get("value"))
         self.is_async = inspect.iscoroutinefunction(self.function)
+        self._check(options, offsets)
+
+    @property
+    def passes_over_some(self) -> bool:
+        """Whether some messages are not processed."""
+        return self.flow.expire_s is not None or self.flow.where is not None
+
+    @property
+    def topics_out(self) -> Sequence[str]:
+        """The topics that the route produces to."""
+        return [topic for topic in (self.output, self.dead_letter) if topic]
+
+    def _check(self, options: RouteOptions, offsets: str) -> None:
+        unknown = set(options) - set(RouteOptions.__annotations__)
+        if unknown:
+            raise ConfigError(f"route {self.topic!r}: there is no option {sorted(unknown)[0]!r}", sorted(unknown)[0])
+        if self.weight < 1:
+            raise ConfigError(f"route {self.topic!r}: weight must be at least 1, not {self.weight}", "weight")
+        for name, value in (("max_processing_s", self.max_processing_s), ("tick_every_s", self.tick_every_s)):
+            if value is not None and value <= 0:
+                raise ConfigError(f"route {self.topic!r}: {name} must be more than 0, not {value}", name)
+        if offsets not in {"auto", "manual"}:
+            raise ConfigError(f"route {self.topic!r}: offsets are 'auto' or 'manual', not {offsets!r}", "offsets")
+        if self.dead_letter == self.topic:
+            raise ConfigError(f"route {self.topic!r}: is its own dead letter topic", "dead_letter")
 
     def _decoder(self, value: Any) -> Decoder | None:
         try:
@@ -89,3 +189,19 @@ class Route:
         except (TypeError, msgspec.MsgspecError) as error:
             text = f"route {self.topic!r}: {value!r} is no type that JSON can be read as: {error}"
             raise ConfigError(text, "value") from None
+
+
+def start_of(start: Start | None) -> tuple[str, int] | None:
+    """Where reading begins, as the engine takes it.
+
+    Raises:
+        ConfigError: it is neither an end, nor an offset, nor a time that knows its time zone.
+    """
+    if start is None or start in ("earliest", "latest"):
+        return None if start is None else (str(start), 0)
+    if isinstance(start, datetime) and start.tzinfo is not None:
+        return "time", int(start.timestamp() * 1_000)
+    if isinstance(start, int) and not isinstance(start, bool):
+        return ("last", -start) if start < 0 else ("offset", start)
+    text = f"reading starts at 'earliest', 'latest', a number or a datetime with a time zone, not {start!r}"
+    raise ConfigError(text, "start")

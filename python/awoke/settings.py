@@ -44,6 +44,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long to wait for the brokers' first answer."""
     produce_timeout_s: float = 60.0
     """How long `produce` waits for room in a full queue."""
+    metrics_port: int | None = None
+    """Where metrics and health are served over HTTP; 0 takes a free port, None serves nothing."""
+    metrics_host: str = "127.0.0.1"
+    """The address that they are served on."""
+    tracing: bool = False
+    """Whether OpenTelemetry spans are made; needs the extra `otel`."""
     kafka: dict[str, str] = {}
     """librdkafka's properties, as librdkafka spells them."""
 

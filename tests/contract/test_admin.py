@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -52,9 +55,57 @@ def test_a_reader_starts_where_it_is_told(cluster: Cluster, topic: CreateTopic) 
     name = topic()
     with awoke.Producer(cluster.bootstrap_servers) as producer:
         awoke.wait_all([producer.produce(name, str(number)) for number in range(10)], 10)
-    for start, first in (("earliest", 0), (4, 4), (-3, 7)):
+    starts: list[tuple[Any, int]] = [("earliest", 0), (4, 4), (-3, 7)]
+    for start, first in starts:
         with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers, start=start) as reader:
             assert [message.offset for message in reader.read_until_end(30)] == list(range(first, 10))
+
+
+def test_a_reader_reads_the_partitions_that_it_is_told(cluster: Cluster, topic: CreateTopic) -> None:
+    name = topic(partitions=3)
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        for partition in range(3):
+            awoke.wait_all([producer.produce(name, b"value", partition=partition) for _ in range(4)], 30)
+    with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers, start={0: 3, 2: "earliest"}) as reader:
+        seen = sorted((message.partition, message.offset) for message in reader.read_until_end(30))
+    assert seen == [(0, 3), (2, 0), (2, 1), (2, 2), (2, 3)]
+    with pytest.raises(awoke.UnknownTopic, match="no partition 9"):
+        awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers, start={9: 0})
+
+
+def test_a_reader_starts_at_a_time(real_cluster: RealCluster) -> None:
+    name, noon = unique("timed"), datetime.now(UTC) - timedelta(hours=1)
+    real_cluster.create_topic(name)
+    with awoke.Producer(real_cluster.bootstrap_servers) as producer:
+        for number in range(10):
+            timestamp_ms = int(noon.timestamp() * 1_000) + (number - 6) * 1_000
+            producer.produce(name, b"value", timestamp_ms=timestamp_ms).wait(30)
+    with awoke.Reader(name, bootstrap_servers=real_cluster.bootstrap_servers, start=noon) as reader:
+        assert [message.offset for message in reader.read_until_end(30)] == [6, 7, 8, 9]
+    with pytest.raises(awoke.ConfigError, match="time zone"):
+        awoke.Reader(name, bootstrap_servers=real_cluster.bootstrap_servers, start=datetime(2026, 1, 1))
+
+
+async def test_a_reader_is_iterated_on_an_event_loop(cluster: Cluster, topic: CreateTopic) -> None:
+    name, seen = topic(), []
+    with (
+        awoke.Producer(cluster.bootstrap_servers) as producer,
+        awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader,
+    ):
+        await producer.produce(name, b"0")
+        async for message in reader.aread_until_end(30):
+            seen.append(message.value)
+        assert seen == [b"0"]
+
+        async def send_later() -> None:
+            await producer.produce(name, b"1")
+
+        sending = asyncio.create_task(send_later())
+        async for message in reader:
+            seen.append(message.value)
+            break
+        await sending
+    assert seen == [b"0", b"1"]
 
 
 def test_a_reader_that_is_closed_says_so(cluster: Cluster, topic: CreateTopic) -> None:

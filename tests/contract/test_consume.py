@@ -31,6 +31,17 @@ def new_app(cluster: Cluster, **settings: Any) -> awoke.App:
     return awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, **settings)
 
 
+def committed(cluster: Cluster, app: awoke.App) -> dict[tuple[str, int], int]:
+    """What the app's group has committed; nothing on the embedded brokers, which do not tell."""
+    with awoke.Admin(cluster.bootstrap_servers) as admin:
+        return admin.group_offsets(app.name)
+
+
+def assert_committed(cluster: Cluster, app: awoke.App, expected: dict[tuple[str, int], int]) -> None:
+    """Check what the app's group has committed, where the brokers tell."""
+    assert committed(cluster, app) == (expected if cluster.is_real else {})
+
+
 def test_a_function_gets_every_message_in_order_with_its_typed_value(cluster: Cluster, topic: CreateTopic) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[int]()
 

@@ -15,6 +15,8 @@ _numbers = itertools.count(1)
 class Cluster(Protocol):
     """Brokers for a test."""
 
+    is_real: bool
+
     @property
     def bootstrap_servers(self) -> str: ...
     def create_topic(self, name: str, partitions: int = 1, replicas: int = 1) -> None: ...

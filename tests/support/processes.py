@@ -42,13 +42,19 @@ class Process:
         with self._changed:
             return "\n".join(self._lines)
 
+    def says(self, text: str, within_s: float = 60.0) -> bool:
+        """Wait until it has written this, or ended; whether it has."""
+
+        def has_said() -> bool:
+            return any(text in line for line in self._lines)
+
+        with self._changed:
+            self._changed.wait_for(lambda: has_said() or not self._reader.is_alive(), within_s)
+            return has_said()
+
     def wait_for(self, text: str, within_s: float = 60.0) -> None:
         """Wait until it has written this; fails when it ended or the time is up."""
-        with self._changed:
-            self._changed.wait_for(
-                lambda: any(text in line for line in self._lines) or not self._reader.is_alive(), within_s
-            )
-            assert any(text in line for line in self._lines), f"no {text!r} in:\n" + "\n".join(self._lines)
+        assert self.says(text, within_s), f"no {text!r} in:\n{self.output}"
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the process that this object started."""
@@ -66,6 +72,8 @@ class Process:
             with self._changed:
                 self._lines.append(line.rstrip("\n"))
                 self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
 
     def __enter__(self) -> Process:
         return self

@@ -13,8 +13,11 @@ use pyo3::prelude::*;
 use crate::errors::{config, duration, to_python};
 use crate::events::EventBox;
 use crate::open::Open;
-use crate::scheduler::Scheduler;
+use crate::route::Route;
 use crate::waiting::{Mailbox, wait_for};
+
+/// (topic, partition, stored, committed, end offset that the last fetch saw).
+type Assigned = (String, i32, Option<i64>, Option<i64>, Option<i64>);
 
 /// A member of a consumer group.
 #[pyclass(frozen, module = "awoke._native")]
@@ -24,24 +27,18 @@ pub struct GroupMember {
 
 #[pymethods]
 impl GroupMember {
-    /// Joins the group. `routes` holds (topic, scheduler, most messages, most bytes of a job).
+    /// Joins the group.
     #[new]
+    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
     fn new(
         py: Python<'_>,
         properties: BTreeMap<String, String>,
-        routes: Vec<(String, Py<Scheduler>, usize, usize)>,
+        routes: Vec<Py<Route>>,
         commit_interval_s: f64,
         revoke_timeout_s: f64,
         events: &EventBox,
     ) -> PyResult<Self> {
-        let routes = routes
-            .into_iter()
-            .map(|(topic, scheduler, messages_max, bytes_max)| engine::Route {
-                topic,
-                scheduler: Arc::clone(&scheduler.get().inner),
-                limits: engine::PullLimits { messages_max, bytes_max },
-            })
-            .collect();
+        let routes = routes.iter().map(|route| route.get().inner.clone()).collect();
         let settings = engine::GroupSettings {
             commit_interval: duration(Some(commit_interval_s))?.unwrap_or_default(),
             revoke_timeout: duration(Some(revoke_timeout_s))?.unwrap_or_default(),
@@ -80,6 +77,17 @@ impl GroupMember {
         if let Ok(member) = self.inner.get() {
             member.hurry();
         }
+    }
+
+    /// The partitions that are assigned now: (topic, partition, stored, committed, end offset that the last fetch saw).
+    fn partitions(&self) -> Vec<Assigned> {
+        let Ok(member) = self.inner.get() else { return Vec::new() };
+        let states = member.partitions().into_iter();
+        states
+            .map(|state| {
+                (state.at.topic.to_string(), state.at.partition, state.stored, state.committed, state.end_seen)
+            })
+            .collect()
     }
 
     /// The error that made the member unusable: (code, name, text), or `None`.

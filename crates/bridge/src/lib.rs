@@ -10,8 +10,10 @@ mod group_member;
 mod message;
 mod mock_cluster;
 mod open;
+mod partition;
 mod producer;
 mod reader;
+mod route;
 mod scheduler;
 mod waiting;
 
@@ -44,9 +46,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<message::Message>()?;
     module.add_class::<message::ValueBuffer>()?;
     module.add_class::<mock_cluster::MockCluster>()?;
+    module.add_class::<partition::Partition>()?;
     module.add_class::<producer::DeliveryHandle>()?;
     module.add_class::<producer::Producer>()?;
     module.add_class::<reader::Reader>()?;
+    module.add_class::<route::Route>()?;
     module.add_class::<scheduler::HookJob>()?;
     module.add_class::<scheduler::Job>()?;
     module.add_class::<scheduler::Scheduler>()?;

@@ -29,6 +29,8 @@ pub struct Batch {
 enum Storage {
     /// Lent by librdkafka, whose client lives as long as they do; messages before `first` were done in an earlier try.
     Lent { native: Arc<EngineBatch>, first: usize },
+    /// As `Lent`, but only the messages at these indexes.
+    Picked { native: Arc<EngineBatch>, indexes: Box<[usize]> },
     /// Copied, because somebody kept the batch or a message longer than the job.
     Copied(Vec<Copy>),
 }
@@ -100,14 +102,16 @@ impl Storage {
     fn view(&self, index: usize) -> View<'_> {
         match self {
             Self::Lent { native, first } => View::Lent(native.message(first + index)),
+            Self::Picked { native, indexes } => View::Lent(native.message(indexes[index])),
             Self::Copied(copies) => View::Copied(&copies[index]),
         }
     }
 }
 
 impl Batch {
-    pub fn new(native: Arc<EngineBatch>, first: usize, attempt: u32, decoder: Option<Py<PyAny>>) -> Self {
-        let (at, length) = (native.topic_partition().clone(), native.len() - first);
+    /// The messages from `first` to before `end`.
+    pub fn new(native: Arc<EngineBatch>, first: usize, end: usize, attempt: u32, decoder: Option<Py<PyAny>>) -> Self {
+        let (at, length) = (native.topic_partition().clone(), end - first);
         Self { at, storage: RwLock::new(Storage::Lent { native, first }), length, attempt, decoder }
     }
 
@@ -225,6 +229,37 @@ impl Batch {
         self.each(|message| message.offset())
     }
 
+    /// Keys and values of all messages together.
+    #[getter]
+    fn size_bytes(&self) -> usize {
+        let size = |message: View<'_>| message.value().map_or(0, <[u8]>::len) + message.key().map_or(0, <[u8]>::len);
+        self.each(size).into_iter().sum()
+    }
+
+    /// The messages at these places, in this order; see the stub.
+    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
+    fn pick(&self, py: Python<'_>, places: Vec<usize>) -> PyResult<Self> {
+        if let Some(place) = places.iter().find(|place| **place >= self.length) {
+            return Err(PyIndexError::new_err(format!("message {place} of a batch of {}", self.length)));
+        }
+        let attempt = if places.first() == Some(&0) { self.attempt } else { 1 };
+        let storage = match &*self.storage() {
+            Storage::Lent { native, first } => Storage::Picked {
+                native: Arc::clone(native),
+                indexes: places.iter().map(|place| first + place).collect(),
+            },
+            Storage::Picked { native, indexes } => {
+                let indexes = places.iter().map(|place| indexes[*place]).collect();
+                Storage::Picked { native: Arc::clone(native), indexes }
+            }
+            Storage::Copied(copies) => {
+                Storage::Copied(places.iter().map(|place| View::Copied(&copies[*place]).copy()).collect())
+            }
+        };
+        let decoder = self.decoder.as_ref().map(|decoder| decoder.clone_ref(py));
+        Ok(Self { at: self.at.clone(), storage: RwLock::new(storage), length: places.len(), attempt, decoder })
+    }
+
     /// Copies the messages out of librdkafka's memory and lets go of it. Does not block.
     ///
     /// Called when a job has ended and user code has kept something of its batch.
@@ -336,6 +371,7 @@ impl Message {
         }
         let lent = match &*message.batch.get().storage() {
             Storage::Lent { native, first } => Lent::Native(Arc::clone(native), first + message.index),
+            Storage::Picked { native, indexes } => Lent::Native(Arc::clone(native), indexes[message.index]),
             Storage::Copied(copies) => Lent::Copy(copies[message.index].value.clone().unwrap_or_default()),
         };
         let buffer = Bound::new(slf.py(), ValueBuffer { lent })?;

@@ -7,13 +7,13 @@ use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::consume as engine;
 use awoke_engine::kafka::TopicPartition;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::{config, duration, to_python};
 use crate::events::EventBox;
 use crate::message::Batch;
 use crate::open::Open;
+use crate::route::start_at;
 
 /// Reads partitions without a group.
 #[pyclass(frozen, module = "awoke._native")]
@@ -24,7 +24,7 @@ pub struct Reader {
 
 #[pymethods]
 impl Reader {
-    /// Begins to fetch. `starts` holds (topic, partition, `earliest` | `latest` | `last` | `offset`, number).
+    /// Begins to fetch. `starts` holds (topic, partition, `earliest` | `latest` | `last` | `offset` | `time`, number).
     #[new]
     fn new(
         py: Python<'_>,
@@ -35,20 +35,13 @@ impl Reader {
         let starts = starts
             .into_iter()
             .map(|(topic, partition, start, number)| {
-                let start = match start.as_str() {
-                    "earliest" => engine::StartAt::Earliest,
-                    "latest" => engine::StartAt::Latest,
-                    "last" => engine::StartAt::Last(number),
-                    "offset" => engine::StartAt::Offset(number),
-                    other => return Err(PyValueError::new_err(format!("a reader can't start at {other:?}"))),
-                };
-                Ok((TopicPartition::new(topic, partition), start))
+                Ok((TopicPartition::new(topic, partition), start_at(&start, number)?))
             })
             .collect::<PyResult<Vec<_>>>()?;
         let events = Arc::clone(&events.inner);
-        let limits = engine::PullLimits::default();
+        let settings = engine::LaneSettings::default();
         let reader = py
-            .detach(|| engine::Reader::new(&config(properties), &starts, limits, events))
+            .detach(|| engine::Reader::new(&config(properties), &starts, &settings, events))
             .map_err(|error| to_python(&error))?;
         let bell = awoke_engine::wake::EventFd::new().map_err(|error| to_python(&error))?;
         Ok(Self { inner: Open::new("reader", reader), bell: Arc::new(bell) })
@@ -65,7 +58,8 @@ impl Reader {
             let read = reader.next_or_ring(&self.bell).map_err(|error| to_python(&error))?;
             match read {
                 Some(engine::Read::Batch(batch)) => {
-                    return Ok(Some(Bound::new(py, Batch::new(batch, 0, 1, None))?.into_any()));
+                    let count = batch.len();
+                    return Ok(Some(Bound::new(py, Batch::new(batch, 0, count, 1, None))?.into_any()));
                 }
                 Some(engine::Read::EndOfPartition(at)) => {
                     return Ok(Some((at.topic.to_string(), at.partition).into_pyobject(py)?.into_any()));
@@ -78,6 +72,16 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// Readable when there is something to read after `next` found nothing.
+    fn fileno(&self) -> i32 {
+        self.bell.descriptor()
+    }
+
+    /// Makes `fileno` unreadable until there is something again.
+    fn quiet(&self) {
+        awoke_engine::wake::Bell::quiet(&*self.bell);
     }
 
     /// Stops fetching. Blocks with the GIL released. Closing again, or in a forked child, does nothing.

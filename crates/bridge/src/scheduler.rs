@@ -1,6 +1,7 @@
 //! The scheduler as workers see it: they ask for work, do it, and give it back.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
@@ -11,6 +12,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::{duration, to_python};
 use crate::message::Batch;
+use crate::partition::Partition;
 use crate::waiting::{Bell, seconds_until};
 
 /// Decides which partition is worked on next.
@@ -61,6 +63,11 @@ impl Scheduler {
         self.inner.close();
     }
 
+    /// Ends so many workers' waits for good, busy ones' when they come for more. Does not block.
+    fn dismiss(&self, workers: usize) {
+        self.inner.dismiss(workers);
+    }
+
     /// Counts: jobs, `job_wakes`, `clock_wakes`, and now: ready, busy, idle.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = self.inner.counters();
@@ -91,6 +98,7 @@ pub struct Job {
     partition: i32,
     generation: u64,
     attempt: u32,
+    waited: Duration,
     /// `None` when the job has ended: whoever keeps this object keeps nothing of librdkafka's.
     inner: Mutex<Option<engine::Job>>,
 }
@@ -103,6 +111,7 @@ impl Job {
             partition: at.partition,
             generation: job.partition().map_or(0, |partition| partition.generation()),
             attempt: job.attempt(),
+            waited: job.waited(),
             inner: Mutex::new(Some(job)),
         }
     }
@@ -143,7 +152,48 @@ impl Job {
     fn batch(&self, decoder: Option<Py<PyAny>>) -> PyResult<Batch> {
         let job = self.lock();
         let job = job.as_ref().ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
-        Ok(Batch::new(Arc::clone(job.batch()), job.first(), job.attempt(), decoder))
+        Ok(Batch::new(Arc::clone(job.batch()), job.first(), job.end(), job.attempt(), decoder))
+    }
+
+    /// The offset of the first message that is not done. Raises `ClosedError` when the job has ended.
+    #[getter]
+    fn first_offset(&self) -> PyResult<i64> {
+        let job = self.lock();
+        let job = job.as_ref().ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
+        Ok(job.batch().message(job.first()).offset())
+    }
+
+    /// Leaves all but the first so many messages that are not done to a later job. Does not block.
+    fn cut(&self, messages: usize) {
+        if let Some(job) = self.lock().as_mut() {
+            job.cut(messages);
+        }
+    }
+
+    /// The partition, for what is not said by `done` and `complete`. Raises `ClosedError` when the job has ended.
+    fn assignment(&self) -> PyResult<Partition> {
+        let job = self.lock();
+        let partition = job.as_ref().and_then(engine::Job::partition);
+        partition.map(Partition::new).ok_or_else(|| to_python(&Error::Closed { what: "job" }))
+    }
+
+    /// Seconds that the partition stood in line before a worker came.
+    #[getter]
+    fn waited_s(&self) -> f64 {
+        self.waited.as_secs_f64()
+    }
+
+    /// Whether the partition was taken away meanwhile.
+    #[getter]
+    fn is_fenced(&self) -> bool {
+        self.lock().as_ref().is_some_and(engine::Job::is_fenced)
+    }
+
+    /// Gives the partition back without saying that anything is done. Does not block.
+    fn release(&self) {
+        if let Some(mut job) = self.lock().take() {
+            job.release();
+        }
     }
 
     /// Says that all messages up to this offset are done, and stores the offset after them. Does not block.
@@ -162,6 +212,13 @@ impl Job {
     fn complete(&self) -> PyResult<()> {
         let job = self.lock().take();
         job.map_or(Ok(()), |mut job| job.complete()).map_err(|error| to_python(&error))
+    }
+
+    /// Gives the partition back; what is not done comes again, as if for the first time. Does not block.
+    fn pass_on(&self) {
+        if let Some(mut job) = self.lock().take() {
+            job.pass_on();
+        }
     }
 
     /// Keeps what is not done and gives the partition back: nobody gets it before `delay_s` is over. Does not block.
@@ -189,6 +246,7 @@ impl HookJob {
         let at = hook.partition().topic_partition();
         let name = match hook.hook() {
             engine::Hook::Assigned => "assigned",
+            engine::Hook::Tick => "tick",
             engine::Hook::Revoked => "revoked",
             engine::Hook::Lost => "lost",
             engine::Hook::Shutdown => "shutdown",
@@ -223,7 +281,14 @@ impl HookJob {
         self.generation
     }
 
-    /// `assigned`, `revoked`, `lost` or `shutdown`.
+    /// The partition. Raises `ClosedError` when the hook has ended.
+    fn assignment(&self) -> PyResult<Partition> {
+        let hook = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let partition = hook.as_ref().map(|hook| Partition::new(hook.partition()));
+        partition.ok_or_else(|| to_python(&Error::Closed { what: "hook" }))
+    }
+
+    /// `assigned`, `tick`, `revoked`, `lost` or `shutdown`.
     #[getter]
     fn name(&self) -> &str {
         self.name

@@ -106,6 +106,16 @@ impl Error {
     }
 }
 
+impl Error {
+    /// librdkafka's code, where the error came from there.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Kafka { code, .. } => *code,
+            _ => Code::NONE,
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
 use crate::clock::Deadline;
-use crate::consume::{Next, Outcome, Scheduler};
+use crate::consume::{LaneOptions, Next, Outcome, Scheduler};
 use crate::produce::Room;
 use crate::sync::{Condvar, Mutex, lock};
 use crate::wake::{Bell, Completion, Latch, Mailbox, Parker};
@@ -139,7 +139,7 @@ fn a_mailbox_announces_every_item() {
 fn a_lane_reaches_a_waiting_worker() {
     check(|| {
         let lanes = Arc::new(Lanes::default());
-        let lane = lanes.open("lane");
+        let lane = lanes.open("lane", LaneOptions::default());
         let other = Arc::clone(&lanes);
         let announcer = thread::spawn(move || other.announce(lane));
         assert!(matches!(lanes.next_on(&Arc::default(), &Deadline::NEVER), Next::Messages(..)));
@@ -151,7 +151,7 @@ fn a_lane_reaches_a_waiting_worker() {
 fn what_is_announced_during_a_job_is_not_lost() {
     check(|| {
         let lanes = Arc::new(Lanes::default());
-        let lane = lanes.open("lane");
+        let lane = lanes.open("lane", LaneOptions::default());
         lanes.announce(lane);
         let other = Arc::clone(&lanes);
         let announcer = thread::spawn(move || other.announce(lane));
@@ -171,7 +171,7 @@ fn what_is_announced_during_a_job_is_not_lost() {
 fn two_workers_get_two_lanes_and_one_wake_up_each() {
     check(|| {
         let lanes = Arc::new(Lanes::default());
-        let ids = [lanes.open("one"), lanes.open("other")];
+        let ids = [lanes.open("one", LaneOptions::default()), lanes.open("other", LaneOptions::default())];
         let other = Arc::clone(&lanes);
         let announcer = thread::spawn(move || ids.into_iter().for_each(|id| other.announce(id)));
         let other = Arc::clone(&lanes);
@@ -189,7 +189,7 @@ fn two_workers_get_two_lanes_and_one_wake_up_each() {
 fn a_time_out_against_a_hand_over_keeps_the_lane() {
     check(|| {
         let lanes = Arc::new(Lanes::default());
-        let lane = lanes.open("lane");
+        let lane = lanes.open("lane", LaneOptions::default());
         let parker = Arc::new(Parker::default());
         let (deadline, clock) = time(&parker);
         let other = Arc::clone(&lanes);
@@ -221,11 +221,11 @@ fn closing_ends_every_wait() {
 fn a_lane_is_released_when_its_job_and_its_hook_are_done() {
     check(|| {
         let lanes = Arc::new(Lanes::default());
-        let lane = lanes.open("lane");
+        let lane = lanes.open("lane", LaneOptions::default());
         lanes.announce(lane);
         let other = Arc::clone(&lanes);
         let worker = thread::spawn(move || {
-            while let Next::Messages(id, _) | Next::Hook(id, _, _) = other.next_on(&Arc::default(), &Deadline::NEVER) {
+            while let Next::Messages(id, ..) | Next::Hook(id, _, _) = other.next_on(&Arc::default(), &Deadline::NEVER) {
                 other.finish(id, Outcome::Exhausted);
             }
         });

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
-use awoke_engine::consume::{GroupMember, GroupSettings, PartitionScheduler, PullLimits, Route, Work};
+use awoke_engine::consume::{GroupMember, GroupSettings, LaneSettings, PartitionScheduler, Route, Work};
 use awoke_engine::kafka::{Admin, AdminOutcome};
 use awoke_engine::produce::{DeliveryHandle, Producer, Record};
 use support::{Cluster, WITHIN, events};
@@ -29,7 +29,8 @@ fn produce(cluster: &Cluster, topic: &str) -> Vec<Arc<DeliveryHandle>> {
 fn join(cluster: &Cluster, topic: &str, scheduler: &Arc<PartitionScheduler>) -> GroupMember {
     let mut config = cluster.config();
     config.set("group.id", "round-trip");
-    let route = Route { topic: topic.into(), scheduler: Arc::clone(scheduler), limits: PullLimits::default() };
+    let route =
+        Route { topic: topic.into(), scheduler: Arc::clone(scheduler), lane: LaneSettings::default(), start: None };
     let settings = GroupSettings { commit_interval: Duration::from_secs(5), revoke_timeout: WITHIN };
     GroupMember::join(&config, vec![route], settings, events()).expect("joined")
 }

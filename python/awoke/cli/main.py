@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 import awoke
-from awoke.cli import doctor, produce, run, tail, topics
+from awoke.cli import dead_letter, doctor, produce, run, tail, threads, topics
 from awoke.errors import AwokeError, ConfigError
 
 EXIT_FAILED = 1
@@ -29,6 +29,8 @@ app.command("run")(run.run)
 app.command("produce")(produce.produce)
 app.command("tail")(tail.tail)
 app.add_typer(topics.app, name="topics")
+app.add_typer(dead_letter.app, name="dead-letter")
+app.command("threads")(threads.threads)
 app.command("doctor")(doctor.doctor)
 
 

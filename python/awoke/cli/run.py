@@ -20,6 +20,9 @@ FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
 def run(
     target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
     workers: Annotated[int | None, typer.Option(help="Threads that run handlers.")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve metrics, health and threads there; 0 for a free port.")
+    ] = None,
     embedded: Annotated[bool, typer.Option("--embedded", help="Run on brokers inside the process.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
@@ -32,6 +35,7 @@ def run(
         raise typer.BadParameter(f"{log_level!r} is no level: debug, info, warning or error", param_hint="--log-level")
     logging.basicConfig(level=level, format=FORMAT, stream=sys.stderr)
     app = find_app(target)
+    app.use(metrics_port=metrics_port)
     code = app.run(
         bootstrap_servers=bootstrap_servers, workers=workers, embedded=embedded, kafka=pairs(kafka, "--kafka")
     )

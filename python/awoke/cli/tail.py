@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -16,7 +17,8 @@ from awoke.cli.options import BootstrapServers, Kafka, pairs
 def tail(
     topic: Annotated[str, typer.Argument(help="What to read.")],
     start: Annotated[
-        str | None, typer.Option(help="earliest, latest, or an offset; latest, but with --until-end earliest.")
+        str | None,
+        typer.Option(help="earliest, latest, an offset or an ISO time; latest, but with --until-end earliest."),
     ] = None,
     last: Annotated[int | None, typer.Option(min=1, help="Begin with the last so many of each partition.")] = None,
     count: Annotated[int | None, typer.Option(min=0, help="End after so many messages.")] = None,
@@ -27,8 +29,7 @@ def tail(
     kafka: Kafka = None,
 ) -> None:
     """Print messages as they come, until Ctrl-C."""
-    start = start or ("earliest" if until_end else "latest")
-    where: str | int = -last if last is not None else int(start) if start.isdecimal() else start
+    where = -last if last is not None else place(start or ("earliest" if until_end else "latest"))
     reader = awoke.Reader(topic, bootstrap_servers=bootstrap_servers, start=where, kafka=pairs(kafka, "--kafka"))
     with reader:
         messages = reader.read_until_end() if until_end else iter(reader)
@@ -36,6 +37,16 @@ def tail(
             show(messages, count, as_json=json, with_keys=keys)
         except KeyboardInterrupt:
             return
+
+
+def place(start: str) -> Any:
+    """Where to begin, as the reader takes it; a time without a zone is of this machine's."""
+    if start.isdecimal():
+        return int(start)
+    try:
+        return datetime.fromisoformat(start).astimezone()
+    except ValueError:
+        return start
 
 
 def show(messages: Iterator[awoke.Message[Any]], count: int | None, *, as_json: bool, with_keys: bool) -> None:

@@ -6,24 +6,33 @@ begins and ends: what it raises is caught here and nowhere else.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable
+import logging
+import time
+from collections.abc import Callable, Iterator
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from awoke import _native
-from awoke._native import DeliveryHandle, HookJob, Job, Message
+from awoke._native import Batch, DeliveryHandle, HookJob, Job, Message
 from awoke.consumer import Consumer
-from awoke.errors import FencedError
+from awoke.errors import AwokeError, BackgroundFailed, FencedError, ProcessDied
 from awoke.runtime import recovery
+from awoke.runtime.crashes import CrashRecords, Verdict
+from awoke.runtime.scope import Scope
 
 if TYPE_CHECKING:
     from awoke.routing import Route
     from awoke.runtime.server import Server
 
+logger = logging.getLogger(__name__)
+
 Key = tuple[str, int, int]
 """Topic, partition and generation: one assignment."""
+
+LAST_HOOKS = frozenset({"revoked", "lost", "shutdown"})
 
 ALONE = 2
 """What `getrefcount` says of a batch that only the executor's variable refers to.
@@ -33,47 +42,84 @@ a batch that is referred to beyond its job is detached, which copies it.
 """
 
 
+class Run:
+    """What is measured of one job."""
+
+    def __init__(self, job: Job | None) -> None:
+        batch = None if job is None else job.batch()
+        self.messages = 0 if batch is None else len(batch)
+        self.size_bytes = 0 if batch is None else batch.size_bytes
+        self.outcome: Literal["done", "failed", "fenced"] = "done"
+        self.began_s = time.perf_counter()
+
+
+NOT_MEASURED = Run(None)
+"""Stands for every job where nobody asked for metrics."""
+
+
 class Executor:
     """Runs the jobs and hooks of one route. A partition's jobs never overlap; different partitions' may."""
 
     def __init__(self, server: Server, route: Route) -> None:
         self._server = server
         self._route = route
+        self._function = self._traced(self._sending_on(route.function))
         self._instances: dict[Key, Consumer] = {}
+        self._scopes: dict[Key, Scope] = {}
         self._not_ready: set[Key] = set()
         """Assignments whose `assigned` hook failed: it is tried again before their next batch."""
+        self._crashes = CrashRecords(route) if route.dead_letter is not None else None
 
     def run_job(self, job: Job) -> None:
         """Process a batch and give the job back, done or to be tried again. Blocks as long as user code does."""
-        try:
-            if self._route.consumer is not None:
-                self._consume(job)
-            elif self._route.output is not None:
-                self._call_with_output(job)
+        with self._watching(job) as run:
+            try:
+                if self._crashes is not None and not self._may_run(job):
+                    return
+                self._process(job)
+            except Exception as error:
+                run.outcome = "failed"
+                self._recover(job, recovery.fail(self._server, self._route, job, error), error)
+            except BaseException as error:
+                run.outcome = "failed"
+                self._end_app(job, error)
             else:
-                self._call(job)
-        except Exception as error:
-            recovery.fail(self._server, self._route, job, error)
-        else:
-            self._complete(job)
+                self._complete(job, run)
 
     def run_hook(self, hook: HookJob) -> None:
         """Run a hook and give the partition back."""
-        try:
-            if self._route.consumer is not None:
-                getattr(self._instance(hook.topic, hook.partition, hook.generation), hook.name)()
-        except Exception as error:
-            self._on_hook_failed(hook, error)
-        finally:
-            self._forget(hook)
-            hook.finish()
+        with self._server.ledger.acting_for(owner_of(hook), hook.generation):
+            try:
+                if self._route.consumer is not None and not self._is_skipped(hook):
+                    getattr(self._instance(hook), hook.name)()
+            except Exception as error:
+                self._on_hook_failed(hook, error)
+            except BaseException as error:
+                self._server.give_up(error)
+            finally:
+                if hook.name in LAST_HOOKS:
+                    self._close_scope(hook)
+                    self._forget(hook)
+                hook.finish()
+        if hook.name in LAST_HOOKS:
+            self._report_leaks(hook)
+
+    def _process(self, job: Job) -> None:
+        if self._route.consumer is not None:
+            self._consume(job)
+        elif self._route.output is not None:
+            self._call_with_output(job)
+        else:
+            self._call(job)
 
     def _call(self, job: Job) -> None:
-        function = self._route.function
+        function = self._function
         is_typed = self._route.decoder is not None
         done: Message[Any] | None = None
         message: Message[Any] | None = None
-        batch = job.batch(self._route.decoder)
+        batch = self._batch(job)
+        if batch is None:
+            return
         try:
             for message in batch:
                 if is_typed:
@@ -93,12 +139,15 @@ class Executor:
         sent: list[DeliveryHandle] = []
         done: Message[Any] | None = None
         message: Message[Any] | None = None
-        batch = job.batch(self._route.decoder)
+        batch = self._batch(job)
+        if batch is None:
+            return
         try:
             for message in batch:
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
-                self._send_on(message, self._route.function(message), sent)
+                if (handle := self._function(message)) is not None:
+                    sent.append(handle)
                 done = message
         except BaseException:
             batch.detach()
@@ -110,18 +159,17 @@ class Executor:
             batch.detach()
         check_delivered(sent)
 
-    def _send_on(self, message: Message[Any], result: Any, sent: list[DeliveryHandle]) -> None:
-        if result is not None and self._route.output is not None:
-            sent.append(self._server.app.producer.produce(self._route.output, result, key=message.key))
-
     def _consume(self, job: Job) -> None:
-        instance = self._instance(job.topic, job.partition, job.generation)
+        instance = self._ready_instance(job)
         if self._not_ready:
             self._try_again_to_assign(job, instance.assigned)
-        batch = job.batch(self._route.decoder)
+        batch = self._batch(job)
+        if batch is None:
+            return
         instance._job = job
         try:
-            instance.consume(batch)
+            with self._span(batch):
+                instance.consume(batch)
         except BaseException:
             batch.detach()
             raise
@@ -130,47 +178,150 @@ class Executor:
         if getrefcount(batch) > ALONE:
             batch.detach()
 
+    def _batch(self, job: Job) -> Batch[Any] | None:
+        """The messages of a job that are to be processed; None when the route passes over all of them."""
+        batch = job.batch(self._route.decoder)
+        return self._wanted(batch) if self._route.passes_over_some else batch
+
+    def _wanted(self, batch: Batch[Any]) -> Batch[Any] | None:
+        now_ms = time.time() * 1_000
+        reasons = [self._route.flow.passes_over(message, now_ms) for message in batch]
+        for reason in ("expired", "filtered"):
+            if (count := reasons.count(reason)) > 0:
+                self._server.app.events.emit(f"messages.{reason}", topic=batch.topic, count=count)
+        places = [place for place, reason in enumerate(reasons) if reason is None]
+        if len(places) == len(reasons):
+            return batch
+        return batch.pick(places) if places else None
+
+    def _may_run(self, job: Job) -> bool:
+        """Write the attempt down where a crash would have to be recognised; whether the job is to run."""
+        verdict = self._verdict(job)
+        if verdict.commit is not None:
+            verdict.commit.wait()
+        if self._is_given_up(verdict):
+            error = died(verdict)
+            self._recover(job, recovery.give_up(self._server, self._route, job, verdict.deaths, error), error)
+            return False
+        return True
+
+    def _verdict(self, job: Job) -> Verdict:
+        assert self._crashes is not None
+        member = self._server.member
+        return Verdict(None, 0) if member is None else self._crashes.before(job, member)
+
+    def _is_given_up(self, verdict: Verdict) -> bool:
+        return self._crashes is not None and self._crashes.is_given_up(verdict)
+
+    def _recover(self, job: Job, letter: DeliveryHandle | None, error: BaseException) -> None:
+        """Wait for a dead letter's acknowledgement, and give the job back."""
+        if letter is None:
+            return
+        try:
+            letter.wait()
+        except AwokeError as refused:
+            recovery.fail_again(self._server, self._route, job, refused)
+        else:
+            recovery.dead_lettered(self._server, self._route, job, error)
+
+    def _end_app(self, job: Job, error: BaseException) -> None:
+        """User code asked for the end of the process (`SystemExit`): in order, and with its job not done."""
+        job.retry(self._route.retry.backoff_s[1])
+        self._server.give_up(error)
+
+    def _complete(self, job: Job, run: Run) -> None:
+        try:
+            if self._route.is_manual:
+                job.release()
+            else:
+                job.complete()
+        except FencedError:
+            # The partition was taken away while the handler ran; whoever has it now does the batch again.
+            run.outcome = "fenced"
+
+    def _ready_instance(self, job: Job) -> Consumer:
+        """The job's consumer, made anew when a background function has failed it."""
+        instance = self._instance(job)
+        key = key_of(job)
+        failure = self._scopes[key].failure
+        if failure is None:
+            return instance
+        self._drop_instance(key)
+        self._not_ready.add(key)
+        raise BackgroundFailed(f"{owner_of(job)}: a background function failed: {failure!r}") from failure
+
     def _try_again_to_assign(self, job: Job, assigned: Callable[[], Any]) -> Any:
         """Run the hook that failed before; should it fail again, the batch is tried again, and with it the hook."""
-        key = (job.topic, job.partition, job.generation)
+        key = key_of(job)
         if key not in self._not_ready:
             return None
         try:
             outcome = assigned()
         except BaseException:
-            self._instances.pop(key, None)
+            self._drop_instance(key)
             raise
         self._not_ready.discard(key)
         return outcome
 
-    def _complete(self, job: Job) -> None:
-        # Fenced: the partition was taken away while the handler ran; whoever has it now does the batch again.
-        with contextlib.suppress(FencedError):
-            job.complete()
-
-    def _instance(self, topic: str, partition: int, generation: int) -> Consumer:
-        key = (topic, partition, generation)
+    def _instance(self, work: Job | HookJob) -> Consumer:
+        key = key_of(work)
         instance = self._instances.get(key)
         if instance is None:
             assert self._route.consumer is not None
+            scope = self._scopes[key] = Scope(
+                owner_of(work), work.generation, self._server.app.events, self._server.ledger
+            )
             # What a consumer is for is set before its own __init__, which may want it.
             instance = self._route.consumer.__new__(self._route.consumer)
-            instance.app, instance.topic, instance.partition = self._server.app, topic, partition
-            instance._member = self._server.member
+            instance.app, instance.topic, instance.partition = self._server.app, work.topic, work.partition
+            instance._member, instance._assignment, instance._scope = self._server.member, work.assignment(), scope
             instance.__init__()  # type: ignore[misc]
             self._instances[key] = instance
         return instance
 
+    def _drop_instance(self, key: Key) -> None:
+        """Another instance is to take this one's place."""
+        self._instances.pop(key, None)
+        scope = self._scopes.pop(key, None)
+        if scope is not None:
+            scope.close(0.0)
+
+    def _is_skipped(self, hook: HookJob) -> bool:
+        """Whether the hook has nobody to run for: a partition that goes before its consumer came to be."""
+        return hook.name in LAST_HOOKS and key_of(hook) not in self._instances
+
+    def _close_scope(self, hook: HookJob) -> None:
+        scope = self._scopes.pop(key_of(hook), None)
+        if scope is not None:
+            self._report_late(hook, scope.close(self._server.settings.revoke_timeout_s))
+
+    def _report_late(self, hook: HookJob, late: list[str]) -> None:
+        if late:
+            self._server.app.events.emit("background.overdue", owner=owner_of(hook), threads=late)
+
+    def _report_leaks(self, hook: HookJob | Job) -> None:
+        for thread in self._server.ledger.leaked(owner_of(hook), hook.generation):
+            self._server.app.events.emit(
+                "thread.leaked",
+                owner=thread.owner,
+                handler=self._route.name,
+                thread=thread.name,
+                started_at=thread.started_at,
+            )
+
     def _forget(self, hook: HookJob) -> None:
-        if hook.name != "assigned":
-            self._instances.pop((hook.topic, hook.partition, hook.generation), None)
-            self._not_ready.discard((hook.topic, hook.partition, hook.generation))
+        key = key_of(hook)
+        instance = self._instances.pop(key, None)
+        if instance is not None:
+            instance._member = None
+        self._not_ready.discard(key)
+        if self._crashes is not None:
+            self._crashes.after(hook)
 
     def _on_hook_failed(self, hook: HookJob, error: BaseException) -> None:
         if hook.name == "assigned":
-            key = (hook.topic, hook.partition, hook.generation)
-            self._instances.pop(key, None)
-            self._not_ready.add(key)
+            self._drop_instance(key_of(hook))
+            self._not_ready.add(key_of(hook))
         self._server.app.events.emit(
             "hook.failed",
             hook=hook.name,
@@ -180,46 +331,174 @@ class Executor:
             error=error,
         )
 
+    @contextlib.contextmanager
+    def _watching(self, job: Job, task: asyncio.Task[Any] | None = None) -> Iterator[Run]:
+        """What goes on around a job: whose threads it starts, how long it may run, what is counted, who is left behind."""
+        server, route = self._server, self._route
+        limit_s = route.max_processing_s
+        number = None if limit_s is None else server.overdue.begin(route.name, job, limit_s, task)
+        run = Run(job) if server.metrics is not None else NOT_MEASURED
+        try:
+            with server.ledger.acting_for(owner_of(job), job.generation):
+                yield run
+        finally:
+            if number is not None:
+                server.overdue.end(number)
+            if server.metrics is not None:
+                ran_s = time.perf_counter() - run.began_s
+                server.metrics.job_ended(
+                    route.name, route.topic, run.messages, run.size_bytes, job.waited_s, ran_s, run.outcome
+                )
+            if route.consumer is not None:
+                self._let_go_of_fenced(job)
+
+    def _let_go_of_fenced(self, job: Job) -> None:
+        """A job outlived its assignment: no hook comes for its consumer any more, so it ends here."""
+        instance = self._instances.get(key_of(job))
+        if instance is None or instance._assignment is None or instance._assignment.is_current:
+            return
+        if self._instances.pop(key_of(job), None) is None:
+            return
+        try:
+            outcome = instance.lost()
+            if inspect.iscoroutine(outcome):
+                outcome.close()  # Nobody can await it here.
+        except Exception:
+            logger.exception("%s: lost() failed", owner_of(job))
+        scope = self._scopes.pop(key_of(job), None)
+        if scope is not None:
+            scope.close(0.0)
+        self._report_leaks(job)
+
+    def _sending_on(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Of a route with an output: the function, and what it returns sent on; a handle, where it returned something."""
+        output, server = self._route.output, self._server
+        if output is None:
+            return function
+
+        def send(message: Message[Any], result: Any) -> DeliveryHandle | None:
+            if result is None:
+                return None
+            headers = None if server.tracer is None else server.tracer.headers()
+            return server.app.producer.produce(output, result, key=message.key, headers=headers)
+
+        async def call_async(message: Message[Any]) -> DeliveryHandle | None:
+            return send(message, await function(message))
+
+        def call(message: Message[Any]) -> DeliveryHandle | None:
+            return send(message, function(message))
+
+        return call_async if self._route.is_async else call
+
+    def _traced(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        tracer, name = self._server.tracer, self._route.name
+        if tracer is None or self._route.consumer is not None:
+            return function
+        if self._route.is_async:
+
+            async def traced_async(message: Message[Any]) -> Any:
+                with tracer.message(message, name):
+                    return await function(message)
+
+            return traced_async
+
+        def traced(message: Message[Any]) -> Any:
+            with tracer.message(message, name):
+                return function(message)
+
+        return traced
+
+    def _span(self, batch: Batch[Any]) -> contextlib.AbstractContextManager[Any]:
+        tracer = self._server.tracer
+        return NOTHING if tracer is None else tracer.batch(batch, self._route.name)
+
 
 class AsyncExecutor(Executor):
     """As `Executor`, for `async def`; runs on the runtime's event loop."""
 
     async def run_job_async(self, job: Job) -> None:
         """Process a batch and give the job back."""
-        try:
-            if self._route.consumer is not None:
-                await self._consume_async(job)
+        with self._watching(job, asyncio.current_task()) as run:
+            try:
+                if self._crashes is not None and not await self._may_run_async(job):
+                    return
+                if self._route.consumer is not None:
+                    await self._consume_async(job)
+                else:
+                    await self._call_async(job)
+            except Exception as error:
+                run.outcome = "failed"
+                await self._recover_async(job, recovery.fail(self._server, self._route, job, error), error)
+            except asyncio.CancelledError:
+                job.retry(0.0)  # The loop ends: nobody waits for this job any more.
+                raise
+            except BaseException as error:
+                run.outcome = "failed"
+                self._end_app(job, error)
             else:
-                await self._call_async(job)
-        except Exception as error:
-            recovery.fail(self._server, self._route, job, error)
-        else:
-            self._complete(job)
+                self._complete(job, run)
 
     async def run_hook_async(self, hook: HookJob) -> None:
         """Run a hook and give the partition back."""
+        with self._server.ledger.acting_for(owner_of(hook), hook.generation):
+            try:
+                if self._route.consumer is not None and not self._is_skipped(hook):
+                    outcome = getattr(self._instance(hook), hook.name)()
+                    if inspect.isawaitable(outcome):
+                        await outcome
+            except Exception as error:
+                self._on_hook_failed(hook, error)
+            except BaseException as error:
+                self._server.give_up(error)
+            finally:
+                if hook.name in LAST_HOOKS:
+                    await self._close_scope_async(hook)
+                    self._forget(hook)
+                hook.finish()
+        if hook.name in LAST_HOOKS:
+            await asyncio.get_running_loop().run_in_executor(None, self._report_leaks, hook)
+
+    async def _close_scope_async(self, hook: HookJob) -> None:
+        scope = self._scopes.pop(key_of(hook), None)
+        if scope is not None:
+            self._report_late(hook, await scope.close_async(self._server.settings.revoke_timeout_s))
+
+    async def _may_run_async(self, job: Job) -> bool:
+        verdict = await asyncio.get_running_loop().run_in_executor(None, self._verdict, job)
+        if verdict.commit is not None:
+            await verdict.commit
+        if self._is_given_up(verdict):
+            error = died(verdict)
+            letter = recovery.give_up(self._server, self._route, job, verdict.deaths, error)
+            await self._recover_async(job, letter, error)
+            return False
+        return True
+
+    async def _recover_async(self, job: Job, letter: DeliveryHandle | None, error: BaseException) -> None:
+        if letter is None:
+            return
         try:
-            if self._route.consumer is not None:
-                instance = self._instance(hook.topic, hook.partition, hook.generation)
-                outcome = getattr(instance, hook.name)()
-                if inspect.isawaitable(outcome):
-                    await outcome
-        except Exception as error:
-            self._on_hook_failed(hook, error)
-        finally:
-            self._forget(hook)
-            hook.finish()
+            await letter
+        except AwokeError as refused:
+            recovery.fail_again(self._server, self._route, job, refused)
+        else:
+            recovery.dead_lettered(self._server, self._route, job, error)
 
     async def _call_async(self, job: Job) -> None:
+        sends_on = self._route.output is not None
         sent: list[DeliveryHandle] = []
         done: Message[Any] | None = None
         message: Message[Any] | None = None
-        batch = job.batch(self._route.decoder)
+        batch = self._batch(job)
+        if batch is None:
+            return
         try:
             for message in batch:
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
-                self._send_on(message, await self._route.function(message), sent)
+                result = await self._function(message)
+                if sends_on and result is not None:
+                    sent.append(result)
                 done = message
         except BaseException:
             batch.detach()
@@ -234,15 +513,18 @@ class AsyncExecutor(Executor):
             await handle
 
     async def _consume_async(self, job: Job) -> None:
-        instance = self._instance(job.topic, job.partition, job.generation)
+        instance = self._ready_instance(job)
         if self._not_ready:
             outcome = self._try_again_to_assign(job, instance.assigned)
             if inspect.isawaitable(outcome):
                 await outcome
-        batch = job.batch(self._route.decoder)
+        batch = self._batch(job)
+        if batch is None:
+            return
         instance._job = job
         try:
-            await instance.consume(batch)
+            with self._span(batch):
+                await instance.consume(batch)
         except BaseException:
             batch.detach()
             raise
@@ -250,6 +532,24 @@ class AsyncExecutor(Executor):
             instance._job = None
         if getrefcount(batch) > ALONE:
             batch.detach()
+
+
+NOTHING: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+
+
+def key_of(work: Job | HookJob) -> Key:
+    """The assignment that a job or hook belongs to."""
+    return (work.topic, work.partition, work.generation)
+
+
+def owner_of(work: Job | HookJob) -> str:
+    """A consumer by name, for threads and logs."""
+    return f"{work.topic}[{work.partition}]"
+
+
+def died(verdict: Verdict) -> ProcessDied:
+    """What a dead letter says of a message that killed its process."""
+    return ProcessDied(f"the process died {verdict.deaths} times in a row at this message")
 
 
 def mark_done(job: Job, message: Message[Any] | None) -> None:

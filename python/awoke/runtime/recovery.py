@@ -1,62 +1,108 @@
-"""What happens when user code fails: seen, and tried again in its place, until its route gives up."""
+"""What happens when user code fails: seen, and tried again in its place, until its route gives up.
+
+What is given up goes to the dead letter topic, where the route has one, and is acknowledged there before its offset moves.
+
+No message is held in a variable here: an exception that somebody keeps would keep it, and librdkafka's memory with it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING
 
-from awoke._native import Job
+from awoke._native import DeliveryHandle, Job
+from awoke.dead_letter import letter
 from awoke.errors import FencedError, RetriesExhausted
 
 if TYPE_CHECKING:
-    from awoke.app import App
     from awoke.routing import Route
     from awoke.runtime.server import Server
 
 
-def fail(server: Server, route: Route, job: Job, error: BaseException) -> None:
-    """Say what failed and give the job back; its first message that is not done is the one that failed."""
-    first = job.batch()[0]
+def fail(server: Server, route: Route, job: Job, error: BaseException) -> DeliveryHandle | None:
+    """Say what failed and give the job back; its first message that is not done is the one that failed.
+
+    Where a dead letter is to be sent, its handle is returned: when it is acknowledged, call `dead_lettered`, when not,
+    `fail_again`.
+    """
     attempt = job.attempt
-    is_exhausted = route.retry.is_exhausted(attempt)
+    is_exhausted = route.retry.is_exhausted(attempt, error)
     delay_s = 0.0 if is_exhausted else route.retry.delay_s(attempt)
     server.app.events.emit(
         "job.failed",
         handler=route.name,
-        topic=first.topic,
-        partition=first.partition,
-        offset=first.offset,
+        topic=job.topic,
+        partition=job.partition,
+        offset=job.first_offset,
         attempt=attempt,
         retry_in_s=None if is_exhausted else round(delay_s, 3),
         error=error,
     )
     if not is_exhausted:
         job.retry(delay_s)
-    elif route.retry.on_exhausted == "skip":
-        _skip(server.app, route, job, error)
-    else:
-        job.retry(route.retry.backoff_s[1])
-        text = (
-            f"{first.topic}[{first.partition}] offset {first.offset} failed {attempt} times, the last with: {error!r}"
-        )
-        server.give_up(RetriesExhausted(text))
+        return None
+    return give_up(server, route, job, attempt, error)
 
 
-def _skip(app: App, route: Route, job: Job, error: BaseException) -> None:
-    batch = job.batch()
-    first = batch[0]
-    app.events.emit(
-        "message.skipped",
+def give_up(server: Server, route: Route, job: Job, attempts: int, error: BaseException) -> DeliveryHandle | None:
+    """Give up the job's first message as its route wants; returns as `fail`."""
+    if route.dead_letter is not None:
+        return _send_dead_letter(server, route, job, attempts, error)
+    if route.retry.on_exhausted == "skip":
+        _pass_by(server, route, job, "message.skipped", error)
+        return None
+    text = f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {error!r}"
+    if route.retry.on_exhausted == "pause":
+        server.pause_exhausted(job, RetriesExhausted(text))
+        job.retry(0.0)
+        return None
+    job.retry(route.retry.backoff_s[1])
+    server.give_up(RetriesExhausted(text))
+    return None
+
+
+def _send_dead_letter(
+    server: Server, route: Route, job: Job, attempts: int, error: BaseException
+) -> DeliveryHandle | None:
+    assert route.dead_letter is not None
+    record = letter(job.batch()[0], server.group, attempts, error)
+    try:
+        return server.app.producer.produce(route.dead_letter, record.value, key=record.key, headers=record.headers)
+    except Exception as refused:
+        fail_again(server, route, job, refused)
+        return None
+
+
+def dead_lettered(server: Server, route: Route, job: Job, error: BaseException) -> None:
+    """The dead letter was acknowledged: the message is done."""
+    _pass_by(server, route, job, "message.dead_lettered", error)
+
+
+def fail_again(server: Server, route: Route, job: Job, error: BaseException) -> None:
+    """The dead letter could not be sent: the message stays, and is tried again after the longest back-off."""
+    delay_s = route.retry.backoff_s[1]
+    server.app.events.emit(
+        "dead_letter.failed",
         handler=route.name,
-        topic=first.topic,
-        partition=first.partition,
-        offset=first.offset,
+        topic=job.topic,
+        partition=job.partition,
+        offset=job.first_offset,
+        dead_letter=route.dead_letter,
+        retry_in_s=delay_s,
+        error=error,
+    )
+    job.retry(delay_s)
+
+
+def _pass_by(server: Server, route: Route, job: Job, event: str, error: BaseException) -> None:
+    server.app.events.emit(
+        event,
+        handler=route.name,
+        topic=job.topic,
+        partition=job.partition,
+        offset=job.first_offset,
         error=error,
     )
     with contextlib.suppress(FencedError):
-        job.done(first.offset)
-    if len(batch) == 1:
-        with contextlib.suppress(FencedError):
-            job.complete()
-    else:
-        job.retry(0.0)
+        job.done(job.first_offset)
+    job.pass_on()

@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
-from typing import Any
 
 from awoke import _native
 from awoke.admin import Admin
 from awoke.app import App
-from awoke.errors import ConfigError, KafkaError, UnknownTopic
+from awoke.errors import ConfigError, FencedError, KafkaError, UnknownTopic
 from awoke.events import Event, EventSource
+from awoke.metrics.health import Health
+from awoke.metrics.recorder import PartitionState, Recorder
+from awoke.runtime import ledger
 from awoke.runtime.executor import AsyncExecutor, Executor
+from awoke.runtime.ledger import Ledger, ThreadEntry
+from awoke.runtime.overdue import OverdueWatch, stack_of
+from awoke.runtime.scope import Scope
 from awoke.runtime.worker import AsyncWorker, Worker
 from awoke.settings import client_properties
+from awoke.tracing import Tracer
+from awoke.web.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
 
 
 class Server:
-    """Runs an app in this process. `start` once, `stop` once; any thread may call `stop` and `hurry`."""
+    """Runs an app in this process. `start` once, `stop` once; any thread may call everything else."""
 
     def __init__(self, app: App, on_give_up: Callable[[BaseException], object] | None = None) -> None:
         self.app = app
         self.settings = app.settings
         self.member: _native.GroupMember | None = None
+        self.ledger = Ledger()
+        self.overdue = OverdueWatch(app.events)
+        self.tracer = Tracer(app.name, self.group) if self.settings.tracing else None
+        self.metrics = Recorder() if self.settings.metrics_port is not None else None
+        self.endpoint: Endpoint | None = None
+        """Where metrics and health are served, if they are."""
+        self._scope = Scope(app.name, 0, app.events, self.ledger)
+        self._scope.on_failure(self.give_up)
         self._on_give_up = on_give_up or (lambda error: None)
         self._scheduler = _native.Scheduler()
         self._async_scheduler = _native.Scheduler()
-        self._workers: list[Worker | AsyncWorker] = []
+        self._workers: list[Worker] = []
+        self._loop_worker: AsyncWorker | None = None
+        self._worker_numbers = itertools.count(1)
+        self._workers_wanted = self.settings.workers
+        self._executors: dict[str, Executor] = {}
+        self._resizing = threading.Lock()
+        self._paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]] = {}
         self._source: EventSource | None = None
         self._stopping = threading.Lock()
         self.given_up: BaseException | None = None
@@ -48,14 +69,17 @@ class Server:
             raise ConfigError(f"app {self.app.name!r} has no route: decorate something with @app.on(topic)", "routes")
         self._check_topics()
         self._source = EventSource(self.app.events)
-        self._end_listening = self.app.events.subscribe("client.error", self._on_client_error)
+        self._end_listening = self._listen()
+        ledger.install()
         try:
+            self._open_endpoint()
+            if any(route.max_processing_s is not None for route in self.app.routes.values()):
+                self.overdue.start()
             self._start_workers()
             self.member = self._join()
+            self.app.runs(lambda each: self._scope.background(*each), self._resume)
         except BaseException:
-            self._end_workers(time.monotonic() + 1.0)
-            self._end_listening()
-            self._source.close()
+            self._end(time.monotonic() + 1.0)
             raise
         self.app.events.emit("app.started", app=self.app.name, group=self.group, topics=sorted(self.app.routes))
 
@@ -83,15 +107,8 @@ class Server:
             self._async_scheduler.quiet()
             if self.member is not None:
                 self.member.close(max(0.0, deadline_s - time.monotonic()))
-            all_ended = self._end_workers(deadline_s)
-            undelivered = self.app.close_producer(max(1.0, deadline_s - time.monotonic()))
-            if undelivered:
-                logger.error("%d produced messages were not acknowledged before the shutdown's deadline", undelivered)
-            self.app.events.emit("app.stopped", app=self.app.name, is_clean=all_ended and not undelivered)
-            self._end_listening()
-            self._source.close()
-            self._source = None
-            return all_ended and not undelivered
+            undelivered = self._end(deadline_s)
+            return undelivered == 0
 
     def give_up(self, error: BaseException) -> None:
         """Ask for the app's end because of this error."""
@@ -109,8 +126,113 @@ class Server:
         """What the schedulers count about themselves."""
         return {"threads": self._scheduler.counters(), "loop": self._async_scheduler.counters()}
 
+    def resize(self, workers: int) -> None:
+        """Have so many worker threads from now on; of too many, busy ones end after their job. Does not block.
+
+        Raises:
+            ConfigError: fewer than one.
+        """
+        if workers < 1:
+            raise ConfigError(f"an app needs at least 1 worker, not {workers}", "workers")
+        with self._resizing:
+            more = workers - self._workers_wanted
+            self._workers_wanted = workers
+            self._workers = [worker for worker in self._workers if worker.thread.is_alive()]
+            if self._executors and more > 0:
+                self._add_workers(more)
+            elif self._executors and more < 0:
+                self._scheduler.dismiss(-more)
+        self.app.events.emit("app.resized", app=self.app.name, workers=workers)
+
+    def pause_exhausted(self, job: _native.Job, error: BaseException) -> None:
+        """Leave a job's partition alone, until `app.resume` or a rebalance."""
+        with contextlib.suppress(FencedError):
+            partition = job.assignment()
+            partition.pause()
+            self._paused[(job.topic, job.partition)] = (partition, error)
+        self.app.events.emit("partition.paused", topic=job.topic, partition=job.partition, error=error)
+
+    def _resume(self, topic: str, partition: int) -> bool:
+        found = self._paused.pop((topic, partition), None)
+        if found is None:
+            return False
+        with contextlib.suppress(FencedError):
+            found[0].resume()
+        self.app.events.emit("partition.resumed", topic=topic, partition=partition)
+        return True
+
+    def partitions(self) -> list[PartitionState]:
+        """The partitions that are assigned now, and how far each has come. Does not block."""
+        return [] if self.member is None else [PartitionState(*state) for state in self.member.partitions()]
+
+    def threads(self) -> list[ThreadEntry]:
+        """The threads of this process by owner. Does not block."""
+        return self.ledger.entries()
+
+    def queued(self) -> tuple[int, int]:
+        """Messages and bytes of the app's producer that wait for their delivery report. Does not block."""
+        return self.app.queued()
+
+    def metrics_text(self) -> bytes:
+        """All metrics in Prometheus's text format; empty where none are kept."""
+        return b"" if self.metrics is None else self.metrics.text()
+
+    def health(self) -> Health:
+        """Whether all is well, and if not, what is wrong. Does not block and asks no broker."""
+        reasons = [f"gave up: {self.given_up}"] if self.given_up is not None else []
+        for each in self.overdue.overdue():
+            ran_s = time.monotonic() - each.began_s
+            at = f"{each.topic}[{each.partition}] offset {each.offset}"
+            reasons.append(f"{each.handler} works on {at} for {ran_s:.0f} s, allowed are {each.limit_s:g} s")
+        for (topic, partition), (assignment, error) in list(self._paused.items()):
+            if assignment.is_current:
+                reasons.append(f"{topic}[{partition}] is paused: {error}")
+        fatal = None if self.member is None else self.member.fatal_error()
+        if fatal is not None:
+            reasons.append(f"the group member can't go on: {fatal[2]} ({fatal[1]})")
+        return Health(not reasons, reasons)
+
+    def _listen(self) -> Callable[[], None]:
+        ends = [self.app.events.subscribe("client.error", self._on_client_error)]
+        if self.metrics is not None:
+            ends.append(self.app.events.subscribe("*", self.metrics.on_event))
+
+        def end() -> None:
+            for each in ends:
+                each()
+
+        return end
+
+    def _open_endpoint(self) -> None:
+        if self.metrics is not None and self.settings.metrics_port is not None:
+            self.metrics.attach(self)
+            self.endpoint = Endpoint(self.settings.metrics_port, self, self.settings.metrics_host)
+            self.endpoint.start()
+            logger.info("metrics, health and threads at http://%s:%d", self.settings.metrics_host, self.endpoint.port)
+
+    def _end(self, deadline_s: float) -> int:
+        """End everything that `start` began; how many things were not done in time."""
+        assert self._source is not None
+        self.app.runs(None, None)
+        late = self._end_workers(deadline_s)
+        late += self._scope.close(max(0.0, deadline_s - time.monotonic()))
+        undelivered = self.app.close_producer(max(1.0, deadline_s - time.monotonic()))
+        if undelivered:
+            logger.error("%d produced messages were not acknowledged before the shutdown's deadline", undelivered)
+        self.app.events.emit("app.stopped", app=self.app.name, is_clean=not late and not undelivered)
+        if self.overdue.is_started:
+            self.overdue.close()
+        ledger.uninstall()
+        if self.endpoint is not None:
+            self.endpoint.close()
+        self._end_listening()
+        self._source.close()
+        self._source = None
+        return len(late) + undelivered
+
     def _check_topics(self) -> None:
-        wanted = set(self.app.routes) | {route.output for route in self.app.routes.values() if route.output}
+        routes = self.app.routes.values()
+        wanted = set(self.app.routes) | {topic for route in routes for topic in route.topics_out}
         with Admin(settings=self.settings) as admin:
             for topic in sorted(wanted):
                 try:
@@ -123,28 +245,37 @@ class Server:
                     raise UnknownTopic(text, error.code, error.code_name) from None
 
     def _start_workers(self) -> None:
-        sync_routes = [route for route in self.app.routes.values() if not route.is_async]
-        async_routes = [route for route in self.app.routes.values() if route.is_async]
-        if sync_routes:
-            executors = {route.topic: Executor(self, route) for route in sync_routes}
-            names = (f"awoke-worker-{number}" for number in range(1, self.settings.workers + 1))
-            self._workers += [Worker(name, self._scheduler, executors) for name in names]
-        if async_routes:
-            async_executors = {route.topic: AsyncExecutor(self, route) for route in async_routes}
-            self._workers.append(
-                AsyncWorker("awoke-loop", self._async_scheduler, async_executors, self.settings.async_jobs_max)
-            )
-        for worker in self._workers:
+        routes = self.app.routes.values()
+        self._executors = {route.topic: Executor(self, route) for route in routes if not route.is_async}
+        if self._executors:
+            self._add_workers(self.settings.workers)
+        executors = {route.topic: AsyncExecutor(self, route) for route in routes if route.is_async}
+        if executors:
+            jobs_max = self.settings.async_jobs_max
+            self._loop_worker = AsyncWorker("awoke-loop", self._async_scheduler, executors, jobs_max)
+            self._loop_worker.start()
+
+    def _add_workers(self, count: int) -> None:
+        for _ in range(count):
+            name = f"awoke-worker-{next(self._worker_numbers)}"
+            worker = Worker(name, self._scheduler, self._executors)
+            self._workers.append(worker)
             worker.start()
 
     def _join(self) -> _native.GroupMember:
         assert self._source is not None
-        routes: list[tuple[str, _native.Scheduler, int, int]] = [
-            (
+        routes = [
+            _native.Route(
                 route.topic,
                 self._async_scheduler if route.is_async else self._scheduler,
-                route.batch.max_messages,
-                route.batch.max_bytes,
+                messages_max=route.batch.max_messages,
+                bytes_max=route.batch.max_bytes,
+                wait_max_s=route.batch.max_wait_s,
+                delay_s=route.flow.delay_s,
+                rate_per_s=route.flow.per_s,
+                weight=route.weight,
+                tick_every_s=route.tick_every_s,
+                start=route.start,
             )
             for route in self.app.routes.values()
         ]
@@ -156,16 +287,15 @@ class Server:
             self._source.box,
         )
 
-    def _end_workers(self, deadline_s: float) -> bool:
+    def _end_workers(self, deadline_s: float) -> list[str]:
+        """Join the workers; the names of those that are still running at the deadline."""
         self._scheduler.close()
         self._async_scheduler.close()
-        late = [worker for worker in self._workers if not worker.join(max(0.0, deadline_s - time.monotonic()))]
+        with self._resizing:
+            workers: list[Worker | AsyncWorker] = [*self._workers]
+        if self._loop_worker is not None:
+            workers.append(self._loop_worker)
+        late = [worker for worker in workers if not worker.join(max(0.0, deadline_s - time.monotonic()))]
         for worker in late:
             logger.error("%s is still running:\n%s", worker.thread.name, stack_of(worker.thread))
-        return not late
-
-
-def stack_of(thread: threading.Thread) -> str:
-    """Where a thread is, as a traceback prints it."""
-    frame: Any = sys._current_frames().get(thread.ident or 0)
-    return "".join(traceback.format_stack(frame)) if frame is not None else "(ended meanwhile)"
+        return [worker.thread.name for worker in late]

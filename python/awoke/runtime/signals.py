@@ -104,7 +104,7 @@ def embedded_brokers(app: App) -> Iterator[str]:
 
     with EmbeddedCluster() as cluster:
         for route in app.routes.values():
-            for topic in filter(None, (route.topic, route.output)):
+            for topic in (route.topic, *route.topics_out):
                 cluster.create_topic(topic, partitions=4)
         logger.info("embedded brokers at %s", cluster.bootstrap_servers)
         yield cluster.bootstrap_servers

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Hook;
 use super::group_member::Route;
 use super::partition_queue::{PartitionQueue, Surroundings};
+use super::{Hook, StartAt};
 use crate::clock::Deadline;
 use crate::kafka::TopicPartition;
 use crate::wake::Parker;
@@ -41,7 +41,7 @@ impl Assignment {
             let partition = PartitionQueue::open(
                 at.clone(),
                 self.generations,
-                route.limits,
+                &route.lane,
                 &route.scheduler,
                 self.surroundings.clone(),
             )?;
@@ -51,6 +51,11 @@ impl Assignment {
             }
         }
         Ok(())
+    }
+
+    /// Where reading of a partition begins that has no committed offset, if its route says so.
+    pub(super) fn start_of(&self, at: &TopicPartition) -> Option<StartAt> {
+        self.routes.get(&*at.topic)?.start
     }
 
     /// Lets no new job of these partitions begin.

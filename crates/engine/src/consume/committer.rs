@@ -79,9 +79,12 @@ impl Committer {
         }
         self.last_began = Some(Instant::now());
         let mut list = TopicPartitionList::new();
-        for (at, position) in &dirty {
+        for (at, position, metadata) in &dirty {
             if list.add(at, Some(*position)).is_err() {
                 return; // Impossible: the topic came from librdkafka.
+            }
+            if let Some(metadata) = metadata {
+                list.set_metadata(metadata);
             }
         }
         // SAFETY: handle, list and queue are alive; librdkafka copies the list.

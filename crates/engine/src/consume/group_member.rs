@@ -10,7 +10,7 @@
 //!
 //! No librdkafka callback runs user code, and this thread never does.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -21,11 +21,11 @@ use rdkafka_sys as ffi;
 use super::assignment::Assignment;
 use super::committer::{Commit, Committer};
 use super::offsets::Offsets;
-use super::partition_queue::{PullLimits, Surroundings};
-use super::{Hook, PartitionScheduler};
+use super::partition_queue::{LaneSettings, Surroundings};
+use super::{Hook, PartitionScheduler, StartAt};
 use crate::clock::Deadline;
 use crate::events::{EventBox, What};
-use crate::kafka::{Client, ClientConfig, Code, Kind, Queue, QueueEvent, TopicPartition, TopicPartitionList};
+use crate::kafka::{Client, ClientConfig, Code, Kind, Position, Queue, QueueEvent, TopicPartition, TopicPartitionList};
 use crate::wake::Parker;
 use crate::{Error, Result};
 
@@ -36,8 +36,10 @@ pub struct Route {
     pub topic: String,
     /// Whose workers process it.
     pub scheduler: Arc<PartitionScheduler>,
-    /// How much one job may hold.
-    pub limits: PullLimits,
+    /// How its partitions are worked on.
+    pub lane: LaneSettings,
+    /// Where reading begins when the group has committed nothing; `None` leaves it to `auto.offset.reset`.
+    pub start: Option<StartAt>,
 }
 
 /// How a member behaves.
@@ -60,10 +62,26 @@ const OWN_SETTINGS: [(&str, &str); 4] = [
 /// How often a commit that has to go out now is tried.
 const COMMIT_TRIES: usize = 3;
 
+/// How often the brokers are asked where to begin; each time librdkafka waits for them.
+const LOOKUP_TRIES: usize = 6;
+
 /// A member of a consumer group.
 pub struct GroupMember {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// How far a partition has come.
+#[derive(Clone, Debug)]
+pub struct PartitionState {
+    /// Which.
+    pub at: TopicPartition,
+    /// The next offset to commit.
+    pub stored: Option<i64>,
+    /// What the broker holds, as far as this assignment has committed.
+    pub committed: Option<i64>,
+    /// One past the last message, as the last fetch saw it.
+    pub end_seen: Option<i64>,
 }
 
 /// What the thread and its handle share.
@@ -75,6 +93,7 @@ struct Shared {
     parker: Arc<Parker>,
     is_hurried: AtomicBool,
     is_closed: AtomicBool,
+    offsets: Arc<Offsets>,
 }
 
 enum Request {
@@ -147,6 +166,16 @@ impl GroupMember {
         self.shared.parker.unpark();
     }
 
+    /// The partitions that are assigned now. Does not block.
+    pub fn partitions(&self) -> Vec<PartitionState> {
+        let all = self.shared.offsets.all().into_iter();
+        all.map(|(at, stored, committed)| {
+            let end_seen = self.shared.client.end_offset_seen(&at);
+            PartitionState { at, stored, committed, end_seen }
+        })
+        .collect()
+    }
+
     /// The error that made the member unusable, if one did.
     pub fn fatal_error(&self) -> Option<(Code, String)> {
         self.shared.client.check_process().ok()?;
@@ -176,6 +205,7 @@ impl Shared {
             parker: Arc::default(),
             is_hurried: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            offsets: Arc::default(),
         })
     }
 
@@ -213,7 +243,7 @@ struct Member {
 
 impl Member {
     fn new(shared: &Arc<Shared>, routes: Vec<Route>, settings: GroupSettings, poll_interval: Duration) -> Self {
-        let offsets = Arc::new(Offsets::default());
+        let offsets = Arc::clone(&shared.offsets);
         let on_stored: Arc<dyn Fn() + Send + Sync> = {
             let queue = Arc::clone(&shared.queue);
             // Once per commit, not once per job: only the store that finds everything clean calls.
@@ -308,11 +338,51 @@ impl Member {
     }
 
     fn accept(&mut self, partitions: &[TopicPartition], list: &TopicPartitionList) {
+        let list = &match self.with_starts(partitions, list) {
+            Ok(list) => list,
+            Err(error) => {
+                // Assigned without it, reading would begin somewhere else: messages lost, or done again.
+                let text = format!("could not find out where to begin: {error}");
+                self.shared.client.emit(What::Error { code: error.code(), text, fatal: true });
+                return;
+            }
+        };
         if let Err(error) = self.assignment.open(partitions) {
             self.shared.client.emit(What::Error { code: Code::UNKNOWN_TOPIC, text: error.to_string(), fatal: false });
         }
         self.report(assign(&self.shared.client, list));
         self.shared.client.emit(What::Assigned(partitions.to_vec()));
+    }
+
+    /// The list, with the offset to begin at wherever a route says one and the group has committed none.
+    fn with_starts(&self, partitions: &[TopicPartition], list: &TopicPartitionList) -> Result<TopicPartitionList> {
+        let started: Vec<_> = partitions.iter().filter(|at| self.assignment.start_of(at).is_some()).cloned().collect();
+        if started.is_empty() {
+            return Ok(list.copy());
+        }
+        let committed = self.insist(|| self.shared.client.committed(&started))?;
+        let mut starts = HashMap::new();
+        for (at, _) in started.iter().zip(&committed).filter(|(_, committed)| committed.is_none()) {
+            if let Some(start) = self.assignment.start_of(at) {
+                starts.insert(at, self.insist(|| start.offset(&self.shared.client, at))?);
+            }
+        }
+        let mut with_starts = TopicPartitionList::new();
+        for at in partitions {
+            with_starts.add(at, starts.get(at).map(|offset| Position { offset: *offset, leader_epoch: -1 }))?;
+        }
+        Ok(with_starts)
+    }
+
+    /// Asks again when the answer was that it may work later.
+    fn insist<T>(&self, ask: impl Fn() -> Result<T>) -> Result<T> {
+        for _ in 1..LOOKUP_TRIES {
+            match ask() {
+                Err(error) if error.is_retriable() && !self.shared.is_hurried.load(Ordering::Acquire) => (),
+                answer => return answer,
+            }
+        }
+        ask()
     }
 
     fn unassign(&self, list: &TopicPartitionList) {

@@ -16,6 +16,8 @@ use crate::wake::Bell;
 pub enum Hook {
     /// It was assigned; comes before its first job.
     Assigned,
+    /// Time has passed; comes again and again between jobs.
+    Tick,
     /// It is about to be given back; comes after its last job.
     Revoked,
     /// It was taken without asking; comes after its last job.
@@ -79,32 +81,35 @@ fn begin(next: Next<Arc<PartitionQueue>, Hook>) -> Option<Work> {
         Next::Closed => Some(Work::Closed),
         Next::TimedOut => Some(Work::TimedOut),
         Next::Hook(lane, partition, hook) => Some(Work::Hook(HookJob { lane: Lane { partition, id: lane }, hook })),
-        Next::Messages(id, partition) => {
+        Next::Messages(id, partition, since) => {
             let found = partition.find();
             let lane = Lane { partition, id };
             match found {
-                Found::Parked(Parked { batch, first, attempts }) => Some(Work::Job(Job {
-                    lane: Some(lane),
-                    batch,
-                    done: first,
-                    began: first,
-                    attempts,
-                    after: Outcome::MaybeMore,
-                })),
-                Found::Fresh { batch, is_exhausted } => {
+                Found::Messages { parked: Parked { batch, first, attempts }, end, is_exhausted } => {
                     let after = if is_exhausted { Outcome::Exhausted } else { Outcome::MaybeMore };
-                    if batch.is_empty() {
-                        lane.finish(after);
-                        return None;
-                    }
+                    let waited = since.elapsed();
                     Some(Work::Job(Job {
                         lane: Some(lane),
-                        batch: Arc::new(batch),
-                        done: 0,
-                        began: 0,
-                        attempts: 0,
+                        batch,
+                        done: first,
+                        end,
+                        began: first,
+                        attempts,
                         after,
+                        waited,
                     }))
+                }
+                Found::Nothing { is_exhausted } => {
+                    lane.finish(if is_exhausted { Outcome::Exhausted } else { Outcome::MaybeMore });
+                    None
+                }
+                Found::NotBefore(moment) => {
+                    lane.finish(Outcome::NotBefore(moment));
+                    None
+                }
+                Found::Until(moment) => {
+                    lane.finish(Outcome::Until(moment));
+                    None
                 }
                 Found::End => {
                     let partition = Arc::clone(&lane.partition);
@@ -165,22 +170,46 @@ pub struct Job {
     batch: Arc<Batch>,
     /// The first message that is not done.
     done: usize,
+    /// One past the last message that belongs to the job; what is behind it belongs to a later one.
+    end: usize,
     /// Where this try began.
     began: usize,
     /// How many times the message at `began` was tried before.
     attempts: u32,
     after: Outcome,
+    /// How long the lane stood in line.
+    waited: Duration,
 }
 
 impl Job {
-    /// The messages. Those before `first` were done in an earlier try.
+    /// The messages. Those before `first` were done in an earlier try; those from `end` on belong to a later job.
     pub const fn batch(&self) -> &Arc<Batch> {
         &self.batch
+    }
+
+    /// One past the last message of the job.
+    pub const fn end(&self) -> usize {
+        self.end
+    }
+
+    /// How long the partition stood in line before a worker came.
+    pub const fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Whether the partition was taken away meanwhile: what the job reports changes nothing.
+    pub fn is_fenced(&self) -> bool {
+        self.lane.as_ref().is_some_and(|lane| lane.partition.check_current().is_err())
     }
 
     /// The first message that is not done.
     pub const fn first(&self) -> usize {
         self.done
+    }
+
+    /// Leaves all but the first so many messages that are not done to a later job; at least one stays.
+    pub fn cut(&mut self, messages: usize) {
+        self.end = self.end.min(self.done + messages.max(1));
     }
 
     /// Which try of the first message that is not done this is, from 1.
@@ -202,7 +231,7 @@ impl Job {
             return Ok(());
         };
         lane.partition.check_process()?;
-        let count = count.min(self.batch.len());
+        let count = count.min(self.end);
         if count <= self.done {
             return Ok(());
         }
@@ -216,11 +245,26 @@ impl Job {
     /// # Errors
     /// [`crate::Error::Fenced`] when the partition was taken away meanwhile; the job has ended all the same.
     pub fn complete(&mut self) -> Result<()> {
-        let stored = self.done(self.batch.len());
-        if let Some(lane) = self.lane.take() {
+        let stored = self.done(self.end);
+        self.release();
+        stored
+    }
+
+    /// Gives the lane back without saying that anything is done: user code stores offsets itself.
+    pub fn release(&mut self) {
+        let Some(lane) = self.lane.take() else { return };
+        if self.end < self.batch.len() && lane.partition.check_process().is_ok() {
+            lane.partition.park(Parked { batch: Arc::clone(&self.batch), first: self.end, attempts: 0 });
+            lane.finish(Outcome::MaybeMore);
+        } else {
             lane.finish(self.after);
         }
-        stored
+    }
+
+    /// Gives the lane back; what is not done is tried by a later job, as if for the first time.
+    pub fn pass_on(&mut self) {
+        self.end = self.done;
+        self.release();
     }
 
     /// Keeps what is not done in its place and gives the lane back: nobody gets it before `delay` is over.

@@ -4,7 +4,7 @@
 //! none, and changes nothing. Offsets never go back.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::kafka::{Position, TopicPartition};
 use crate::{Error, Result};
@@ -26,9 +26,35 @@ struct State {
 struct Entry {
     generation: u64,
     stored: Option<Position>,
+    /// What is to be written beside the stored offset.
+    metadata: Option<Arc<str>>,
     committed: Option<i64>,
     /// Stored, and in no commit yet.
     is_dirty: bool,
+}
+
+impl State {
+    fn entry(&mut self, at: &TopicPartition, generation: u64) -> Result<&mut Entry> {
+        let entry = self.entries.get_mut(at).filter(|entry| entry.generation == generation);
+        entry.ok_or_else(|| Error::Fenced { topic: at.topic.to_string(), partition: at.partition })
+    }
+
+    /// Whether the committer is to be told.
+    const fn announce(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_announced, true)
+    }
+}
+
+impl Entry {
+    const fn new(generation: u64) -> Self {
+        Self { generation, stored: None, metadata: None, committed: None, is_dirty: false }
+    }
+
+    fn put(&mut self, position: Position, metadata: Option<Arc<str>>) {
+        self.stored = Some(position);
+        self.metadata = metadata;
+        self.is_dirty = true;
+    }
 }
 
 impl Offsets {
@@ -38,7 +64,7 @@ impl Offsets {
 
     /// Begins an assignment of this partition.
     pub(super) fn open(&self, at: &TopicPartition, generation: u64) {
-        self.state().entries.insert(at.clone(), Entry { generation, stored: None, committed: None, is_dirty: false });
+        self.state().entries.insert(at.clone(), Entry::new(generation));
     }
 
     /// Ends that assignment: later results of its jobs are refused.
@@ -55,17 +81,50 @@ impl Offsets {
     /// [`Error::Fenced`] when the assignment has ended.
     pub(super) fn store(&self, at: &TopicPartition, generation: u64, position: Position) -> Result<bool> {
         let mut state = self.state();
-        let entry = state
-            .entries
-            .get_mut(at)
-            .filter(|entry| entry.generation == generation)
-            .ok_or_else(|| Error::Fenced { topic: at.topic.to_string(), partition: at.partition })?;
+        let entry = state.entry(at, generation)?;
         if entry.stored.is_some_and(|stored| stored.offset >= position.offset) {
             return Ok(false);
         }
-        entry.stored = Some(position);
-        entry.is_dirty = true;
-        Ok(!std::mem::replace(&mut state.is_announced, true))
+        entry.put(position, None);
+        Ok(state.announce())
+    }
+
+    /// As `store`, with a text beside the offset, which replaces another one at the same offset.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when the assignment has ended.
+    pub(super) fn annotate(
+        &self,
+        at: &TopicPartition,
+        generation: u64,
+        position: Position,
+        metadata: Option<Arc<str>>,
+    ) -> Result<bool> {
+        let mut state = self.state();
+        let entry = state.entry(at, generation)?;
+        let is_news = entry.stored.is_none_or(|stored| {
+            stored.offset < position.offset || (stored.offset == position.offset && entry.metadata != metadata)
+        });
+        if !is_news {
+            return Ok(false);
+        }
+        entry.put(position, metadata);
+        Ok(state.announce())
+    }
+
+    /// Forgets what is stored, because reading goes on from another offset (negative: one that is not known yet).
+    pub(super) fn rewind(&self, at: &TopicPartition, generation: u64, offset: i64) {
+        let mut state = self.state();
+        let Ok(entry) = state.entry(at, generation) else { return };
+        *entry = Entry::new(generation);
+        if offset >= 0 {
+            entry.put(Position { offset, leader_epoch: -1 }, None);
+        }
+    }
+
+    /// Refuses when the assignment has ended.
+    pub(super) fn check_current(&self, at: &TopicPartition, generation: u64) -> Result<()> {
+        self.state().entry(at, generation).map(drop)
     }
 
     /// Whether anything is to be committed.
@@ -74,14 +133,14 @@ impl Offsets {
     }
 
     /// What is to be committed; it counts as clean from here on.
-    pub(super) fn take_dirty(&self) -> Vec<(TopicPartition, Position)> {
+    pub(super) fn take_dirty(&self) -> Vec<(TopicPartition, Position, Option<Arc<str>>)> {
         let mut state = self.state();
         state.is_announced = false;
         let dirty = state.entries.iter_mut().filter(|(_, entry)| entry.is_dirty);
         dirty
             .filter_map(|(at, entry)| {
                 entry.is_dirty = false;
-                entry.stored.map(|stored| (at.clone(), stored))
+                entry.stored.map(|stored| (at.clone(), stored, entry.metadata.clone()))
             })
             .collect()
     }
@@ -98,6 +157,13 @@ impl Offsets {
         if let Some(entry) = self.state().entries.get_mut(at) {
             entry.is_dirty = entry.stored.is_some();
         }
+    }
+
+    /// Every partition that is assigned, with its stored and committed offset.
+    pub(super) fn all(&self) -> Vec<(TopicPartition, Option<i64>, Option<i64>)> {
+        let state = self.state();
+        let each = state.entries.iter();
+        each.map(|(at, entry)| (at.clone(), entry.stored.map(|stored| stored.offset), entry.committed)).collect()
     }
 
     /// Stored and committed offset of a partition that is assigned.
@@ -124,7 +190,7 @@ mod tests {
         offsets.open(&at(), 1);
         assert!(offsets.store(&at(), 1, position(10)).expect("assigned"));
         assert!(!offsets.store(&at(), 1, position(5)).expect("assigned"));
-        assert_eq!(offsets.take_dirty(), [(at(), position(10))]);
+        assert_eq!(offsets.take_dirty(), [(at(), position(10), None)]);
     }
 
     #[test]
@@ -146,6 +212,31 @@ mod tests {
         assert!(!offsets.is_dirty());
         offsets.not_committed(&at());
         offsets.store(&at(), 1, position(12)).expect("assigned");
-        assert_eq!(offsets.take_dirty(), [(at(), position(12))]);
+        assert_eq!(offsets.take_dirty(), [(at(), position(12), None)]);
+    }
+
+    #[test]
+    fn a_text_beside_an_offset_goes_with_it_and_no_farther() {
+        let offsets = Offsets::default();
+        offsets.open(&at(), 1);
+        let text: Arc<str> = "began".into();
+        assert!(offsets.annotate(&at(), 1, position(10), Some(Arc::clone(&text))).expect("assigned"));
+        assert!(!offsets.annotate(&at(), 1, position(10), Some(Arc::clone(&text))).expect("assigned"));
+        assert_eq!(offsets.take_dirty(), [(at(), position(10), Some(text))]);
+        assert!(offsets.annotate(&at(), 1, position(10), None).expect("assigned"));
+        assert_eq!(offsets.take_dirty(), [(at(), position(10), None)]);
+        offsets.store(&at(), 1, position(11)).expect("assigned");
+        assert!(!offsets.annotate(&at(), 1, position(10), None).expect("assigned"));
+        assert_eq!(offsets.take_dirty(), [(at(), position(11), None)]);
+    }
+
+    #[test]
+    fn a_seek_may_go_back() {
+        let offsets = Offsets::default();
+        offsets.open(&at(), 1);
+        offsets.store(&at(), 1, position(10)).expect("assigned");
+        offsets.rewind(&at(), 1, 3);
+        assert!(offsets.store(&at(), 1, position(4)).expect("assigned") || offsets.is_dirty());
+        assert_eq!(offsets.take_dirty(), [(at(), position(4), None)]);
     }
 }

@@ -6,32 +6,19 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use rdkafka_sys as ffi;
 
-use super::PartitionScheduler;
+use super::flow::{Allowed, Flow};
 use super::offsets::Offsets;
-use super::scheduler::LaneId;
+use super::scheduler::{ClassId, LaneId, LaneOptions};
+use super::{Hook, PartitionScheduler};
 use crate::Result;
 use crate::events::What;
-use crate::kafka::{Batch, Client, Code, Position, Queue, TopicPartition};
+use crate::kafka::{Batch, Client, Code, CommittedOffset, Position, Queue, TopicPartition};
 
-/// How much one job may hold.
-#[derive(Clone, Copy, Debug)]
-pub struct PullLimits {
-    /// Most messages of a batch.
-    pub messages_max: usize,
-    /// A batch ends with the first few hundred messages that reach this sum of keys and values.
-    pub bytes_max: usize,
-}
-
-impl Default for PullLimits {
-    fn default() -> Self {
-        Self { messages_max: 1_000, bytes_max: 16 * 1024 * 1024 }
-    }
-}
-
-/// Messages that wait to be tried again.
+/// Messages that wait in their place: to be tried again, or because the route's flow does not allow them yet.
 #[derive(Debug)]
 pub(super) struct Parked {
     pub(super) batch: Arc<Batch>,
@@ -41,27 +28,51 @@ pub(super) struct Parked {
     pub(super) attempts: u32,
 }
 
+/// What a lane keeps between two jobs.
+#[derive(Debug)]
+enum Held {
+    Parked(Parked),
+    /// A batch that waits for more, until then at the latest.
+    Filling(Batch, Instant),
+}
+
 /// What a worker found.
 pub(super) enum Found {
-    Parked(Parked),
-    Fresh {
-        batch: Batch,
-        is_exhausted: bool,
-    },
+    /// Messages from `first` of `parked` to before `end`. Not exhausted: there may be more behind them.
+    Messages { parked: Parked, end: usize, is_exhausted: bool },
+    /// Nothing.
+    Nothing { is_exhausted: bool },
+    /// Nothing before this moment.
+    NotBefore(Instant),
+    /// Nothing until more comes, or this moment.
+    Until(Instant),
     /// The partition has no more messages for now, and the consumer asked to be told.
     End,
+}
+
+/// How one route's partitions are worked on.
+#[derive(Clone, Debug, Default)]
+pub struct LaneSettings {
+    /// How fast messages may come.
+    pub flow: Flow,
+    /// Whose weight the partitions count for.
+    pub class: ClassId,
+    /// How often the hook `tick` comes; `None` for never.
+    pub tick_every: Option<Duration>,
 }
 
 /// The fetched messages of one assigned partition.
 pub struct PartitionQueue {
     at: TopicPartition,
     generation: u64,
-    limits: PullLimits,
+    flow: Flow,
     queue: Queue,
     scheduler: Arc<PartitionScheduler>,
     lane: OnceLock<LaneId>,
     announcer: Mutex<Option<Box<Announcer>>>,
-    parked: Mutex<Option<Parked>>,
+    held: Mutex<Option<Held>>,
+    /// Where to go on, carried out by the next worker that holds the lane.
+    seek: Mutex<Option<i64>>,
     /// The end was reached behind messages that were given first. Only the worker that holds the lane looks here.
     is_end_due: AtomicBool,
     offsets: Arc<Offsets>,
@@ -89,7 +100,7 @@ impl PartitionQueue {
     pub(super) fn open(
         at: TopicPartition,
         generation: u64,
-        limits: PullLimits,
+        settings: &LaneSettings,
         scheduler: &Arc<PartitionScheduler>,
         surroundings: Surroundings,
     ) -> Result<Arc<Self>> {
@@ -99,18 +110,20 @@ impl PartitionQueue {
         let partition = Arc::new(Self {
             at,
             generation,
-            limits,
+            flow: settings.flow.clone(),
             queue,
             scheduler: Arc::clone(scheduler),
             lane: OnceLock::new(),
             announcer: Mutex::default(),
-            parked: Mutex::default(),
+            held: Mutex::default(),
+            seek: Mutex::default(),
             is_end_due: AtomicBool::new(false),
             offsets,
             on_stored,
             client,
         });
-        let lane = scheduler.open(Arc::clone(&partition));
+        let tick = settings.tick_every.map(|every| (every, Hook::Tick));
+        let lane = scheduler.open(Arc::clone(&partition), LaneOptions { class: settings.class, tick });
         partition.lane.set(lane).expect("set once, here");
         let announcer = Box::new(Announcer { scheduler: Arc::clone(scheduler), lane });
         // SAFETY: the announcer stays in its box until `close` has disabled the callback.
@@ -131,7 +144,7 @@ impl PartitionQueue {
         self.announcer.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.offsets.close(&self.at, self.generation);
         self.scheduler.close_lane(self.lane());
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.hold(None);
     }
 
     /// Which partition.
@@ -164,13 +177,22 @@ impl PartitionQueue {
 
     /// What is to be processed next. Does not wait; only the worker that holds the lane may call it.
     pub(super) fn find(&self) -> Found {
-        if let Some(parked) = self.parked.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Found::Parked(parked);
+        self.carry_out_seek();
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match held {
+            Some(Held::Parked(parked)) => self.allow(parked, false),
+            Some(Held::Filling(batch, until)) => self.fill(batch, until),
+            None => self.pull(),
         }
+    }
+
+    /// What librdkafka has now.
+    fn pull(&self) -> Found {
         if self.is_end_due.swap(false, Ordering::Relaxed) {
             return Found::End;
         }
-        let pull = self.queue.pull(&self.at, self.limits.messages_max, self.limits.bytes_max);
+        let limits = self.flow.limits;
+        let pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
         let mut is_at_end = false;
         for (code, text) in pull.errors {
             if code == Code::PARTITION_EOF {
@@ -183,20 +205,133 @@ impl PartitionQueue {
             return Found::End;
         }
         self.is_end_due.store(is_at_end, Ordering::Relaxed);
-        Found::Fresh { batch: pull.batch, is_exhausted: pull.is_exhausted && !is_at_end }
+        let is_exhausted = pull.is_exhausted && !is_at_end;
+        if pull.batch.is_empty() {
+            return Found::Nothing { is_exhausted };
+        }
+        match self.flow.wait_max {
+            Some(wait) if is_exhausted && !self.flow.is_full(pull.batch.len(), pull.batch.size_bytes()) => {
+                self.wait_for_more(pull.batch, Instant::now() + wait)
+            }
+            _ => self.allow(Parked { batch: Arc::new(pull.batch), first: 0, attempts: 0 }, is_exhausted),
+        }
     }
 
-    /// Keeps messages for a later try.
+    /// Adds what has come to a batch that waits for more.
+    fn fill(&self, mut batch: Batch, until: Instant) -> Found {
+        let limits = self.flow.limits;
+        let missing = limits.messages_max.saturating_sub(batch.len());
+        let pull = self.queue.pull(&self.at, missing, limits.bytes_max.saturating_sub(batch.size_bytes()));
+        for (code, text) in pull.errors {
+            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text });
+        }
+        batch.append(pull.batch);
+        if pull.is_exhausted && !self.flow.is_full(batch.len(), batch.size_bytes()) && Instant::now() < until {
+            return self.wait_for_more(batch, until);
+        }
+        self.allow(Parked { batch: Arc::new(batch), first: 0, attempts: 0 }, pull.is_exhausted)
+    }
+
+    fn wait_for_more(&self, batch: Batch, until: Instant) -> Found {
+        self.hold(Some(Held::Filling(batch, until)));
+        Found::Until(until)
+    }
+
+    /// What the flow allows of these messages now.
+    fn allow(&self, parked: Parked, is_exhausted: bool) -> Found {
+        match self.flow.allow(&parked.batch, parked.first) {
+            Allowed::Until(end) => Found::Messages { parked, end, is_exhausted },
+            Allowed::NotBefore(moment) => {
+                self.park(parked);
+                Found::NotBefore(moment)
+            }
+        }
+    }
+
+    /// Goes to the offset that somebody asked for: what is held is nobody's concern, and the stored offset may go back.
+    fn carry_out_seek(&self) {
+        let Some(offset) = self.seek.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        self.hold(None);
+        self.is_end_due.store(false, Ordering::Relaxed);
+        self.offsets.rewind(&self.at, self.generation, offset);
+        // From here on librdkafka drops what is in the queue, message by message, when somebody pulls.
+        if let Err(error) = self.client.seek(&self.at, offset) {
+            let (code, text) = (error.code(), error.to_string());
+            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text });
+        }
+    }
+
+    fn hold(&self, held: Option<Held>) {
+        // What was held is dropped after the lock is down.
+        let _earlier = std::mem::replace(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner), held);
+    }
+
+    /// Keeps messages for a later job.
     pub(super) fn park(&self, parked: Parked) {
-        *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(parked);
+        self.hold(Some(Held::Parked(parked)));
+    }
+
+    /// Goes on from another offset (-2 the first, -1 the end) after the job that runs now. Does not block.
+    ///
+    /// What is committed next is behind that offset, even if that is less than what was committed before.
+    ///
+    /// # Errors
+    /// [`crate::Error::Fenced`] when the assignment has ended.
+    pub fn seek(&self, offset: i64) -> Result<()> {
+        self.check_current()?;
+        *self.seek.lock().unwrap_or_else(PoisonError::into_inner) = Some(offset);
+        self.scheduler.hasten(self.lane());
+        Ok(())
+    }
+
+    /// The first offset at or after a time, in milliseconds since 1970; -1 for the end. Blocks the calling thread.
+    pub fn offset_at(&self, timestamp_ms: i64) -> Result<i64> {
+        self.client.offset_at(&self.at, timestamp_ms)
+    }
+
+    /// What the group has committed. Blocks the calling thread.
+    pub fn committed(&self) -> Result<Option<CommittedOffset>> {
+        Ok(self.client.committed(std::slice::from_ref(&self.at))?.pop().flatten())
+    }
+
+    /// Gives its messages to nobody until `resume`. Does not block.
+    pub fn pause(&self) -> Result<()> {
+        self.check_current()?;
+        self.scheduler.pause(self.lane());
+        Ok(())
+    }
+
+    /// Ends a pause. Does not block.
+    pub fn resume(&self) -> Result<()> {
+        self.check_current()?;
+        self.scheduler.resume(self.lane());
+        Ok(())
+    }
+
+    /// Refuses when the assignment has ended, or in another process.
+    pub fn check_current(&self) -> Result<()> {
+        self.check_process()?;
+        self.offsets.check_current(&self.at, self.generation)
     }
 
     /// Stores the next offset to read.
     pub(super) fn store(&self, position: Position) -> Result<()> {
-        if self.offsets.store(&self.at, self.generation, position)? {
+        self.told(self.offsets.store(&self.at, self.generation, position)?);
+        Ok(())
+    }
+
+    /// Stores the next offset to read with a text beside it, which replaces another one at the same offset.
+    pub fn annotate(&self, offset: i64, metadata: Option<Arc<str>>) -> Result<()> {
+        self.check_process()?;
+        let position = Position { offset, leader_epoch: -1 };
+        self.told(self.offsets.annotate(&self.at, self.generation, position, metadata)?);
+        Ok(())
+    }
+
+    fn told(&self, is_news: bool) {
+        if is_news {
             (self.on_stored)();
         }
-        Ok(())
     }
 }
 

@@ -8,26 +8,13 @@ use std::time::Duration;
 use rdkafka_sys as ffi;
 
 use super::offsets::Offsets;
-use super::partition_queue::{PartitionQueue, PullLimits, Surroundings};
-use super::{PartitionScheduler, Work};
+use super::partition_queue::{LaneSettings, PartitionQueue, Surroundings};
+use super::{PartitionScheduler, StartAt, Work};
 use crate::Result;
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::kafka::{Batch, Client, ClientConfig, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList};
 use crate::wake::{Bell, EventFd};
-
-/// Where to begin.
-#[derive(Clone, Copy, Debug)]
-pub enum StartAt {
-    /// The first message that is still there.
-    Earliest,
-    /// The next message to come.
-    Latest,
-    /// The last `n` messages.
-    Last(i64),
-    /// This offset.
-    Offset(i64),
-}
 
 /// What a reader found.
 pub enum Read {
@@ -52,7 +39,7 @@ impl Reader {
     pub fn new(
         config: &ClientConfig,
         starts: &[(TopicPartition, StartAt)],
-        limits: PullLimits,
+        settings: &LaneSettings,
         events: Arc<EventBox>,
     ) -> Result<Self> {
         let mut native = config.clone();
@@ -76,9 +63,10 @@ impl Reader {
         let mut list = TopicPartitionList::new();
         for (generation, (at, start)) in (1..).zip(starts) {
             let partition =
-                PartitionQueue::open(at.clone(), generation, limits, &reader.scheduler, surroundings.clone())?;
+                PartitionQueue::open(at.clone(), generation, settings, &reader.scheduler, surroundings.clone())?;
             reader.partitions.push(partition);
-            list.add(at, Some(Position { offset: native_offset(*start), leader_epoch: -1 }))?;
+            let offset = start.offset(&reader.client, at)?;
+            list.add(at, Some(Position { offset, leader_epoch: -1 }))?;
         }
         // SAFETY: handle and list are alive; librdkafka copies the list.
         Code::of(unsafe { ffi::rd_kafka_assign(reader.client.handle(), list.as_ptr()) }).check("assign")?;
@@ -122,15 +110,5 @@ impl Drop for Reader {
             // SAFETY: the handle is alive; a null list stops fetching.
             unsafe { ffi::rd_kafka_assign(self.client.handle(), std::ptr::null()) };
         }
-    }
-}
-
-const fn native_offset(start: StartAt) -> i64 {
-    match start {
-        StartAt::Earliest => -2,
-        StartAt::Latest => -1,
-        // librdkafka's RD_KAFKA_OFFSET_TAIL_BASE.
-        StartAt::Last(count) => -2000 - count,
-        StartAt::Offset(offset) => offset,
     }
 }

@@ -9,12 +9,15 @@
 //! Lanes that wait for a time (a retry's back-off) stand in a heap. There is no timer thread: of the idle workers the one
 //! that came first waits with the earliest time as its deadline; when all workers are busy nobody could act on it anyway.
 //!
+//! Lanes belong to classes with weights. Within a class the line is first come, first served; between classes that both
+//! have lanes in line, the one that has had the least for its weight is next (stride scheduling, Waldspurger and Weihl 1995).
+//!
 //! It knows nothing of Kafka: `L` is the lane's owner, `H` a hook that runs between the lane's jobs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::clock::Deadline;
 use crate::counters::Counter;
@@ -34,9 +37,9 @@ pub struct LaneId {
 pub enum Next<L, H> {
     /// A hook to run; the lane is busy until `finish`.
     Hook(LaneId, L, H),
-    /// Messages to process; the lane is busy until `finish`.
-    Messages(LaneId, L),
-    /// The scheduler has closed: the worker is to end.
+    /// Messages to process, and since when the lane stood in line; the lane is busy until `finish`.
+    Messages(LaneId, L, Instant),
+    /// The scheduler has closed, or has one worker too many: the worker is to end.
     Closed,
     /// Nothing within the deadline.
     TimedOut,
@@ -51,6 +54,27 @@ pub enum Outcome {
     MaybeMore,
     /// There is something to do again, and not before this moment.
     NotBefore(Instant),
+    /// There is something to do when more comes, or at this moment.
+    Until(Instant),
+}
+
+/// A number for a class of lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassId(usize);
+
+/// What sets a lane apart from others.
+#[derive(Debug)]
+pub struct LaneOptions<H> {
+    /// Whose weight it counts for.
+    pub class: ClassId,
+    /// A hook that comes again and again, so far apart; one that was not run yet is not posted twice.
+    pub tick: Option<(Duration, H)>,
+}
+
+impl<H> Default for LaneOptions<H> {
+    fn default() -> Self {
+        Self { class: ClassId::default(), tick: None }
+    }
 }
 
 /// What the scheduler counts about itself.
@@ -73,25 +97,70 @@ pub struct Scheduler<L, H> {
 struct State<L, H> {
     lanes: Vec<Option<Lane<L, H>>>,
     turns: u64,
-    /// Lanes with something to do and nobody on it; each at most once.
-    ready: VecDeque<LaneId>,
+    /// Never empty: the first is for lanes of no particular class.
+    classes: Vec<Class>,
+    /// How far the class that was served last has come: one that had nothing to do goes on from here.
+    stage: u64,
     /// The last to come stands at the back and is woken first; the first watches the clock.
     idle: Vec<Arc<IdleWorker>>,
     /// Event loops that found nothing and want to be rung.
     bells: Vec<Arc<dyn Bell>>,
-    timers: BinaryHeap<Reverse<(Instant, LaneId)>>,
+    timers: BinaryHeap<Reverse<(Instant, LaneId, Alarm)>>,
+    /// Workers that are to end.
+    leaving: usize,
     is_quiet: bool,
     is_closed: bool,
+}
+
+/// Why a lane wants to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Alarm {
+    /// A back-off is over.
+    Again,
+    /// A batch has waited long enough for more.
+    Look,
+    Tick,
+}
+
+/// Lanes that share a weight.
+#[derive(Debug)]
+struct Class {
+    /// Lanes with something to do and nobody on it; each at most once.
+    ready: VecDeque<LaneId>,
+    /// How far one job brings the class: the lighter, the farther.
+    stride: u64,
+    /// How far it has come.
+    stage: u64,
+}
+
+/// What one job counts for a class of weight 1.
+const STRIDE: u64 = 1 << 20;
+
+impl Class {
+    fn new(weight: u32) -> Self {
+        Self { ready: VecDeque::new(), stride: STRIDE / u64::from(weight.clamp(1, 1 << 20)), stage: 0 }
+    }
+}
+
+/// A hook that comes again and again.
+struct Tick<H> {
+    every: Duration,
+    hook: H,
+    is_due: bool,
 }
 
 struct Lane<L, H> {
     turn: u64,
     owner: L,
+    class: ClassId,
+    tick: Option<Tick<H>>,
     /// Something may have come since a worker last looked.
     has_messages: bool,
     hooks: VecDeque<H>,
     is_busy: bool,
     is_in_line: bool,
+    in_line_since: Option<Instant>,
+    is_paused: bool,
     /// A retry's back-off: messages, not hooks, wait for it.
     not_before: Option<Instant>,
     /// Only hooks from now on.
@@ -108,20 +177,27 @@ struct IdleWorker {
 
 impl<L, H> Lane<L, H> {
     fn has_work(&self, is_quiet: bool) -> bool {
-        !self.hooks.is_empty() || (self.has_messages && !self.is_withdrawn && !is_quiet && self.not_before.is_none())
+        let has_messages = self.has_messages && !is_quiet && !self.is_paused && self.not_before.is_none();
+        !self.hooks.is_empty() || (!self.is_withdrawn && (has_messages || self.is_tick_due()))
+    }
+
+    fn is_tick_due(&self) -> bool {
+        self.tick.as_ref().is_some_and(|tick| tick.is_due)
     }
 }
 
-impl<L: Clone, H> Default for Scheduler<L, H> {
+impl<L: Clone, H: Clone> Default for Scheduler<L, H> {
     fn default() -> Self {
         Self {
             state: Mutex::new(State {
                 lanes: Vec::new(),
                 turns: 0,
-                ready: VecDeque::new(),
+                classes: vec![Class::new(1)],
+                stage: 0,
                 idle: Vec::new(),
                 bells: Vec::new(),
                 timers: BinaryHeap::new(),
+                leaving: 0,
                 is_quiet: false,
                 is_closed: false,
             }),
@@ -130,24 +206,35 @@ impl<L: Clone, H> Default for Scheduler<L, H> {
     }
 }
 
-impl<L: Clone, H> Scheduler<L, H> {
+impl<L: Clone, H: Clone> Scheduler<L, H> {
     /// What the scheduler counts about itself.
     pub const fn counters(&self) -> &SchedulerCounters {
         &self.counters
     }
 
+    /// A class for lanes; of two that have work, one of weight 2 gets twice as many jobs as one of weight 1.
+    pub fn add_class(&self, weight: u32) -> ClassId {
+        let mut state = lock(&self.state);
+        state.classes.push(Class::new(weight));
+        ClassId(state.classes.len() - 1)
+    }
+
     /// Opens a lane that has nothing to do yet.
-    pub fn open(&self, owner: L) -> LaneId {
+    pub fn open(&self, owner: L, options: LaneOptions<H>) -> LaneId {
         let mut state = lock(&self.state);
         state.turns += 1;
         let turn = state.turns;
         let lane = Lane {
             turn,
             owner,
+            class: options.class,
+            tick: options.tick.map(|(every, hook)| Tick { every, hook, is_due: false }),
             has_messages: false,
             hooks: VecDeque::new(),
             is_busy: false,
             is_in_line: false,
+            in_line_since: None,
+            is_paused: false,
             not_before: None,
             is_withdrawn: false,
             released: None,
@@ -158,7 +245,11 @@ impl<L: Clone, H> Scheduler<L, H> {
         } else {
             state.lanes[slot] = Some(lane);
         }
-        LaneId { slot, turn }
+        let id = LaneId { slot, turn };
+        if let Some(every) = state.tick_interval(id) {
+            self.set_alarm(&mut state, Instant::now() + every, id, Alarm::Tick);
+        }
+        id
     }
 
     /// Closes a lane: what a worker still does for it is nobody's concern any more.
@@ -179,9 +270,40 @@ impl<L: Clone, H> Scheduler<L, H> {
         self.change(id, |lane| lane.hooks.push_back(hook));
     }
 
-    /// Gives the lane no more messages to anybody; hooks still run.
+    /// Gives the lane no more messages to anybody, and no tick; hooks still run.
     pub fn withdraw(&self, id: LaneId) {
-        self.change(id, |lane| lane.is_withdrawn = true);
+        self.change(id, |lane| {
+            lane.is_withdrawn = true;
+            lane.tick = None;
+        });
+    }
+
+    /// Gives the lane's messages to nobody until `resume`; hooks and ticks still run.
+    pub fn pause(&self, id: LaneId) {
+        self.change(id, |lane| lane.is_paused = true);
+    }
+
+    /// Ends a pause.
+    pub fn resume(&self, id: LaneId) {
+        self.change(id, |lane| {
+            lane.is_paused = false;
+            lane.has_messages = true;
+        });
+    }
+
+    /// Ends a back-off: what the lane waited for does not matter any more.
+    pub fn hasten(&self, id: LaneId) {
+        self.change(id, |lane| {
+            lane.not_before = None;
+            lane.has_messages = true;
+        });
+    }
+
+    /// Ends so many workers: those that wait at once, busy ones when they come for more.
+    pub fn dismiss(&self, workers: usize) {
+        let mut state = lock(&self.state);
+        state.leaving += workers;
+        state.idle.iter().rev().take(workers).for_each(|worker| worker.parker.unpark());
     }
 
     /// Waits until nobody works on the lane and no hook is left; `false` when the deadline passed first.
@@ -211,7 +333,7 @@ impl<L: Clone, H> Scheduler<L, H> {
     /// The next thing to do, if there is one. Does not block.
     pub fn try_next(&self) -> Option<Next<L, H>> {
         let mut state = lock(&self.state);
-        if state.is_closed {
+        if state.is_closed || state.leave() {
             return Some(Next::Closed);
         }
         state.fire_timers();
@@ -234,8 +356,8 @@ impl<L: Clone, H> Scheduler<L, H> {
         if !state.bells.iter().any(|waiting| Arc::as_ptr(waiting).cast::<()>() == Arc::as_ptr(bell).cast::<()>()) {
             state.bells.push(Arc::clone(bell));
         }
-        let moment = state.timers.peek().map(|Reverse((moment, _))| *moment);
-        let came_meanwhile = !state.ready.is_empty() || state.is_closed;
+        let moment = state.next_alarm();
+        let came_meanwhile = state.has_ready() || state.is_closed;
         drop(state);
         if came_meanwhile {
             bell.ring();
@@ -277,7 +399,11 @@ impl<L: Clone, H> Scheduler<L, H> {
         }
         state.fire_timers();
         let given = lock(&me.given).take();
-        let next = given.and_then(|id| state.begin(id)).or_else(|| state.begin_first());
+        let next = given.and_then(|id| state.begin(id));
+        if next.is_none() && state.leave() {
+            return Some(Next::Closed);
+        }
+        let next = next.or_else(|| state.begin_first());
         if next.is_some() {
             self.counters.jobs.increment();
             return next;
@@ -292,7 +418,7 @@ impl<L: Clone, H> Scheduler<L, H> {
         let Some(lane) = state.lane(id) else { return };
         lane.is_busy = false;
         match outcome {
-            Outcome::Exhausted => (),
+            Outcome::Exhausted | Outcome::Until(_) => (),
             Outcome::MaybeMore => lane.has_messages = true,
             Outcome::NotBefore(moment) => {
                 lane.has_messages = true;
@@ -301,12 +427,10 @@ impl<L: Clone, H> Scheduler<L, H> {
         }
         let has_work = lane.has_work(is_quiet);
         let waiting = if lane.hooks.is_empty() { lane.released.take() } else { None };
-        if let Outcome::NotBefore(moment) = outcome {
-            let was_first = state.timers.peek().is_none_or(|Reverse((first, _))| moment < *first);
-            state.timers.push(Reverse((moment, id)));
-            if was_first {
-                self.hand_the_clock_on(&state);
-            }
+        match outcome {
+            Outcome::NotBefore(moment) => self.set_alarm(&mut state, moment, id, Alarm::Again),
+            Outcome::Until(moment) => self.set_alarm(&mut state, moment, id, Alarm::Look),
+            Outcome::Exhausted | Outcome::MaybeMore => (),
         }
         if has_work {
             self.queue(&mut state, id);
@@ -337,7 +461,8 @@ impl<L: Clone, H> Scheduler<L, H> {
     pub fn census(&self) -> (usize, usize, usize) {
         let state = lock(&self.state);
         let busy = state.lanes.iter().flatten().filter(|lane| lane.is_busy).count();
-        (state.ready.len(), busy, state.idle.len())
+        let ready = state.classes.iter().map(|class| class.ready.len()).sum();
+        (ready, busy, state.idle.len())
     }
 
     /// Changes a lane and queues it if that gave it something to do.
@@ -359,18 +484,27 @@ impl<L: Clone, H> Scheduler<L, H> {
 
     /// While there are lanes in line and workers that wait, gives one to the other: afterwards one of them is none.
     fn balance(&self, state: &mut State<L, H>) {
-        while !state.ready.is_empty() && !state.idle.is_empty() {
-            if let (Some(id), Some(worker)) = (state.ready.pop_front(), state.idle.pop()) {
+        while state.has_ready() && !state.idle.is_empty() {
+            if let (Some(id), Some(worker)) = (state.pop_ready(), state.idle.pop()) {
                 self.counters.job_wakes.increment();
                 *lock(&worker.given) = Some(id);
                 worker.parker.unpark();
             }
         }
-        if !state.ready.is_empty()
+        if state.has_ready()
             && let Some(bell) = state.bells.pop()
         {
             self.counters.job_wakes.increment();
             bell.ring();
+        }
+    }
+
+    /// Has a lane looked at in time.
+    fn set_alarm(&self, state: &mut State<L, H>, moment: Instant, id: LaneId, alarm: Alarm) {
+        let is_first = state.next_alarm().is_none_or(|first| moment < first);
+        state.timers.push(Reverse((moment, id, alarm)));
+        if is_first {
+            self.hand_the_clock_on(state);
         }
     }
 
@@ -383,9 +517,36 @@ impl<L: Clone, H> Scheduler<L, H> {
     }
 }
 
-impl<L: Clone, H> State<L, H> {
+impl<L: Clone, H: Clone> State<L, H> {
     fn lane(&mut self, id: LaneId) -> Option<&mut Lane<L, H>> {
         self.lanes.get_mut(id.slot)?.as_mut().filter(|lane| lane.turn == id.turn)
+    }
+
+    fn tick_interval(&mut self, id: LaneId) -> Option<Duration> {
+        self.lane(id)?.tick.as_ref().map(|tick| tick.every)
+    }
+
+    fn next_alarm(&self) -> Option<Instant> {
+        self.timers.peek().map(|Reverse((moment, _, _))| *moment)
+    }
+
+    fn has_ready(&self) -> bool {
+        self.classes.iter().any(|class| !class.ready.is_empty())
+    }
+
+    /// Takes the head of the line of the class that has had the least for its weight.
+    fn pop_ready(&mut self) -> Option<LaneId> {
+        let class = self.classes.iter_mut().filter(|class| !class.ready.is_empty()).min_by_key(|class| class.stage)?;
+        self.stage = class.stage;
+        class.stage += class.stride;
+        class.ready.pop_front()
+    }
+
+    /// Whether the worker that asks is one too many.
+    fn leave(&mut self) -> bool {
+        let leaves = self.leaving > 0;
+        self.leaving -= usize::from(leaves);
+        leaves
     }
 
     /// Starts work on a lane that has some.
@@ -400,13 +561,18 @@ impl<L: Clone, H> State<L, H> {
         if let Some(hook) = lane.hooks.pop_front() {
             return Some(Next::Hook(id, lane.owner.clone(), hook));
         }
+        if let Some(tick) = lane.tick.as_mut().filter(|tick| tick.is_due) {
+            tick.is_due = false;
+            return Some(Next::Hook(id, lane.owner.clone(), tick.hook.clone()));
+        }
         // Before the worker looks: what comes after that is announced anew.
         lane.has_messages = false;
-        Some(Next::Messages(id, lane.owner.clone()))
+        let since = lane.in_line_since.take().unwrap_or_else(Instant::now);
+        Some(Next::Messages(id, lane.owner.clone(), since))
     }
 
     fn begin_first(&mut self) -> Option<Next<L, H>> {
-        while let Some(id) = self.ready.pop_front() {
+        while let Some(id) = self.pop_ready() {
             let next = self.begin(id);
             if next.is_some() {
                 return next;
@@ -422,25 +588,42 @@ impl<L: Clone, H> State<L, H> {
         }
         let now = Instant::now();
         let is_quiet = self.is_quiet;
-        while self.timers.peek().is_some_and(|Reverse((moment, _))| *moment <= now) {
-            let Some(Reverse((_, id))) = self.timers.pop() else {
+        while self.next_alarm().is_some_and(|moment| moment <= now) {
+            let Some(Reverse((_, id, alarm))) = self.timers.pop() else {
                 return;
             };
             let Some(lane) = self.lane(id) else { continue };
-            if lane.not_before.is_some_and(|moment| moment <= now) {
-                lane.not_before = None;
+            let mut next_tick = None;
+            match (alarm, lane.tick.as_mut()) {
+                (Alarm::Again, _) if lane.not_before.is_some_and(|moment| moment <= now) => lane.not_before = None,
+                (Alarm::Look, _) => lane.has_messages = true,
+                (Alarm::Tick, Some(tick)) => {
+                    tick.is_due = true;
+                    next_tick = Some(now + tick.every);
+                }
+                _ => (),
             }
             if !lane.is_busy && lane.has_work(is_quiet) {
                 self.put_in_line(id);
+            }
+            if let Some(moment) = next_tick {
+                self.timers.push(Reverse((moment, id, Alarm::Tick)));
             }
         }
     }
 
     fn put_in_line(&mut self, id: LaneId) {
-        if let Some(lane) = self.lane(id).filter(|lane| !lane.is_in_line) {
-            lane.is_in_line = true;
-            self.ready.push_back(id);
+        let Some(lane) = self.lane(id).filter(|lane| !lane.is_in_line) else { return };
+        lane.is_in_line = true;
+        lane.in_line_since = Some(Instant::now());
+        let place = lane.class.0;
+        let stage = self.stage;
+        let class = &mut self.classes[place];
+        if class.ready.is_empty() {
+            // A class that had nothing to do has no claim to what it missed.
+            class.stage = class.stage.max(stage);
         }
+        class.ready.push_back(id);
     }
 
     /// Makes the worker wait, and says until when: for the earliest timer, too, if it is the one to watch the clock.
@@ -449,7 +632,7 @@ impl<L: Clone, H> State<L, H> {
             self.idle.push(Arc::clone(me));
         }
         let watches = self.idle.first().is_some_and(|first| Arc::ptr_eq(first, me));
-        deadline.or_earlier(self.timers.peek().map(|Reverse((moment, _))| *moment).filter(|_| watches))
+        deadline.or_earlier(self.next_alarm().filter(|_| watches))
     }
 
     /// Takes a worker out of the stack of idle ones; whether it was the one that watched the clock.
@@ -464,8 +647,6 @@ impl<L: Clone, H> State<L, H> {
 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     type Lanes = Scheduler<&'static str, &'static str>;
@@ -476,7 +657,7 @@ mod tests {
 
     fn lane_of(next: &Next<&'static str, &'static str>) -> &'static str {
         match next {
-            Next::Messages(_, owner) | Next::Hook(_, owner, _) => owner,
+            Next::Messages(_, owner, _) | Next::Hook(_, owner, _) => owner,
             Next::Closed => "closed",
             Next::TimedOut => "timed out",
         }
@@ -491,12 +672,12 @@ mod tests {
     #[test]
     fn lanes_take_turns() {
         let lanes = Lanes::default();
-        let (one, other) = (lanes.open("one"), lanes.open("other"));
+        let (one, other) = (lanes.open("one", LaneOptions::default()), lanes.open("other", LaneOptions::default()));
         lanes.announce(one);
         lanes.announce(other);
         let mut seen = Vec::new();
         for _ in 0..4 {
-            let Some(Next::Messages(id, owner)) = lanes.try_next() else { panic!("two lanes are ready") };
+            let Some(Next::Messages(id, owner, _)) = lanes.try_next() else { panic!("two lanes are ready") };
             seen.push(owner);
             lanes.finish(id, Outcome::MaybeMore);
         }
@@ -506,7 +687,7 @@ mod tests {
     #[test]
     fn a_busy_lane_is_given_to_nobody_else() {
         let lanes = Lanes::default();
-        let lane = lanes.open("lane");
+        let lane = lanes.open("lane", LaneOptions::default());
         lanes.announce(lane);
         assert!(matches!(lanes.try_next(), Some(Next::Messages(..))));
         lanes.announce(lane);
@@ -518,7 +699,7 @@ mod tests {
     #[test]
     fn hooks_run_before_messages_and_after_withdrawal() {
         let lanes = Lanes::default();
-        let lane = lanes.open("lane");
+        let lane = lanes.open("lane", LaneOptions::default());
         lanes.announce(lane);
         lanes.post_hook(lane, "assigned");
         assert!(matches!(lanes.try_next(), Some(Next::Hook(_, _, "assigned"))));
@@ -532,12 +713,12 @@ mod tests {
     #[test]
     fn a_waiting_worker_is_woken_once_for_each_job() {
         let lanes = Arc::new(Lanes::default());
-        let lane = lanes.open("lane");
+        let lane = lanes.open("lane", LaneOptions::default());
         let worker = std::thread::spawn({
             let lanes = Arc::clone(&lanes);
             move || {
                 let mut jobs = 0;
-                while let Next::Messages(id, _) = lanes.next(&soon()) {
+                while let Next::Messages(id, ..) = lanes.next(&soon()) {
                     jobs += 1;
                     lanes.finish(id, Outcome::Exhausted);
                 }
@@ -558,7 +739,7 @@ mod tests {
     #[test]
     fn a_lane_that_backs_off_comes_back_to_a_waiting_worker_by_itself() {
         let lanes = Lanes::default();
-        let lane = lanes.open("lane");
+        let lane = lanes.open("lane", LaneOptions::default());
         lanes.announce(lane);
         assert_eq!(lane_of(&lanes.next(&soon())), "lane");
         let moment = Instant::now() + Duration::from_millis(20);
@@ -574,7 +755,7 @@ mod tests {
         let lanes = Arc::new(Lanes::default());
         let moment = Instant::now() + Duration::from_millis(50);
         for owner in ["one", "other"] {
-            let lane = lanes.open(owner);
+            let lane = lanes.open(owner, LaneOptions::default());
             lanes.announce(lane);
             assert_eq!(lane_of(&lanes.next(&soon())), owner);
             lanes.finish(lane, Outcome::NotBefore(moment));
@@ -594,7 +775,7 @@ mod tests {
     #[test]
     fn waiting_for_release_ends_when_the_job_and_the_hooks_are_done() {
         let lanes = Arc::new(Lanes::default());
-        let lane = lanes.open("lane");
+        let lane = lanes.open("lane", LaneOptions::default());
         lanes.announce(lane);
         assert!(matches!(lanes.try_next(), Some(Next::Messages(..))));
         lanes.withdraw(lane);
@@ -620,7 +801,7 @@ mod tests {
         let lanes = Lanes::default();
         let rings = Arc::new(Rings::default());
         let bell: Arc<dyn Bell> = Arc::clone(&rings) as _;
-        let (one, other) = (lanes.open("one"), lanes.open("other"));
+        let (one, other) = (lanes.open("one", LaneOptions::default()), lanes.open("other", LaneOptions::default()));
         assert!(lanes.next_or_ring(&bell).0.is_none());
         lanes.announce(one);
         lanes.announce(other);
@@ -633,7 +814,7 @@ mod tests {
     #[test]
     fn nothing_is_given_when_quiet_and_everybody_leaves_when_closed() {
         let lanes = Arc::new(Lanes::default());
-        let lane = lanes.open("lane");
+        let lane = lanes.open("lane", LaneOptions::default());
         lanes.quiet();
         lanes.announce(lane);
         assert!(lanes.try_next().is_none());
@@ -644,5 +825,108 @@ mod tests {
         wait_until_idle(&lanes, 1);
         lanes.close();
         assert_eq!(worker.join().expect("no panic"), "closed");
+    }
+
+    #[test]
+    fn classes_get_jobs_by_their_weight() {
+        let lanes = Lanes::default();
+        let (heavy, light) = (lanes.add_class(3), lanes.add_class(1));
+        for (owner, class) in [("heavy", heavy), ("heavy", heavy), ("light", light), ("light", light)] {
+            let lane = lanes.open(owner, LaneOptions { class, tick: None });
+            lanes.announce(lane);
+        }
+        let mut heavies = 0;
+        for _ in 0..40 {
+            let Some(Next::Messages(id, owner, _)) = lanes.try_next() else { panic!("lanes are ready") };
+            heavies += usize::from(owner == "heavy");
+            lanes.finish(id, Outcome::MaybeMore);
+        }
+        assert_eq!(heavies, 30);
+    }
+
+    #[test]
+    fn a_class_that_had_nothing_to_do_gets_no_more_than_its_share_afterwards() {
+        let lanes = Lanes::default();
+        let (one, other) = (lanes.add_class(1), lanes.add_class(1));
+        let busy = lanes.open("busy", LaneOptions { class: one, tick: None });
+        lanes.announce(busy);
+        for _ in 0..100 {
+            let Some(Next::Messages(id, ..)) = lanes.try_next() else { panic!("it is ready") };
+            lanes.finish(id, Outcome::MaybeMore);
+        }
+        lanes.announce(lanes.open("late", LaneOptions { class: other, tick: None }));
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            let Some(Next::Messages(id, owner, _)) = lanes.try_next() else { panic!("two are ready") };
+            seen.push(owner);
+            lanes.finish(id, Outcome::MaybeMore);
+        }
+        assert_eq!(seen.iter().filter(|owner| **owner == "late").count(), 2, "{seen:?}");
+    }
+
+    #[test]
+    fn a_paused_lane_keeps_its_messages_and_runs_its_hooks() {
+        let lanes = Lanes::default();
+        let lane = lanes.open("lane", LaneOptions::default());
+        lanes.pause(lane);
+        lanes.announce(lane);
+        assert!(lanes.try_next().is_none());
+        lanes.post_hook(lane, "hook");
+        assert!(matches!(lanes.try_next(), Some(Next::Hook(_, _, "hook"))));
+        lanes.finish(lane, Outcome::Exhausted);
+        assert!(lanes.try_next().is_none());
+        lanes.resume(lane);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(..))));
+    }
+
+    #[test]
+    fn a_lane_that_waits_for_more_is_looked_at_when_more_comes_or_its_time_is_over() {
+        let lanes = Lanes::default();
+        let lane = lanes.open("lane", LaneOptions::default());
+        let moment = || Instant::now() + Duration::from_millis(20);
+        lanes.announce(lane);
+        assert_eq!(lane_of(&lanes.next(&soon())), "lane");
+        lanes.finish(lane, Outcome::Until(moment()));
+        assert!(lanes.try_next().is_none());
+        lanes.announce(lane);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(..))));
+        let until = moment();
+        lanes.finish(lane, Outcome::Until(until));
+        assert_eq!(lane_of(&lanes.next(&soon())), "lane");
+        lanes.finish(lane, Outcome::Exhausted);
+    }
+
+    #[test]
+    fn a_tick_comes_again_and_again_until_the_lane_is_withdrawn() {
+        let lanes = Lanes::default();
+        let tick = Some((Duration::from_millis(5), "tick"));
+        let lane = lanes.open("lane", LaneOptions { class: ClassId::default(), tick });
+        for _ in 0..3 {
+            assert!(matches!(lanes.next(&soon()), Next::Hook(_, "lane", "tick")));
+            lanes.finish(lane, Outcome::Exhausted);
+        }
+        lanes.withdraw(lane);
+        assert!(matches!(lanes.next(&Deadline::after(Some(Duration::from_millis(30)))), Next::TimedOut));
+    }
+
+    #[test]
+    fn dismissed_workers_end_and_the_others_go_on() {
+        let lanes = Arc::new(Lanes::default());
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                let lanes = Arc::clone(&lanes);
+                std::thread::spawn(move || lane_of(&lanes.next(&soon())))
+            })
+            .collect();
+        wait_until_idle(&lanes, 3);
+        lanes.dismiss(2);
+        while lanes.census().2 > 1 {
+            std::thread::yield_now();
+        }
+        let lane = lanes.open("lane", LaneOptions::default());
+        lanes.announce(lane);
+        let mut seen: Vec<_> = workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, ["closed", "closed", "lane"]);
     }
 }

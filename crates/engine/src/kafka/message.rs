@@ -75,6 +75,17 @@ impl Batch {
         self.messages.is_empty()
     }
 
+    /// Keys and values together.
+    pub fn size_bytes(&self) -> usize {
+        // SAFETY: the messages are ours.
+        self.messages.iter().map(|&message| unsafe { (*message).len + (*message).key_len }).sum()
+    }
+
+    /// Puts the messages of another batch of the same partition behind these.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.messages.append(&mut other.messages);
+    }
+
     /// The message at `index`, which must be less than `len`.
     #[inline]
     pub fn message(&self, index: usize) -> MessageRef<'_> {

@@ -59,6 +59,11 @@ impl TopicPartitionList {
         Self(unsafe { ffi::rd_kafka_topic_partition_list_copy(list) })
     }
 
+    pub(crate) fn copy(&self) -> Self {
+        // SAFETY: the list is ours.
+        unsafe { Self::copy_of(self.0) }
+    }
+
     pub(crate) fn of_topics(topics: &[String]) -> Result<Self> {
         let mut list = Self::new();
         for topic in topics {
@@ -78,6 +83,56 @@ impl TopicPartitionList {
                     ffi::rd_kafka_topic_partition_set_leader_epoch(entry, position.leader_epoch);
                 }
             }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn of(partitions: &[TopicPartition]) -> Result<Self> {
+        let mut list = Self::new();
+        for at in partitions {
+            list.add(at, None)?;
+        }
+        Ok(list)
+    }
+
+    /// Writes a text beside the offset of the entry that was added last.
+    pub(crate) fn set_metadata(&mut self, metadata: &str) {
+        // SAFETY: the list is ours; librdkafka frees the text with the list, by the C library's `free`.
+        unsafe {
+            let list = &mut *self.0;
+            let Some(index) = usize::try_from(list.cnt).ok().and_then(|count| count.checked_sub(1)) else { return };
+            let text = libc::malloc(metadata.len().max(1));
+            if !text.is_null() {
+                std::ptr::copy_nonoverlapping(metadata.as_ptr(), text.cast(), metadata.len());
+                let entry = &mut *list.elems.add(index);
+                entry.metadata = text;
+                entry.metadata_size = metadata.len();
+            }
+        }
+    }
+
+    /// The text beside each offset.
+    pub(crate) fn metadata(&self) -> Vec<Option<Arc<str>>> {
+        // SAFETY: the list is ours and holds `cnt` entries, whose texts have the length that stands beside them.
+        unsafe {
+            let list = &*self.0;
+            (0..list.cnt as usize)
+                .map(|index| {
+                    let entry = &*list.elems.add(index);
+                    let is_there = !entry.metadata.is_null() && entry.metadata_size > 0;
+                    is_there.then(|| {
+                        let bytes = std::slice::from_raw_parts(entry.metadata.cast::<u8>(), entry.metadata_size);
+                        Arc::from(String::from_utf8_lossy(bytes))
+                    })
+                })
+                .collect()
+        }
+    }
+
+    /// The first error of an entry.
+    pub(crate) fn check(&self, operation: &str) -> Result<()> {
+        for (at, _, code) in self.entries() {
+            code.check(format!("{operation} of {at}"))?;
         }
         Ok(())
     }

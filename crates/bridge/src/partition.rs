@@ -1,0 +1,75 @@
+//! One assignment of a partition, as its consumer sees it between and beside its jobs.
+
+use std::sync::{Arc, Weak};
+
+use awoke_engine::Error;
+use awoke_engine::consume::PartitionQueue;
+use awoke_engine::kafka::TopicPartition;
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+
+/// One assignment of a partition. Keeps nothing of it alive: when it has ended, everything here raises `FencedError`.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Partition {
+    inner: Weak<PartitionQueue>,
+    at: TopicPartition,
+}
+
+impl Partition {
+    pub fn new(partition: &Arc<PartitionQueue>) -> Self {
+        Self { inner: Arc::downgrade(partition), at: partition.topic_partition().clone() }
+    }
+
+    fn with<T>(&self, call: impl FnOnce(&PartitionQueue) -> Result<T, Error>) -> PyResult<T> {
+        let ended = || Error::Fenced { topic: self.at.topic.to_string(), partition: self.at.partition };
+        let answer = self.inner.upgrade().ok_or_else(ended).and_then(|partition| call(&partition));
+        answer.map_err(|error| to_python(&error))
+    }
+}
+
+#[pymethods]
+impl Partition {
+    /// Whether it is still assigned. Does not block.
+    #[getter]
+    fn is_current(&self) -> bool {
+        self.inner.upgrade().is_some_and(|partition| partition.check_current().is_ok())
+    }
+
+    /// Stored and committed offset. Does not block.
+    fn offsets(&self) -> PyResult<(Option<i64>, Option<i64>)> {
+        self.with(|partition| Ok(partition.stored_and_committed()))
+    }
+
+    /// Gives its messages to nobody until `resume`. Does not block.
+    fn pause(&self) -> PyResult<()> {
+        self.with(PartitionQueue::pause)
+    }
+
+    /// Ends a pause. Does not block.
+    fn resume(&self) -> PyResult<()> {
+        self.with(PartitionQueue::resume)
+    }
+
+    /// Goes on from this offset (-2 the first, -1 the end) after the job that runs now. Does not block.
+    fn seek(&self, offset: i64) -> PyResult<()> {
+        self.with(|partition| partition.seek(offset))
+    }
+
+    /// The first offset at or after a time in milliseconds since 1970; -1 for the end. Blocks with the GIL released.
+    fn offset_at(&self, py: Python<'_>, timestamp_ms: i64) -> PyResult<i64> {
+        py.detach(|| self.with(|partition| partition.offset_at(timestamp_ms)))
+    }
+
+    /// What the group has committed: offset and metadata, or `None`. Blocks with the GIL released.
+    fn committed(&self, py: Python<'_>) -> PyResult<Option<(i64, Option<String>)>> {
+        let committed = py.detach(|| self.with(PartitionQueue::committed))?;
+        Ok(committed.map(|found| (found.offset, found.metadata.map(|text| text.to_string()))))
+    }
+
+    /// Stores an offset with a text beside it, for the next commit. Does not block.
+    #[pyo3(signature = (offset, metadata))]
+    fn annotate(&self, offset: i64, metadata: Option<&str>) -> PyResult<()> {
+        self.with(|partition| partition.annotate(offset, metadata.map(Arc::from)))
+    }
+}

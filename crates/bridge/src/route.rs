@@ -1,0 +1,62 @@
+//! One topic and how its partitions are worked on, as Python says it.
+
+use std::sync::Arc;
+
+use awoke_engine::consume as engine;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::duration;
+use crate::scheduler::Scheduler;
+
+/// One topic and how its partitions are worked on.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Route {
+    pub inner: engine::Route,
+}
+
+#[pymethods]
+impl Route {
+    #[new]
+    #[pyo3(signature = (
+        topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
+        tick_every_s=None, start=None
+    ))]
+    #[allow(clippy::too_many_arguments)] // What a route has; all but two by name.
+    fn new(
+        topic: String,
+        scheduler: &Scheduler,
+        messages_max: usize,
+        bytes_max: usize,
+        wait_max_s: Option<f64>,
+        delay_s: Option<f64>,
+        rate_per_s: Option<f64>,
+        weight: u32,
+        tick_every_s: Option<f64>,
+        start: Option<(String, i64)>,
+    ) -> PyResult<Self> {
+        let flow = engine::Flow {
+            limits: engine::PullLimits { messages_max, bytes_max },
+            wait_max: duration(wait_max_s)?,
+            delay: duration(delay_s)?,
+            rate: rate_per_s.map(|per_s| Arc::new(engine::RateLimit::new(per_s))),
+        };
+        let scheduler = Arc::clone(&scheduler.inner);
+        let lane =
+            engine::LaneSettings { flow, class: scheduler.add_class(weight), tick_every: duration(tick_every_s)? };
+        let start = start.map(|(word, number)| start_at(&word, number)).transpose()?;
+        Ok(Self { inner: engine::Route { topic, scheduler, lane, start } })
+    }
+}
+
+/// `earliest`, `latest`, or `last`, `offset`, `time` with a number.
+pub fn start_at(word: &str, number: i64) -> PyResult<engine::StartAt> {
+    match word {
+        "earliest" => Ok(engine::StartAt::Earliest),
+        "latest" => Ok(engine::StartAt::Latest),
+        "last" => Ok(engine::StartAt::Last(number)),
+        "offset" => Ok(engine::StartAt::Offset(number)),
+        "time" => Ok(engine::StartAt::Time(number)),
+        other => Err(PyValueError::new_err(format!("reading can't start at {other:?}"))),
+    }
+}

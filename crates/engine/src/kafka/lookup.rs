@@ -1,0 +1,83 @@
+//! Questions about offsets that a consumer asks the brokers. Each blocks the calling thread.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdkafka_sys as ffi;
+
+use super::{Client, Code, Position, TopicPartition, TopicPartitionList, c_string};
+use crate::Result;
+
+/// What a group has committed for a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommittedOffset {
+    /// The next offset to read.
+    pub offset: i64,
+    /// What was written beside it.
+    pub metadata: Option<Arc<str>>,
+}
+
+/// How long one question may take before it counts as not answered.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Client {
+    /// What the client's group has committed for these partitions, in their order; `None` where there is nothing.
+    pub(crate) fn committed(&self, partitions: &[TopicPartition]) -> Result<Vec<Option<CommittedOffset>>> {
+        self.check_process()?;
+        let list = TopicPartitionList::of(partitions)?;
+        let timeout_ms = LOOKUP_TIMEOUT.as_millis() as i32;
+        // SAFETY: handle and list are alive; librdkafka fills the list in.
+        let code = Code::of(unsafe { ffi::rd_kafka_committed(self.handle(), list.as_ptr(), timeout_ms) });
+        code.check("look up committed offsets")?;
+        list.check("look up committed offsets")?;
+        let found = list.entries().into_iter().zip(list.metadata());
+        Ok(found
+            .map(|((_, offset, _), metadata)| (offset >= 0).then_some(CommittedOffset { offset, metadata }))
+            .collect())
+    }
+
+    /// The first offset at or after a time, in milliseconds since 1970; the end (-1) where nothing is so young.
+    pub(crate) fn offset_at(&self, at: &TopicPartition, timestamp_ms: i64) -> Result<i64> {
+        self.check_process()?;
+        let mut list = TopicPartitionList::new();
+        list.add(at, Some(Position { offset: timestamp_ms, leader_epoch: -1 }))?;
+        let timeout_ms = LOOKUP_TIMEOUT.as_millis() as i32;
+        // SAFETY: handle and list are alive; librdkafka fills the list in.
+        let code = Code::of(unsafe { ffi::rd_kafka_offsets_for_times(self.handle(), list.as_ptr(), timeout_ms) });
+        code.check(format!("look up an offset of {at} by time"))?;
+        list.check("look up an offset by time")?;
+        Ok(list.entries().first().map_or(-1, |(_, offset, _)| *offset))
+    }
+
+    /// One past the last message of a partition as the last fetch saw it; `None` when nothing was fetched yet. Does not block.
+    pub(crate) fn end_offset_seen(&self, at: &TopicPartition) -> Option<i64> {
+        self.check_process().ok()?;
+        let topic = c_string("a topic", &at.topic).ok()?;
+        let (mut low, mut high) = (0, 0);
+        // SAFETY: handle and name are alive; reads what librdkafka remembers.
+        let code = Code::of(unsafe {
+            ffi::rd_kafka_get_watermark_offsets(
+                self.handle(),
+                topic.as_ptr(),
+                at.partition,
+                &raw mut low,
+                &raw mut high,
+            )
+        });
+        (code == Code::NONE && high >= 0).then_some(high)
+    }
+
+    /// Lets fetching of an assigned partition go on from another offset. Does not wait for it.
+    pub(crate) fn seek(&self, at: &TopicPartition, offset: i64) -> Result<()> {
+        self.check_process()?;
+        let topic = c_string("a topic", &at.topic)?;
+        // SAFETY: the handle is alive; the topic handle is destroyed after the call, which does not keep it.
+        let code = unsafe {
+            let handle = ffi::rd_kafka_topic_new(self.handle(), topic.as_ptr(), std::ptr::null_mut());
+            let code = Code::of(ffi::rd_kafka_seek(handle, at.partition, offset, 0));
+            ffi::rd_kafka_topic_destroy(handle);
+            code
+        };
+        code.check(format!("seek in {at}"))
+    }
+}

@@ -1,0 +1,1 @@
+"""What awoke counts and measures, for Prometheus; and whether all is well."""

@@ -1,0 +1,95 @@
+"""All metrics, with names, units and labels: the recorder makes them from here, and so do the docs."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+
+class Metric(NamedTuple):
+    """One metric as Prometheus shows it."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    labels: tuple[str, ...]
+    text: str
+    """What it says, with its unit."""
+
+
+MESSAGES = Metric(
+    "awoke_messages_total", "counter", ("topic", "handler"), "Messages in jobs that have ended, retries included."
+)
+MESSAGE_BYTES = Metric(
+    "awoke_message_bytes_total", "counter", ("topic", "handler"), "Their keys and values together, in bytes."
+)
+JOBS = Metric(
+    "awoke_jobs_total",
+    "counter",
+    ("topic", "handler", "outcome"),
+    "Jobs that have ended: done, failed, or fenced (the partition was taken away meanwhile).",
+)
+JOB_WAIT = Metric(
+    "awoke_job_wait_seconds",
+    "histogram",
+    ("topic",),
+    "From a partition standing in line to a worker taking it, in seconds.",
+)
+JOB_RUN = Metric("awoke_job_run_seconds", "histogram", ("topic", "handler"), "Run time of a job, in seconds.")
+RETRIES = Metric("awoke_retries_total", "counter", ("topic", "handler"), "Failed jobs that are tried again.")
+DEAD_LETTERS = Metric(
+    "awoke_dead_letters_total", "counter", ("topic", "handler"), "Messages sent to a dead letter topic."
+)
+SKIPPED = Metric(
+    "awoke_skipped_messages_total", "counter", ("topic", "handler"), "Messages given up without a dead letter."
+)
+EXPIRED = Metric(
+    "awoke_expired_messages_total", "counter", ("topic",), "Messages passed over because they were too old."
+)
+FILTERED = Metric("awoke_filtered_messages_total", "counter", ("topic",), "Messages passed over by a route's filter.")
+LAG = Metric(
+    "awoke_lag_messages",
+    "gauge",
+    ("topic", "partition"),
+    "Messages between the stored (else the committed) offset and the end that the last fetch saw.",
+)
+REBALANCES = Metric(
+    "awoke_rebalances_total", "counter", ("change",), "Changes of assignment: assigned, revoked or lost."
+)
+ASSIGNED = Metric("awoke_assigned_partitions", "gauge", (), "Partitions that are assigned now.")
+OVERDUE = Metric(
+    "awoke_overdue_jobs_total", "counter", ("reason",), "Jobs beyond max_processing_s (slow) or a revocation (revoked)."
+)
+COMMIT_FAILURES = Metric("awoke_commit_failures_total", "counter", ("code",), "Commits that the broker did not take.")
+BACKGROUND_FAILURES = Metric(
+    "awoke_background_failures_total", "counter", ("owner",), "Exceptions of background functions."
+)
+THREADS = Metric(
+    "awoke_threads", "gauge", ("owner",), "Threads that are alive, by owner; nobody's under an empty name."
+)
+LEAKED = Metric(
+    "awoke_leaked_threads_total", "counter", ("owner",), "Threads that outlived the consumer that started them."
+)
+HANDED_OUT = Metric("awoke_scheduled_total", "counter", ("pool",), "Jobs and hooks given to workers.")
+JOB_WAKES = Metric(
+    "awoke_job_wakeups_total",
+    "counter",
+    ("pool",),
+    "Times that a waiting worker was woken for a job; per job at most 1.",
+)
+CLOCK_WAKES = Metric(
+    "awoke_clock_wakeups_total", "counter", ("pool",), "Times that a waiting worker was woken to watch the clock."
+)
+QUEUED = Metric("awoke_producer_queue_messages", "gauge", (), "Messages that wait for their delivery report.")
+QUEUED_BYTES = Metric("awoke_producer_queue_bytes", "gauge", (), "Their keys, values and headers together, in bytes.")
+HEALTHY = Metric("awoke_healthy", "gauge", (), "1 when all is well, else 0; /health says why.")
+
+CATALOGUE: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
+"""All of them, in the order above."""
+
+
+def as_markdown() -> str:
+    """The catalogue as a table for the docs."""
+    lines = ["| Metric | Kind | Labels | What it says |", "|---|---|---|---|"]
+    for metric in CATALOGUE:
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        lines.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.text} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,177 @@
+"""Keeps the metrics of one app: counted as jobs end and events come, read from their owners when somebody asks.
+
+On prometheus-client, with a registry of its own: two apps in a process do not mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from awoke.events import Event
+from awoke.metrics import catalogue
+from awoke.metrics.catalogue import Metric
+from awoke.metrics.health import Health
+
+BUCKETS_S = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0)
+
+
+class PartitionState(NamedTuple):
+    """A partition that is assigned, and how far it has come; None for what is not known yet."""
+
+    topic: str
+    partition: int
+    stored: int | None
+    committed: int | None
+    end_offset: int | None
+    """One past the last message, as the last fetch saw it."""
+
+    @property
+    def lag(self) -> int | None:
+        """Messages that are not done."""
+        position = self.committed if self.stored is None else self.stored
+        return None if position is None or self.end_offset is None else max(0, self.end_offset - position)
+
+
+class Owned(Protocol):
+    """A thread with an owner."""
+
+    @property
+    def owner(self) -> str: ...
+
+
+class Sources(Protocol):
+    """What is read when somebody asks."""
+
+    def partitions(self) -> Sequence[PartitionState]: ...
+    def counters(self) -> dict[str, dict[str, int]]: ...
+    def threads(self) -> Sequence[Owned]: ...
+    def queued(self) -> tuple[int, int]: ...
+    def health(self) -> Health: ...
+
+
+class Recorder:
+    """Keeps the metrics of one app. Any thread may call everything here."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._counters: dict[str, Counter] = {}
+        self._histograms: dict[str, Histogram] = {}
+        for metric in catalogue.CATALOGUE:
+            if metric.kind == "histogram":
+                self._histograms[metric.name] = Histogram(
+                    metric.name, metric.text, metric.labels, registry=self._registry, buckets=BUCKETS_S
+                )
+            elif metric.kind == "counter" and metric not in READ_WHEN_ASKED:
+                self._counters[metric.name] = Counter(metric.name, metric.text, metric.labels, registry=self._registry)
+
+    def attach(self, sources: Sources) -> None:
+        """Read the rest from here when somebody asks. Once."""
+        self._registry.register(SourcesCollector(sources))
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus's text format."""
+        return generate_latest(self._registry)
+
+    def job_ended(
+        self,
+        handler: str,
+        topic: str,
+        messages: int,
+        size_bytes: int,
+        waited_s: float,
+        ran_s: float,
+        outcome: Literal["done", "failed", "fenced"],
+    ) -> None:
+        """Count a job that has ended."""
+        self._count(catalogue.MESSAGES, messages, topic, handler)
+        self._count(catalogue.MESSAGE_BYTES, size_bytes, topic, handler)
+        self._count(catalogue.JOBS, 1, topic, handler, outcome)
+        self._histograms[catalogue.JOB_WAIT.name].labels(topic).observe(waited_s)
+        self._histograms[catalogue.JOB_RUN.name].labels(topic, handler).observe(ran_s)
+
+    def on_event(self, event: Event) -> None:
+        """Count what an event tells of."""
+        fields = event.fields
+        match event.name:
+            case "job.failed" if fields["retry_in_s"] is not None:
+                self._count(catalogue.RETRIES, 1, fields["topic"], fields["handler"])
+            case "message.dead_lettered":
+                self._count(catalogue.DEAD_LETTERS, 1, fields["topic"], fields["handler"])
+            case "message.skipped":
+                self._count(catalogue.SKIPPED, 1, fields["topic"], fields["handler"])
+            case "messages.expired":
+                self._count(catalogue.EXPIRED, fields["count"], fields["topic"])
+            case "messages.filtered":
+                self._count(catalogue.FILTERED, fields["count"], fields["topic"])
+            case "partitions.assigned" | "partitions.revoked" | "partitions.lost":
+                self._count(catalogue.REBALANCES, 1, event.name.removeprefix("partitions."))
+            case "job.slow":
+                self._count(catalogue.OVERDUE, 1, "slow")
+            case "job.overdue":
+                self._count(catalogue.OVERDUE, len(fields["partitions"]), "revoked")
+            case "commit.failed":
+                self._count(catalogue.COMMIT_FAILURES, 1, fields["code_name"])
+            case "background.failed":
+                self._count(catalogue.BACKGROUND_FAILURES, 1, fields["owner"])
+            case "thread.leaked":
+                self._count(catalogue.LEAKED, 1, fields["owner"])
+
+    def _count(self, metric: Metric, count: int, *labels: str) -> None:
+        self._counters[metric.name].labels(*labels).inc(count)
+
+
+READ_WHEN_ASKED = frozenset({catalogue.HANDED_OUT, catalogue.JOB_WAKES, catalogue.CLOCK_WAKES})
+"""Counters that the engine keeps."""
+
+
+class SourcesCollector(Collector):
+    """Reads what others keep."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def collect(self) -> Iterable[Family]:
+        """The metrics as they are now."""
+        partitions = self._sources.partitions()
+        lags = [((each.topic, str(each.partition)), each.lag) for each in partitions]
+        yield gauge(catalogue.LAG, [(labels, lag) for labels, lag in lags if lag is not None])
+        yield gauge(catalogue.ASSIGNED, [((), len(partitions))])
+        owners = [thread.owner for thread in self._sources.threads()]
+        yield gauge(catalogue.THREADS, [((owner,), owners.count(owner)) for owner in sorted(set(owners))])
+        messages, size_bytes = self._sources.queued()
+        yield gauge(catalogue.QUEUED, [((), messages)])
+        yield gauge(catalogue.QUEUED_BYTES, [((), size_bytes)])
+        yield gauge(catalogue.HEALTHY, [((), int(self._sources.health().is_healthy))])
+        counters = self._sources.counters()
+        for metric, name in (
+            (catalogue.HANDED_OUT, "jobs"),
+            (catalogue.JOB_WAKES, "job_wakes"),
+            (catalogue.CLOCK_WAKES, "clock_wakes"),
+        ):
+            yield counter(metric, [((pool,), counts[name]) for pool, counts in counters.items()])
+
+
+Samples = Iterable[tuple[tuple[str, ...], int]]
+"""Label values and the value."""
+
+
+def gauge(metric: Metric, samples: Samples) -> GaugeMetricFamily:
+    """A gauge as it is now."""
+    family = GaugeMetricFamily(metric.name, metric.text, labels=metric.labels)
+    for labels, value in samples:
+        family.add_metric(labels, value)
+    return family
+
+
+def counter(metric: Metric, samples: Samples) -> CounterMetricFamily:
+    """A counter as it is now."""
+    family = CounterMetricFamily(metric.name, metric.text, labels=metric.labels)
+    for labels, value in samples:
+        family.add_metric(labels, value)
+    return family

@@ -1,0 +1,98 @@
+"""Recognises a message that kills its process: a segmentation fault, a lack of memory.
+
+Whoever dies can't report it, so the attempt is written down before: in the metadata of the partition's committed offset,
+once per assignment. Whoever comes next and finds a record that nobody has taken away or passed by knows that its
+predecessor died at that offset or behind it. It then goes carefully, message by message, each with its own committed
+record; the message at which the process has died as often as its route allows is given up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from awoke._native import GroupMember, HookJob, Job, Partition, PendingCommit
+from awoke.errors import FencedError
+
+if TYPE_CHECKING:
+    from awoke.routing import Route
+
+PREFIX = "awoke:began="
+CAREFUL_MESSAGES = 1_000
+"""How many messages are taken one by one after a crash, at least: as many as a job may have held."""
+
+Key = tuple[str, int, int]
+
+
+class _Record(NamedTuple):
+    partition: Partition
+    offset: int
+    """The offset that the record stands beside."""
+    careful_until: int
+    """Messages before this offset are taken one by one."""
+
+
+class Verdict(NamedTuple):
+    """What to do with a job before it runs."""
+
+    commit: PendingCommit | None
+    """To be waited for first: the record must be with the broker before user code runs."""
+    deaths: int
+    """How often the process has died at the job's first message."""
+
+
+class CrashRecords:
+    """The records of one route's partitions. A partition's jobs and hooks never overlap, so its entries need no lock."""
+
+    def __init__(self, route: Route) -> None:
+        self._limit = route.retry.crashes
+        self._careful_messages = max(CAREFUL_MESSAGES, route.batch.max_messages)
+        self._records: dict[Key, _Record] = {}
+
+    def before(self, job: Job, member: GroupMember) -> Verdict:
+        """Write down that the job's first message is begun, where that is called for; cuts a job that is to go carefully.
+
+        Blocks for the first job of an assignment, which asks the broker for the last record.
+        """
+        key = (job.topic, job.partition, job.generation)
+        record = self._records.get(key)
+        first = job.first_offset
+        if record is None:
+            return self._begin(key, job, member)
+        if first >= record.careful_until:
+            return Verdict(None, 0)
+        job.cut(1)
+        if first > record.offset:
+            self._records[key] = record._replace(offset=first)
+            return self._write(record.partition, first, 1, 0, member)
+        return Verdict(None, 0)
+
+    def _begin(self, key: Key, job: Job, member: GroupMember) -> Verdict:
+        partition, first = job.assignment(), job.first_offset
+        committed = partition.committed()
+        deaths = began_of(committed[1]) if committed is not None else 0
+        self._records[key] = _Record(partition, first, first + self._careful_messages if deaths else first)
+        if deaths:
+            job.cut(1)
+        return self._write(partition, first, deaths + 1, deaths, member)
+
+    def _write(self, partition: Partition, offset: int, began: int, deaths: int, member: GroupMember) -> Verdict:
+        partition.annotate(offset, f"{PREFIX}{began}")
+        return Verdict(member.commit(), deaths)
+
+    def is_given_up(self, verdict: Verdict) -> bool:
+        """Whether the job's first message is to be given up."""
+        return verdict.deaths >= self._limit
+
+    def after(self, hook: HookJob) -> None:
+        """The partition is given back in order: whoever comes next must not take the record for a crash."""
+        record = self._records.pop((hook.topic, hook.partition, hook.generation), None)
+        if record is not None:
+            with contextlib.suppress(FencedError):
+                record.partition.annotate(record.offset, None)
+
+
+def began_of(metadata: str | None) -> int:
+    """How many attempts a record counts; 0 for metadata that is none."""
+    number = (metadata or "").removeprefix(PREFIX)
+    return int(number) if (metadata or "").startswith(PREFIX) and number.isdecimal() else 0

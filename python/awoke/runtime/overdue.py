@@ -1,0 +1,137 @@
+"""Finds jobs that run longer than their route allows: event, stack in the log, bad health until they end.
+
+The thread, which exists only where a route sets `max_processing_s`:
+1. wait until a job begins, or the earliest deadline of those that run;
+2. report those whose deadline has passed, once each;
+3. end when the app stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+import traceback
+from typing import Any, NamedTuple
+
+from awoke._native import Job
+from awoke.events import Events
+
+logger = logging.getLogger(__name__)
+
+
+class Running(NamedTuple):
+    """A job that runs now."""
+
+    handler: str
+    topic: str
+    partition: int
+    offset: int
+    began_s: float
+    limit_s: float
+    thread: threading.Thread
+    task: asyncio.Task[Any] | None
+
+    def stack(self) -> str:
+        """Where it is."""
+        if self.task is not None:
+            return "".join("".join(traceback.format_stack(frame, 1)) for frame in self.task.get_stack())
+        return stack_of(self.thread)
+
+
+class OverdueWatch:
+    """Watches the jobs of routes that have a limit. Any thread may call everything here."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._changed = threading.Condition()
+        self._running: dict[int, Running] = {}
+        self._overdue: set[int] = set()
+        self._wait_until_s: float | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._watch, name="awoke-overdue", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.ident is not None
+
+    def close(self) -> None:
+        """End and join the thread."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def begin(self, handler: str, job: Job, limit_s: float, task: asyncio.Task[Any] | None = None) -> int:
+        """A job begins on the calling thread; the number to end it with."""
+        running = Running(
+            handler,
+            job.topic,
+            job.partition,
+            job.batch().first_offset,
+            time.monotonic(),
+            limit_s,
+            threading.current_thread(),
+            task,
+        )
+        number = id(job)
+        with self._changed:
+            self._running[number] = running
+            # Woken only when it would sleep past this job's deadline: not once for each job.
+            if self._wait_until_s is None or running.began_s + limit_s < self._wait_until_s:
+                self._changed.notify()
+        return number
+
+    def end(self, number: int) -> None:
+        """That job has ended."""
+        with self._changed:
+            self._running.pop(number, None)
+            self._overdue.discard(number)
+
+    def overdue(self) -> list[Running]:
+        """The jobs that run longer than they may, now."""
+        with self._changed:
+            return [self._running[number] for number in self._overdue]
+
+    def _watch(self) -> None:
+        while (late := self._wait()) is not None:
+            for running in late:
+                ran_s = time.monotonic() - running.began_s
+                self._events.emit(
+                    "job.slow",
+                    handler=running.handler,
+                    topic=running.topic,
+                    partition=running.partition,
+                    offset=running.offset,
+                    ran_s=round(ran_s, 3),
+                    limit_s=running.limit_s,
+                )
+                logger.error("%s has run for %.1f s, at:\n%s", running.handler, ran_s, running.stack())
+
+    def _wait(self) -> list[Running] | None:
+        """Jobs whose deadline has passed since the last look; None when closed."""
+        with self._changed:
+            while not self._is_closed:
+                now_s = time.monotonic()
+                waiting = {number: each for number, each in self._running.items() if number not in self._overdue}
+                late = [number for number, each in waiting.items() if each.began_s + each.limit_s <= now_s]
+                if late:
+                    self._overdue.update(late)
+                    return [waiting[number] for number in late]
+                ends_s = [each.began_s + each.limit_s for each in waiting.values()]
+                self._wait_until_s = min(ends_s, default=None)
+                self._changed.wait(None if self._wait_until_s is None else self._wait_until_s - now_s)
+            return None
+
+
+def stack_of(thread: threading.Thread) -> str:
+    """Where a thread is, as a traceback prints it."""
+    frame: Any = sys._current_frames().get(thread.ident or 0)
+    return "".join(traceback.format_stack(frame)) if frame is not None else "(ended meanwhile)"

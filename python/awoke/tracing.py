@@ -1,0 +1,105 @@
+"""OpenTelemetry spans that continue the trace of whoever produced a message. Needs the extra `otel`.
+
+Spans are made for messages and batches that there are, none for an absence. Names and attributes follow OpenTelemetry's
+semantic conventions for messaging.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from awoke._native import Batch, Message
+from awoke.errors import ConfigError
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+LINKS_MAX = 128
+"""Most producers' contexts that the span of a batch links to."""
+
+Headers = Sequence[tuple[str, bytes | str | None]]
+
+
+class Tracer:
+    """Makes the spans of one app. Any thread, and any task, may call everything here.
+
+    Raises:
+        ConfigError: OpenTelemetry is not installed.
+    """
+
+    def __init__(self, app: str, group: str) -> None:
+        try:
+            from opentelemetry import propagate, trace
+        except ImportError:
+            text = "tracing needs OpenTelemetry: pip install 'awoke[otel]', or set tracing to false"
+            raise ConfigError(text, "tracing") from None
+        self._trace = trace
+        self._propagate = propagate
+        self._tracer = trace.get_tracer("awoke")
+        self._attributes = {
+            "messaging.system": "kafka",
+            "messaging.consumer.group.name": group,
+            "messaging.client.id": app,
+            "messaging.operation.type": "process",
+        }
+
+    @contextlib.contextmanager
+    def message(self, message: Message[Any], handler: str) -> Iterator[None]:
+        """A span for the processing of a message; its parent is the producer's."""
+        attributes = {
+            **self._of(message.topic, message.partition, handler),
+            "messaging.kafka.offset": message.offset,
+        }
+        with self._tracer.start_as_current_span(
+            f"process {message.topic}",
+            context=self._context(message),
+            kind=self._trace.SpanKind.CONSUMER,
+            attributes=attributes,
+        ):
+            yield
+
+    @contextlib.contextmanager
+    def batch(self, batch: Batch[Any], handler: str) -> Iterator[None]:
+        """A span for the processing of a batch, with a link to each context that its messages come from."""
+        attributes = {
+            **self._of(batch.topic, batch.partition, handler),
+            "messaging.batch.message_count": len(batch),
+        }
+        with self._tracer.start_as_current_span(
+            f"process {batch.topic}",
+            kind=self._trace.SpanKind.CONSUMER,
+            attributes=attributes,
+            links=self._links(batch),
+        ):
+            yield
+
+    def headers(self, headers: Headers = ()) -> list[tuple[str, bytes | str | None]]:
+        """Headers for a message to be sent, with the current context in the place of another one."""
+        carrier: dict[str, str] = {}
+        self._propagate.inject(carrier)
+        kept = [pair for pair in headers if pair[0] not in self._propagate.get_global_textmap().fields]
+        return [*kept, *carrier.items()]
+
+    def _of(self, topic: str, partition: int, handler: str) -> dict[str, Any]:
+        return {
+            **self._attributes,
+            "messaging.destination.name": topic,
+            "messaging.destination.partition.id": str(partition),
+            "code.function.name": handler,
+        }
+
+    def _context(self, message: Message[Any]) -> Context:
+        carrier = {name: value.decode(errors="replace") for name, value in message.headers if value is not None}
+        return self._propagate.extract(carrier)
+
+    def _links(self, batch: Batch[Any]) -> list[Any]:
+        found: dict[int, Any] = {}
+        for message in batch:
+            span = self._trace.get_current_span(self._context(message)).get_span_context()
+            if span.is_valid:
+                found.setdefault(span.span_id, self._trace.Link(span))
+            if len(found) == LINKS_MAX:
+                break
+        return list(found.values())

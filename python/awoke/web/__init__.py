@@ -1,0 +1,1 @@
+"""What a running app shows over HTTP."""

@@ -1,0 +1,171 @@
+"""What becomes of messages whose handler fails: tried again, given up, sent to a dead letter topic, or left alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import awoke
+from awoke import dead_letter
+from awoke.testing import running
+from tests.contract.test_consume import committed, new_app, send
+from tests.support.clusters import Cluster
+from tests.support.waiting import Collected
+
+CreateTopic = Callable[..., str]
+SOON = awoke.Retry(attempts=3, backoff_s=(0.01, 0.02))
+
+
+class NoSuchCard(Exception):
+    """Not worth another try."""
+
+
+def letters(cluster: Cluster, topic: str) -> list[awoke.Message[bytes | None]]:
+    """What lies in a dead letter topic."""
+    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        return list(reader.read_until_end(30))
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_is_given_up_goes_to_the_dead_letter_topic_as_it_was(
+    cluster: Cluster, topic: CreateTopic, is_async: bool
+) -> None:
+    name, dead, seen = topic(), topic("dead"), Collected[tuple[bytes, int]]()
+    app = new_app(cluster)
+
+    def handle(message: awoke.Message[bytes]) -> None:
+        if message.value == b"bad":
+            seen.add((message.value, message.attempt))
+            raise ValueError("no good")
+        seen.add((message.value, message.attempt))
+
+    async def handle_async(message: awoke.Message[bytes]) -> None:
+        handle(message)
+
+    app.on(name, dead_letter=dead, retry=SOON)(handle_async if is_async else handle)
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        for value in (b"1", b"bad", b"2"):
+            producer.produce(name, value, key=b"key", headers=[("trace", b"a"), ("trace", None)]).wait(30)
+    with running(app) as server:
+        assert seen.wait_for(5) == [(b"1", 1), (b"bad", 1), (b"bad", 2), (b"bad", 3), (b"2", 1)]
+    (letter,) = letters(cluster, dead)
+    assert (letter.value, letter.key) == (b"bad", b"key")
+    assert letter.headers[:2] == [("trace", b"a"), ("trace", None)]
+    origin = dead_letter.origin(letter)
+    assert origin is not None
+    assert origin[:3] == (name, 0, 1)
+    assert (origin.group, origin.attempts) == (server.group, 3)
+    assert (origin.error_type, origin.error_text) == ("builtins.ValueError", "no good")
+    assert dead_letter.original(letter).headers == [("trace", b"a"), ("trace", None)]
+
+
+def test_a_dead_letter_is_acknowledged_before_its_offset_moves(cluster: Cluster, topic: CreateTopic) -> None:
+    name, failed = topic(), Collected[awoke.Event]()
+    app = new_app(cluster, kafka={"message.max.bytes": 1_000})
+    dead = topic("dead")
+
+    @app.on(name, dead_letter=dead, retry=awoke.Retry(attempts=1, backoff_s=(0.01, 0.02)))
+    def refuse(message: awoke.Message[bytes]) -> None:
+        raise ValueError("no good")
+
+    send(cluster, name, [b"x" * 2_000])
+    app.events.subscribe("dead_letter.failed", failed.add)
+    with running(app):
+        failed.wait_for(2)  # The letter is too large for the app's producer: the message stays, and is tried again.
+    assert committed(cluster, app) in ({}, {(name, 0): 0})
+
+
+def test_some_errors_are_not_worth_another_try(cluster: Cluster, topic: CreateTopic) -> None:
+    name, dead, tries = topic(), topic("dead"), Collected[bytes]()
+    app = new_app(cluster)
+
+    @app.on(name, dead_letter=dead, retry=awoke.Retry(backoff_s=(0.01, 0.02), give_up_on=(NoSuchCard,)))
+    def charge(message: awoke.Message[bytes]) -> None:
+        tries.add(message.value)
+        if message.value == b"card":
+            raise NoSuchCard
+        if message.value == b"bank" and tries.items.count(b"bank") < 3:
+            raise OSError("the bank is closed")
+
+    send(cluster, name, [b"card", b"bank", b"last"])
+    with running(app):
+        assert tries.wait_for(5) == [b"card", b"bank", b"bank", b"bank", b"last"]
+    assert [message.value for message in letters(cluster, dead)] == [b"card"]
+
+
+def test_only_what_a_retry_is_for_is_tried_again(cluster: Cluster, topic: CreateTopic) -> None:
+    name, tries = topic(), Collected[bytes]()
+    app = new_app(cluster)
+
+    @app.on(name, retry=awoke.Retry(on=(OSError,), on_exhausted="skip", backoff_s=(0.01, 0.02)))
+    def charge(message: awoke.Message[bytes]) -> None:
+        tries.add(message.value)
+        if message.value == b"bad":
+            raise NoSuchCard
+
+    send(cluster, name, [b"bad", b"last"])
+    with running(app):
+        assert tries.wait_for(2) == [b"bad", b"last"]
+
+
+def test_a_message_behind_a_skipped_one_is_tried_for_the_first_time(cluster: Cluster, topic: CreateTopic) -> None:
+    name, attempts = topic(), Collected[int]()
+    app = new_app(cluster)
+
+    @app.on(name, retry=awoke.Retry(attempts=2, backoff_s=(0.01, 0.02), on_exhausted="skip"))
+    def count(message: awoke.Message[bytes]) -> None:
+        attempts.add(message.attempt)
+        if message.value == b"bad":
+            raise ValueError
+
+    send(cluster, name, [b"bad", b"good"])
+    with running(app):
+        assert attempts.wait_for(3) == [1, 2, 1]
+
+
+def test_a_partition_may_be_left_alone_until_somebody_resumes_it(cluster: Cluster, topic: CreateTopic) -> None:
+    name, seen, paused = topic(partitions=2), Collected[Any](), Collected[awoke.Event]()
+    app, is_repaired = new_app(cluster), threading.Event()
+    app.events.subscribe("partition.paused", paused.add)
+
+    @app.on(name, retry=awoke.Retry(attempts=2, backoff_s=(0.01, 0.02), on_exhausted="pause"))
+    def handle(message: awoke.Message[bytes]) -> None:
+        if message.value == b"bad" and not is_repaired.is_set():
+            raise ValueError("no good")
+        seen.add(message.value)
+
+    with awoke.Producer(cluster.bootstrap_servers) as producer, running(app) as server:
+        producer.produce(name, b"bad", partition=0).wait(30)
+        (event,) = paused.wait_for(1)
+        assert (event.fields["topic"], event.fields["partition"]) == (name, 0)
+        producer.produce(name, b"behind", partition=0).wait(30)
+        producer.produce(name, b"beside", partition=1).wait(30)
+        assert seen.wait_for(1) == [b"beside"]
+        assert f"{name}[0] is paused" in server.health().reasons[0]
+        is_repaired.set()
+        assert app.resume(name, 0)
+        assert seen.wait_for(3) == [b"beside", b"bad", b"behind"]
+        assert server.health().is_healthy
+        assert not app.resume(name, 0)
+
+
+def test_a_consumer_that_ends_the_process_ends_the_app_in_order(cluster: Cluster, topic: CreateTopic) -> None:
+    name, given_up = topic(), Collected[BaseException]()
+    app = new_app(cluster)
+
+    @app.on(name)
+    def leave(message: awoke.Message[bytes]) -> None:
+        raise SystemExit(7)
+
+    send(cluster, name, [b"value"])
+    server = awoke.Server(app, on_give_up=given_up.add)
+    server.start()
+    try:
+        (error,) = given_up.wait_for(1)
+    finally:
+        server.stop()
+    assert isinstance(error, SystemExit)
+    assert committed(cluster, app) in ({}, {(name, 0): 0})

@@ -1,0 +1,89 @@
+"""Spans continue the trace of whoever produced a message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+import awoke
+from awoke.testing import running
+from tests.contract.test_consume import new_app
+from tests.support.clusters import Cluster
+from tests.support.waiting import Collected
+
+CreateTopic = Callable[..., str]
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+HEADERS: list[tuple[str, bytes | str | None]] = [("traceparent", f"00-{TRACE}-{PARENT}-01"), ("other", b"1")]
+
+
+@pytest.fixture(scope="module")
+def exporter() -> InMemorySpanExporter:
+    """OpenTelemetry's provider can be set once in a process."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
+
+
+@pytest.fixture
+def spans(exporter: InMemorySpanExporter) -> InMemorySpanExporter:
+    exporter.clear()
+    return exporter
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_message_has_a_span_whose_parent_is_its_producers(
+    cluster: Cluster, topic: CreateTopic, spans: InMemorySpanExporter, is_async: bool
+) -> None:
+    name, out = topic(), topic("out")
+    app = new_app(cluster, tracing=True)
+
+    def handle(message: awoke.Message[bytes]) -> bytes:
+        return message.value
+
+    async def handle_async(message: awoke.Message[bytes]) -> bytes:
+        return message.value
+
+    app.on(name, output=out)(handle_async if is_async else handle)
+    with (
+        awoke.Producer(cluster.bootstrap_servers) as producer,
+        awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader,
+        running(app),
+    ):
+        producer.produce(name, b"value", headers=HEADERS).wait(30)
+        sent = next(iter(reader))
+    (span,) = spans.get_finished_spans()
+    assert span.name == f"process {name}"
+    assert span.parent is not None
+    assert f"{span.parent.trace_id:032x}" == TRACE
+    assert f"{span.parent.span_id:016x}" == PARENT
+    assert span.attributes is not None
+    assert span.attributes["messaging.kafka.offset"] == 0
+    (traceparent,) = [value for key, value in sent.headers if key == "traceparent"]
+    assert TRACE in (traceparent or b"").decode()
+
+
+def test_a_batch_has_a_span_that_links_to_its_producers(
+    cluster: Cluster, topic: CreateTopic, spans: InMemorySpanExporter
+) -> None:
+    name, seen = topic(), Collected[int]()
+    app = new_app(cluster, tracing=True)
+
+    @app.consumer(name, retry=awoke.Retry(attempts=1, on_exhausted="skip"))
+    class Failing(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            seen.add(len(batch))
+            raise ValueError("no good")
+
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        producer.produce(name, b"value", headers=HEADERS).wait(30)
+    with running(app):
+        seen.wait_for(1)
+    (span,) = spans.get_finished_spans()
+    assert [f"{link.context.trace_id:032x}" for link in span.links] == [TRACE]
+    assert [event.name for event in span.events] == ["exception"]

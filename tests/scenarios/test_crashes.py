@@ -1,0 +1,65 @@
+"""A message that kills its process, however often it is restarted, ends in the dead letter topic; the others are done."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import awoke
+from awoke import dead_letter
+from tests.support.clusters import RealCluster, unique
+from tests.support.processes import Process
+
+STARTS_MAX = 6
+KILLED = -9
+
+
+def wait_until_done(log: Path, count: int, within_s: float = 30.0) -> None:
+    """Wait until so many different values were written down. Another process's file: there is no event but its growth."""
+    looked = threading.Event()
+    for _ in range(int(within_s / 0.02)):
+        if log.exists() and len(set(log.read_bytes().split())) >= count:
+            return
+        looked.wait(0.02)
+    raise AssertionError(f"only {len(set(log.read_bytes().split()))} were done")
+
+
+def test_a_deadly_message_is_recognised_after_restarts(real_cluster: RealCluster, tmp_path: Path) -> None:
+    topic, dead, log = unique("deadly"), unique("dead"), tmp_path / "done"
+    for name in (topic, dead):
+        real_cluster.create_topic(name)
+    values = [str(number).encode() for number in range(100)]
+    values[57] = b"deadly"
+    with awoke.Producer(real_cluster.bootstrap_servers) as producer:
+        awoke.wait_all([producer.produce(topic, value) for value in values], 30)
+    env = {
+        "AWOKE_BOOTSTRAP_SERVERS": real_cluster.bootstrap_servers,
+        "AWOKE_GROUP": unique("group"),
+        "DEADLY_TOPIC": topic,
+        "DEADLY_DEAD_LETTER": dead,
+        "DEADLY_LOG": str(log),
+    }
+    deaths = 0
+    with awoke.Reader(dead, bootstrap_servers=real_cluster.bootstrap_servers) as reader:
+        letters = iter(reader)
+        for _ in range(STARTS_MAX):
+            with Process("run", "tests.scenarios.deadly_app:app", "--workers", "1", env=env) as process:
+                if process.says("message.dead_lettered"):
+                    wait_until_done(log, len(values) - 1)
+                    process.signal(signal.SIGTERM)
+                    assert process.wait() == 0
+                    break
+                deaths += 1
+                assert process.wait() == KILLED, process.output
+        else:
+            raise AssertionError(f"still deadly after {STARTS_MAX} starts")
+        letter = next(letters)
+    assert deaths >= 2
+    assert set(log.read_bytes().split()) == set(values) - {b"deadly"}
+    with awoke.Admin(real_cluster.bootstrap_servers) as admin:
+        assert admin.group_offsets(env["AWOKE_GROUP"]) == {(topic, 0): len(values)}
+    origin = dead_letter.origin(letter)
+    assert origin is not None
+    assert (letter.value, origin.offset, origin.attempts) == (b"deadly", 57, 2)
+    assert origin.error_type.endswith("ProcessDied")

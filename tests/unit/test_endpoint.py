@@ -1,0 +1,89 @@
+"""The HTTP endpoint: what it shows, and that nobody holds it up."""
+
+from __future__ import annotations
+
+import json
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+import awoke
+from awoke.metrics.health import Health
+from awoke.runtime.ledger import ThreadEntry
+from awoke.web.endpoint import Endpoint
+
+
+class Fake:
+    """An app to be shown."""
+
+    reasons: list[str]
+
+    def __init__(self) -> None:
+        self.reasons = []
+
+    def health(self) -> Health:
+        return Health(not self.reasons, self.reasons)
+
+    def threads(self) -> list[ThreadEntry]:
+        return [ThreadEntry("t[0]", "flush", "here")]
+
+    def metrics_text(self) -> bytes:
+        return b"awoke_healthy 1.0\n"
+
+
+@pytest.fixture
+def shown() -> Fake:
+    return Fake()
+
+
+@pytest.fixture
+def endpoint(shown: Fake) -> Iterator[Endpoint]:
+    endpoint = Endpoint(0, shown)
+    endpoint.start()
+    yield endpoint
+    endpoint.close()
+
+
+def get(endpoint: Endpoint, path: str) -> tuple[int, bytes]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}{path}", timeout=10) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def test_it_shows_metrics_threads_and_life(endpoint: Endpoint) -> None:
+    assert get(endpoint, "/metrics") == (200, b"awoke_healthy 1.0\n")
+    assert json.loads(get(endpoint, "/threads")[1]) == [{"owner": "t[0]", "name": "flush", "started_at": "here"}]
+    assert get(endpoint, "/live?verbose=1")[0] == 200
+    assert get(endpoint, "/nothing")[0] == 404
+
+
+def test_health_says_what_is_wrong(endpoint: Endpoint, shown: Fake) -> None:
+    assert get(endpoint, "/health") == (200, b'{"is_healthy": true, "reasons": []}')
+    shown.reasons.append("t[0] is paused")
+    status, body = get(endpoint, "/health")
+    assert status == 503
+    assert json.loads(body)["reasons"] == ["t[0] is paused"]
+
+
+def test_a_client_that_says_nothing_holds_nobody_up(endpoint: Endpoint) -> None:
+    with socket.create_connection(("127.0.0.1", endpoint.port)):
+        assert get(endpoint, "/live")[0] == 200
+
+
+def test_a_taken_port_is_named(endpoint: Endpoint, shown: Fake) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(awoke.ConfigError, match=str(port)):
+            Endpoint(port, shown)
+
+
+def test_an_endpoint_that_never_started_can_be_closed(shown: Fake) -> None:
+    Endpoint(0, shown).close()

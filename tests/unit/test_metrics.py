@@ -1,0 +1,92 @@
+"""Metrics: what is counted, what is read when asked, and the page that lists them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import awoke
+from awoke.metrics import catalogue
+from awoke.metrics.health import Health
+from awoke.metrics.recorder import PartitionState, Recorder
+from awoke.runtime.ledger import ThreadEntry
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Fake:
+    """An app's state."""
+
+    def partitions(self) -> list[PartitionState]:
+        return [
+            PartitionState("t", 0, 7, 5, 10),
+            PartitionState("t", 1, None, 5, 10),
+            PartitionState("t", 2, 1, 1, None),
+        ]
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        return {"threads": {"jobs": 5, "job_wakes": 4, "clock_wakes": 1}}
+
+    def threads(self) -> list[ThreadEntry]:
+        return [ThreadEntry("t[0]", "flush", "here"), ThreadEntry("t[0]", "watch", "here"), ThreadEntry("", "main", "")]
+
+    def queued(self) -> tuple[int, int]:
+        return 3, 300
+
+    def health(self) -> Health:
+        return Health(False, ["something"])
+
+
+def lines(recorder: Recorder) -> set[str]:
+    return {line for line in recorder.text().decode().splitlines() if not line.startswith("#")}
+
+
+def test_a_job_is_counted_by_its_outcome() -> None:
+    recorder = Recorder()
+    recorder.job_ended("handle", "t", 10, 1_000, 0.002, 0.02, "done")
+    recorder.job_ended("handle", "t", 5, 500, 0.002, 0.02, "failed")
+    found = lines(recorder)
+    assert 'awoke_messages_total{handler="handle",topic="t"} 15.0' in found
+    assert 'awoke_message_bytes_total{handler="handle",topic="t"} 1500.0' in found
+    assert 'awoke_jobs_total{handler="handle",outcome="failed",topic="t"} 1.0' in found
+    assert 'awoke_job_run_seconds_count{handler="handle",topic="t"} 2.0' in found
+
+
+def test_events_are_counted() -> None:
+    recorder, events = Recorder(), awoke.Events()
+    events.subscribe("*", recorder.on_event)
+    events.emit("job.failed", topic="t", handler="handle", retry_in_s=0.1)
+    events.emit("job.failed", topic="t", handler="handle", retry_in_s=None)
+    events.emit("message.dead_lettered", topic="t", handler="handle")
+    events.emit("messages.expired", topic="t", count=4)
+    events.emit("partitions.revoked", partitions=[("t", 0)])
+    events.emit("commit.failed", code_name="_TRANSPORT", partitions=[], will_retry=True)
+    events.emit("something.else")
+    found = lines(recorder)
+    assert 'awoke_retries_total{handler="handle",topic="t"} 1.0' in found
+    assert 'awoke_dead_letters_total{handler="handle",topic="t"} 1.0' in found
+    assert 'awoke_expired_messages_total{topic="t"} 4.0' in found
+    assert 'awoke_rebalances_total{change="revoked"} 1.0' in found
+    assert 'awoke_commit_failures_total{code="_TRANSPORT"} 1.0' in found
+
+
+def test_the_rest_is_read_when_asked() -> None:
+    recorder = Recorder()
+    recorder.attach(Fake())
+    found = lines(recorder)
+    assert {each for each in found if each.startswith("awoke_lag")} == {
+        'awoke_lag_messages{partition="0",topic="t"} 3.0',
+        'awoke_lag_messages{partition="1",topic="t"} 5.0',
+    }
+    assert 'awoke_threads{owner="t[0]"} 2.0' in found
+    assert 'awoke_job_wakeups_total{pool="threads"} 4.0' in found
+    assert "awoke_producer_queue_bytes 300.0" in found
+    assert "awoke_healthy 0.0" in found
+
+
+def test_every_metric_of_the_catalogue_is_made_and_documented() -> None:
+    recorder = Recorder()
+    recorder.attach(Fake())
+    text = recorder.text().decode()
+    for metric in catalogue.CATALOGUE:
+        assert f"# HELP {metric.name}" in text, metric.name
+    assert catalogue.as_markdown() in (REPOSITORY / "docs" / "metrics.md").read_text()
