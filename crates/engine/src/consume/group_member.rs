@@ -443,6 +443,12 @@ impl Member {
         let partitions = self.assignment.partitions();
         self.give_back(&partitions, Hook::Shutdown, deadline);
         self.deferred.clear();
+        if partitions.is_empty() && is_cooperative(&self.shared.client) {
+            // librdkafka (2.12.1) closes a cooperative member that holds nothing without leaving its group: the others would
+            // wait out its session. To give the subscription up makes it leave.
+            // SAFETY: the handle is alive.
+            unsafe { ffi::rd_kafka_unsubscribe(self.shared.client.handle()) };
+        }
         let closing = Queue::new(&self.shared.client);
         // SAFETY: handle and queue are alive; the error, if any, is ours to destroy.
         unsafe {

@@ -1,0 +1,24 @@
+"""A hundred rebalances leave threads and descriptors where they were, lose nothing and repeat nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.census import Census, census
+from tests.support.clusters import RealCluster, unique
+from tests.support.rebalances import PARTITIONS, Rebalances
+
+REBALANCES = 100
+
+
+@pytest.mark.timeout(240)
+def test_a_hundred_rebalances_leave_nothing_behind(real_cluster: RealCluster) -> None:
+    topic = unique("hundred")
+    real_cluster.create_topic(topic, PARTITIONS)
+    rebalances, taken = Rebalances(real_cluster.bootstrap_servers, topic, unique("group")), dict[int, Census]()
+    sent = rebalances.run(REBALANCES, lambda done: taken.setdefault(done, census()))
+    early, late = taken[10], taken[REBALANCES]
+    assert (late.threads, late.descriptors) == (early.threads, early.descriptors)
+    assert late.resident_kb < early.resident_kb * 1.2 + 10_000
+    assert len(rebalances.seen) == sent
+    assert set(rebalances.seen.values()) == {1}, "members that leave in order repeat nothing"

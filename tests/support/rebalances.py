@@ -1,0 +1,105 @@
+"""Rebalances in a loop: a member that stays while another one joins and leaves, with messages flowing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import awoke
+from awoke.testing import running
+from tests.support.waiting import Collected
+
+KAFKA: dict[str, str | int] = {
+    "session.timeout.ms": 6_000,
+    "heartbeat.interval.ms": 100,
+    "partition.assignment.strategy": "cooperative-sticky",
+}
+PARTITIONS = 4
+
+
+class Rebalances:
+    """An app that stays, with a thread and a buffer for each partition, and one that comes and goes."""
+
+    def __init__(self, bootstrap_servers: str, topic: str, group: str) -> None:
+        self._bootstrap_servers, self._topic, self._group = bootstrap_servers, topic, group
+        self.seen: dict[tuple[int, int], int] = {}
+        """How often each message was seen."""
+        self._lock = threading.Lock()
+        self._changes: Collected[awoke.Event] = Collected()
+
+    def run(self, rebalances: int, on_progress: Callable[[int], object] = lambda done: None) -> int:
+        """So many rebalances of the member that stays; how many messages were sent meanwhile."""
+        stays = self._app("stays")
+        for name in ("partitions.assigned", "partitions.revoked"):
+            stays.events.subscribe(name, self._changes.add)
+        stop, sent = threading.Event(), [0]
+        sender = threading.Thread(target=self._send, args=(stop, sent))
+        with running(stays):
+            self._changes.wait_for(1)
+            sender.start()
+            try:
+                done = 0
+                while done < rebalances:
+                    # A join takes partitions from the one that stays, a leave gives them back: two rebalances.
+                    before = self._count("partitions.revoked"), self._count("partitions.assigned")
+                    comes, given = self._app("comes"), Collected[awoke.Event]()
+                    comes.events.subscribe("partitions.assigned", given.add)
+                    with running(comes):
+                        self._wait_for("partitions.revoked", before[0])
+                        if done % 4 == 0:  # Every other time it goes before it has got anything.
+                            given.wait_until(lambda events: _with_partitions(events, "partitions.assigned") > 0)
+                    self._wait_for("partitions.assigned", before[1])
+                    done += 2
+                    on_progress(done)
+            finally:
+                stop.set()
+                sender.join()
+            self._wait_until_seen(sent[0])
+        return sent[0]
+
+    def _app(self, name: str) -> awoke.App:
+        app = awoke.App(
+            f"{self._group}-{name}",
+            group=self._group,
+            bootstrap_servers=self._bootstrap_servers,
+            kafka=KAFKA,
+            workers=2,
+        )
+
+        @app.consumer(self._topic, batch=awoke.Batching(max_messages=10))
+        class Owner(awoke.Consumer):
+            def assigned(consumer) -> None:  # noqa: N805
+                consumer.background(consumer.stopping.wait, name="waits")
+
+            def consume(consumer, batch: awoke.Batch[bytes]) -> None:  # noqa: N805
+                with self._lock:
+                    for message in batch:
+                        at = (message.partition, message.offset)
+                        self.seen[at] = self.seen.get(at, 0) + 1
+
+        return app
+
+    def _send(self, stop: threading.Event, sent: list[int]) -> None:
+        with awoke.Producer(self._bootstrap_servers) as producer:
+            while not stop.wait(0.005):
+                awoke.wait_all([producer.produce(self._topic, b"value") for _ in range(2)], 60)
+                sent[0] += 2
+
+    def _count(self, name: str) -> int:
+        return _with_partitions(self._changes.items, name)
+
+    def _wait_for(self, name: str, more_than: int) -> None:
+        self._changes.wait_until(lambda events: _with_partitions(events, name) > more_than, 60)
+
+    def _wait_until_seen(self, count: int, within_s: float = 60.0) -> None:
+        looked = threading.Event()
+        for _ in range(int(within_s / 0.02)):
+            with self._lock:
+                if len(self.seen) >= count:
+                    return
+            looked.wait(0.02)
+        raise AssertionError(f"only {len(self.seen)} of {count} messages came")
+
+
+def _with_partitions(events: object, name: str) -> int:
+    return sum(event.name == name and bool(event.fields["partitions"]) for event in events)  # type: ignore[attr-defined]
