@@ -14,6 +14,8 @@ FULL: dict[str, list[str]] = {
     "sync_produce": [],
     "lone_message": [],
     "idle": [],
+    "waiting": [],
+    "rebalances": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -21,6 +23,8 @@ QUICK: dict[str, list[str]] = {
     "sync_produce": ["--messages", "200", "--runs", "1"],
     "lone_message": ["--messages", "200", "--runs", "1"],
     "idle": ["--seconds", "5"],
+    "waiting": ["--quick"],
+    "rebalances": ["--rebalances", "20"],
 }
 
 
