@@ -40,6 +40,7 @@ LEVELS = {
     "background.failed": logging.ERROR,
     "background.overdue": logging.ERROR,
     "thread.leaked": logging.WARNING,
+    "crash_record.failed": logging.WARNING,
     "dead_letter.failed": logging.ERROR,
     "message.dead_lettered": logging.ERROR,
     "partition.paused": logging.ERROR,
@@ -99,7 +100,8 @@ def log(event: Event) -> None:
     level = logging.ERROR if event.fields.get("is_fatal") else LEVELS.get(event.name, logging.DEBUG)
     if logger.isEnabledFor(level):
         said = " ".join(f"{name}={value!r}" for name, value in event.fields.items() if name != "error")
-        logger.log(level, "%s %s", event.name, said, exc_info=event.fields.get("error"))
+        more = {"event": event}  # For formatters that write fields apart.
+        logger.log(level, "%s %s", event.name, said, exc_info=event.fields.get("error"), extra=more)
 
 
 def log_level(syslog_level: int) -> int:

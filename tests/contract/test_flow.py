@@ -11,7 +11,7 @@ import pytest
 import awoke
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, RealCluster, unique
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -180,6 +180,26 @@ def test_a_seek_that_goes_back_is_committed(cluster: Cluster, topic: CreateTopic
         seen.wait_until(lambda items: items.count(9) == 2)
         assert consumers[0].committed() is not None
     assert_committed(cluster, app, {(name, 0): 10})
+
+
+def test_a_seek_to_a_time(real_cluster: RealCluster) -> None:
+    name, seen = unique("timed"), Collected[int]()
+    real_cluster.create_topic(name)
+    app, noon = new_app(real_cluster), datetime.now(UTC) - timedelta(hours=1)
+    with awoke.Producer(real_cluster.bootstrap_servers) as producer:
+        for number in range(10):
+            timestamp_ms = int(noon.timestamp() * 1_000) + (number - 6) * 1_000
+            producer.produce(name, b"value", timestamp_ms=timestamp_ms).wait(30)
+
+    @app.consumer(name, batch=awoke.Batching(max_messages=1))
+    class Seeking(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            seen.add(batch.first_offset)
+            if batch.first_offset == 0:
+                self.seek(noon)
+
+    with running(app):
+        assert seen.wait_for(5) == [0, 6, 7, 8, 9]
 
 
 def test_a_seek_takes_what_it_understands(cluster: Cluster, topic: CreateTopic) -> None:

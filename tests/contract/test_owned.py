@@ -261,26 +261,3 @@ def test_a_job_that_runs_too_long_is_bad_for_health_until_it_ends(
         release.set()
         done.wait_for(1)
     assert server.health().is_healthy
-
-
-def test_one_worker_is_woken_once_for_a_job(cluster: Cluster, topic: CreateTopic) -> None:
-    name, seen = topic(), Collected[bytes]()
-    # The embedded brokers let a fetch wait for its whole time, whatever comes meanwhile.
-    app = new_app(cluster, workers=4, kafka={"fetch.wait.max.ms": 10})
-
-    @app.on(name)
-    def handle(message: awoke.Message[bytes]) -> None:
-        seen.add(message.value)
-
-    with running(app) as server, awoke.Producer(cluster.bootstrap_servers) as producer:
-        producer.produce(name, b"first").wait(30)
-        seen.wait_for(1)
-        before = server.counters()["threads"]
-        for number in range(2, 102):
-            producer.produce(name, b"value").wait(30)
-            seen.wait_for(number)
-        after = server.counters()["threads"]
-    jobs, wakes = after["jobs"] - before["jobs"], after["job_wakes"] - before["job_wakes"]
-    assert jobs >= 100
-    assert wakes <= jobs
-    assert after["clock_wakes"] == before["clock_wakes"]

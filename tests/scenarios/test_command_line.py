@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
@@ -41,6 +42,18 @@ def test_a_signal_ends_an_embedded_app_with_0(number: signal.Signals) -> None:
         process.signal(number)
         assert process.wait(30) == 0, process.output
         assert "is_clean=True" in process.output
+
+
+def test_a_log_can_be_read_by_a_program() -> None:
+    with Process("run", "examples.hello:app", "--embedded", "--log-format", "json", "--metrics-port", "0") as process:
+        process.wait_for("partitions.assigned")
+        process.signal(signal.SIGTERM)
+        assert process.wait(30) == 0, process.output
+        lines = [json.loads(line) for line in process.output.splitlines() if line.startswith("{")]
+    assigned = next(line for line in lines if line["text"] == "partitions.assigned")
+    assert assigned["level"] == "info"
+    assert assigned["partitions"]
+    assert "no format" in awoke_says("run", "examples.hello:app", "--log-format", "yaml", code=2)
 
 
 def test_what_is_wrong_is_one_line(real_cluster: RealCluster) -> None:

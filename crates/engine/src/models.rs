@@ -265,3 +265,29 @@ fn closing_the_room_turns_away_who_waits() {
         assert!(waiting.join().expect("no panic"));
     });
 }
+
+#[test]
+fn a_dismissed_worker_leaves_no_lane_behind() {
+    check(|| {
+        let lanes = Arc::new(Lanes::default());
+        let lane = lanes.open("lane", LaneOptions::default());
+        let workers: Vec<_> = (0..2)
+            .map(|_| {
+                let lanes = Arc::clone(&lanes);
+                thread::spawn(move || {
+                    let mut jobs = 0;
+                    while let Next::Messages(id, ..) = lanes.next_on(&Arc::default(), &Deadline::NEVER) {
+                        jobs += 1;
+                        lanes.finish(id, Outcome::Exhausted);
+                        lanes.dismiss(1); // The last job done, the other worker is to end, too.
+                    }
+                    jobs
+                })
+            })
+            .collect();
+        lanes.announce(lane);
+        lanes.dismiss(1);
+        let jobs: usize = workers.into_iter().map(|worker| worker.join().expect("no panic")).sum();
+        assert_eq!(jobs, 1);
+    });
+}

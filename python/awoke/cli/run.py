@@ -6,8 +6,10 @@ import logging
 import os
 import sys
 import threading
+from datetime import UTC, datetime
 from typing import Annotated
 
+import msgspec
 import typer
 
 from awoke.cli.application import find_app
@@ -15,6 +17,23 @@ from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.runtime.signals import EXIT_LATE
 
 FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON document for a record: time, level, logger, text, error, and an event's name and fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as a line."""
+        event = getattr(record, "event", None)
+        parts = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "text": record.getMessage() if event is None else event.name,
+            **({} if event is None else {name: value for name, value in event.fields.items() if name != "error"}),
+            **({} if record.exc_info is None else {"error": self.formatException(record.exc_info)}),
+        }
+        return msgspec.json.encode(parts, enc_hook=str).decode()
 
 
 def run(
@@ -26,6 +45,7 @@ def run(
     embedded: Annotated[bool, typer.Option("--embedded", help="Run on brokers inside the process.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
+    log_format: Annotated[str, typer.Option(help="text, or json: one document a line.")] = "text",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     traceback: Annotated[bool, typer.Option("--traceback", hidden=True)] = False,
 ) -> None:
@@ -33,7 +53,11 @@ def run(
     level = logging.getLevelNamesMapping().get(log_level.upper())
     if level is None:
         raise typer.BadParameter(f"{log_level!r} is no level: debug, info, warning or error", param_hint="--log-level")
-    logging.basicConfig(level=level, format=FORMAT, stream=sys.stderr)
+    if log_format not in {"text", "json"}:
+        raise typer.BadParameter(f"{log_format!r} is no format: text or json", param_hint="--log-format")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else logging.Formatter(FORMAT))
+    logging.basicConfig(level=level, handlers=[handler])
     app = find_app(target)
     app.use(metrics_port=metrics_port)
     code = app.run(

@@ -196,13 +196,23 @@ class Executor:
 
     def _may_run(self, job: Job) -> bool:
         """Write the attempt down where a crash would have to be recognised; whether the job is to run."""
-        verdict = self._verdict(job)
-        if verdict.commit is not None:
-            verdict.commit.wait()
+        try:
+            verdict = self._verdict(job)
+            if verdict.commit is not None:
+                verdict.commit.wait()
+        except AwokeError as failed:
+            return self._run_without_record(job, failed)
         if self._is_given_up(verdict):
             error = died(verdict)
             self._recover(job, recovery.give_up(self._server, self._route, job, verdict.deaths, error), error)
             return False
+        return True
+
+    def _run_without_record(self, job: Job, error: AwokeError) -> bool:
+        """The brokers would not take or tell the record: that is no fault of the message, which is processed all the same."""
+        self._server.app.events.emit(
+            "crash_record.failed", handler=self._route.name, topic=job.topic, partition=job.partition, error=error
+        )
         return True
 
     def _verdict(self, job: Job) -> Verdict:
@@ -464,9 +474,12 @@ class AsyncExecutor(Executor):
             self._report_late(hook, await scope.close_async(self._server.settings.revoke_timeout_s))
 
     async def _may_run_async(self, job: Job) -> bool:
-        verdict = await asyncio.get_running_loop().run_in_executor(None, self._verdict, job)
-        if verdict.commit is not None:
-            await verdict.commit
+        try:
+            verdict = await asyncio.get_running_loop().run_in_executor(None, self._verdict, job)
+            if verdict.commit is not None:
+                await verdict.commit
+        except AwokeError as failed:
+            return self._run_without_record(job, failed)
         if self._is_given_up(verdict):
             error = died(verdict)
             letter = recovery.give_up(self._server, self._route, job, verdict.deaths, error)

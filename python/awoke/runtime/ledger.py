@@ -13,6 +13,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 LEAK_GRACE_S = 0.5
@@ -22,7 +23,8 @@ OWN_PREFIX = "awoke-"
 APP = "awoke"
 """The owner of awoke's own threads."""
 
-_current = threading.local()
+_current: ContextVar[tuple[Ledger, str, int] | None] = ContextVar("awoke_owner", default=None)
+"""On whose behalf the running code starts threads: one for each thread, and for each task of an event loop."""
 
 
 class ThreadEntry(NamedTuple):
@@ -52,12 +54,11 @@ class Ledger:
     @contextlib.contextmanager
     def acting_for(self, owner: str, generation: int) -> Iterator[None]:
         """Write down threads that are started inside the block as this owner's."""
-        earlier = getattr(_current, "owner", None)
-        _current.owner = (self, owner, generation)
+        token = _current.set((self, owner, generation))
         try:
             yield
         finally:
-            _current.owner = earlier
+            _current.reset(token)
 
     def write_down(self, thread: threading.Thread, owner: str, generation: int, started_at: str) -> None:
         """Remember a thread and its owner."""
@@ -116,7 +117,7 @@ _plain_start = threading.Thread.start
 
 
 def _start(self: threading.Thread, *arguments: Any, **more: Any) -> None:
-    current = getattr(_current, "owner", None)
+    current = _current.get()
     if current is not None:
         ledger, owner, generation = current
         ledger.write_down(self, owner, generation, place_of_caller())
