@@ -1,0 +1,47 @@
+"""An app that writes its hooks and batches down: run by scenarios that kill, or stop, one of several members.
+
+A line `name hook partition` for a hook and `name batch partition first last` for a batch that is done, by one system call.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import awoke
+
+app = awoke.App("member", kafka={"session.timeout.ms": 6000, "heartbeat.interval.ms": 300}, commit_interval_s=0.1)
+log = os.open(os.environ["MEMBER_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+name = os.environ["MEMBER_NAME"]
+busy = threading.Event()
+
+
+def write(*words: object) -> None:
+    """One line."""
+    os.write(log, (" ".join(map(str, (name, *words))) + "\n").encode())
+
+
+@app.consumer(os.environ["MEMBER_TOPIC"], batch=awoke.Batching(max_messages=10))
+class Member(awoke.Consumer):
+    """Takes a while for each batch."""
+
+    def assigned(self) -> None:
+        """Write it down."""
+        write("assigned", self.partition)
+
+    def consume(self, batch: awoke.Batch[bytes]) -> None:
+        """Write down what is done."""
+        busy.wait(0.02)
+        write("batch", self.partition, batch.first_offset, batch.last_offset)
+
+    def revoked(self) -> None:
+        """Write it down."""
+        write("revoked", self.partition)
+
+    def lost(self) -> None:
+        """Write it down."""
+        write("lost", self.partition)
+
+    def shutdown(self) -> None:
+        """Write it down."""
+        write("shutdown", self.partition)
