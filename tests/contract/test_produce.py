@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -176,3 +177,41 @@ def test_a_wrong_property_is_named(name: str, value: str) -> None:
     with pytest.raises(awoke.ConfigError, match=name) as refused:
         awoke.Producer("127.0.0.1:1", kafka={name: value})
     assert refused.value.property == name
+
+
+LINGER = {"linger.ms": 60_000}
+
+
+def test_whoever_waits_does_not_linger(cluster: Cluster, topic: CreateTopic) -> None:
+    name = topic()
+    with awoke.Producer(cluster.bootstrap_servers, kafka=LINGER) as producer:
+        assert producer.produce(name, b"0").wait(20).offset == 0
+        handles = [producer.produce(name, b"value") for _ in range(10)]
+        assert [each.offset for each in awoke.wait_all(handles, 20)] == list(range(1, 11))
+        with ThreadPoolExecutor(4) as pool:
+            waits = [pool.submit(lambda: producer.produce(name, b"value").wait(20).offset) for _ in range(40)]
+            assert sorted(wait.result() for wait in waits) == list(range(11, 51))
+
+
+async def test_whoever_awaits_does_not_linger(cluster: Cluster, topic: CreateTopic) -> None:
+    name = topic()
+    with awoke.Producer(cluster.bootstrap_servers, kafka=LINGER) as producer:
+        assert (await producer.produce(name, b"0")).offset == 0
+        async with asyncio.timeout(20):
+            found = await asyncio.gather(*(resolve(producer.produce(name, b"value")) for _ in range(100)))
+    assert sorted(each.offset for each in found) == list(range(1, 101))
+
+
+async def resolve(handle: awoke.DeliveryHandle) -> awoke.Delivery:
+    """What `gather` takes."""
+    return await handle
+
+
+def test_what_nobody_waits_for_lingers(cluster: Cluster, topic: CreateTopic) -> None:
+    name = topic()
+    with awoke.Producer(cluster.bootstrap_servers, kafka=LINGER) as producer:
+        producer.produce(name, b"0").wait(20)
+        handle = producer.produce(name, b"1")
+        threading.Event().wait(0.3)  # That something does not happen has no event.
+        assert not handle.done()
+        assert handle.wait(20).offset == 1

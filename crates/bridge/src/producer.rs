@@ -180,7 +180,10 @@ impl DeliveryHandle {
     fn wait<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let since = Instant::now();
         let deadline = Deadline::after(duration(timeout_s)?.or(self.limit));
-        if wait_for(py, self.here()?.completion(), &deadline)?.is_none() {
+        let handle = self.here()?;
+        handle.hurry();
+        if wait_for(py, handle.completion(), &deadline)?.is_none() {
+            handle.give_up();
             let error = Error::TimedOut { operation: self.inner.operation(), waited: since.elapsed() };
             return Err(delivery_to_python(&error));
         }
@@ -234,6 +237,7 @@ impl DeliveryHandle {
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().here()?.hurry();
         slf.py().import("awoke._waiting")?.call_method1("resolve", (slf,))?.call_method0("__await__")
     }
 
@@ -260,6 +264,7 @@ pub fn wait_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>, timeout_s: Opt
     if natives.iter().all(|handle| handle.completion().is_done()) {
         return Ok(true);
     }
+    natives.iter().for_each(|handle| handle.hurry());
     let timeout = duration(timeout_s)?.or(limit);
     if is_main_thread() {
         // One after the other, because a signal must be able to end the wait: each is done or waited for.

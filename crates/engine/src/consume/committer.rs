@@ -135,7 +135,8 @@ impl Committer {
     }
 
     fn failed(&mut self, list: &TopicPartitionList, code: Code) {
-        let will_retry = code.is_retriable();
+        // A commit that a rebalance overtook is no failure of its offsets: the partitions that stay must not lose them.
+        let will_retry = code.is_retriable() || code == Code::ILLEGAL_GENERATION;
         let partitions = list.partitions();
         if will_retry {
             partitions.iter().for_each(|at| self.offsets.not_committed(at));

@@ -35,6 +35,8 @@ impl Code {
     pub const ASSIGNMENT_LOST: Self = Self(-142);
     /// The client can't go on; ask it for the cause.
     pub const FATAL: Self = Self(-150);
+    /// A commit of a generation that the group has left behind; the member is about to learn the next one.
+    pub const ILLEGAL_GENERATION: Self = Self(22);
     /// Nothing to commit.
     pub const NO_OFFSET: Self = Self(-168);
     /// librdkafka's "give the partitions to the consumer".

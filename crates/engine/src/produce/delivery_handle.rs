@@ -1,8 +1,10 @@
 //! What the sender of a message holds until the broker has answered for it.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use super::Reports;
 use crate::clock::Deadline;
 use crate::fork_guard::Birthplace;
 use crate::kafka::Code;
@@ -23,31 +25,70 @@ pub struct Delivery {
 /// The broker's answer, or why there is none.
 pub(super) type Report = std::result::Result<Delivery, Code>;
 
+/// Where messages go: what their handles have in common.
+#[derive(Debug)]
+pub(super) struct Destination {
+    /// The topic, to name the operation in errors.
+    pub(super) topic: Arc<str>,
+    /// Weak: a handle that is kept must keep no client.
+    pub(super) reports: Weak<Reports>,
+}
+
 /// What the sender of a message holds until the broker has answered for it.
 ///
 /// The producer holds the other reference until the report came; a handle that its sender drops costs nothing more.
 #[derive(Debug)]
 pub struct DeliveryHandle {
-    /// To name the operation in errors.
-    topic: Arc<str>,
+    destination: Arc<Destination>,
     /// Key, value and headers; what its place in the producer's room was counted as.
     pub(super) size_bytes: usize,
     birthplace: Birthplace,
+    /// Somebody waits: the message must not linger.
+    is_awaited: AtomicBool,
     completion: Completion<Report>,
 }
 
 impl DeliveryHandle {
-    pub(super) fn new(topic: Arc<str>, size_bytes: usize, birthplace: Birthplace) -> Self {
-        Self { topic, size_bytes, birthplace, completion: Completion::default() }
+    pub(super) fn new(destination: Arc<Destination>, size_bytes: usize, birthplace: Birthplace) -> Self {
+        let is_awaited = AtomicBool::new(false);
+        Self { destination, size_bytes, birthplace, is_awaited, completion: Completion::default() }
     }
 
-    pub(super) fn complete(&self, report: Report) {
+    /// Gives the report; whether it was the last that somebody waited for.
+    pub(super) fn complete(&self, report: Report) -> bool {
         self.completion.complete(report);
+        self.settle()
+    }
+
+    /// Somebody waits for the answer: the message, and what was sent before it, does not linger. Does not block.
+    pub fn hurry(&self) {
+        if self.completion.is_done() || self.is_awaited.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(reports) = self.destination.reports.upgrade() {
+            reports.expect_one();
+        }
+        if self.completion.is_done() {
+            self.settle(); // The report came meanwhile and may not have seen that it was awaited.
+        }
+    }
+
+    /// Whoever waited has given up: the message may linger again. Does not block.
+    pub fn give_up(&self) {
+        self.settle();
+    }
+
+    /// Nobody waits any more; whether nobody waits for any message of the producer's.
+    fn settle(&self) -> bool {
+        if !self.is_awaited.swap(false, Ordering::AcqRel) {
+            return false;
+        }
+        self.destination.reports.upgrade().is_some_and(|reports| reports.settle_one())
     }
 
     /// The topic that the message was sent to.
     pub fn topic(&self) -> &Arc<str> {
-        &self.topic
+        &self.destination.topic
     }
 
     /// Refuses use in another process than the producer's, where no answer will ever come.
@@ -77,15 +118,18 @@ impl DeliveryHandle {
     /// broker or librdkafka refused the message; [`Error::Forked`] in another process than the producer's.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Delivery> {
         self.check_process()?;
+        self.hurry();
         let since = Instant::now();
-        match self.completion.wait(&Deadline::after(timeout)) {
-            Some(report) => self.explain(report),
-            None => Err(Error::TimedOut { operation: self.operation(), waited: since.elapsed() }),
+        if let Some(report) = self.completion.wait(&Deadline::after(timeout)) {
+            return self.explain(report);
         }
+        self.give_up();
+        Err(Error::TimedOut { operation: self.operation(), waited: since.elapsed() })
     }
 
     /// Waits until all are answered, well or badly; `false` when the time was up first. Blocks the calling thread.
     pub fn wait_all(handles: &[Arc<Self>], timeout: Option<Duration>) -> bool {
+        handles.iter().for_each(|handle| handle.hurry());
         Latch::wait_all(handles.iter().map(|handle| &handle.completion), &Deadline::after(timeout))
     }
 
@@ -96,6 +140,6 @@ impl DeliveryHandle {
 
     /// The operation in words, for errors.
     pub fn operation(&self) -> String {
-        format!("produce to {}", self.topic)
+        format!("produce to {}", self.destination.topic)
     }
 }

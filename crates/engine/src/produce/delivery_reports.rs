@@ -1,6 +1,7 @@
 //! The thread that serves delivery reports: librdkafka's delivery callback runs on it, or on a thread that sends or flushes.
 //!
-//! 1. Wait until librdkafka has reports (or errors, or statistics).
+//! 1. Wait until librdkafka has reports (or errors, or statistics). When somebody waits for a message, flush meanwhile: a
+//!    flush makes librdkafka send without lingering, and ends as soon as the last awaited report has come.
 //! 2. For each report complete its handle, which wakes whoever waits for it.
 //! 3. Give the room of the whole batch back at once.
 //! 4. End when the producer is closed.
@@ -8,35 +9,95 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rdkafka_sys as ffi;
 
 use super::{Delivery, DeliveryHandle, Room};
-use crate::kafka::{Client, Code};
+use crate::kafka::{Client, Code, Queue};
 
 thread_local! {
     /// Messages and bytes reported during the poll that is under way on this thread.
     static REPORTED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Serves reports until `is_closing`.
-pub(super) fn serve(client: &Client, room: &Room, is_closing: &AtomicBool) {
-    while !is_closing.load(Ordering::Acquire) {
-        serve_once(client, room, -1);
-    }
-    serve_once(client, room, 0);
+/// A flush for somebody who waits lasts so long at most: after that nothing lingers any more, the brokers are to blame.
+const FLUSH_MS: i32 = 100;
+
+/// What report thread, senders and handles share.
+pub struct Reports {
+    client: Arc<Client>,
+    queue: Queue,
+    room: Arc<Room>,
+    /// Messages whose reports somebody waits for.
+    awaited: AtomicUsize,
+    /// Somebody has begun to wait since the last flush.
+    is_hurried: AtomicBool,
+    is_closing: AtomicBool,
 }
 
-/// Waits up to `timeout_ms` (-1 for ever) for the first report, and serves all that are there.
-pub(super) fn serve_once(client: &Client, room: &Room, timeout_ms: i32) {
-    // SAFETY: the handle is alive; the callback below runs inside this call.
-    unsafe { ffi::rd_kafka_poll(client.handle(), timeout_ms) };
-    give_room_back(room);
+impl Reports {
+    pub(super) fn new(client: Arc<Client>, room: Arc<Room>) -> Self {
+        let queue = Queue::main(&client);
+        Self {
+            client,
+            queue,
+            room,
+            awaited: AtomicUsize::new(0),
+            is_hurried: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+        }
+    }
+
+    /// Somebody waits for one more message.
+    pub(super) fn expect_one(&self) {
+        self.awaited.fetch_add(1, Ordering::AcqRel);
+        if !self.is_hurried.swap(true, Ordering::AcqRel) {
+            self.queue.interrupt();
+        }
+    }
+
+    /// Nobody waits for that message any more; whether nobody waits for any.
+    pub(super) fn settle_one(&self) -> bool {
+        self.awaited.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Serves reports until `close`.
+    pub(super) fn serve(&self) {
+        while !self.is_closing.load(Ordering::Acquire) {
+            if self.is_hurried.swap(false, Ordering::AcqRel) && self.awaited.load(Ordering::Acquire) > 0 {
+                self.flush(FLUSH_MS);
+            } else {
+                self.serve_once(-1);
+            }
+        }
+        self.serve_once(0);
+    }
+
+    /// Waits up to `timeout_ms` (-1 for ever) for the first report, and serves all that are there.
+    pub(super) fn serve_once(&self, timeout_ms: i32) {
+        // SAFETY: the handle is alive; the callback below runs inside this call.
+        unsafe { ffi::rd_kafka_poll(self.client.handle(), timeout_ms) };
+        give_room_back(&self.room);
+    }
+
+    /// Has everything sent without lingering, and serves reports meanwhile.
+    pub(super) fn flush(&self, timeout_ms: i32) -> Code {
+        // SAFETY: the handle is alive. Any thread may serve reports: they complete handles, whoever serves them.
+        let code = Code::of(unsafe { ffi::rd_kafka_flush(self.client.handle(), timeout_ms) });
+        give_room_back(&self.room);
+        code
+    }
+
+    /// Ends `serve`.
+    pub(super) fn close(&self) {
+        self.is_closing.store(true, Ordering::Release);
+        self.queue.interrupt();
+    }
 }
 
 /// Gives back the room of the messages that were reported on this thread.
-pub(super) fn give_room_back(room: &Room) {
+fn give_room_back(room: &Room) {
     let (messages, bytes) = REPORTED.take();
     if messages > 0 {
         room.leave(messages, bytes);
@@ -45,7 +106,7 @@ pub(super) fn give_room_back(room: &Room) {
 
 /// librdkafka's delivery callback.
 pub(super) unsafe extern "C" fn on_report(
-    _rk: *mut ffi::rd_kafka_t,
+    rk: *mut ffi::rd_kafka_t,
     message: *const ffi::rd_kafka_message_t,
     _opaque: *mut c_void,
 ) {
@@ -69,5 +130,9 @@ pub(super) unsafe extern "C" fn on_report(
         let (messages, bytes) = reported.get();
         reported.set((messages + 1, bytes + handle.size_bytes));
     });
-    handle.complete(report);
+    if handle.complete(report) {
+        // The last that somebody waited for: whoever flushes for it may stop, and what is left may linger.
+        // SAFETY: we are in a callback of this handle's.
+        unsafe { ffi::rd_kafka_yield(rk) };
+    }
 }

@@ -9,5 +9,6 @@ mod producer;
 mod room;
 
 pub use delivery_handle::{Delivery, DeliveryHandle};
+pub use delivery_reports::Reports;
 pub use producer::{Producer, ProducerCounters, Record};
 pub use room::Room;

@@ -5,17 +5,18 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rdkafka_sys as ffi;
 
-use super::{DeliveryHandle, Room, delivery_reports};
+use super::delivery_handle::Destination;
+use super::{DeliveryHandle, Reports, Room, delivery_reports};
 use crate::clock::Deadline;
 use crate::events::EventBox;
-use crate::kafka::{Client, ClientConfig, Code, Kind, Queue, c_string, set_deliverer};
+use crate::kafka::{Client, ClientConfig, Code, Kind, c_string, set_deliverer};
 use crate::{Error, Result};
 
 /// A message to be sent. Everything is copied before `produce` returns.
@@ -53,9 +54,8 @@ pub struct ProducerCounters {
 pub struct Producer {
     topics: RwLock<HashMap<String, Topic>>,
     room: Arc<Room>,
-    is_closing: Arc<AtomicBool>,
+    reports: Arc<Reports>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    queue: Queue,
     client: Arc<Client>,
     delivery_timeout: Option<Duration>,
     /// Counted up with each record, to serve reports now and then.
@@ -64,7 +64,7 @@ pub struct Producer {
 
 /// A topic handle: librdkafka looks the partitioner and the partitions up once.
 struct Topic {
-    name: Arc<str>,
+    destination: Arc<Destination>,
     handle: *mut ffi::rd_kafka_topic_t,
     client: Arc<Client>,
 }
@@ -98,20 +98,19 @@ impl Producer {
         let prepare = set_deliverer(delivery_reports::on_report);
         let client = Client::new(Kind::Producer, "producer", &native, events, prepare)?;
         let room = Arc::new(Room::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
-        let is_closing = Arc::new(AtomicBool::new(false));
+        let reports = Arc::new(Reports::new(Arc::clone(&client), Arc::clone(&room)));
         let thread = std::thread::Builder::new()
             .name("awoke-reports".into())
             .spawn({
-                let (client, room, is_closing) = (Arc::clone(&client), Arc::clone(&room), Arc::clone(&is_closing));
-                move || delivery_reports::serve(&client, &room, &is_closing)
+                let reports = Arc::clone(&reports);
+                move || reports.serve()
             })
             .map_err(|error| Error::System { operation: "start the report thread", detail: error.to_string() })?;
         Ok(Self {
             topics: RwLock::default(),
             room,
-            is_closing,
+            reports,
             thread: Mutex::new(Some(thread)),
-            queue: Queue::main(&client),
             client,
             delivery_timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)),
             sent: AtomicU32::new(0),
@@ -149,11 +148,14 @@ impl Producer {
     /// first. Blocks the calling thread.
     pub fn flush(&self, timeout: Option<Duration>) -> Result<bool> {
         self.client.check_process()?;
-        let timeout_ms = Deadline::after(timeout).remaining_ms();
-        // SAFETY: the handle is alive. This thread may serve reports too: they complete handles, whoever serves them.
-        let code = Code::of(unsafe { ffi::rd_kafka_flush(self.client.handle(), timeout_ms) });
-        delivery_reports::give_room_back(&self.room);
-        Ok(code == Code::NONE)
+        let deadline = Deadline::after(timeout);
+        loop {
+            let code = self.reports.flush(deadline.remaining_ms());
+            // A flush ends early when the last report came that somebody else waited for.
+            if code == Code::NONE || deadline.has_passed() {
+                return Ok(code == Code::NONE);
+            }
+        }
     }
 
     /// Flushes, then ends the report thread. Returns how many messages were not answered within `timeout`; their handles
@@ -170,8 +172,7 @@ impl Producer {
             let left = timeout.map(|timeout| timeout.saturating_sub(since.elapsed())).unwrap_or_default();
             self.purge(left.max(Duration::from_millis(100)))?;
         }
-        self.is_closing.store(true, Ordering::Release);
-        self.queue.interrupt();
+        self.reports.close();
         // A panic of the thread has been printed; there is nothing left to save.
         drop(thread.join());
         self.topics.write().unwrap_or_else(PoisonError::into_inner).clear();
@@ -195,14 +196,15 @@ impl Producer {
     /// Hands a record that has its place in the room to librdkafka.
     fn produce_inside(&self, topic: &str, record: &Record<'_>, size_bytes: usize) -> Result<Arc<DeliveryHandle>> {
         let sent = self.with_topic(topic, |topic| {
-            let handle = Arc::new(DeliveryHandle::new(Arc::clone(&topic.name), size_bytes, self.client.birthplace()));
+            let handle =
+                Arc::new(DeliveryHandle::new(Arc::clone(&topic.destination), size_bytes, self.client.birthplace()));
             let opaque = Arc::into_raw(Arc::clone(&handle));
             // SAFETY: the topic handle is alive under the read lock; librdkafka copies the record.
             let code = unsafe { hand_over(self.client.handle(), topic.handle, record, opaque.cast_mut().cast()) };
             if code != Code::NONE {
                 // SAFETY: librdkafka refused the message, so the reference is ours again.
                 drop(unsafe { Arc::from_raw(opaque) });
-                return Err(self.refusal(&topic.name, code, size_bytes));
+                return Err(self.refusal(&topic.destination.topic, code, size_bytes));
             }
             Ok(handle)
         });
@@ -211,7 +213,7 @@ impl Producer {
             self.room.leave(1, size_bytes);
         }
         if self.sent.fetch_add(1, Ordering::Relaxed).is_multiple_of(SERVED_EVERY) {
-            delivery_reports::serve_once(&self.client, &self.room, 0);
+            self.reports.serve_once(0);
         }
         sent
     }
@@ -245,7 +247,9 @@ impl Producer {
             if handle.is_null() {
                 return Err(Error::Invalid { reason: format!("{topic:?} is no topic name") });
             }
-            topics.insert(topic.to_owned(), Topic { name: topic.into(), handle, client: Arc::clone(&self.client) });
+            let destination = Destination { topic: topic.into(), reports: Arc::downgrade(&self.reports) };
+            let entry = Topic { destination: Arc::new(destination), handle, client: Arc::clone(&self.client) };
+            topics.insert(topic.to_owned(), entry);
         }
         Ok(send(&topics[topic]))
     }
