@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -11,9 +13,10 @@ from collections.abc import Iterator
 import pytest
 
 import awoke
+from awoke.cli.threads import threads as show_threads
 from awoke.metrics.health import Health
 from awoke.runtime.ledger import ThreadEntry
-from awoke.web.endpoint import Endpoint
+from awoke.web.endpoint import CLIENT_TIMEOUT_S, Endpoint
 
 
 class Fake:
@@ -76,6 +79,23 @@ def test_a_client_that_says_nothing_holds_nobody_up(endpoint: Endpoint) -> None:
         assert get(endpoint, "/live")[0] == 200
 
 
+def test_a_client_that_trickles_is_cut_off(endpoint: Endpoint) -> None:
+    with socket.create_connection(("127.0.0.1", endpoint.port)) as client:
+        client.settimeout(CLIENT_TIMEOUT_S / 10)  # It never leaves the endpoint waiting for long.
+        for _ in range(100):
+            try:
+                client.sendall(b"x")
+                if not client.recv(1):
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        else:
+            pytest.fail("the client was served for ever")
+    assert get(endpoint, "/live")[0] == 200
+
+
 def test_a_taken_port_is_named(endpoint: Endpoint, shown: Fake) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -87,3 +107,56 @@ def test_a_taken_port_is_named(endpoint: Endpoint, shown: Fake) -> None:
 
 def test_an_endpoint_that_never_started_can_be_closed(shown: Fake) -> None:
     Endpoint(0, shown).close()
+
+
+def test_closing_ends_the_thread(shown: Fake) -> None:
+    endpoint = Endpoint(0, shown)
+    endpoint.start()
+    assert "awoke-web" in {thread.name for thread in threading.enumerate()}
+    endpoint.close()
+    assert "awoke-web" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_the_command_shows_the_threads(endpoint: Endpoint, capsys: pytest.CaptureFixture[str]) -> None:
+    show_threads(endpoint.port)
+    assert {"t[0]", "flush", "here"} <= set(capsys.readouterr().out.split())
+    show_threads(endpoint.port, as_json=True)
+    assert json.loads(capsys.readouterr().out) == [{"owner": "t[0]", "name": "flush", "started_at": "here"}]
+
+
+def test_the_command_says_that_nobody_answers() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(awoke.AwokeError, match="no app answers"):
+            show_threads(unused.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        pytest.param(b"", "no app answers", id="nothing"),
+        pytest.param(b"\x00\x01 no HTTP\r\n", "no app answers", id="another protocol"),
+        pytest.param(b"HTTP/1.0 404 Not Found\r\n\r\n", "no app answers", id="another site"),
+        pytest.param(b'HTTP/1.0 200 OK\r\n\r\n{"a": 1}', "does not list threads", id="another document"),
+    ],
+)
+def test_the_command_says_that_somebody_else_answers(reply: bytes, text: str) -> None:
+    with answering(reply) as port, pytest.raises(awoke.AwokeError, match=text):
+        show_threads(port)
+
+
+@contextlib.contextmanager
+def answering(reply: bytes) -> Iterator[int]:
+    """A port where one client gets this reply."""
+
+    def answer() -> None:
+        client, _ = listener.accept()
+        with client:
+            client.recv(1_000)
+            client.sendall(reply)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join()

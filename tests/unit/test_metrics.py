@@ -69,6 +69,27 @@ def test_events_are_counted() -> None:
     assert 'awoke_commit_failures_total{code="_TRANSPORT"} 1.0' in found
 
 
+def test_what_went_wrong_is_counted() -> None:
+    recorder, events = Recorder(), awoke.Events()
+    events.subscribe("*", recorder.on_event)
+    events.emit("message.skipped", topic="t", handler="handle")
+    events.emit("messages.filtered", topic="t", count=2)
+    events.emit("partitions.lost", partitions=[("t", 0)])
+    events.emit("job.slow", topic="t", handler="handle")
+    events.emit("job.overdue", partitions=[("t", 0)])
+    events.emit("background.failed", owner="t[0]")
+    events.emit("thread.leaked", owner="t[0]")
+    assert lines(recorder) >= {
+        'awoke_skipped_messages_total{handler="handle",topic="t"} 1.0',
+        'awoke_filtered_messages_total{topic="t"} 2.0',
+        'awoke_rebalances_total{change="lost"} 1.0',
+        'awoke_overdue_jobs_total{reason="slow"} 1.0',
+        'awoke_overdue_jobs_total{reason="revoked"} 1.0',
+        'awoke_background_failures_total{owner="t[0]"} 1.0',
+        'awoke_leaked_threads_total{owner="t[0]"} 1.0',
+    }
+
+
 def test_the_rest_is_read_when_asked() -> None:
     recorder = Recorder()
     recorder.attach(Fake())

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import urllib.error
+import http.client
 import urllib.request
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from awoke.errors import AwokeError
 
 TIMEOUT_S = 5.0
+
+
+class Entry(msgspec.Struct):
+    """A thread as the app shows it."""
+
+    owner: str
+    name: str
+    started_at: str
 
 
 def threads(
@@ -25,14 +34,19 @@ def threads(
     url = f"http://{host}:{port}/threads"
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
-            entries = json.load(answer)
-    except (urllib.error.URLError, TimeoutError, ValueError) as error:
-        cause = getattr(error, "reason", error)
+            body = answer.read()
+        entries = msgspec.json.decode(body, type=list[Entry])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise AwokeError(f"what answers at {url} is no app: it does not list threads") from None
+    except (OSError, http.client.HTTPException) as error:
+        cause = getattr(error, "reason", None) or str(error) or type(error).__name__
         raise AwokeError(f"no app answers at {url}: {cause}; does it run with --metrics-port {port}?") from None
     if as_json:
-        typer.echo(json.dumps(entries))
+        typer.echo(body.decode())
         return
     table = Table("owner", "thread", "started at")
     for entry in entries:
-        table.add_row(entry["owner"] or "(nobody)", entry["name"], entry["started_at"])
+        # As text, for what stands in brackets would vanish as markup; folded, for a place that is cut tells nothing.
+        cells = (entry.owner or "(nobody)", entry.name, entry.started_at)
+        table.add_row(*(Text(each, overflow="fold") for each in cells))
     Console().print(table)

@@ -2,24 +2,30 @@
 
 The thread:
 1. wait for a connection or for the bell;
-2. answer one request (a client that says nothing has a second);
+2. answer one request (a client has a second to say what it wants, however it spreads its bytes);
 3. end when the bell rang.
 """
 
 from __future__ import annotations
 
 import http.server
+import io
 import json
 import logging
 import selectors
+import socket
 import socketserver
 import threading
+import time
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from awoke._native import Bell
 from awoke.errors import ConfigError
 from awoke.metrics.health import Health
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 logger = logging.getLogger(__name__)
 
@@ -95,9 +101,42 @@ class _Server(socketserver.TCPServer):
         logger.debug("a client of the endpoint went away", exc_info=True)
 
 
+class _Reader(io.RawIOBase):
+    """What a client sends before its deadline."""
+
+    def __init__(self, connection: socket.socket, deadline_s: float) -> None:
+        self._connection = connection
+        self._deadline_s = deadline_s
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Wait for the next bytes; how many came.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+        """
+        left_s = self._deadline_s - time.monotonic()
+        if left_s <= 0.0:
+            raise TimeoutError("the client took too long")
+        self._connection.settimeout(left_s)
+        try:
+            return self._connection.recv_into(buffer)
+        finally:
+            self._connection.settimeout(CLIENT_TIMEOUT_S)  # For the answer.
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     shown: ClassVar[Shown]
     timeout = CLIENT_TIMEOUT_S
+
+    def setup(self) -> None:
+        """Give the client one deadline: a time for each read would let one that trickles hold the app's stop for ever."""
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_Reader(self.connection, time.monotonic() + CLIENT_TIMEOUT_S))
 
     def do_GET(self) -> None:
         """Answer."""

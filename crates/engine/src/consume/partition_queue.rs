@@ -4,7 +4,7 @@
 //! pulls its batch straight from there. What a handler could not process stays here, in place, until its time has come.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -73,6 +73,8 @@ pub struct PartitionQueue {
     held: Mutex<Option<Held>>,
     /// Where to go on, carried out by the next worker that holds the lane.
     seek: Mutex<Option<i64>>,
+    /// One past the last message that was given out; only the worker that holds the lane looks here.
+    position: AtomicI64,
     /// The end was reached behind messages that were given first. Only the worker that holds the lane looks here.
     is_end_due: AtomicBool,
     offsets: Arc<Offsets>,
@@ -117,6 +119,7 @@ impl PartitionQueue {
             announcer: Mutex::default(),
             held: Mutex::default(),
             seek: Mutex::default(),
+            position: AtomicI64::new(0),
             is_end_due: AtomicBool::new(false),
             offsets,
             on_stored,
@@ -192,7 +195,8 @@ impl PartitionQueue {
             return Found::End;
         }
         let limits = self.flow.limits;
-        let pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
+        let mut pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
+        self.leave_out_repeated(&mut pull.batch);
         let mut is_at_end = false;
         for (code, text) in pull.errors {
             if code == Code::PARTITION_EOF {
@@ -221,15 +225,27 @@ impl PartitionQueue {
     fn fill(&self, mut batch: Batch, until: Instant) -> Found {
         let limits = self.flow.limits;
         let missing = limits.messages_max.saturating_sub(batch.len());
-        let pull = self.queue.pull(&self.at, missing, limits.bytes_max.saturating_sub(batch.size_bytes()));
+        let mut pull = self.queue.pull(&self.at, missing, limits.bytes_max.saturating_sub(batch.size_bytes()));
         for (code, text) in pull.errors {
             self.client.emit(What::FetchFailed { at: self.at.clone(), code, text });
         }
+        self.leave_out_repeated(&mut pull.batch);
         batch.append(pull.batch);
         if pull.is_exhausted && !self.flow.is_full(batch.len(), batch.size_bytes()) && Instant::now() < until {
             return self.wait_for_more(batch, until);
         }
         self.allow(Parked { batch: Arc::new(batch), first: 0, attempts: 0 }, pull.is_exhausted)
+    }
+
+    /// Lets go of messages that were given out before.
+    ///
+    /// In a rebalance librdkafka (2.12.1) pauses a partition that stays, and fetches anew from the position that it had noted;
+    /// a pull that is under way at that moment notes its own only when it ends, and its messages come again.
+    fn leave_out_repeated(&self, batch: &mut Batch) {
+        batch.drop_before(self.position.load(Ordering::Relaxed));
+        if let Some(last) = batch.len().checked_sub(1) {
+            self.position.store(batch.message(last).offset() + 1, Ordering::Relaxed);
+        }
     }
 
     fn wait_for_more(&self, batch: Batch, until: Instant) -> Found {
@@ -252,6 +268,7 @@ impl PartitionQueue {
     fn carry_out_seek(&self) {
         let Some(offset) = self.seek.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         self.hold(None);
+        self.position.store(0, Ordering::Relaxed);
         self.is_end_due.store(false, Ordering::Relaxed);
         self.offsets.rewind(&self.at, self.generation, offset);
         // From here on librdkafka drops what is in the queue, message by message, when somebody pulls.

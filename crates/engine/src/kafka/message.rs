@@ -81,6 +81,20 @@ impl Batch {
         self.messages.iter().map(|&message| unsafe { (*message).len + (*message).key_len }).sum()
     }
 
+    /// Lets go of messages before this offset.
+    pub(crate) fn drop_before(&mut self, offset: i64) {
+        self.messages.retain(|&message| {
+            // SAFETY: the message is ours, and destroyed once, as it leaves the batch.
+            unsafe {
+                let stays = (*message).offset >= offset;
+                if !stays {
+                    ffi::rd_kafka_message_destroy(message);
+                }
+                stays
+            }
+        });
+    }
+
     /// Puts the messages of another batch of the same partition behind these.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.messages.append(&mut other.messages);
