@@ -34,10 +34,12 @@ pub struct Reports {
     /// Somebody has begun to wait since the last flush.
     is_hurried: AtomicBool,
     is_closing: AtomicBool,
+    /// Whether messages linger at all; where they don't, nobody need hurry them.
+    lingers: bool,
 }
 
 impl Reports {
-    pub(super) fn new(client: Arc<Client>, room: Arc<Room>) -> Self {
+    pub(super) fn new(client: Arc<Client>, room: Arc<Room>, lingers: bool) -> Self {
         let queue = Queue::main(&client);
         Self {
             client,
@@ -46,13 +48,14 @@ impl Reports {
             awaited: AtomicUsize::new(0),
             is_hurried: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
+            lingers,
         }
     }
 
     /// Somebody waits for one more message.
     pub(super) fn expect_one(&self) {
         self.awaited.fetch_add(1, Ordering::AcqRel);
-        if !self.is_hurried.swap(true, Ordering::AcqRel) {
+        if self.lingers && !self.is_hurried.swap(true, Ordering::AcqRel) {
             self.queue.interrupt();
         }
     }

@@ -98,7 +98,7 @@ impl Producer {
         let prepare = set_deliverer(delivery_reports::on_report);
         let client = Client::new(Kind::Producer, "producer", &native, events, prepare)?;
         let room = Arc::new(Room::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
-        let reports = Arc::new(Reports::new(Arc::clone(&client), Arc::clone(&room)));
+        let reports = Arc::new(Reports::new(Arc::clone(&client), Arc::clone(&room), lingers(config)));
         let thread = std::thread::Builder::new()
             .name("awoke-reports".into())
             .spawn({
@@ -271,6 +271,12 @@ impl Drop for Topic {
             unsafe { ffi::rd_kafka_topic_destroy(self.handle) };
         }
     }
+}
+
+/// Whether messages wait for others; librdkafka's default is that they do.
+fn lingers(config: &ClientConfig) -> bool {
+    let set = config.get("linger.ms").or_else(|| config.get("queue.buffering.max.ms"));
+    set.and_then(|text| text.trim().parse::<f64>().ok()).is_none_or(|linger_ms| linger_ms > 0.0)
 }
 
 /// Gives a record to librdkafka, which copies it.
