@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 import awoke
+from awoke.consumer import Stopping
 from awoke.testing import running
 from tests.support.waiting import Collected
 
@@ -26,10 +27,12 @@ class Rebalances:
         """How often each message was seen."""
         self._lock = threading.Lock()
         self._changes: Collected[awoke.Event] = Collected()
+        self._owned: Collected[int] = Collected()
+        """One for each background thread of the member that stays, minus one for each that has ended."""
 
     def run(self, rebalances: int, on_progress: Callable[[int], object] = lambda done: None) -> int:
         """So many rebalances of the member that stays; how many messages were sent meanwhile."""
-        stays = self._app("stays")
+        stays = self._app("stays", self._owned)
         for name in ("partitions.assigned", "partitions.revoked"):
             stays.events.subscribe(name, self._changes.add)
         stop, sent = threading.Event(), [0]
@@ -42,13 +45,14 @@ class Rebalances:
                 while done < rebalances:
                     # A join takes partitions from the one that stays, a leave gives them back: two rebalances.
                     before = self._count("partitions.revoked"), self._count("partitions.assigned")
-                    comes, given = self._app("comes"), Collected[awoke.Event]()
+                    comes, given = self._app("comes", Collected[int]()), Collected[awoke.Event]()
                     comes.events.subscribe("partitions.assigned", given.add)
                     with running(comes):
                         self._wait_for("partitions.revoked", before[0])
                         if done % 4 == 0:  # Every other time it goes before it has got anything.
                             given.wait_until(lambda events: _with_partitions(events, "partitions.assigned") > 0)
                     self._wait_for("partitions.assigned", before[1])
+                    self._owned.wait_until(lambda changes: sum(changes) == PARTITIONS)
                     done += 2
                     on_progress(done)
             finally:
@@ -57,7 +61,7 @@ class Rebalances:
             self._wait_until_seen(sent[0])
         return sent[0]
 
-    def _app(self, name: str) -> awoke.App:
+    def _app(self, name: str, owned: Collected[int]) -> awoke.App:
         app = awoke.App(
             f"{self._group}-{name}",
             group=self._group,
@@ -66,10 +70,15 @@ class Rebalances:
             workers=2,
         )
 
+        def wait(stopping: Stopping) -> None:
+            owned.add(1)
+            stopping.wait()
+            owned.add(-1)
+
         @app.consumer(self._topic, batch=awoke.Batching(max_messages=10))
         class Owner(awoke.Consumer):
             def assigned(consumer) -> None:  # noqa: N805
-                consumer.background(consumer.stopping.wait, name="waits")
+                consumer.background(wait, consumer.stopping)
 
             def consume(consumer, batch: awoke.Batch[bytes]) -> None:  # noqa: N805
                 with self._lock:
