@@ -2,7 +2,15 @@
 
 import logging
 
-from awoke._native import Batch, DeliveryHandle, Message, librdkafka_version
+from awoke._native import (
+    Batch,
+    DeliveryHandle,
+    Message,
+    Sequencer,
+    SequencerPermit,
+    SequencerTicket,
+    librdkafka_version,
+)
 from awoke._waiting import Delivery
 from awoke.admin import Admin, BrokerInfo, PartitionInfo, TopicInfo
 from awoke.app import App
@@ -27,6 +35,7 @@ from awoke.errors import (
     ProcessDied,
     QueueFull,
     RetriesExhausted,
+    SequencerBroken,
     SystemFailure,
     UnknownTopic,
 )
@@ -78,6 +87,10 @@ __all__ = [
     "Record",
     "RetriesExhausted",
     "Retry",
+    "Sequencer",
+    "SequencerBroken",
+    "SequencerPermit",
+    "SequencerTicket",
     "Server",
     "SystemFailure",
     "TopicInfo",

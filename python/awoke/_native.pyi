@@ -8,6 +8,7 @@ from typing_extensions import disjoint_base
 from awoke._waiting import Delivery
 
 _Value = TypeVar("_Value", covariant=True)
+_Entry = TypeVar("_Entry")
 
 def librdkafka_version() -> str:
     """The version of librdkafka that is built in."""
@@ -294,6 +295,85 @@ class PendingCommit:
     def wait(self, timeout_s: float | None = None) -> None: ...
     def done(self) -> bool: ...
     def result(self) -> None: ...
+    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+    def __await__(self) -> Generator[Any]: ...
+
+@final
+class Sequencer(Generic[_Entry]):
+    """Entries with the indexes 0, 1, 2, … that come from any thread in any order and are given to a function in order.
+
+    Whoever brings the missing entry calls `sink` for everybody, with a list of all that are contiguous (up to 512 at a
+    time); nobody is woken for it. One thread at a time is in `sink`, and no lock is held. It may bring entries itself, but
+    must not wait for one, nor for room. What it raises is raised to whoever called it, and breaks the sequencer.
+
+    There is room for `capacity` entries (rounded up to a power of two) from the first missing one on. Any thread may call
+    anything. See `docs/ordered.md`.
+    """
+
+    def __new__(cls, sink: Callable[[list[_Entry]], object], capacity: int = 65_536) -> Sequencer[_Entry]: ...
+    def append(self, index: int, entry: _Entry, timeout_s: float | None = None) -> None:
+        """Bring an entry and wait until it has been appended. Blocks.
+
+        Raises:
+            OperationTimeout: not in time; the entry is taken back and its index passed over, unless it was being appended
+                at that moment. ValueError: the index has been there before. ClosedError, SequencerBroken.
+        """
+
+    def deposit(self, index: int, entry: _Entry, timeout_s: float | None = None) -> SequencerTicket:
+        """Bring an entry and go on. Blocks only while there is no room for its index.
+
+        Raises:
+            OperationTimeout: no room in time; ValueError, ClosedError, SequencerBroken: as `append`.
+        """
+
+    def void(self, index: int, timeout_s: float | None = None) -> None:
+        """Say that an entry will never come: its index is passed over. Blocks and raises as `deposit`."""
+
+    def claim(self, timeout_s: float | None = None) -> SequencerPermit[_Entry]:
+        """The next index that nobody has claimed. Blocks while there is no room.
+
+        Raises:
+            OperationTimeout: no room in time; ClosedError, SequencerBroken.
+        """
+
+    def wait_for(self, count: int, timeout_s: float | None = None) -> None:
+        """Wait until so many entries have been appended or passed over. Blocks.
+
+        Raises:
+            OperationTimeout: not in time; names the entry that is missing. ClosedError, SequencerBroken.
+        """
+
+    @property
+    def appended(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def missing(self) -> tuple[int, float] | None: ...
+    def close(self) -> None:
+        """End every wait, now and later, with `ClosedError`. Does not block."""
+
+@final
+class SequencerPermit(Generic[_Entry]):
+    """An index that belongs to its holder alone; at the end of a `with`, or dropped without an entry, it is passed over."""
+
+    @property
+    def index(self) -> int: ...
+    def append(self, entry: _Entry, timeout_s: float | None = None) -> None: ...
+    def deposit(self, entry: _Entry) -> SequencerTicket: ...
+    def void(self) -> None: ...
+    def __enter__(self) -> SequencerPermit[_Entry]: ...
+    def __exit__(self, *why: object) -> None: ...
+
+@final
+class SequencerTicket:
+    """An entry that was brought: `wait`, or `await` it, until it has been appended."""
+
+    @property
+    def index(self) -> int: ...
+    def done(self) -> bool: ...
+    def wait(self, timeout_s: float | None = None) -> None: ...
+    def result(self) -> None: ...
+    def cancel(self) -> bool: ...
     def notify(self, mailbox: Mailbox, token: int) -> bool: ...
     def __await__(self) -> Generator[Any]: ...
 

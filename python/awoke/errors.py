@@ -20,6 +20,7 @@ AwokeError
 ├── RetriesExhausted       a message failed as often as its route allows
 ├── ProcessDied            a message killed its process as often as its route allows
 ├── BackgroundFailed       a background function failed, and with it its owner
+├── SequencerBroken        what a sequencer appends to has failed
 └── SystemFailure          the operating system refused something
 """
 
@@ -154,6 +155,10 @@ class ProcessDied(AwokeError):
 
 class BackgroundFailed(AwokeError):
     """A background function failed, and with it its owner; the cause is what it raised."""
+
+
+class SequencerBroken(AwokeError):
+    """What a sequencer appends to has failed: nobody knows how far the last run came, so nothing is appended any more."""
 
 
 class SystemFailure(AwokeError):

@@ -55,6 +55,7 @@ fn instance<'py>(py: Python<'py>, error: &Error, doing: Doing) -> PyResult<Bound
         (Error::Fenced { topic, partition }, _) => {
             ("FencedError", (text, topic, *partition).into_pyobject(py)?.into_any())
         }
+        (Error::Poisoned { .. }, _) => ("SequencerBroken", (text,).into_pyobject(py)?.into_any()),
         (Error::Invalid { .. }, _) => return Ok(PyValueError::new_err(text).into_value(py).into_bound(py).into_any()),
         (Error::System { .. }, _) => ("SystemFailure", (text,).into_pyobject(py)?.into_any()),
     };

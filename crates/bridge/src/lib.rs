@@ -15,6 +15,7 @@ mod producer;
 mod reader;
 mod route;
 mod scheduler;
+mod sequencer;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -54,6 +55,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scheduler::HookJob>()?;
     module.add_class::<scheduler::Job>()?;
     module.add_class::<scheduler::Scheduler>()?;
+    module.add_class::<sequencer::Sequencer>()?;
+    module.add_class::<sequencer::SequencerPermit>()?;
+    module.add_class::<sequencer::SequencerTicket>()?;
     module.add_class::<waiting::Bell>()?;
     module.add_class::<waiting::Mailbox>()?;
     Ok(())

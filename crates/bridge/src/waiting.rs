@@ -71,10 +71,42 @@ impl Bell {
     }
 }
 
-/// Waits for a completion with the GIL released, and without letting go of it when the result is there.
-///
-/// Python's main thread runs the handlers of signals, so its wait must end for them: it waits on a descriptor, where a
-/// signal interrupts it; every other thread waits on the completion itself.
+/// Something that a thread can wait for.
+pub trait Awaited: Sync {
+    /// Names a waker that was registered.
+    type Registration;
+
+    /// Whether there is nothing to wait for any more.
+    fn is_ready(&self) -> bool;
+    /// Has the waker woken when it is ready; `None` when it is now.
+    fn register(&self, waker: Waker) -> Option<Self::Registration>;
+    /// Takes that back.
+    fn unregister(&self, registration: Self::Registration);
+    /// Waits on this very thread.
+    fn block(&self, deadline: &Deadline);
+}
+
+impl<T: Clone + Send + Sync> Awaited for Completion<T> {
+    type Registration = Waker;
+
+    fn is_ready(&self) -> bool {
+        self.is_done()
+    }
+
+    fn register(&self, waker: Waker) -> Option<Waker> {
+        Self::register(self, waker.clone()).then_some(waker)
+    }
+
+    fn unregister(&self, waker: Waker) {
+        Self::unregister(self, &waker);
+    }
+
+    fn block(&self, deadline: &Deadline) {
+        self.wait(deadline);
+    }
+}
+
+/// Waits for a completion as `wait_until_ready` does; its result, or `None` when the deadline passed first.
 pub fn wait_for<T: Clone + Send + Sync>(
     py: Python<'_>,
     completion: &Completion<T>,
@@ -83,29 +115,39 @@ pub fn wait_for<T: Clone + Send + Sync>(
     if let Some(result) = completion.get() {
         return Ok(Some(result));
     }
+    wait_until_ready(py, completion, deadline)?;
+    Ok(completion.get())
+}
+
+/// Waits with the GIL released, and without letting go of it when there is nothing to wait for.
+///
+/// Python's main thread runs the handlers of signals, so its wait must end for them: it waits on a descriptor, where a
+/// signal interrupts it; every other thread waits on the thing itself.
+pub fn wait_until_ready(py: Python<'_>, awaited: &impl Awaited, deadline: &Deadline) -> PyResult<()> {
+    if awaited.is_ready() {
+        return Ok(());
+    }
     if !is_main_thread() {
-        return Ok(py.detach(|| completion.wait(deadline)));
+        py.detach(|| awaited.block(deadline));
+        return Ok(());
     }
     let mailbox = main_mailbox()?;
     mailbox.drain();
-    let waker = Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 };
-    if completion.register(waker.clone()) {
-        loop {
-            let woken = wait_readable(py, mailbox.bell(), deadline);
-            // What woke us stays in the mailbox until the next wait clears it: nothing stands between the answer and its use.
-            if let Some(result) = completion.get() {
-                woken?;
-                return Ok(Some(result));
-            }
-            if woken.is_err() || deadline.has_passed() {
-                completion.unregister(&waker);
-                woken?;
-                break;
-            }
-            mailbox.drain();
+    let Some(registration) = awaited.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 }) else {
+        return Ok(());
+    };
+    loop {
+        let woken = wait_readable(py, mailbox.bell(), deadline);
+        // What woke us stays in the mailbox until the next wait clears it: nothing stands between the answer and its use.
+        if awaited.is_ready() {
+            return woken;
         }
+        if woken.is_err() || deadline.has_passed() {
+            awaited.unregister(registration);
+            return woken;
+        }
+        mailbox.drain();
     }
-    Ok(completion.get())
 }
 
 /// Waits until the bell rings, a signal has been handled, or the deadline passes; raises what a signal handler raised.

@@ -71,6 +71,11 @@ pub enum Error {
         /// The partition.
         partition: i32,
     },
+    /// What entries are appended to has failed, and with it the sequencer: nobody knows how far the last run came.
+    Poisoned {
+        /// All before this entry were appended.
+        index: u64,
+    },
     /// An argument that makes no sense; nothing was done.
     Invalid {
         /// What is wrong with it.
@@ -147,6 +152,9 @@ impl fmt::Display for Error {
             }
             Self::Fenced { topic, partition } => {
                 write!(f, "{topic}[{partition}] was taken away before this result came; its offset stays")
+            }
+            Self::Poisoned { index } => {
+                write!(f, "the sequencer is broken: its sink failed at entry {index} or one of those behind it")
             }
             Self::Invalid { reason } => f.write_str(reason),
             Self::System { operation, detail } => write!(f, "{operation}: {detail}"),

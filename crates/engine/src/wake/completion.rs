@@ -27,7 +27,7 @@ pub enum Waker {
 }
 
 impl Waker {
-    fn wake(self) {
+    pub(super) fn wake(self) {
         match self {
             Self::Parker(parker) => parker.unpark(),
             Self::Latch(latch) => latch.count_down(),

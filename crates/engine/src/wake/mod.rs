@@ -3,7 +3,11 @@
 pub mod completion;
 pub mod mailbox;
 pub mod parker;
+pub mod sequencer;
+mod waits;
 
 pub use completion::{Completion, Latch, Waker};
 pub use mailbox::{Bell, EventFd, Mailbox};
 pub use parker::Parker;
+pub use sequencer::{Missing, Permit, Sequencer, Sink, Ticket};
+pub use waits::Registration;
