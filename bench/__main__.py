@@ -16,6 +16,7 @@ FULL: dict[str, list[str]] = {
     "idle": [],
     "waiting": [],
     "rebalances": [],
+    "ordered_append": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -25,6 +26,7 @@ QUICK: dict[str, list[str]] = {
     "idle": ["--seconds", "5"],
     "waiting": ["--quick"],
     "rebalances": ["--rebalances", "20"],
+    "ordered_append": ["--quick"],
 }
 
 

@@ -33,7 +33,7 @@ def main() -> None:
         sent = rebalances.run(options.rebalances, lambda done: note(done, taken))
         seconds = time.monotonic() - began_s
     first, last = taken[WARM_UP_REBALANCES], taken[max(taken)]
-    missing, repeated = sent - len(rebalances.seen), sum(rebalances.seen.values()) - len(rebalances.seen)
+    missing, repeated = rebalances.lost_and_repeated(sent)
     show(
         first, last, f"{max(taken)} rebalances in {seconds:.0f} s, {sent} messages, {missing} lost, {repeated} repeated"
     )

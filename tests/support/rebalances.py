@@ -23,8 +23,8 @@ class Rebalances:
 
     def __init__(self, bootstrap_servers: str, topic: str, group: str) -> None:
         self._bootstrap_servers, self._topic, self._group = bootstrap_servers, topic, group
-        self.seen: dict[tuple[int, int], int] = {}
-        """How often each message was seen."""
+        self._seen = [bytearray() for _ in range(PARTITIONS)]
+        """How often each message was seen, by partition and offset: a byte each, so that memory shows what awoke holds."""
         self._lock = threading.Lock()
         self._changes: Collected[awoke.Event] = Collected()
         self._owned: Collected[int] = Collected()
@@ -61,6 +61,15 @@ class Rebalances:
             self._wait_until_seen(sent[0])
         return sent[0]
 
+    def lost_and_repeated(self, sent: int) -> tuple[int, int]:
+        """Messages that were never seen, and times that one was seen again."""
+        with self._lock:
+            distinct = self._distinct()
+            return sent - distinct, sum(sum(seen) for seen in self._seen) - distinct
+
+    def _distinct(self) -> int:
+        return sum(len(seen) - seen.count(0) for seen in self._seen)
+
     def _app(self, name: str, owned: Collected[int]) -> awoke.App:
         app = awoke.App(
             f"{self._group}-{name}",
@@ -83,8 +92,10 @@ class Rebalances:
             def consume(consumer, batch: awoke.Batch[bytes]) -> None:  # noqa: N805
                 with self._lock:
                     for message in batch:
-                        at = (message.partition, message.offset)
-                        self.seen[at] = self.seen.get(at, 0) + 1
+                        seen = self._seen[message.partition]
+                        if len(seen) <= message.offset:
+                            seen.extend(bytes(message.offset + 1_000 - len(seen)))
+                        seen[message.offset] += 1
 
         return app
 
@@ -104,10 +115,10 @@ class Rebalances:
         looked = threading.Event()
         for _ in range(int(within_s / 0.02)):
             with self._lock:
-                if len(self.seen) >= count:
+                if self._distinct() >= count:
                     return
             looked.wait(0.02)
-        raise AssertionError(f"only {len(self.seen)} of {count} messages came")
+        raise AssertionError(f"only {self._distinct()} of {count} messages came")
 
 
 def _with_partitions(events: object, name: str) -> int:
