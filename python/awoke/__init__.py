@@ -14,6 +14,7 @@ from awoke._native import (
 from awoke._waiting import Delivery
 from awoke.admin import Admin, BrokerInfo, PartitionInfo, TopicInfo
 from awoke.app import App
+from awoke.concurrency import Concurrency, by, by_key, by_partition, unordered
 from awoke.consumer import Consumer
 from awoke.errors import (
     AppNotFound,
@@ -61,6 +62,7 @@ __all__ = [
     "BrokerInfo",
     "BrokerUnreachable",
     "ClosedError",
+    "Concurrency",
     "ConfigError",
     "Consumer",
     "DecodeError",
@@ -96,6 +98,10 @@ __all__ = [
     "TopicInfo",
     "UnknownTopic",
     "__version__",
+    "by",
+    "by_key",
+    "by_partition",
     "librdkafka_version",
+    "unordered",
     "wait_all",
 ]

@@ -48,19 +48,21 @@ class App:
         self._resume: Callable[[str, int], bool] | None = None
 
     def on(
-        self, topic: str, *, output: str | None = None, **options: Unpack[RouteOptions]
+        self, topic: str, *, output: str | None = None, ordered: bool = False, **options: Unpack[RouteOptions]
     ) -> Callable[[Function], Function]:
         """Call the decorated function, `def` or `async def`, once for each message of a topic.
 
         With `output`, what the function returns is sent to that topic, under the message's key, and acknowledged before the
-        message counts as done. The other options are those of `awoke.routing.RouteOptions`.
+        message counts as done. Where several messages of a partition are worked on at once (`concurrency`), results are sent
+        as they come, or, with `ordered`, in the order of the messages. The other options are those of
+        `awoke.routing.RouteOptions`.
 
         Raises:
             ConfigError: the topic has a route already; a wrong option.
         """
 
         def decorate(function: Function) -> Function:
-            self._add(Route(topic, function, options, output=output))
+            self._add(Route(topic, function, options, output=output, ordered=ordered))
             return function
 
         return decorate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -11,6 +12,9 @@ from awoke.errors import ClosedError, ConfigError
 
 if TYPE_CHECKING:
     from awoke.app import App
+
+current_job: ContextVar[Job | None] = ContextVar("awoke_job", default=None)
+"""The job whose `consume` runs here; several of one consumer may run at once."""
 
 SEEK_ENDS = {"earliest": -2, "latest": -1}
 
@@ -45,7 +49,8 @@ class Consumer:
 
     Derive from it and decorate with `@app.consumer(topic)`. Its methods may be `async def`. They run one at a time and in
     order, on a worker of awoke's; there is no message of the partition between `revoked` and the next `assigned`, which
-    another instance hears.
+    another instance hears. Where its route has several jobs of a partition at once (`concurrency`), `consume` runs beside
+    itself, and `tick` beside it.
     """
 
     app: App
@@ -53,9 +58,9 @@ class Consumer:
     topic: str
     partition: int
     _member: GroupMember | None = None
-    _job: Job | None = None
     _assignment: Partition | None = None
     _scope: Background | None = None
+    _has_lanes: bool = False
 
     def assigned(self) -> Any:
         """Called before the first batch."""
@@ -105,7 +110,7 @@ class Consumer:
         self._owned().background(function, arguments, on_error, name)
 
     def mark(self, message: Message[Any], metadata: str | None = None) -> None:
-        """Say that this message, and all before it, are done: should the batch fail, only the rest is tried again.
+        """Say that this message, and all before it in the batch, are done: should it fail, only the rest is tried again.
 
         `metadata` is written beside the offset. Does not block; the next commit brings it to the broker.
 
@@ -113,9 +118,14 @@ class Consumer:
             ClosedError: the consumer does not run yet.
             FencedError: the partition was taken away meanwhile.
         """
-        if self._job is not None:
-            self._job.done(message.offset)
-        if self._job is None or metadata is not None:
+        job = current_job.get()
+        if job is not None:
+            job.done(message.offset)
+        elif self._has_lanes:
+            raise ClosedError(
+                "mark() of a consumer with several jobs at once belongs into consume, on its own thread or task"
+            )
+        if job is None or metadata is not None:
             self._assigned().annotate(message.offset + 1, metadata)
 
     def mark_sync(self, message: Message[Any], metadata: str | None = None, timeout_s: float | None = None) -> None:

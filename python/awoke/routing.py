@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict, cast
 import msgspec
 
 from awoke._native import Message
+from awoke.concurrency import Concurrency, Lanes, by_partition
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.serde import Decoder, decoder_for
@@ -19,6 +20,9 @@ Start = Literal["earliest", "latest"] | int | datetime
 """Where reading begins: an end, an offset, or a time."""
 
 Where = Callable[[Message[Any]], bool]
+
+CAREFUL_MESSAGES = 1_000
+"""How many messages are taken one by one after a crash, at least: as many as a job may have held."""
 
 
 class Batching(msgspec.Struct, frozen=True):
@@ -117,6 +121,8 @@ class RouteOptions(TypedDict, total=False):
     """Where to begin when the group has committed nothing; None leaves it to `auto.offset.reset` (here: earliest)."""
     weight: int
     """Of two routes with work waiting, one of weight 2 gets twice as many jobs as one of weight 1."""
+    concurrency: Concurrency | None
+    """Several messages of a partition at once: `by_key`, `by`, `unordered`; None for one job at a time."""
     max_processing_s: float | None
     """A job that runs longer is reported with its stack, and health is bad until it ends."""
 
@@ -131,6 +137,7 @@ class Route:
         options: RouteOptions,
         *,
         output: str | None = None,
+        ordered: bool = False,
         offsets: Literal["auto", "manual"] = "auto",
         tick_every_s: float | None = None,
     ) -> None:
@@ -151,13 +158,16 @@ class Route:
         self.start = start_of(options.get("start"))
         self.weight = options.get("weight", 1)
         self.max_processing_s = options.get("max_processing_s")
+        self.concurrency = options.get("concurrency") or by_partition()
         self.output = output
+        self.is_ordered = ordered and self.concurrency.by != "partition"
+        """Whether results that come in any order are sent on in the order of the messages."""
         self.is_manual = offsets == "manual"
         """Whether only `mark` moves the offset."""
         self.tick_every_s = tick_every_s
         self.decoder = self._decoder(options.get("value"))
         self.is_async = inspect.iscoroutinefunction(self.function)
-        self._check(options, offsets)
+        self._check(options, offsets, ordered)
 
     @property
     def passes_over_some(self) -> bool:
@@ -165,11 +175,20 @@ class Route:
         return self.flow.expire_s is not None or self.flow.where is not None
 
     @property
+    def lanes(self) -> Lanes | None:
+        """What the engine is told of the concurrency; None for one job at a time."""
+        each = self.concurrency
+        if each.by == "partition":
+            return None
+        careful = max(CAREFUL_MESSAGES, each.in_flight)
+        return Lanes(each.by, each.jobs, each.in_flight, each.trail, self.consumer is not None, careful)
+
+    @property
     def topics_out(self) -> Sequence[str]:
         """The topics that the route produces to."""
         return [topic for topic in (self.output, self.dead_letter) if topic]
 
-    def _check(self, options: RouteOptions, offsets: str) -> None:
+    def _check(self, options: RouteOptions, offsets: str, ordered: bool) -> None:
         unknown = set(options) - set(RouteOptions.__annotations__)
         if unknown:
             raise ConfigError(f"route {self.topic!r}: there is no option {sorted(unknown)[0]!r}", sorted(unknown)[0])
@@ -178,6 +197,11 @@ class Route:
         for name, value in (("max_processing_s", self.max_processing_s), ("tick_every_s", self.tick_every_s)):
             if value is not None and value <= 0:
                 raise ConfigError(f"route {self.topic!r}: {name} must be more than 0, not {value}", name)
+        if ordered and self.output is None:
+            raise ConfigError(f"route {self.topic!r}: ordered=True is about an output, and there is none", "ordered")
+        if self.lanes is not None and offsets == "manual":
+            text = f"route {self.topic!r}: offsets='manual' goes with one job of a partition at a time"
+            raise ConfigError(text, "concurrency")
         if offsets not in {"auto", "manual"}:
             raise ConfigError(f"route {self.topic!r}: offsets are 'auto' or 'manual', not {offsets!r}", "offsets")
         if self.dead_letter == self.topic:

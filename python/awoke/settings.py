@@ -30,10 +30,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Brokers to begin with: `host:port`, separated by commas."""
     group: str | None = None
     """The consumer group; the app's name where none is set."""
-    workers: int = 4
-    """Threads that run handlers."""
-    async_jobs_max: int = 100
-    """Jobs of `async def` handlers that run at once."""
+    workers: int | None = None
+    """Threads that run handlers; None for 4, or as many as a route has jobs of a partition at once, up to 64."""
+    async_jobs_max: int | None = None
+    """Jobs of `async def` handlers that run at once; None for 100, or 10,000 where a route has several of a partition."""
     commit_interval_s: float = 1.0
     """Commits that follow one another are at least this far apart; a lone one goes out at once."""
     revoke_timeout_s: float = 30.0
@@ -55,7 +55,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         for name in ("workers", "async_jobs_max"):
-            if getattr(self, name) < 1:
+            value = getattr(self, name)
+            if value is not None and value < 1:
                 raise ConfigError(f"setting {name!r}: must be at least 1, not {getattr(self, name)}", name)
         for name in self.__struct_fields__:
             if name.endswith("_s") and getattr(self, name) < 0:

@@ -7,7 +7,7 @@ from pathlib import Path
 import awoke
 from awoke.metrics import catalogue
 from awoke.metrics.health import Health
-from awoke.metrics.recorder import PartitionState, Recorder
+from awoke.metrics.recorder import PartitionState, Recorder, Trail
 from awoke.runtime.ledger import ThreadEntry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -18,9 +18,9 @@ class Fake:
 
     def partitions(self) -> list[PartitionState]:
         return [
-            PartitionState("t", 0, 7, 5, 10),
-            PartitionState("t", 1, None, 5, 10),
-            PartitionState("t", 2, 1, 1, None),
+            PartitionState("t", 0, 7, 5, 10, Trail(4, 7, 2.5)),
+            PartitionState("t", 1, None, 5, 10, None),
+            PartitionState("t", 2, 1, 1, None, None),
         ]
 
     def counters(self) -> dict[str, dict[str, int]]:

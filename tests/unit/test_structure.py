@@ -20,7 +20,7 @@ LAYERS = [
     {"errors"},
     {"_native", "_waiting"},
     {"events", "settings", "serde"},
-    {"consumer", "producer", "admin"},
+    {"consumer", "producer", "admin", "concurrency"},
     {"routing", "dead_letter", "tracing"},
     {"reader", "metrics"},
     {"app", "web"},

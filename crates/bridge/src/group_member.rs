@@ -17,7 +17,7 @@ use crate::route::Route;
 use crate::waiting::{Mailbox, wait_for};
 
 /// (topic, partition, stored, committed, end offset that the last fetch saw).
-type Assigned = (String, i32, Option<i64>, Option<i64>, Option<i64>);
+type Assigned = (String, i32, Option<i64>, Option<i64>, Option<i64>, Option<(usize, i64, f64)>);
 
 /// A member of a consumer group.
 #[pyclass(frozen, module = "awoke._native")]
@@ -79,13 +79,17 @@ impl GroupMember {
         }
     }
 
-    /// The partitions that are assigned now: (topic, partition, stored, committed, end offset that the last fetch saw).
+    /// The partitions that are assigned now: (topic, partition, stored, committed, end offset that the last fetch saw, trail).
+    /// A trail is (messages, offset of the oldest, seconds since that was begun).
     fn partitions(&self) -> Vec<Assigned> {
         let Ok(member) = self.inner.get() else { return Vec::new() };
         let states = member.partitions().into_iter();
         states
             .map(|state| {
-                (state.at.topic.to_string(), state.at.partition, state.stored, state.committed, state.end_seen)
+                let trail = state
+                    .trail
+                    .map(|trail| (trail.messages, trail.oldest_offset, trail.oldest_since.elapsed().as_secs_f64()));
+                (state.at.topic.to_string(), state.at.partition, state.stored, state.committed, state.end_seen, trail)
             })
             .collect()
     }

@@ -55,6 +55,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scheduler::HookJob>()?;
     module.add_class::<scheduler::Job>()?;
     module.add_class::<scheduler::Scheduler>()?;
+    module.add_class::<scheduler::Sorting>()?;
     module.add_class::<sequencer::Sequencer>()?;
     module.add_class::<sequencer::SequencerPermit>()?;
     module.add_class::<sequencer::SequencerTicket>()?;

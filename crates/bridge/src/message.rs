@@ -263,7 +263,7 @@ impl Batch {
     /// Copies the messages out of librdkafka's memory and lets go of it. Does not block.
     ///
     /// Called when a job has ended and user code has kept something of its batch.
-    fn detach(&self) {
+    pub fn detach(&self) {
         let copies = self.each(|message| message.copy());
         *self.storage.write().unwrap_or_else(PoisonError::into_inner) = Storage::Copied(copies);
     }

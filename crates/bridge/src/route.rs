@@ -20,7 +20,7 @@ impl Route {
     #[new]
     #[pyo3(signature = (
         topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
-        tick_every_s=None, start=None
+        tick_every_s=None, start=None, concurrency=None
     ))]
     #[allow(clippy::too_many_arguments)] // What a route has; all but two by name.
     fn new(
@@ -34,6 +34,7 @@ impl Route {
         weight: u32,
         tick_every_s: Option<f64>,
         start: Option<(String, i64)>,
+        concurrency: Option<Lanes>,
     ) -> PyResult<Self> {
         let flow = engine::Flow {
             limits: engine::PullLimits { messages_max, bytes_max },
@@ -42,10 +43,39 @@ impl Route {
             rate: rate_per_s.map(|per_s| Arc::new(engine::RateLimit::new(per_s))),
         };
         let scheduler = Arc::clone(&scheduler.inner);
-        let lane =
-            engine::LaneSettings { flow, class: scheduler.add_class(weight), tick_every: duration(tick_every_s)? };
+        let lane = engine::LaneSettings {
+            flow,
+            class: scheduler.add_class(weight),
+            tick_every: duration(tick_every_s)?,
+            concurrency: concurrency.map(Lanes::settings).transpose()?,
+        };
         let start = start.map(|(word, number)| start_at(&word, number)).transpose()?;
         Ok(Self { inner: engine::Route { topic, scheduler, lane, start } })
+    }
+}
+
+/// How many messages of a partition are worked on at once, as Python says it: `awoke.routing.Lanes`.
+#[derive(FromPyObject)]
+struct Lanes {
+    by: String,
+    jobs: usize,
+    in_flight: usize,
+    trail: usize,
+    shares: bool,
+    careful: usize,
+}
+
+impl Lanes {
+    fn settings(self) -> PyResult<engine::Concurrency> {
+        let by = match &*self.by {
+            "key" => engine::LaneBy::Key,
+            "nothing" => engine::LaneBy::Nothing,
+            "route" => engine::LaneBy::Route,
+            other => return Err(PyValueError::new_err(format!("lanes are by key, nothing or route, not {other:?}"))),
+        };
+        let Self { jobs, in_flight, trail, shares, careful, .. } = self;
+        let (jobs_max, in_flight_max, trail_max) = (jobs, in_flight, trail);
+        Ok(engine::Concurrency { jobs_max, by, in_flight_max, trail_max, shares, careful_messages: careful })
     }
 }
 

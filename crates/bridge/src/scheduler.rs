@@ -8,6 +8,7 @@ use awoke_engine::clock::Deadline;
 use awoke_engine::consume as engine;
 use awoke_engine::wake::Bell as EngineBell;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::errors::{duration, to_python};
@@ -87,6 +88,7 @@ fn convert(py: Python<'_>, work: engine::Work) -> PyResult<Option<Bound<'_, PyAn
     Ok(match work {
         engine::Work::Job(job) => Some(Bound::new(py, Job::new(job))?.into_any()),
         engine::Work::Hook(hook) => Some(Bound::new(py, HookJob::new(hook))?.into_any()),
+        engine::Work::Sort(sorting) => Some(Bound::new(py, Sorting::new(sorting))?.into_any()),
         engine::Work::EndOfPartition(_) | engine::Work::Closed | engine::Work::TimedOut => None,
     })
 }
@@ -189,6 +191,47 @@ impl Job {
         self.lock().as_ref().is_some_and(engine::Job::is_fenced)
     }
 
+    /// Whether it is one of several jobs of its partition.
+    #[getter]
+    fn is_of_lanes(&self) -> bool {
+        self.lock().as_ref().is_some_and(engine::Job::is_of_lanes)
+    }
+
+    /// Which reading of the partition it belongs to: a seek begins another one.
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.lock().as_ref().map_or(0, engine::Job::epoch)
+    }
+
+    /// The places of the messages that are not done, in the order in which the partition's were taken in; `None` for one of
+    /// before a seek.
+    fn ordinals(&self) -> Vec<Option<u64>> {
+        self.lock().as_ref().map_or_else(Vec::new, engine::Job::ordinals)
+    }
+
+    /// Gives its slot to others and goes on, holding its lanes, and the partition if it `is_held`. Does not block.
+    fn step_aside(&self, is_held: bool) {
+        if let Some(job) = self.lock().as_mut() {
+            job.step_aside(is_held);
+        }
+    }
+
+    /// Takes the messages up to this offset that are not done into a job of their own, which waits for something outside of
+    /// any slot; `None` where one job at a time runs, or the job has ended.
+    fn part(&self, offset: i64) -> Option<Self> {
+        let mut inner = self.lock();
+        let job = inner.as_mut()?;
+        let count = job.batch().iter().take_while(|message| message.offset() <= offset).count();
+        job.part(count).map(Self::new)
+    }
+
+    /// From here on the partition is not given back before the job has ended. Does not block.
+    fn hold_partition(&self) {
+        if let Some(job) = self.lock().as_mut() {
+            job.hold_partition();
+        }
+    }
+
     /// Gives the partition back without saying that anything is done. Does not block.
     fn release(&self) {
         if let Some(mut job) = self.lock().take() {
@@ -228,6 +271,61 @@ impl Job {
             job.retry(delay);
         }
         Ok(())
+    }
+}
+
+/// Messages whose lanes the route is to say.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Sorting {
+    topic: String,
+    partition: i32,
+    inner: Mutex<Option<engine::Sorting>>,
+    lent: PyOnceLock<Py<Batch>>,
+}
+
+impl Sorting {
+    fn new(sorting: engine::Sorting) -> Self {
+        let at = sorting.batch().topic_partition();
+        let (topic, partition) = (at.topic.to_string(), at.partition);
+        Self { topic, partition, inner: Mutex::new(Some(sorting)), lent: PyOnceLock::new() }
+    }
+}
+
+#[pymethods]
+impl Sorting {
+    /// The topic.
+    #[getter]
+    fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// The partition.
+    #[getter]
+    fn partition(&self) -> i32 {
+        self.partition
+    }
+
+    /// The messages, with this decoder for their values.
+    #[pyo3(signature = (decoder=None))]
+    fn batch(&self, py: Python<'_>, decoder: Option<Py<PyAny>>) -> PyResult<Py<Batch>> {
+        let make = || {
+            let sorting = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let native = sorting.as_ref().map(engine::Sorting::batch);
+            let native = native.ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
+            Py::new(py, Batch::new(Arc::clone(native), 0, native.len(), 1, decoder))
+        };
+        Ok(self.lent.get_or_try_init(py, make)?.clone_ref(py))
+    }
+
+    /// Gives each message to the lane of its number, in order of `batch`. Does not block.
+    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
+    fn finish(&self, py: Python<'_>, numbers: Vec<u64>) -> PyResult<()> {
+        if let Some(lent) = self.lent.get(py) {
+            // Whoever kept a message has a copy; the bytes themselves go to the lanes.
+            lent.get().detach();
+        }
+        let sorting = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        sorting.map_or(Ok(()), |sorting| sorting.finish(Some(&numbers))).map_err(|error| to_python(&error))
     }
 }
 

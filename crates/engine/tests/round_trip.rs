@@ -50,6 +50,7 @@ fn work(scheduler: &PartitionScheduler, mut on_job: impl FnMut(usize)) -> Vec<i6
                 job.complete().expect("not fenced");
                 on_job(seen.len());
             }
+            Work::Sort(_) => panic!("the route has no lanes"),
             Work::Closed => return seen,
             Work::EndOfPartition(_) => (),
             Work::TimedOut => panic!("only {} messages came", seen.len()),

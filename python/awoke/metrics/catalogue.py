@@ -51,6 +51,18 @@ LAG = Metric(
     ("topic", "partition"),
     "Messages between the stored (else the committed) offset and the end that the last fetch saw.",
 )
+TRAIL = Metric(
+    "awoke_trail_messages",
+    "gauge",
+    ("topic", "partition"),
+    "Messages from the first that is not done to the last that was begun, where several of a partition run at once.",
+)
+TRAIL_OLDEST = Metric(
+    "awoke_trail_oldest_seconds",
+    "gauge",
+    ("topic", "partition"),
+    "How long ago the first message that is not done was begun, in seconds.",
+)
 REBALANCES = Metric(
     "awoke_rebalances_total", "counter", ("change",), "Changes of assignment: assigned, revoked or lost."
 )

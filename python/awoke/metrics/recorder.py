@@ -21,6 +21,15 @@ from awoke.metrics.health import Health
 BUCKETS_S = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0)
 
 
+class Trail(NamedTuple):
+    """How far the first message of a partition that is not done is behind the last that was begun."""
+
+    messages: int
+    oldest_offset: int
+    oldest_s: float
+    """How long ago the oldest was begun."""
+
+
 class PartitionState(NamedTuple):
     """A partition that is assigned, and how far it has come; None for what is not known yet."""
 
@@ -30,6 +39,21 @@ class PartitionState(NamedTuple):
     committed: int | None
     end_offset: int | None
     """One past the last message, as the last fetch saw it."""
+    trail: Trail | None
+    """None where one job of a partition runs at a time, or all messages are done."""
+
+    @classmethod
+    def of(
+        cls,
+        topic: str,
+        partition: int,
+        stored: int | None,
+        committed: int | None,
+        end_offset: int | None,
+        trail: tuple[int, int, float] | None,
+    ) -> PartitionState:
+        """The engine's tuple with names."""
+        return cls(topic, partition, stored, committed, end_offset, None if trail is None else Trail(*trail))
 
     @property
     def lag(self) -> int | None:
@@ -141,6 +165,10 @@ class SourcesCollector(Collector):
         partitions = self._sources.partitions()
         lags = [((each.topic, str(each.partition)), each.lag) for each in partitions]
         yield gauge(catalogue.LAG, [(labels, lag) for labels, lag in lags if lag is not None])
+        trails = [((each.topic, str(each.partition)), each.trail) for each in partitions]
+        behind = [(labels, trail) for labels, trail in trails if trail is not None]
+        yield gauge(catalogue.TRAIL, [(labels, trail.messages) for labels, trail in behind])
+        yield gauge(catalogue.TRAIL_OLDEST, [(labels, trail.oldest_s) for labels, trail in behind])
         yield gauge(catalogue.ASSIGNED, [((), len(partitions))])
         owners = [thread.owner for thread in self._sources.threads()]
         yield gauge(catalogue.THREADS, [((owner,), owners.count(owner)) for owner in sorted(set(owners))])
@@ -157,7 +185,7 @@ class SourcesCollector(Collector):
             yield counter(metric, [((pool,), counts[name]) for pool, counts in counters.items()])
 
 
-Samples = Iterable[tuple[tuple[str, ...], int]]
+Samples = Iterable[tuple[tuple[str, ...], float]]
 """Label values and the value."""
 
 

@@ -9,18 +9,17 @@ record; the message at which the process has died as often as its route allows i
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from awoke._native import GroupMember, HookJob, Job, Partition, PendingCommit
 from awoke.errors import FencedError
+from awoke.routing import CAREFUL_MESSAGES
 
 if TYPE_CHECKING:
     from awoke.routing import Route
 
 PREFIX = "awoke:began="
-CAREFUL_MESSAGES = 1_000
-"""How many messages are taken one by one after a crash, at least: as many as a job may have held."""
-
 Key = tuple[str, int, int]
 
 
@@ -30,6 +29,8 @@ class _Record(NamedTuple):
     """The offset that the record stands beside."""
     careful_until: int
     """Messages before this offset are taken one by one."""
+    commit: PendingCommit | None = None
+    """The commit that brings the first record of an assignment; every job that begins before its answer waits for it."""
 
 
 class Verdict(NamedTuple):
@@ -42,12 +43,17 @@ class Verdict(NamedTuple):
 
 
 class CrashRecords:
-    """The records of one route's partitions. A partition's jobs and hooks never overlap, so its entries need no lock."""
+    """The records of one route's partitions.
+
+    Several jobs of one may come at once; after a crash the engine gives them one at a time.
+    """
 
     def __init__(self, route: Route) -> None:
         self._limit = route.retry.crashes
-        self._careful_messages = max(CAREFUL_MESSAGES, route.batch.max_messages)
+        lanes = route.lanes
+        self._careful_messages = max(CAREFUL_MESSAGES, route.batch.max_messages) if lanes is None else lanes.careful
         self._records: dict[Key, _Record] = {}
+        self._lock = threading.Lock()
 
     def before(self, job: Job, member: GroupMember) -> Verdict:
         """Write down that the job's first message is begun, where that is called for; cuts a job that is to go carefully.
@@ -55,12 +61,18 @@ class CrashRecords:
         Blocks for the first job of an assignment, which asks the broker for the last record.
         """
         key = (job.topic, job.partition, job.generation)
+        with self._lock:
+            return self._before(key, job, member)
+
+    def _before(self, key: Key, job: Job, member: GroupMember) -> Verdict:
         record = self._records.get(key)
         first = job.first_offset
         if record is None:
             return self._begin(key, job, member)
         if first >= record.careful_until:
-            return Verdict(None, 0)
+            if record.commit is None or record.commit.done():
+                return Verdict(None, 0)
+            return Verdict(record.commit, 0)
         job.cut(1)
         if first > record.offset:
             self._records[key] = record._replace(offset=first)
@@ -71,10 +83,12 @@ class CrashRecords:
         partition, first = job.assignment(), job.first_offset
         committed = partition.committed()
         deaths = began_of(committed[1]) if committed is not None else 0
-        self._records[key] = _Record(partition, first, first + self._careful_messages if deaths else first)
         if deaths:
             job.cut(1)
-        return self._write(partition, first, deaths + 1, deaths, member)
+        verdict = self._write(partition, first, deaths + 1, deaths, member)
+        careful_until = first + self._careful_messages if deaths else 0
+        self._records[key] = _Record(partition, first, careful_until, verdict.commit)
+        return verdict
 
     def _write(self, partition: Partition, offset: int, began: int, deaths: int, member: GroupMember) -> Verdict:
         partition.annotate(offset, f"{PREFIX}{began}")

@@ -10,17 +10,20 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Literal
 
 from awoke import _native
-from awoke._native import Batch, DeliveryHandle, HookJob, Job, Message
-from awoke.consumer import Consumer
+from awoke._native import Batch, DeliveryHandle, HookJob, Job, Message, Sorting
+from awoke._waiting import call_back
+from awoke.consumer import Consumer, current_job
 from awoke.errors import AwokeError, BackgroundFailed, FencedError, ProcessDied
 from awoke.runtime import recovery
 from awoke.runtime.crashes import CrashRecords, Verdict
+from awoke.runtime.outgoing import Answer, OrderedOutput, Outgoing, Results
 from awoke.runtime.scope import Scope
 
 if TYPE_CHECKING:
@@ -58,7 +61,7 @@ NOT_MEASURED = Run(None)
 
 
 class Executor:
-    """Runs the jobs and hooks of one route. A partition's jobs never overlap; different partitions' may."""
+    """Runs the jobs and hooks of one route. Jobs of different partitions overlap, and of one where the route says so."""
 
     def __init__(self, server: Server, route: Route) -> None:
         self._server = server
@@ -69,6 +72,33 @@ class Executor:
         self._not_ready: set[Key] = set()
         """Assignments whose `assigned` hook failed: it is tried again before their next batch."""
         self._crashes = CrashRecords(route) if route.dead_letter is not None else None
+        self._answer = self._traced(self._answering(route.function))
+        self._ordered: dict[tuple[Key, int], OrderedOutput] = {}
+        self._assigning = threading.Lock()
+        """Held while a hook that failed is tried again."""
+        self._making = threading.Lock()
+        """Held while an instance, or an ordered output, is made or dropped: several jobs of a partition may want one."""
+
+    def run_sorting(self, sorting: Sorting) -> None:
+        """Say which messages keep their order among themselves."""
+        lane_of = self._route.concurrency.lane_of
+        assert lane_of is not None
+        numbers = []
+        for message in sorting.batch(self._route.decoder):
+            try:
+                lane = lane_of(message)
+                numbers.append(hash(lane) & MASK)
+            except Exception as error:
+                numbers.append(hash(message.key) & MASK)
+                self._server.app.events.emit(
+                    "lane.failed",
+                    handler=self._route.name,
+                    topic=sorting.topic,
+                    partition=sorting.partition,
+                    offset=message.offset,
+                    error=error,
+                )
+        sorting.finish(numbers)
 
     def run_job(self, job: Job) -> None:
         """Process a batch and give the job back, done or to be tried again. Blocks as long as user code does."""
@@ -76,10 +106,11 @@ class Executor:
             try:
                 if self._crashes is not None and not self._may_run(job):
                     return
-                self._process(job)
+                if not self._process(job):
+                    return
             except Exception as error:
                 run.outcome = "failed"
-                self._recover(job, recovery.fail(self._server, self._route, job, error), error)
+                self._recover(job, recovery.fail(self._server, self._route, job, error, self._pass_over), error)
             except BaseException as error:
                 run.outcome = "failed"
                 self._end_app(job, error)
@@ -104,13 +135,18 @@ class Executor:
         if hook.name in LAST_HOOKS:
             self._report_leaks(hook)
 
-    def _process(self, job: Job) -> None:
+    def _process(self, job: Job) -> bool:
+        """Call user code; whether the job is over with that."""
         if self._route.consumer is not None:
             self._consume(job)
-        elif self._route.output is not None:
-            self._call_with_output(job)
-        else:
+        elif self._route.output is None:
             self._call(job)
+        elif job.is_of_lanes:
+            self._call_and_go_on(job)
+            return False
+        else:
+            self._call_with_output(job)
+        return True
 
     def _call(self, job: Job) -> None:
         function = self._function
@@ -159,14 +195,88 @@ class Executor:
             batch.detach()
         check_delivered(sent)
 
+    def _call_and_go_on(self, job: Job) -> None:
+        """As `_call_with_output`, where others may work on the partition meanwhile: the job ends with the last answer."""
+        outgoing = Outgoing(self._end_outgoing)
+        results = self._results(job, outgoing)
+        done: Message[Any] | None = None
+        message: Message[Any] | None = None
+        batch = self._batch(job)
+        try:
+            for message in batch or ():
+                if self._route.decoder is not None:
+                    message.value  # noqa: B018
+                results.add(message, self._answer(message))
+                done = message
+        except BaseException:
+            assert batch is not None
+            batch.detach()
+            self._leave_part(job, outgoing, results, done, message)
+            raise
+        message = done = None
+        if batch is not None and getrefcount(batch) > ALONE:
+            batch.detach()
+        results.pass_over_before(None)
+        outgoing.seal(job)
+
+    def _results(self, job: Job, outgoing: Outgoing) -> Results:
+        ordered, places = None, {}
+        if self._route.is_ordered:
+            ordered = self._ordered_output(job)
+            pairs = zip(job.batch().offsets(), job.ordinals(), strict=True)
+            places = {offset: ordinal for offset, ordinal in pairs if ordinal is not None}
+        return Results(self._server, self._route, outgoing, ordered, places)
+
+    def _ordered_output(self, job: Job) -> OrderedOutput:
+        key = (key_of(job), job.epoch)
+        with self._making:
+            if key not in self._ordered:
+                self._ordered[key] = OrderedOutput(self._server, self._route)
+            return self._ordered[key]
+
+    def _leave_part(
+        self,
+        job: Job,
+        outgoing: Outgoing,
+        results: Results,
+        done: Message[Any] | None,
+        failed: Message[Any] | None,
+    ) -> None:
+        """A job has failed in its middle: the messages before end by themselves when their results are acknowledged."""
+        part = None if done is None else job.part(done.offset)
+        if part is not None:
+            results.pass_over_before(None if failed is None else failed.offset)
+            outgoing.seal(part)
+
+    def _end_outgoing(self, job: Job, refused_at: int | None, error: BaseException | None) -> None:
+        """All results of a job are acknowledged, or one was refused: on a thread of awoke's that runs no other user code."""
+        if error is None:
+            self._complete(job, NOT_MEASURED)
+            return
+        assert refused_at is not None
+        with contextlib.suppress(FencedError):
+            job.done(refused_at - 1)
+        self._recover_later(job, recovery.fail(self._server, self._route, job, error, self._pass_over), error)
+
+    def _recover_later(self, job: Job, letter: DeliveryHandle | None, error: BaseException) -> None:
+        """As `_recover`, when the answer comes."""
+        if letter is not None:
+            call_back(letter, lambda letter: self._recover(job, letter, error))
+
+    def _pass_over(self, job: Job) -> None:
+        """The job's first message is given up: in an ordered output nobody waits for it."""
+        if self._route.is_ordered and job.is_of_lanes:
+            self._ordered_output(job).pass_over(job.ordinals()[:1])
+
     def _consume(self, job: Job) -> None:
         instance = self._ready_instance(job)
         if self._not_ready:
-            self._try_again_to_assign(job, instance.assigned)
+            with self._assigning:
+                self._try_again_to_assign(job, instance.assigned)
         batch = self._batch(job)
         if batch is None:
             return
-        instance._job = job
+        token = current_job.set(job)
         try:
             with self._span(batch):
                 instance.consume(batch)
@@ -174,7 +284,7 @@ class Executor:
             batch.detach()
             raise
         finally:
-            instance._job = None
+            current_job.reset(token)
         if getrefcount(batch) > ALONE:
             batch.detach()
 
@@ -204,7 +314,9 @@ class Executor:
             return self._run_without_record(job, failed)
         if self._is_given_up(verdict):
             error = died(verdict)
-            self._recover(job, recovery.give_up(self._server, self._route, job, verdict.deaths, error), error)
+            self._recover(
+                job, recovery.give_up(self._server, self._route, job, verdict.deaths, error, self._pass_over), error
+            )
             return False
         return True
 
@@ -232,6 +344,7 @@ class Executor:
         except AwokeError as refused:
             recovery.fail_again(self._server, self._route, job, refused)
         else:
+            self._pass_over(job)
             recovery.dead_lettered(self._server, self._route, job, error)
 
     def _end_app(self, job: Job, error: BaseException) -> None:
@@ -274,6 +387,10 @@ class Executor:
         return outcome
 
     def _instance(self, work: Job | HookJob) -> Consumer:
+        with self._making:
+            return self._made_instance(work)
+
+    def _made_instance(self, work: Job | HookJob) -> Consumer:
         key = key_of(work)
         instance = self._instances.get(key)
         if instance is None:
@@ -285,6 +402,7 @@ class Executor:
             instance = self._route.consumer.__new__(self._route.consumer)
             instance.app, instance.topic, instance.partition = self._server.app, work.topic, work.partition
             instance._member, instance._assignment, instance._scope = self._server.member, work.assignment(), scope
+            instance._has_lanes = self._route.lanes is not None
             instance.__init__()  # type: ignore[misc]
             self._instances[key] = instance
         return instance
@@ -325,6 +443,10 @@ class Executor:
         if instance is not None:
             instance._member = None
         self._not_ready.discard(key)
+        with self._making:
+            outputs = [self._ordered.pop(each) for each in list(self._ordered) if each[0] == key]
+        for output in outputs:
+            output.close()
         if self._crashes is not None:
             self._crashes.after(hook)
 
@@ -400,6 +522,22 @@ class Executor:
 
         return call_async if self._route.is_async else call
 
+    def _answering(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, with what it returned and the headers that carry its trace on; None where it returned nothing."""
+        server = self._server
+
+        def answer(result: Any) -> Answer | None:
+            headers = None if server.tracer is None else server.tracer.headers()
+            return None if result is None else Answer(result, headers)
+
+        async def call_async(message: Message[Any]) -> Answer | None:
+            return answer(await function(message))
+
+        def call(message: Message[Any]) -> Answer | None:
+            return answer(function(message))
+
+        return call_async if self._route.is_async else call
+
     def _traced(self, function: Callable[..., Any]) -> Callable[..., Any]:
         tracer, name = self._server.tracer, self._route.name
         if tracer is None or self._route.consumer is not None:
@@ -426,6 +564,10 @@ class Executor:
 class AsyncExecutor(Executor):
     """As `Executor`, for `async def`; runs on the runtime's event loop."""
 
+    def __init__(self, server: Server, route: Route) -> None:
+        super().__init__(server, route)
+        self._assigning_async = asyncio.Lock()
+
     async def run_job_async(self, job: Job) -> None:
         """Process a batch and give the job back."""
         with self._watching(job, asyncio.current_task()) as run:
@@ -434,11 +576,16 @@ class AsyncExecutor(Executor):
                     return
                 if self._route.consumer is not None:
                     await self._consume_async(job)
+                elif self._route.output is not None and job.is_of_lanes:
+                    await self._call_and_go_on_async(job)
+                    return
                 else:
                     await self._call_async(job)
             except Exception as error:
                 run.outcome = "failed"
-                await self._recover_async(job, recovery.fail(self._server, self._route, job, error), error)
+                await self._recover_async(
+                    job, recovery.fail(self._server, self._route, job, error, self._pass_over), error
+                )
             except asyncio.CancelledError:
                 job.retry(0.0)  # The loop ends: nobody waits for this job any more.
                 raise
@@ -482,7 +629,7 @@ class AsyncExecutor(Executor):
             return self._run_without_record(job, failed)
         if self._is_given_up(verdict):
             error = died(verdict)
-            letter = recovery.give_up(self._server, self._route, job, verdict.deaths, error)
+            letter = recovery.give_up(self._server, self._route, job, verdict.deaths, error, self._pass_over)
             await self._recover_async(job, letter, error)
             return False
         return True
@@ -495,6 +642,7 @@ class AsyncExecutor(Executor):
         except AwokeError as refused:
             recovery.fail_again(self._server, self._route, job, refused)
         else:
+            self._pass_over(job)
             recovery.dead_lettered(self._server, self._route, job, error)
 
     async def _call_async(self, job: Job) -> None:
@@ -525,16 +673,40 @@ class AsyncExecutor(Executor):
         for handle in sent:
             await handle
 
+    async def _call_and_go_on_async(self, job: Job) -> None:
+        outgoing = Outgoing(self._end_outgoing)
+        results = self._results(job, outgoing)
+        done: Message[Any] | None = None
+        message: Message[Any] | None = None
+        batch = self._batch(job)
+        try:
+            for message in batch or ():
+                if self._route.decoder is not None:
+                    message.value  # noqa: B018
+                results.add(message, await self._answer(message))
+                done = message
+        except BaseException:
+            assert batch is not None
+            batch.detach()
+            self._leave_part(job, outgoing, results, done, message)
+            raise
+        message = done = None
+        if batch is not None and getrefcount(batch) > ALONE:
+            batch.detach()
+        results.pass_over_before(None)
+        outgoing.seal(job)
+
     async def _consume_async(self, job: Job) -> None:
         instance = self._ready_instance(job)
         if self._not_ready:
-            outcome = self._try_again_to_assign(job, instance.assigned)
-            if inspect.isawaitable(outcome):
-                await outcome
+            async with self._assigning_async:
+                outcome = self._try_again_to_assign(job, instance.assigned)
+                if inspect.isawaitable(outcome):
+                    await outcome
         batch = self._batch(job)
         if batch is None:
             return
-        instance._job = job
+        token = current_job.set(job)
         try:
             with self._span(batch):
                 await instance.consume(batch)
@@ -542,10 +714,13 @@ class AsyncExecutor(Executor):
             batch.detach()
             raise
         finally:
-            instance._job = None
+            current_job.reset(token)
         if getrefcount(batch) > ALONE:
             batch.detach()
 
+
+MASK = (1 << 64) - 1
+"""Makes any hash a number that the engine takes."""
 
 NOTHING: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 

@@ -8,6 +8,7 @@ No message is held in a variable here: an exception that somebody keeps would ke
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from awoke._native import DeliveryHandle, Job
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from awoke.runtime.server import Server
 
 
-def fail(server: Server, route: Route, job: Job, error: BaseException) -> DeliveryHandle | None:
+def fail(
+    server: Server, route: Route, job: Job, error: BaseException, on_skip: Callable[[Job], object]
+) -> DeliveryHandle | None:
     """Say what failed and give the job back; its first message that is not done is the one that failed.
 
     Where a dead letter is to be sent, its handle is returned: when it is acknowledged, call `dead_lettered`, when not,
@@ -41,14 +44,17 @@ def fail(server: Server, route: Route, job: Job, error: BaseException) -> Delive
     if not is_exhausted:
         job.retry(delay_s)
         return None
-    return give_up(server, route, job, attempt, error)
+    return give_up(server, route, job, attempt, error, on_skip)
 
 
-def give_up(server: Server, route: Route, job: Job, attempts: int, error: BaseException) -> DeliveryHandle | None:
-    """Give up the job's first message as its route wants; returns as `fail`."""
+def give_up(
+    server: Server, route: Route, job: Job, attempts: int, error: BaseException, on_skip: Callable[[Job], object]
+) -> DeliveryHandle | None:
+    """Give up the job's first message as its route wants; returns as `fail`. `on_skip` hears of one that is skipped."""
     if route.dead_letter is not None:
         return _send_dead_letter(server, route, job, attempts, error)
     if route.retry.on_exhausted == "skip":
+        on_skip(job)
         _pass_by(server, route, job, "message.skipped", error)
         return None
     text = f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {error!r}"

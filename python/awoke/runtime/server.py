@@ -50,7 +50,7 @@ class Server:
         self._workers: list[Worker] = []
         self._loop_worker: AsyncWorker | None = None
         self._worker_numbers = itertools.count(1)
-        self._workers_wanted = self.settings.workers
+        self._workers_wanted = workers_of(app)
         self._executors: dict[str, Executor] = {}
         self._resizing = threading.Lock()
         self._paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]] = {}
@@ -163,7 +163,7 @@ class Server:
 
     def partitions(self) -> list[PartitionState]:
         """The partitions that are assigned now, and how far each has come. Does not block."""
-        return [] if self.member is None else [PartitionState(*state) for state in self.member.partitions()]
+        return [] if self.member is None else [PartitionState.of(*state) for state in self.member.partitions()]
 
     def threads(self) -> list[ThreadEntry]:
         """The threads of this process by owner. Does not block."""
@@ -187,6 +187,12 @@ class Server:
         for (topic, partition), (assignment, error) in list(self._paused.items()):
             if assignment.is_current:
                 reasons.append(f"{topic}[{partition}] is paused: {error}")
+        for state in self.partitions():
+            route = self.app.routes.get(state.topic)
+            if state.trail is not None and route is not None and state.trail.messages >= route.concurrency.trail:
+                at = f"{state.topic}[{state.partition}]"
+                oldest = f"offset {state.trail.oldest_offset} is not done after {state.trail.oldest_s:.0f} s"
+                reasons.append(f"{at} takes in no more: {oldest}, with {state.trail.messages} messages behind it")
         fatal = None if self.member is None else self.member.fatal_error()
         if fatal is not None:
             reasons.append(f"the group member can't go on: {fatal[2]} ({fatal[1]})")
@@ -248,10 +254,10 @@ class Server:
         routes = self.app.routes.values()
         self._executors = {route.topic: Executor(self, route) for route in routes if not route.is_async}
         if self._executors:
-            self._add_workers(self.settings.workers)
+            self._add_workers(self._workers_wanted)
         executors = {route.topic: AsyncExecutor(self, route) for route in routes if route.is_async}
         if executors:
-            jobs_max = self.settings.async_jobs_max
+            jobs_max = async_jobs_of(app=self.app)
             self._loop_worker = AsyncWorker("awoke-loop", self._async_scheduler, executors, jobs_max)
             self._loop_worker.start()
 
@@ -276,6 +282,7 @@ class Server:
                 weight=route.weight,
                 tick_every_s=route.tick_every_s,
                 start=route.start,
+                concurrency=route.lanes,
             )
             for route in self.app.routes.values()
         ]
@@ -299,3 +306,15 @@ class Server:
         for worker in late:
             logger.error("%s is still running:\n%s", worker.thread.name, stack_of(worker.thread))
         return [worker.thread.name for worker in late]
+
+
+def workers_of(app: App) -> int:
+    """How many worker threads an app is to have."""
+    jobs = [route.concurrency.jobs for route in app.routes.values() if not route.is_async]
+    return app.settings.workers or max(4, min(64, max(jobs, default=1)))
+
+
+def async_jobs_of(app: App) -> int:
+    """How many jobs of `async def` handlers may run at once."""
+    has_lanes = any(route.is_async and route.lanes is not None for route in app.routes.values())
+    return app.settings.async_jobs_max or (10_000 if has_lanes else 100)

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Mapping
 
-from awoke._native import Bell, HookJob, Job, Scheduler
+from awoke._native import Bell, HookJob, Job, Scheduler, Sorting
 from awoke.runtime.executor import AsyncExecutor, Executor
 
 logger = logging.getLogger(__name__)
@@ -39,8 +39,10 @@ class Worker:
             executor = self._executors[work.topic]
             if isinstance(work, Job):
                 executor.run_job(work)
-            else:
+            elif isinstance(work, HookJob):
                 executor.run_hook(work)
+            else:
+                executor.run_sorting(work)
             del work  # A job that is over must not wait for the next one to be freed.
 
 
@@ -94,6 +96,9 @@ class AsyncWorker:
             if work is None:
                 self._set_timer(seconds)
                 return
+            if isinstance(work, Sorting):
+                self._executors[work.topic].run_sorting(work)
+                continue
             task = self._loop.create_task(self._run(work))
             self._tasks.add(task)
             task.add_done_callback(self._on_done)

@@ -7,7 +7,7 @@ use super::group_member::Route;
 use super::partition_queue::{PartitionQueue, Surroundings};
 use super::{Hook, StartAt};
 use crate::clock::Deadline;
-use crate::kafka::TopicPartition;
+use crate::kafka::{CommittedOffset, TopicPartition};
 use crate::wake::Parker;
 use crate::{Error, Result};
 
@@ -61,7 +61,7 @@ impl Assignment {
     /// Lets no new job of these partitions begin.
     pub(super) fn withdraw(&self, partitions: &[TopicPartition]) {
         for partition in self.held(partitions) {
-            partition.scheduler().withdraw(partition.lane());
+            partition.all_lanes().for_each(|lane| partition.scheduler().withdraw(lane));
         }
     }
 
@@ -82,20 +82,37 @@ impl Assignment {
         deadline: &Deadline,
         give_up: impl Fn() -> bool,
     ) -> Vec<TopicPartition> {
-        let mut overdue = Vec::new();
-        for partition in self.held(partitions) {
-            loop {
-                let now_or_never = if give_up() { &Deadline::after(Some(std::time::Duration::ZERO)) } else { deadline };
-                if partition.scheduler().wait_released(partition.lane(), parker, now_or_never) {
-                    break;
-                }
-                if give_up() || deadline.has_passed() {
-                    overdue.push(partition.topic_partition().clone());
-                    break;
-                }
+        let is_released = |partition: &PartitionQueue, lane| loop {
+            let now_or_never = if give_up() { &Deadline::after(Some(std::time::Duration::ZERO)) } else { deadline };
+            if partition.scheduler().wait_released(lane, parker, now_or_never) {
+                return true;
+            }
+            if give_up() || deadline.has_passed() {
+                return false;
+            }
+        };
+        let is_overdue = |partition: &&Arc<PartitionQueue>| {
+            // The slots first: what goes on outside of them holds the partition's own lane, and may begin in one.
+            let lanes: Vec<_> = partition.all_lanes().collect();
+            !lanes.into_iter().rev().all(|lane| is_released(partition, lane))
+        };
+        let overdue = self.held(partitions).filter(is_overdue);
+        overdue.map(|partition| partition.topic_partition().clone()).collect()
+    }
+
+    /// Tells partitions where the group's last commit stands, as far as that is known.
+    pub(super) fn remember(&self, committed: &HashMap<TopicPartition, CommittedOffset>) {
+        for (at, committed) in committed {
+            if let Some(partition) = self.partitions.get(at) {
+                partition.remember(committed);
             }
         }
-        overdue
+    }
+
+    /// Whether what the group has committed matters for a partition before it is read.
+    pub(super) fn asks_for_committed(&self, at: &TopicPartition) -> bool {
+        let route = self.routes.get(&*at.topic);
+        route.is_some_and(|route| route.start.is_some() || route.lane.concurrency.is_some())
     }
 
     /// Lets go of partitions: what their jobs still report changes nothing.

@@ -20,12 +20,14 @@ use rdkafka_sys as ffi;
 
 use super::assignment::Assignment;
 use super::committer::{Commit, Committer};
-use super::offsets::Offsets;
+use super::offsets::{Offsets, Progress};
 use super::partition_queue::{LaneSettings, Surroundings};
-use super::{Hook, PartitionScheduler, StartAt};
+use super::{Hook, PartitionScheduler, StartAt, Trail};
 use crate::clock::Deadline;
 use crate::events::{EventBox, What};
-use crate::kafka::{Client, ClientConfig, Code, Kind, Position, Queue, QueueEvent, TopicPartition, TopicPartitionList};
+use crate::kafka::{
+    Client, ClientConfig, Code, CommittedOffset, Kind, Position, Queue, QueueEvent, TopicPartition, TopicPartitionList,
+};
 use crate::wake::Parker;
 use crate::{Error, Result};
 
@@ -82,6 +84,8 @@ pub struct PartitionState {
     pub committed: Option<i64>,
     /// One past the last message, as the last fetch saw it.
     pub end_seen: Option<i64>,
+    /// How far the first message that is not done is behind; `None` when all are, or one job at a time runs.
+    pub trail: Option<Trail>,
 }
 
 /// What the thread and its handle share.
@@ -169,9 +173,9 @@ impl GroupMember {
     /// The partitions that are assigned now. Does not block.
     pub fn partitions(&self) -> Vec<PartitionState> {
         let all = self.shared.offsets.all().into_iter();
-        all.map(|(at, stored, committed)| {
+        all.map(|Progress { at, stored, committed, trail }| {
             let end_seen = self.shared.client.end_offset_seen(&at);
-            PartitionState { at, stored, committed, end_seen }
+            PartitionState { at, stored, committed, end_seen, trail }
         })
         .collect()
     }
@@ -338,8 +342,11 @@ impl Member {
     }
 
     fn accept(&mut self, partitions: &[TopicPartition], list: &TopicPartitionList) {
-        let list = &match self.with_starts(partitions, list) {
-            Ok(list) => list,
+        let found = self
+            .committed(partitions)
+            .and_then(|committed| Ok((self.with_starts(partitions, list, &committed)?, committed)));
+        let (list, committed) = &match found {
+            Ok(found) => found,
             Err(error) => {
                 // Assigned without it, reading would begin somewhere else: messages lost, or done again.
                 let text = format!("could not find out where to begin: {error}");
@@ -350,26 +357,36 @@ impl Member {
         if let Err(error) = self.assignment.open(partitions) {
             self.shared.client.emit(What::Error { code: Code::UNKNOWN_TOPIC, text: error.to_string(), fatal: false });
         }
+        self.assignment.remember(committed);
         self.report(assign(&self.shared.client, list));
         self.shared.client.emit(What::Assigned(partitions.to_vec()));
     }
 
-    /// The list, with the offset to begin at wherever a route says one and the group has committed none.
-    fn with_starts(&self, partitions: &[TopicPartition], list: &TopicPartitionList) -> Result<TopicPartitionList> {
-        let started: Vec<_> = partitions.iter().filter(|at| self.assignment.start_of(at).is_some()).cloned().collect();
-        if started.is_empty() {
-            return Ok(list.copy());
+    /// What the group has committed for those partitions of which that matters; nothing of those without a commit.
+    fn committed(&self, partitions: &[TopicPartition]) -> Result<HashMap<TopicPartition, CommittedOffset>> {
+        let asked: Vec<_> = partitions.iter().filter(|at| self.assignment.asks_for_committed(at)).cloned().collect();
+        if asked.is_empty() {
+            return Ok(HashMap::new());
         }
-        let committed = self.insist(|| self.shared.client.committed(&started))?;
-        let mut starts = HashMap::new();
-        for (at, _) in started.iter().zip(&committed).filter(|(_, committed)| committed.is_none()) {
-            if let Some(start) = self.assignment.start_of(at) {
-                starts.insert(at, self.insist(|| start.offset(&self.shared.client, at))?);
-            }
+        let committed = self.insist(|| self.shared.client.committed(&asked))?;
+        Ok(asked.into_iter().zip(committed).filter_map(|(at, committed)| Some((at, committed?))).collect())
+    }
+
+    /// The list, with the offset to begin at wherever a route says one and the group has committed none.
+    fn with_starts(
+        &self,
+        partitions: &[TopicPartition],
+        list: &TopicPartitionList,
+        committed: &HashMap<TopicPartition, CommittedOffset>,
+    ) -> Result<TopicPartitionList> {
+        let start_of = |at: &TopicPartition| self.assignment.start_of(at).filter(|_| !committed.contains_key(at));
+        if partitions.iter().all(|at| start_of(at).is_none()) {
+            return Ok(list.copy());
         }
         let mut with_starts = TopicPartitionList::new();
         for at in partitions {
-            with_starts.add(at, starts.get(at).map(|offset| Position { offset: *offset, leader_epoch: -1 }))?;
+            let start = start_of(at).map(|start| self.insist(|| start.offset(&self.shared.client, at))).transpose()?;
+            with_starts.add(at, start.map(|offset| Position { offset, leader_epoch: -1 }))?;
         }
         Ok(with_starts)
     }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::partition_queue::{Found, Parked};
+use super::lanes::{Hold, Lanes, Retry, Taken, Wakes};
+use super::partition_queue::{Found, LaneOwner, Parked};
 use super::scheduler::{LaneId, Next, Outcome};
 use super::{PartitionQueue, PartitionScheduler};
-use crate::Result;
 use crate::clock::Deadline;
 use crate::kafka::{Batch, Position};
 use crate::wake::Bell;
+use crate::{Error, Result};
 
 /// What happens to a partition between its jobs, for user code to hear of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub enum Work {
     Hook(HookJob),
     /// Process a batch.
     Job(Job),
+    /// Say which messages share a lane.
+    Sort(Sorting),
     /// A partition has no more messages for now (only where the reader asked to be told).
     EndOfPartition(Arc<PartitionQueue>),
     /// Nothing more will come.
@@ -44,7 +47,7 @@ impl PartitionScheduler {
     /// The next thing to do. Blocks the calling thread until there is one, the deadline passes or the scheduler closes.
     pub fn next_work(&self, deadline: &Deadline) -> Work {
         loop {
-            if let Some(work) = begin(self.next(deadline)) {
+            if let Some(work) = self.begin(self.next(deadline)) {
                 return work;
             }
         }
@@ -53,7 +56,7 @@ impl PartitionScheduler {
     /// The next thing to do, if there is one. Does not block.
     pub fn try_next_work(&self) -> Option<Work> {
         loop {
-            if let Some(work) = begin(self.try_next()?) {
+            if let Some(work) = self.begin(self.try_next()?) {
                 return Some(work);
             }
         }
@@ -66,7 +69,7 @@ impl PartitionScheduler {
             match self.next_or_ring(bell) {
                 (None, moment) => return (None, moment),
                 (Some(next), _) => {
-                    if let Some(work) = begin(next) {
+                    if let Some(work) = self.begin(next) {
                         return (Some(work), None);
                     }
                 }
@@ -75,50 +78,69 @@ impl PartitionScheduler {
     }
 }
 
-/// Turns a lane into work; `None` when it had been announced and was empty after all.
-fn begin(next: Next<Arc<PartitionQueue>, Hook>) -> Option<Work> {
-    match next {
-        Next::Closed => Some(Work::Closed),
-        Next::TimedOut => Some(Work::TimedOut),
-        Next::Hook(lane, partition, hook) => Some(Work::Hook(HookJob { lane: Lane { partition, id: lane }, hook })),
-        Next::Messages(id, partition, since) => {
-            let found = partition.find();
-            let lane = Lane { partition, id };
+impl PartitionScheduler {
+    /// Turns a lane into work; `None` when it had been announced and was empty after all.
+    fn begin(&self, next: Next<LaneOwner, Hook>) -> Option<Work> {
+        let mut next = Some(next);
+        loop {
+            let (id, owner, since) = match next? {
+                Next::Closed => return Some(Work::Closed),
+                Next::TimedOut => return Some(Work::TimedOut),
+                Next::Hook(id, owner, hook) => {
+                    return Some(Work::Hook(HookJob { lane: Lane { partition: owner.partition, id }, hook }));
+                }
+                Next::Messages(id, owner, since) => (id, owner, since),
+            };
+            let found = owner.partition.find(owner.slot);
+            let lane = Lane { partition: owner.partition, id };
             match found {
                 Found::Messages { parked: Parked { batch, first, attempts }, end, is_exhausted } => {
-                    let after = if is_exhausted { Outcome::Exhausted } else { Outcome::MaybeMore };
-                    let waited = since.elapsed();
-                    Some(Work::Job(Job {
-                        lane: Some(lane),
-                        batch,
-                        done: first,
-                        end,
-                        began: first,
-                        attempts,
-                        after,
-                        waited,
-                    }))
+                    let mut job = Job::new(lane, batch, first, attempts, since.elapsed());
+                    (job.end, job.after) = (end, after(is_exhausted));
+                    return Some(Work::Job(job));
+                }
+                Found::Job(Taken { batch, first, end, attempts, hold }) => {
+                    let mut job = Job::new(lane, batch, first, attempts, since.elapsed());
+                    (job.end, job.own_end) = (end, end);
+                    job.hold = Some(hold);
+                    return Some(Work::Job(job));
+                }
+                Found::ToSort { batch, is_exhausted } => {
+                    return Some(Work::Sort(Sorting { lane: Some(lane), batch, after: after(is_exhausted) }));
+                }
+                Found::TakenIn { mut slots, is_exhausted } => {
+                    let mine = slots.pop();
+                    slots.into_iter().for_each(|slot| self.announce(slot));
+                    let Some(mine) = mine else {
+                        lane.finish(after(is_exhausted));
+                        return None;
+                    };
+                    next = self.exchange(id, after(is_exhausted), mine);
                 }
                 Found::Nothing { is_exhausted } => {
-                    lane.finish(if is_exhausted { Outcome::Exhausted } else { Outcome::MaybeMore });
-                    None
+                    lane.finish(after(is_exhausted));
+                    return None;
                 }
                 Found::NotBefore(moment) => {
                     lane.finish(Outcome::NotBefore(moment));
-                    None
+                    return None;
                 }
                 Found::Until(moment) => {
                     lane.finish(Outcome::Until(moment));
-                    None
+                    return None;
                 }
                 Found::End => {
                     let partition = Arc::clone(&lane.partition);
                     lane.finish(Outcome::MaybeMore);
-                    Some(Work::EndOfPartition(partition))
+                    return Some(Work::EndOfPartition(partition));
                 }
             }
         }
     }
+}
+
+const fn after(is_exhausted: bool) -> Outcome {
+    if is_exhausted { Outcome::Exhausted } else { Outcome::MaybeMore }
 }
 
 /// A lane that a worker holds.
@@ -161,6 +183,54 @@ impl HookJob {
     }
 }
 
+/// Messages whose lanes the route is to say. Dropped without `finish`, they go by their keys.
+pub struct Sorting {
+    lane: Option<Lane>,
+    batch: Arc<Batch>,
+    after: Outcome,
+}
+
+impl Sorting {
+    /// The messages. Whoever keeps them longer than until `finish` must have copied them.
+    pub const fn batch(&self) -> &Arc<Batch> {
+        &self.batch
+    }
+
+    /// Which partition; `None` when it has been finished.
+    pub fn partition(&self) -> Option<&Arc<PartitionQueue>> {
+        self.lane.as_ref().map(|lane| &lane.partition)
+    }
+
+    /// Gives each message to the lane of its number, and the partition back.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: somebody else still has the batch.
+    pub fn finish(mut self, numbers: Option<&[u64]>) -> Result<()> {
+        self.give_back(numbers)
+    }
+
+    fn give_back(&mut self, numbers: Option<&[u64]>) -> Result<()> {
+        let Some(lane) = self.lane.take() else { return Ok(()) };
+        if lane.partition.check_process().is_err() {
+            return Ok(());
+        }
+        let empty = Arc::new(lane.partition.empty_batch());
+        let whole = Arc::into_inner(std::mem::replace(&mut self.batch, empty));
+        let slots = whole.map(|batch| lane.partition.admit(batch, numbers));
+        let scheduler = Arc::clone(lane.partition.scheduler());
+        lane.finish(self.after);
+        let invalid = || Error::Invalid { reason: "messages that are being sorted are still in use".into() };
+        slots.ok_or_else(invalid)?.into_iter().for_each(|slot| scheduler.announce(slot));
+        Ok(())
+    }
+}
+
+impl Drop for Sorting {
+    fn drop(&mut self) {
+        drop(self.give_back(None));
+    }
+}
+
 /// A batch lent to a worker.
 ///
 /// It ends with `complete`, or with `retry`. A job that is dropped without either (its worker died) is tried again at once.
@@ -172,6 +242,8 @@ pub struct Job {
     done: usize,
     /// One past the last message that belongs to the job; what is behind it belongs to a later one.
     end: usize,
+    /// One past the last message of the batch that is this job's or is left by it to a later one.
+    own_end: usize,
     /// Where this try began.
     began: usize,
     /// How many times the message at `began` was tried before.
@@ -179,9 +251,30 @@ pub struct Job {
     after: Outcome,
     /// How long the lane stood in line.
     waited: Duration,
+    /// Of a route with several jobs of a partition at once: the lanes that the job holds.
+    hold: Option<Hold>,
+    /// Whether the partition waits for the job though it has left its slot.
+    is_held: bool,
 }
 
 impl Job {
+    fn new(lane: Lane, batch: Arc<Batch>, first: usize, attempts: u32, waited: Duration) -> Self {
+        let end = batch.len();
+        Self {
+            lane: Some(lane),
+            batch,
+            done: first,
+            end,
+            own_end: end,
+            began: first,
+            attempts,
+            after: Outcome::Exhausted,
+            waited,
+            hold: None,
+            is_held: false,
+        }
+    }
+
     /// The messages. Those before `first` were done in an earlier try; those from `end` on belong to a later job.
     pub const fn batch(&self) -> &Arc<Batch> {
         &self.batch
@@ -235,7 +328,13 @@ impl Job {
         if count <= self.done {
             return Ok(());
         }
-        self.done = count;
+        let before = std::mem::replace(&mut self.done, count);
+        if let (Some(hold), Some(lanes)) = (&self.hold, lane.partition.lanes()) {
+            lane.partition.check_current()?;
+            let offsets = (before..count).map(|index| self.batch.message(index).offset());
+            lane.partition.tell(&lanes.done(hold, offsets));
+            return Ok(());
+        }
         let last = self.batch.message(count - 1);
         lane.partition.store(Position { offset: last.offset() + 1, leader_epoch: last.leader_epoch() })
     }
@@ -253,6 +352,14 @@ impl Job {
     /// Gives the lane back without saying that anything is done: user code stores offsets itself.
     pub fn release(&mut self) {
         let Some(lane) = self.lane.take() else { return };
+        if self.hold.is_some() {
+            if self.end < self.own_end {
+                self.park(lane, self.end, 0, Instant::now());
+            } else {
+                self.leave(lane, Lanes::give_back);
+            }
+            return;
+        }
         if self.end < self.batch.len() && lane.partition.check_process().is_ok() {
             lane.partition.park(Parked { batch: Arc::clone(&self.batch), first: self.end, attempts: 0 });
             lane.finish(Outcome::MaybeMore);
@@ -274,9 +381,103 @@ impl Job {
             return;
         }
         let attempts = if self.done == self.began { self.attempts + 1 } else { 1 };
+        if self.hold.is_some() {
+            if self.done == self.own_end {
+                self.leave(lane, Lanes::give_back);
+                return;
+            }
+            let now = Instant::now();
+            self.park(lane, self.done, attempts, now.checked_add(delay).unwrap_or(now));
+            return;
+        }
         lane.partition.park(Parked { batch: Arc::clone(&self.batch), first: self.done, attempts });
         let now = Instant::now();
         lane.finish(Outcome::NotBefore(now.checked_add(delay).unwrap_or(now)));
+    }
+}
+
+impl Job {
+    /// Keeps messages of lanes for a later job.
+    fn park(&mut self, lane: Lane, first: usize, attempts: u32, moment: Instant) {
+        let (batch, partition) = (Arc::clone(&self.batch), Arc::clone(&lane.partition));
+        let retry = Retry { batch, first, end: self.own_end, attempts };
+        self.leave(lane, |lanes, hold| lanes.park(hold, retry, moment));
+        if moment > Instant::now() {
+            partition.scheduler().look_at(partition.lane(), moment);
+        }
+    }
+
+    /// Ends, or goes on outside of its slot, as `leave` says; its slot goes on or rests.
+    fn leave(&mut self, lane: Lane, leave: impl FnOnce(&Lanes, &mut Hold) -> (bool, Wakes)) {
+        let (Some(hold), Some(lanes)) = (self.hold.as_mut(), lane.partition.lanes()) else { return };
+        if lane.partition.check_process().is_err() {
+            return;
+        }
+        let had_slot = hold.slot.is_some();
+        let (has_more, wakes) = leave(lanes, hold);
+        let partition = Arc::clone(&lane.partition);
+        if had_slot {
+            lane.finish(after(!has_more));
+        }
+        partition.tell(&wakes);
+        if std::mem::take(&mut self.is_held) {
+            partition.scheduler().let_go(partition.lane());
+        }
+    }
+
+    /// Gives its slot to others and goes on by itself, holding its lanes: user code is through with it, and it waits for
+    /// something else. Where it `is_held`, the partition is not given back before it ends. Only a job of lanes can.
+    pub fn step_aside(&mut self, is_held: bool) {
+        let Some(lane) = &self.lane else { return };
+        if self.hold.is_none() {
+            return;
+        }
+        let lane = Lane { partition: Arc::clone(&lane.partition), id: lane.id };
+        if is_held {
+            self.hold_partition();
+        }
+        let was_held = std::mem::take(&mut self.is_held);
+        self.leave(lane, Lanes::step_aside);
+        self.is_held = was_held;
+    }
+
+    /// Takes the messages before `count` that are not done into a job of their own, outside of any slot and without lanes: user
+    /// code is through with them, and they wait for something else. Only a job of lanes can be taken apart.
+    pub fn part(&mut self, count: usize) -> Option<Self> {
+        let (hold, lane) = (self.hold.as_ref()?, self.lane.as_ref()?);
+        let lane = Lane { partition: Arc::clone(&lane.partition), id: lane.id };
+        let mut part = Self::new(lane, Arc::clone(&self.batch), self.done, 0, self.waited);
+        part.hold = Some(hold.without_lanes());
+        part.end = count.clamp(self.done, self.end);
+        part.own_end = part.end;
+        self.done = part.end;
+        Some(part)
+    }
+
+    /// From here on the partition is not given back before the job has ended.
+    pub fn hold_partition(&mut self) {
+        if let (Some(lane), false) = (&self.lane, self.is_held) {
+            lane.partition.scheduler().hold(lane.partition.lane());
+            self.is_held = true;
+        }
+    }
+
+    /// Whether it is one of several jobs of its partition.
+    pub const fn is_of_lanes(&self) -> bool {
+        self.hold.is_some()
+    }
+
+    /// Which reading of the partition it belongs to: a seek begins another one.
+    pub fn epoch(&self) -> u64 {
+        self.hold.as_ref().map_or(0, |hold| hold.epoch)
+    }
+
+    /// The places of its messages in the order in which the partition's were taken in, from 0; those from `first` on. `None`
+    /// for messages of before a seek. Empty where one job at a time runs.
+    pub fn ordinals(&self) -> Vec<Option<u64>> {
+        let (Some(hold), Some(lane)) = (&self.hold, &self.lane) else { return Vec::new() };
+        let offsets = (self.done..self.end).map(|index| self.batch.message(index).offset());
+        lane.partition.lanes().map_or_else(Vec::new, |lanes| lanes.ordinals(hold, offsets))
     }
 }
 

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::Trail;
+use super::lanes::Lanes;
 use crate::kafka::{Position, TopicPartition};
 use crate::{Error, Result};
 
@@ -22,6 +24,14 @@ struct State {
     is_announced: bool,
 }
 
+/// How far a partition has come.
+pub(super) struct Progress {
+    pub(super) at: TopicPartition,
+    pub(super) stored: Option<i64>,
+    pub(super) committed: Option<i64>,
+    pub(super) trail: Option<Trail>,
+}
+
 #[derive(Debug)]
 struct Entry {
     generation: u64,
@@ -31,6 +41,8 @@ struct Entry {
     committed: Option<i64>,
     /// Stored, and in no commit yet.
     is_dirty: bool,
+    /// Where messages end in any order: knows what is stored. `stored` and `metadata` are then a note and its place.
+    lanes: Option<Arc<Lanes>>,
 }
 
 impl State {
@@ -46,8 +58,19 @@ impl State {
 }
 
 impl Entry {
-    const fn new(generation: u64) -> Self {
-        Self { generation, stored: None, metadata: None, committed: None, is_dirty: false }
+    const fn new(generation: u64, lanes: Option<Arc<Lanes>>) -> Self {
+        Self { generation, stored: None, metadata: None, committed: None, is_dirty: false, lanes }
+    }
+
+    /// What is to be committed.
+    fn current(&self) -> Option<(Position, Option<Arc<str>>)> {
+        let Some(lanes) = &self.lanes else { return Some((self.stored?, self.metadata.clone())) };
+        let note = self.stored.zip(self.metadata.as_deref());
+        lanes.position(note.map(|(at, text)| (at.offset, text)))
+    }
+
+    fn stored(&self) -> Option<i64> {
+        self.lanes.as_ref().map_or_else(|| self.stored.map(|stored| stored.offset), |lanes| lanes.stored())
     }
 
     fn put(&mut self, position: Position, metadata: Option<Arc<str>>) {
@@ -63,8 +86,8 @@ impl Offsets {
     }
 
     /// Begins an assignment of this partition.
-    pub(super) fn open(&self, at: &TopicPartition, generation: u64) {
-        self.state().entries.insert(at.clone(), Entry::new(generation));
+    pub(super) fn open(&self, at: &TopicPartition, generation: u64, lanes: Option<Arc<Lanes>>) {
+        self.state().entries.insert(at.clone(), Entry::new(generation, lanes));
     }
 
     /// Ends that assignment: later results of its jobs are refused.
@@ -86,6 +109,16 @@ impl Offsets {
             return Ok(false);
         }
         entry.put(position, None);
+        Ok(state.announce())
+    }
+
+    /// Notes that lanes have more to commit; answers as `store`.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when the assignment has ended.
+    pub(super) fn touch(&self, at: &TopicPartition, generation: u64) -> Result<bool> {
+        let mut state = self.state();
+        state.entry(at, generation)?.is_dirty = true;
         Ok(state.announce())
     }
 
@@ -116,7 +149,7 @@ impl Offsets {
     pub(super) fn rewind(&self, at: &TopicPartition, generation: u64, offset: i64) {
         let mut state = self.state();
         let Ok(entry) = state.entry(at, generation) else { return };
-        *entry = Entry::new(generation);
+        *entry = Entry::new(generation, entry.lanes.take());
         if offset >= 0 {
             entry.put(Position { offset, leader_epoch: -1 }, None);
         }
@@ -140,7 +173,7 @@ impl Offsets {
         dirty
             .filter_map(|(at, entry)| {
                 entry.is_dirty = false;
-                entry.stored.map(|stored| (at.clone(), stored, entry.metadata.clone()))
+                entry.current().map(|(position, metadata)| (at.clone(), position, metadata))
             })
             .collect()
     }
@@ -155,20 +188,25 @@ impl Offsets {
     /// The broker did not take it: the next commit brings it, or what has been stored since, again.
     pub(super) fn not_committed(&self, at: &TopicPartition) {
         if let Some(entry) = self.state().entries.get_mut(at) {
-            entry.is_dirty = entry.stored.is_some();
+            entry.is_dirty = entry.stored.is_some() || entry.lanes.is_some();
         }
     }
 
-    /// Every partition that is assigned, with its stored and committed offset.
-    pub(super) fn all(&self) -> Vec<(TopicPartition, Option<i64>, Option<i64>)> {
+    /// Every partition that is assigned, and how far it has come.
+    pub(super) fn all(&self) -> Vec<Progress> {
         let state = self.state();
-        let each = state.entries.iter();
-        each.map(|(at, entry)| (at.clone(), entry.stored.map(|stored| stored.offset), entry.committed)).collect()
+        let progress = |(at, entry): (&TopicPartition, &Entry)| Progress {
+            at: at.clone(),
+            stored: entry.stored(),
+            committed: entry.committed,
+            trail: entry.lanes.as_ref().and_then(|lanes| lanes.trail()),
+        };
+        state.entries.iter().map(progress).collect()
     }
 
     /// Stored and committed offset of a partition that is assigned.
     pub(super) fn of(&self, at: &TopicPartition) -> Option<(Option<i64>, Option<i64>)> {
-        self.state().entries.get(at).map(|entry| (entry.stored.map(|stored| stored.offset), entry.committed))
+        self.state().entries.get(at).map(|entry| (entry.stored(), entry.committed))
     }
 }
 
@@ -187,7 +225,7 @@ mod tests {
     #[test]
     fn offsets_never_go_back() {
         let offsets = Offsets::default();
-        offsets.open(&at(), 1);
+        offsets.open(&at(), 1, None);
         assert!(offsets.store(&at(), 1, position(10)).expect("assigned"));
         assert!(!offsets.store(&at(), 1, position(5)).expect("assigned"));
         assert_eq!(offsets.take_dirty(), [(at(), position(10), None)]);
@@ -196,9 +234,9 @@ mod tests {
     #[test]
     fn a_result_of_an_earlier_assignment_changes_nothing() {
         let offsets = Offsets::default();
-        offsets.open(&at(), 1);
+        offsets.open(&at(), 1, None);
         offsets.close(&at(), 1);
-        offsets.open(&at(), 2);
+        offsets.open(&at(), 2, None);
         assert!(matches!(offsets.store(&at(), 1, position(10)), Err(Error::Fenced { .. })));
         assert!(!offsets.is_dirty());
     }
@@ -206,7 +244,7 @@ mod tests {
     #[test]
     fn what_the_broker_refused_is_brought_again() {
         let offsets = Offsets::default();
-        offsets.open(&at(), 1);
+        offsets.open(&at(), 1, None);
         offsets.store(&at(), 1, position(10)).expect("assigned");
         offsets.take_dirty();
         assert!(!offsets.is_dirty());
@@ -218,7 +256,7 @@ mod tests {
     #[test]
     fn a_text_beside_an_offset_goes_with_it_and_no_farther() {
         let offsets = Offsets::default();
-        offsets.open(&at(), 1);
+        offsets.open(&at(), 1, None);
         let text: Arc<str> = "began".into();
         assert!(offsets.annotate(&at(), 1, position(10), Some(Arc::clone(&text))).expect("assigned"));
         assert!(!offsets.annotate(&at(), 1, position(10), Some(Arc::clone(&text))).expect("assigned"));
@@ -233,7 +271,7 @@ mod tests {
     #[test]
     fn a_seek_may_go_back() {
         let offsets = Offsets::default();
-        offsets.open(&at(), 1);
+        offsets.open(&at(), 1, None);
         offsets.store(&at(), 1, position(10)).expect("assigned");
         offsets.rewind(&at(), 1, 3);
         assert!(offsets.store(&at(), 1, position(4)).expect("assigned") || offsets.is_dirty());

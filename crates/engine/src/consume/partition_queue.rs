@@ -11,12 +11,16 @@ use std::time::{Duration, Instant};
 use rdkafka_sys as ffi;
 
 use super::flow::{Allowed, Flow};
+use super::lanes::{Concurrency, LaneBy, Lanes, Taken, Wakes, split_metadata};
 use super::offsets::Offsets;
 use super::scheduler::{ClassId, LaneId, LaneOptions};
-use super::{Hook, PartitionScheduler};
+use super::{Hook, PartitionScheduler, PullLimits};
 use crate::Result;
 use crate::events::What;
 use crate::kafka::{Batch, Client, Code, CommittedOffset, Position, Queue, TopicPartition};
+
+/// How the text beside an offset begins that tells of a crash; `runtime/crashes.py` writes it.
+const CRASH_RECORD: &str = "awoke:began=";
 
 /// Messages that wait in their place: to be tried again, or because the route's flow does not allow them yet.
 #[derive(Debug)]
@@ -48,6 +52,20 @@ pub(super) enum Found {
     Until(Instant),
     /// The partition has no more messages for now, and the consumer asked to be told.
     End,
+    /// Messages have gone to their lanes: these slots have something to do.
+    TakenIn { slots: Vec<LaneId>, is_exhausted: bool },
+    /// Messages whose lanes the route is to say.
+    ToSort { batch: Arc<Batch>, is_exhausted: bool },
+    /// A job of lanes.
+    Job(Taken),
+}
+
+/// What the scheduler gives to workers: a partition, or a slot of one that has several jobs at once.
+#[derive(Clone)]
+pub struct LaneOwner {
+    pub(super) partition: Arc<PartitionQueue>,
+    /// `None` for the partition itself: its hooks, and what it takes in.
+    pub(super) slot: Option<usize>,
 }
 
 /// How one route's partitions are worked on.
@@ -59,6 +77,8 @@ pub struct LaneSettings {
     pub class: ClassId,
     /// How often the hook `tick` comes; `None` for never.
     pub tick_every: Option<Duration>,
+    /// Whether several messages of a partition are worked on at once; `None` for one job at a time.
+    pub concurrency: Option<Concurrency>,
 }
 
 /// The fetched messages of one assigned partition.
@@ -69,6 +89,9 @@ pub struct PartitionQueue {
     queue: Queue,
     scheduler: Arc<PartitionScheduler>,
     lane: OnceLock<LaneId>,
+    /// Where the route has several jobs of a partition at once: its lanes, and the slots of those jobs.
+    lanes: Option<Arc<Lanes>>,
+    slots: OnceLock<Box<[LaneId]>>,
     announcer: Mutex<Option<Box<Announcer>>>,
     held: Mutex<Option<Held>>,
     /// Where to go on, carried out by the next worker that holds the lane.
@@ -108,7 +131,8 @@ impl PartitionQueue {
     ) -> Result<Arc<Self>> {
         let Surroundings { client, offsets, on_stored } = surroundings;
         let queue = Queue::partition(&client, &at)?;
-        offsets.open(&at, generation);
+        let lanes = settings.concurrency.map(|each| Arc::new(Lanes::new(at.clone(), each, Arc::clone(&client))));
+        offsets.open(&at, generation, lanes.clone());
         let partition = Arc::new(Self {
             at,
             generation,
@@ -116,6 +140,8 @@ impl PartitionQueue {
             queue,
             scheduler: Arc::clone(scheduler),
             lane: OnceLock::new(),
+            lanes,
+            slots: OnceLock::new(),
             announcer: Mutex::default(),
             held: Mutex::default(),
             seek: Mutex::default(),
@@ -126,8 +152,12 @@ impl PartitionQueue {
             client,
         });
         let tick = settings.tick_every.map(|every| (every, Hook::Tick));
-        let lane = scheduler.open(Arc::clone(&partition), LaneOptions { class: settings.class, tick });
+        let owner = |slot| LaneOwner { partition: Arc::clone(&partition), slot };
+        let lane = scheduler.open(owner(None), LaneOptions { class: settings.class, tick });
         partition.lane.set(lane).expect("set once, here");
+        let slots = partition.lanes.as_ref().map_or(0, |lanes| lanes.settings().jobs_max);
+        let open = |slot| scheduler.open(owner(Some(slot)), LaneOptions { class: settings.class, tick: None });
+        partition.slots.set((0..slots).map(open).collect()).expect("set once, here");
         let announcer = Box::new(Announcer { scheduler: Arc::clone(scheduler), lane });
         // SAFETY: the announcer stays in its box until `close` has disabled the callback.
         unsafe {
@@ -146,7 +176,10 @@ impl PartitionQueue {
         self.queue.disable_callback();
         self.announcer.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.offsets.close(&self.at, self.generation);
-        self.scheduler.close_lane(self.lane());
+        self.all_lanes().for_each(|lane| self.scheduler.close_lane(lane));
+        if let Some(lanes) = &self.lanes {
+            lanes.begin_anew();
+        }
         self.hold(None);
     }
 
@@ -174,27 +207,124 @@ impl PartitionQueue {
         *self.lane.get().expect("set when the partition was opened")
     }
 
+    fn slots(&self) -> &[LaneId] {
+        self.slots.get().expect("set when the partition was opened")
+    }
+
+    /// The partition's own lane in the scheduler, and those of its slots.
+    pub(super) fn all_lanes(&self) -> impl Iterator<Item = LaneId> {
+        std::iter::once(self.lane()).chain(self.slots().iter().copied())
+    }
+
+    /// The lanes, where the route has several jobs of a partition at once.
+    pub(super) const fn lanes(&self) -> Option<&Arc<Lanes>> {
+        self.lanes.as_ref()
+    }
+
+    /// Goes on where the group's last commit stands.
+    pub(super) fn remember(&self, committed: &CommittedOffset) {
+        let Some(lanes) = &self.lanes else { return };
+        let (note, finished) = split_metadata(committed.metadata.as_deref().unwrap_or_default());
+        let is_careful = note.is_some_and(|note| note.starts_with(CRASH_RECORD));
+        lanes.remember(committed.offset, finished, is_careful);
+    }
+
     pub(super) fn scheduler(&self) -> &Arc<PartitionScheduler> {
         &self.scheduler
     }
 
-    /// What is to be processed next. Does not wait; only the worker that holds the lane may call it.
-    pub(super) fn find(&self) -> Found {
+    /// What is to be processed next. Does not wait; only the worker that holds the lane (of the partition, or of this slot)
+    /// may call it.
+    pub(super) fn find(&self, slot: Option<usize>) -> Found {
+        match (&self.lanes, slot) {
+            (None, _) => self.look(self.flow.limits),
+            (Some(lanes), None) => self.take_in(lanes),
+            (Some(lanes), Some(slot)) => lanes.take(slot).map_or(Found::Nothing { is_exhausted: true }, Found::Job),
+        }
+    }
+
+    /// Takes messages in for the lanes, as many as there is room for.
+    fn take_in(&self, lanes: &Arc<Lanes>) -> Found {
+        if self.seek.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            lanes.begin_anew();
+        }
+        let room = lanes.room();
+        if room == 0 {
+            return Found::TakenIn { slots: self.slots_of(&lanes.look()), is_exhausted: true };
+        }
+        let bytes_max = self.flow.limits.bytes_max;
+        let (parked, end, is_exhausted) = match self.look(PullLimits { messages_max: room, bytes_max }) {
+            Found::Messages { parked, end, is_exhausted } => (parked, end, is_exhausted),
+            Found::Nothing { is_exhausted } => {
+                return Found::TakenIn { slots: self.slots_of(&lanes.look()), is_exhausted };
+            }
+            other => return other,
+        };
+        let Some(mut batch) = Arc::into_inner(parked.batch) else {
+            return Found::Nothing { is_exhausted }; // Impossible: nobody has been given it.
+        };
+        let rest = batch.split_off(end.min(room));
+        let is_exhausted = is_exhausted && rest.is_empty();
+        if !rest.is_empty() {
+            self.park(Parked { batch: Arc::new(rest), first: 0, attempts: 0 });
+        }
+        if lanes.settings().by == LaneBy::Route {
+            return Found::ToSort { batch: Arc::new(batch), is_exhausted };
+        }
+        Found::TakenIn { slots: self.admit(batch, None), is_exhausted }
+    }
+
+    /// Gives messages to their lanes; the slots that have something to do now.
+    pub(super) fn admit(&self, batch: Batch, told: Option<&[u64]>) -> Vec<LaneId> {
+        let Some(lanes) = &self.lanes else { return Vec::new() };
+        let wakes = lanes.admit(batch, told);
+        if wakes.is_news {
+            self.touch();
+        }
+        self.slots_of(&wakes)
+    }
+
+    pub(super) fn empty_batch(&self) -> Batch {
+        Batch::of_loose(self.at.clone(), [], Arc::clone(&self.client))
+    }
+
+    fn slots_of(&self, wakes: &Wakes) -> Vec<LaneId> {
+        wakes.slots.iter().map(|slot| self.slots()[*slot]).collect()
+    }
+
+    /// Tells whom a change concerns.
+    pub(super) fn tell(&self, wakes: &Wakes) {
+        if wakes.is_news {
+            self.touch();
+        }
+        wakes.slots.iter().for_each(|slot| self.scheduler.announce(self.slots()[*slot]));
+        if wakes.takes_in {
+            self.scheduler.announce(self.lane());
+        }
+    }
+
+    fn touch(&self) {
+        // An assignment that has ended has nothing to commit.
+        if let Ok(is_news) = self.offsets.touch(&self.at, self.generation) {
+            self.told(is_news);
+        }
+    }
+
+    fn look(&self, limits: PullLimits) -> Found {
         self.carry_out_seek();
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         match held {
             Some(Held::Parked(parked)) => self.allow(parked, false),
             Some(Held::Filling(batch, until)) => self.fill(batch, until),
-            None => self.pull(),
+            None => self.pull(limits),
         }
     }
 
     /// What librdkafka has now.
-    fn pull(&self) -> Found {
+    fn pull(&self, limits: PullLimits) -> Found {
         if self.is_end_due.swap(false, Ordering::Relaxed) {
             return Found::End;
         }
-        let limits = self.flow.limits;
         let mut pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
         self.leave_out_repeated(&mut pull.batch);
         let mut is_at_end = false;
@@ -308,20 +438,24 @@ impl PartitionQueue {
 
     /// What the group has committed. Blocks the calling thread.
     pub fn committed(&self) -> Result<Option<CommittedOffset>> {
-        Ok(self.client.committed(std::slice::from_ref(&self.at))?.pop().flatten())
+        let committed = self.client.committed(std::slice::from_ref(&self.at))?.pop().flatten();
+        Ok(committed.map(|CommittedOffset { offset, metadata }| {
+            let note = metadata.as_deref().and_then(|text| split_metadata(text).0).map(Arc::from);
+            CommittedOffset { offset, metadata: note }
+        }))
     }
 
     /// Gives its messages to nobody until `resume`. Does not block.
     pub fn pause(&self) -> Result<()> {
         self.check_current()?;
-        self.scheduler.pause(self.lane());
+        self.all_lanes().for_each(|lane| self.scheduler.pause(lane));
         Ok(())
     }
 
     /// Ends a pause. Does not block.
     pub fn resume(&self) -> Result<()> {
         self.check_current()?;
-        self.scheduler.resume(self.lane());
+        self.all_lanes().for_each(|lane| self.scheduler.resume(lane));
         Ok(())
     }
 
@@ -340,6 +474,8 @@ impl PartitionQueue {
     /// Stores the next offset to read with a text beside it, which replaces another one at the same offset.
     pub fn annotate(&self, offset: i64, metadata: Option<Arc<str>>) -> Result<()> {
         self.check_process()?;
+        // Where messages end in any order, a text stands beside the watermark.
+        let offset = self.lanes.as_ref().and_then(|lanes| lanes.offset()).unwrap_or(offset);
         let position = Position { offset, leader_epoch: -1 };
         self.told(self.offsets.annotate(&self.at, self.generation, position, metadata)?);
         Ok(())

@@ -91,6 +91,7 @@ impl Reader {
                 }
                 Some(Work::Closed) => return Ok(Some(Read::Closed)),
                 Some(Work::Hook(hook)) => hook.finish(),
+                Some(Work::Sort(_)) => (), // A reader has no lanes.
                 Some(Work::TimedOut) | None => return Ok(None),
             }
         }

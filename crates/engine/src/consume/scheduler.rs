@@ -1,6 +1,6 @@
 //! Decides which lane is worked on next and wakes exactly the worker who will do it.
 //!
-//! A *lane* is what must stay in order: today a partition. It is *ready* when it has messages or a hook, *busy* while one
+//! A *lane* is what one worker at a time works on: a partition, or a slot of one that has several jobs at once. It is *ready* when it has messages or a hook, *busy* while one
 //! worker holds it, and waits in the line of ready lanes at most once, so that no lane starves another. A worker that
 //! finds no ready lane waits on the stack of idle workers (the one that waited least is woken first: its caches are
 //! warm); whoever makes a lane ready gives it to that worker under the lock, so that a wake-up is always a job and never
@@ -96,6 +96,8 @@ pub struct Scheduler<L, H> {
 
 struct State<L, H> {
     lanes: Vec<Option<Lane<L, H>>>,
+    /// Places in `lanes` that are free.
+    free: Vec<usize>,
     turns: u64,
     /// Never empty: the first is for lanes of no particular class.
     classes: Vec<Class>,
@@ -165,6 +167,8 @@ struct Lane<L, H> {
     not_before: Option<Instant>,
     /// Only hooks from now on.
     is_withdrawn: bool,
+    /// What goes on for the lane though no worker holds it.
+    holds: usize,
     /// Who waits until the lane is neither busy nor has hooks.
     released: Option<Arc<Parker>>,
 }
@@ -181,6 +185,11 @@ impl<L, H> Lane<L, H> {
         !self.hooks.is_empty() || (!self.is_withdrawn && (has_messages || self.is_tick_due()))
     }
 
+    /// Whether nothing goes on for it, nor is about to.
+    fn is_released(&self) -> bool {
+        !self.is_busy && self.hooks.is_empty() && self.holds == 0
+    }
+
     fn is_tick_due(&self) -> bool {
         self.tick.as_ref().is_some_and(|tick| tick.is_due)
     }
@@ -191,6 +200,7 @@ impl<L: Clone, H: Clone> Default for Scheduler<L, H> {
         Self {
             state: Mutex::new(State {
                 lanes: Vec::new(),
+                free: Vec::new(),
                 turns: 0,
                 classes: vec![Class::new(1)],
                 stage: 0,
@@ -237,14 +247,16 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
             is_paused: false,
             not_before: None,
             is_withdrawn: false,
+            holds: 0,
             released: None,
         };
-        let slot = state.lanes.iter().position(Option::is_none).unwrap_or(state.lanes.len());
-        if slot == state.lanes.len() {
-            state.lanes.push(Some(lane));
-        } else {
+        let slot = if let Some(slot) = state.free.pop() {
             state.lanes[slot] = Some(lane);
-        }
+            slot
+        } else {
+            state.lanes.push(Some(lane));
+            state.lanes.len() - 1
+        };
         let id = LaneId { slot, turn };
         if let Some(every) = state.tick_interval(id) {
             self.set_alarm(&mut state, Instant::now() + every, id, Alarm::Tick);
@@ -257,6 +269,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
         let mut state = lock(&self.state);
         if state.lane(id).is_some() {
             state.lanes[id.slot] = None;
+            state.free.push(id.slot);
         }
     }
 
@@ -316,7 +329,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
             let Some(lane) = state.lane(id) else {
                 return true;
             };
-            if !lane.is_busy && lane.hooks.is_empty() {
+            if lane.is_released() {
                 return true;
             }
             lane.released = Some(Arc::clone(parker));
@@ -327,7 +340,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
             return true;
         };
         lane.released = None;
-        !lane.is_busy && lane.hooks.is_empty()
+        lane.is_released()
     }
 
     /// The next thing to do, if there is one. Does not block.
@@ -426,7 +439,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
             }
         }
         let has_work = lane.has_work(is_quiet);
-        let waiting = if lane.hooks.is_empty() { lane.released.take() } else { None };
+        let waiting = if lane.is_released() { lane.released.take() } else { None };
         match outcome {
             Outcome::NotBefore(moment) => self.set_alarm(&mut state, moment, id, Alarm::Again),
             Outcome::Until(moment) => self.set_alarm(&mut state, moment, id, Alarm::Look),
@@ -438,6 +451,56 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
         drop(state);
         if let Some(parker) = waiting {
             parker.unpark();
+        }
+    }
+
+    /// Gives a lane back and begins another one: whoever works goes on with it, and nobody is woken for it.
+    pub fn exchange(&self, id: LaneId, outcome: Outcome, other: LaneId) -> Option<Next<L, H>> {
+        {
+            let mut state = lock(&self.state);
+            let is_quiet = state.is_quiet;
+            // In line, so that it stays there should it not be begun; at work, so that nobody else is given it.
+            let lane = state.lane(other)?;
+            lane.has_messages = true;
+            let is_free = !lane.is_busy && !lane.is_in_line && lane.has_work(is_quiet);
+            if is_free {
+                let next = state.begin(other);
+                drop(state);
+                self.counters.jobs.increment();
+                self.finish(id, outcome);
+                return next;
+            }
+        }
+        self.announce(other);
+        self.finish(id, outcome);
+        None
+    }
+
+    /// Something goes on for a lane though no worker holds it: until `let_go` it counts as not released.
+    pub fn hold(&self, id: LaneId) {
+        if let Some(lane) = lock(&self.state).lane(id) {
+            lane.holds += 1;
+        }
+    }
+
+    /// Ends a `hold`.
+    pub fn let_go(&self, id: LaneId) {
+        let waiting = {
+            let mut state = lock(&self.state);
+            let Some(lane) = state.lane(id) else { return };
+            lane.holds = lane.holds.saturating_sub(1);
+            if lane.is_released() { lane.released.take() } else { None }
+        };
+        if let Some(parker) = waiting {
+            parker.unpark();
+        }
+    }
+
+    /// Has a lane looked at when its time has come, whatever happens before.
+    pub fn look_at(&self, id: LaneId, moment: Instant) {
+        let mut state = lock(&self.state);
+        if state.lane(id).is_some() {
+            self.set_alarm(&mut state, moment, id, Alarm::Look);
         }
     }
 

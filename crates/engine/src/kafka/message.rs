@@ -81,6 +81,27 @@ impl Batch {
         self.messages.iter().map(|&message| unsafe { (*message).len + (*message).key_len }).sum()
     }
 
+    /// Takes the messages apart, to put them into other batches.
+    pub(crate) fn into_loose(mut self) -> Vec<Loose> {
+        std::mem::take(&mut self.messages).into_iter().map(Loose).collect()
+    }
+
+    /// Messages that were taken apart.
+    pub(crate) fn of_loose(at: TopicPartition, messages: impl IntoIterator<Item = Loose>, client: Arc<Client>) -> Self {
+        let messages = messages.into_iter().map(|message| message.0).collect();
+        Self { at, messages, headers: Mutex::new(()), client }
+    }
+
+    /// Takes off the messages from `index` on.
+    pub(crate) fn split_off(&mut self, index: usize) -> Self {
+        Self {
+            at: self.at.clone(),
+            messages: self.messages.split_off(index.min(self.messages.len())),
+            headers: Mutex::new(()),
+            client: Arc::clone(&self.client),
+        }
+    }
+
     /// Lets go of messages before this offset.
     pub(crate) fn drop_before(&mut self, offset: i64) {
         self.messages.retain(|&message| {
@@ -127,6 +148,30 @@ impl Drop for Batch {
             // SAFETY: the message is ours and its client alive.
             unsafe { ffi::rd_kafka_message_destroy(message) };
         }
+    }
+}
+
+/// A message that is in no batch. It is freed by being put into one: whoever holds it must not let it go otherwise.
+#[derive(Debug)]
+pub(crate) struct Loose(*mut ffi::rd_kafka_message_t);
+
+// SAFETY: a fetched message is not tied to a thread.
+unsafe impl Send for Loose {}
+
+impl Loose {
+    pub(crate) fn offset(&self) -> i64 {
+        // SAFETY: the message is ours as long as this lives.
+        unsafe { (*self.0).offset }
+    }
+
+    pub(crate) fn leader_epoch(&self) -> i32 {
+        // SAFETY: as above.
+        unsafe { ffi::rd_kafka_message_leader_epoch(self.0) }
+    }
+
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        // SAFETY: as above; librdkafka gives a pointer and its length.
+        unsafe { bytes_of((*self.0).key.cast(), (*self.0).key_len) }
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) use client::{Client, Kind, set_deliverer};
 pub use code::Code;
 pub use config::{ClientConfig, is_secret};
 pub use lookup::CommittedOffset;
+pub(crate) use message::Loose;
 pub use message::{Batch, MessageRef, TimestampKind};
 pub use metadata::{BrokerInfo, Metadata, PartitionInfo, TopicInfo};
 pub use mock_cluster::MockCluster;

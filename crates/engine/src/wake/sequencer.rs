@@ -753,7 +753,7 @@ mod tests {
         sequencer.take(0, &now()).expect("room").deposit(0);
         let filler = std::thread::spawn({
             let sequencer = Arc::clone(&sequencer);
-            move || drop(sequencer.take(1, &now()).expect("room").deposit(1))
+            move || sequencer.take(1, &now()).expect("room").claim_run(1)
         });
         assert!(filler.join().is_err());
         let (error, _entry) = waiter.join().expect("no panic").expect_err("poisoned");

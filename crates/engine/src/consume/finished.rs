@@ -1,0 +1,184 @@
+//! What is done beyond the committed offset, as a text that fits into a commit's metadata.
+//!
+//! The idea is that of Confluent's Parallel Consumer: whoever reads on after a restart passes over what it names. Two forms, of which
+//! the one is taken that says more within the limit: `r`, lengths in turn of what is not done and what is, and `b`, a bit
+//! for each offset; both from the committed offset on, in base 64 without padding. What does not fit is left out, and done
+//! again.
+
+use std::ops::Range;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+
+/// The text for what is done from `base` on, of at most so many bytes; empty when nothing is.
+pub(super) fn encode(base: i64, finished: &[Range<i64>], limit: usize) -> String {
+    let Some(room) = limit.checked_sub(1).map(|left| left / 4 * 3).filter(|_| !finished.is_empty()) else {
+        return String::new();
+    };
+    let ((runs, runs_end), (bits, bits_end)) = (as_runs(base, finished, room), as_bits(base, finished, room));
+    let runs_are_better = (runs_end, std::cmp::Reverse(runs.len())) >= (bits_end, std::cmp::Reverse(bits.len()));
+    let (form, bytes) = if runs_are_better { ('r', runs) } else { ('b', bits) };
+    if bytes.is_empty() { String::new() } else { format!("{form}{}", BASE64.encode(bytes)) }
+}
+
+/// What a text says is done; nothing when it is none of ours.
+pub(super) fn decode(base: i64, text: &str) -> Vec<Range<i64>> {
+    let mut characters = text.chars();
+    let (form, rest) = (characters.next(), characters.as_str());
+    let Ok(bytes) = BASE64.decode(rest) else { return Vec::new() };
+    match form {
+        Some('r') => of_runs(base, &bytes).unwrap_or_default(),
+        Some('b') => of_bits(base, &bytes),
+        _ => Vec::new(),
+    }
+}
+
+/// The bytes, and the first offset that they say nothing of.
+fn as_runs(base: i64, finished: &[Range<i64>], room: usize) -> (Vec<u8>, i64) {
+    let (mut bytes, mut at) = (Vec::new(), base);
+    for range in finished {
+        let before = bytes.len();
+        put_number(&mut bytes, (range.start - at) as u64);
+        put_number(&mut bytes, (range.end - range.start) as u64);
+        if bytes.len() > room {
+            bytes.truncate(before);
+            break;
+        }
+        at = range.end;
+    }
+    (bytes, at)
+}
+
+fn of_runs(base: i64, bytes: &[u8]) -> Option<Vec<Range<i64>>> {
+    let (mut ranges, mut at, mut rest) = (Vec::new(), base, bytes);
+    while !rest.is_empty() {
+        let start = at.checked_add(i64::try_from(take_number(&mut rest)?).ok()?)?;
+        at = start.checked_add(i64::try_from(take_number(&mut rest)?).ok()?)?;
+        ranges.push(start..at);
+    }
+    Some(ranges)
+}
+
+fn as_bits(base: i64, finished: &[Range<i64>], room: usize) -> (Vec<u8>, i64) {
+    let mut bytes = Vec::new();
+    let end = base.saturating_add(room as i64 * 8);
+    let mut at = base;
+    for offset in finished.iter().flat_map(Clone::clone).take_while(|offset| *offset < end) {
+        let place = (offset - base) as usize;
+        bytes.resize(place / 8 + 1, 0);
+        bytes[place / 8] |= 1 << (place % 8);
+        at = offset + 1;
+    }
+    (bytes, at)
+}
+
+fn of_bits(base: i64, bytes: &[u8]) -> Vec<Range<i64>> {
+    let mut ranges: Vec<Range<i64>> = Vec::new();
+    let is_set = |place: &usize| bytes[place / 8] & (1 << (place % 8)) != 0;
+    for offset in (0..bytes.len() * 8).filter(is_set).map(|place| base.saturating_add(place as i64)) {
+        match ranges.last_mut() {
+            Some(last) if last.end == offset => last.end += 1,
+            _ => ranges.push(offset..offset.saturating_add(1)),
+        }
+    }
+    ranges
+}
+
+/// Seven bits a byte, the lowest first; the eighth says that more follow.
+fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number > 0x7f {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(first & 0x7f).checked_shl(shift)?;
+        if first & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::consume::testing::Random;
+
+    fn offsets(ranges: &[Range<i64>]) -> Vec<i64> {
+        ranges.iter().flat_map(Clone::clone).collect()
+    }
+
+    /// Ranges in order that do not touch.
+    fn random_ranges(random: &mut Random, count: u64, gap_max: u64, run_max: u64) -> Vec<Range<i64>> {
+        let mut at = 0;
+        (0..count)
+            .map(|_| {
+                let start = at + 1 + random.below(gap_max) as i64;
+                at = start + 1 + random.below(run_max) as i64;
+                start..at
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for seed in 0..500 {
+            let mut random = Random::new(seed);
+            let (count, gap, run) = (random.below(200), 1 + random.below(300), 1 + random.below(300));
+            let ranges = random_ranges(&mut random, count, gap, run);
+            let text = encode(-1, &ranges, 4_000);
+            assert!(text.len() <= 4_000);
+            let found = offsets(&decode(-1, &text));
+            assert!(offsets(&ranges).starts_with(&found), "nothing is said that is not so");
+            if count < 100 && gap < 100 && run < 100 {
+                assert_eq!(found, offsets(&ranges), "so little fits whole");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_from_the_end() {
+        for limit in [0, 1, 4, 5, 100, 4_000] {
+            let every_other: Vec<_> = (0..50_000).map(|each| 2 * each + 1..2 * each + 2).collect();
+            let text = encode(0, &every_other, limit);
+            assert!(text.len() <= limit);
+            let found = offsets(&decode(0, &text));
+            assert!(offsets(&every_other).starts_with(&found));
+            if limit == 4_000 {
+                assert!(found.len() > 11_900, "a bit for each offset: {}", found.len());
+            }
+        }
+        let far: Vec<_> = (0..50_000).map(|each| 1_000 * each + 1..1_000 * each + 900).collect();
+        let found = decode(0, &encode(0, &far, 4_000));
+        assert!(found.len() > 700, "four bytes for each gap and run: {}", found.len());
+        assert_eq!(found[..], far[..found.len()]);
+    }
+
+    #[test]
+    fn other_texts_say_nothing() {
+        for text in [
+            "",
+            "r",
+            "b",
+            "x",
+            "rAA",
+            "r////",
+            "hello",
+            "awoke",
+            "b\u{e9}",
+            "r_____________________w",
+            "rgICAgICAgICAgAE",
+        ] {
+            let found = decode(10, text);
+            assert!(found.iter().all(|range| range.start >= 10), "{text}: {found:?}");
+        }
+        assert_eq!(decode(0, "hello"), []);
+    }
+}

@@ -1,0 +1,250 @@
+//! How far a partition has come whose messages end in any order: all before the watermark are done.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Instant;
+
+use crate::kafka::Position;
+
+/// How far a partition has come whose messages end in any order.
+#[derive(Debug, Default)]
+pub(super) struct Watermark {
+    /// Messages from the first that is not done on, in offset order; the first, if there is one, is not done.
+    entries: VecDeque<Entry>,
+    /// The next offset to commit; `None` before anything is done.
+    position: Option<Position>,
+    /// How many messages have been given an ordinal.
+    ordinals: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    offset: i64,
+    leader_epoch: i32,
+    ordinal: u64,
+    since: Instant,
+    is_done: bool,
+}
+
+/// What an end has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing: it had ended before, or is not known.
+    None,
+    /// It is done, and an earlier one is not.
+    Beyond,
+    /// The watermark has moved.
+    Moved,
+}
+
+/// How far the watermark is behind, and because of what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trail {
+    /// Messages from the first that is not done to the last that was begun.
+    pub messages: usize,
+    /// The first that is not done.
+    pub oldest_offset: i64,
+    /// When it was begun.
+    pub oldest_since: Instant,
+}
+
+impl Watermark {
+    /// Begins a message, which must be behind all that were begun; its ordinal, counted from 0.
+    pub(super) fn begin(&mut self, offset: i64, leader_epoch: i32, now: Instant) -> u64 {
+        let ordinal = self.ordinals;
+        self.ordinals += 1;
+        self.entries.push_back(Entry { offset, leader_epoch, ordinal, since: now, is_done: false });
+        ordinal
+    }
+
+    /// Passes over a message that was done in an earlier life; it gets no ordinal.
+    pub(super) fn pass_over(&mut self, offset: i64, leader_epoch: i32, now: Instant) -> Change {
+        self.entries.push_back(Entry { offset, leader_epoch, ordinal: u64::MAX, since: now, is_done: true });
+        self.advance()
+    }
+
+    /// Ends a message.
+    pub(super) fn done(&mut self, offset: i64) -> Change {
+        let Some(place) = self.place_of(offset) else { return Change::None };
+        if std::mem::replace(&mut self.entries[place].is_done, true) {
+            return Change::None;
+        }
+        match self.advance() {
+            Change::None => Change::Beyond,
+            change => change,
+        }
+    }
+
+    fn advance(&mut self) -> Change {
+        let mut change = Change::None;
+        while let Some(entry) = self.entries.pop_front_if(|entry| entry.is_done) {
+            self.position = Some(Position { offset: entry.offset + 1, leader_epoch: entry.leader_epoch });
+            change = Change::Moved;
+        }
+        change
+    }
+
+    /// Offsets rise by one, but for the holes that compaction and transactions leave.
+    fn place_of(&self, offset: i64) -> Option<usize> {
+        let first = self.entries.front()?.offset;
+        let guess = usize::try_from(offset - first).ok()?;
+        if self.entries.get(guess).is_some_and(|entry| entry.offset == offset) {
+            return Some(guess);
+        }
+        self.entries.binary_search_by_key(&offset, |entry| entry.offset).ok()
+    }
+
+    /// The ordinal of a message that was begun and has not been passed by.
+    pub(super) fn ordinal_of(&self, offset: i64) -> Option<u64> {
+        self.place_of(offset).map(|place| self.entries[place].ordinal)
+    }
+
+    /// The next offset to commit; `None` before anything is done.
+    pub(super) const fn position(&self) -> Option<Position> {
+        self.position
+    }
+
+    /// Messages from the first that is not done to the last that was begun.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How far the watermark is behind; `None` when everything is done.
+    pub(super) fn trail(&self) -> Option<Trail> {
+        let oldest = self.entries.front()?;
+        Some(Trail { messages: self.entries.len(), oldest_offset: oldest.offset, oldest_since: oldest.since })
+    }
+
+    /// The offset that the watermark stands at; `None` when nothing was begun.
+    pub(super) fn offset(&self) -> Option<i64> {
+        self.position.map(|position| position.offset).or_else(|| self.entries.front().map(|entry| entry.offset))
+    }
+
+    /// What is done beyond the watermark, as ranges of offsets in order.
+    pub(super) fn finished(&self) -> Vec<Range<i64>> {
+        let mut ranges: Vec<Range<i64>> = Vec::new();
+        let mut is_in_one = false;
+        for entry in &self.entries {
+            match ranges.last_mut() {
+                Some(last) if entry.is_done && is_in_one => last.end = entry.offset + 1,
+                _ if entry.is_done => ranges.push(entry.offset..entry.offset + 1),
+                _ => (),
+            }
+            is_in_one = entry.is_done;
+        }
+        ranges
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::consume::finished::{decode, encode};
+    use crate::consume::testing::Random;
+
+    fn begun(offsets: &[i64]) -> Watermark {
+        let mut watermark = Watermark::default();
+        for offset in offsets {
+            watermark.begin(*offset, 3, Instant::now());
+        }
+        watermark
+    }
+
+    fn offset(watermark: &Watermark) -> Option<i64> {
+        watermark.position().map(|position| position.offset)
+    }
+
+    #[test]
+    fn it_moves_when_all_before_are_done() {
+        let mut watermark = begun(&[5, 6, 9, 10]);
+        assert_eq!(watermark.done(6), Change::Beyond);
+        assert_eq!(offset(&watermark), None);
+        assert_eq!(watermark.finished().first(), Some(&(6..7)));
+        assert_eq!(watermark.done(5), Change::Moved);
+        assert_eq!(offset(&watermark), Some(7));
+        assert_eq!(watermark.done(5), Change::None);
+        assert_eq!(watermark.done(10), Change::Beyond);
+        assert_eq!(watermark.done(9), Change::Moved);
+        assert_eq!(offset(&watermark), Some(11));
+        assert_eq!(watermark.trail(), None);
+    }
+
+    #[test]
+    fn what_was_done_in_an_earlier_life_is_passed_over_and_counts_for_nothing() {
+        let mut watermark = begun(&[0]);
+        assert_eq!(watermark.pass_over(1, 3, Instant::now()), Change::None);
+        assert_eq!(watermark.begin(2, 3, Instant::now()), 1);
+        assert_eq!(watermark.done(0), Change::Moved);
+        assert_eq!(offset(&watermark), Some(2));
+        assert_eq!(watermark.ordinal_of(2), Some(1));
+    }
+
+    /// Random orders of completion, failures, skips and revocations, beside a model that remembers every offset.
+    #[test]
+    fn it_is_what_a_simple_model_says() {
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            // What the broker holds: the committed offset with its text, and every offset that was ever done.
+            let (mut committed, mut text) = (0i64, String::new());
+            let mut ever_done = BTreeSet::new();
+            let log: Vec<i64> = (0..400)
+                .scan(0, |at, _| {
+                    *at += 1 + if random.below(10) == 0 { random.below(4) as i64 } else { 0 };
+                    Some(*at)
+                })
+                .collect();
+            for _life in 0..4 {
+                let mut watermark = Watermark::default();
+                let earlier = decode(committed, &text);
+                let mut open = Vec::new();
+                let mut ordinals = 0;
+                let mut rest = log.iter().copied().filter(|at| *at >= committed).peekable();
+                for _step in 0..random.below(600) {
+                    if random.below(2) == 0 && open.len() < 50 {
+                        let Some(at) = rest.next() else { continue };
+                        if earlier.iter().any(|range| range.contains(&at)) {
+                            assert!(ever_done.contains(&at), "only what was done is passed over");
+                            watermark.pass_over(at, 0, Instant::now());
+                        } else {
+                            assert_eq!(watermark.begin(at, 0, Instant::now()), ordinals);
+                            ordinals += 1;
+                            open.push(at);
+                        }
+                    } else if !open.is_empty() {
+                        // A failure ends nothing: the message stays open and ends, or is skipped, at another time.
+                        if random.below(5) == 0 {
+                            continue;
+                        }
+                        let at = open.swap_remove(random.below(open.len() as u64) as usize);
+                        assert_ne!(watermark.done(at), Change::None);
+                        ever_done.insert(at);
+                    }
+                    // The model: the first offset of the log from `committed` on that is not done.
+                    let first_open = open.iter().min().copied();
+                    let begun_until = rest.peek().copied().unwrap_or(i64::MAX);
+                    if let Some(at) = offset(&watermark) {
+                        assert!(first_open.is_none_or(|first| at <= first));
+                        let before = log.iter().filter(|each| **each < at && **each >= committed);
+                        assert!(before.clone().all(|each| ever_done.contains(each)));
+                        let next = log.iter().find(|each| **each >= at && **each < begun_until);
+                        assert_eq!(
+                            next.copied().filter(|each| !open.contains(each)),
+                            None,
+                            "it stands at the first that is open"
+                        );
+                    }
+                }
+                // The partition is revoked: what was not done comes again, what was done beyond the watermark does not.
+                if let Some(at) = offset(&watermark).or_else(|| watermark.offset()) {
+                    committed = at;
+                    let limit = if random.below(3) == 0 { 12 } else { 4_000 };
+                    text = encode(committed, &watermark.finished(), limit);
+                    assert!(text.len() <= limit);
+                }
+            }
+            assert!(log.iter().take_while(|at| **at < committed).all(|at| ever_done.contains(at)));
+        }
+    }
+}

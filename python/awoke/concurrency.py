@@ -1,0 +1,90 @@
+"""How many messages of a partition are worked on at once, and which of them keep their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from awoke._native import Message
+from awoke.errors import ConfigError
+
+LaneOf = Callable[[Message[Any]], object]
+
+TRAIL = 100_000
+
+
+class Concurrency(msgspec.Struct, frozen=True):
+    """Made by `by_partition`, `by_key`, `by` and `unordered`."""
+
+    by: Literal["partition", "key", "nothing", "route"] = "partition"
+    jobs: int = 1
+    """The most jobs of one partition at once."""
+    lane_of: LaneOf | None = None
+    in_flight: int = 1_000
+    """The most messages of a partition that are taken in and not done."""
+    trail: int = TRAIL
+    """How far the first message that is not done may be behind the last that was begun, in messages."""
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1 or self.in_flight < self.jobs or self.trail < self.in_flight:
+            text = f"concurrency: 1 <= jobs ({self.jobs}) <= in_flight ({self.in_flight}) <= trail ({self.trail})"
+            raise ConfigError(text, "concurrency")
+
+
+def by_partition() -> Concurrency:
+    """One job of a partition at a time, in order; the default."""
+    return Concurrency()
+
+
+def by_key(jobs: int = 16, *, in_flight: int | None = None, trail: int = TRAIL) -> Concurrency:
+    """Up to so many jobs of a partition at once; messages with the same key one after another, in order.
+
+    A message without a key has no order to keep. A key that is slow or fails holds up nobody else. A partition takes in no
+    more messages while `in_flight` of them are not done (None: 1,000, or 4 for each job), or while the first that is not
+    done is `trail` messages behind.
+
+    Raises:
+        ConfigError: fewer than one job, or bounds that contradict each other.
+    """
+    return Concurrency("key", jobs, None, _in_flight(jobs, in_flight), trail)
+
+
+def by(lane_of: LaneOf, jobs: int = 16, *, in_flight: int | None = None, trail: int = TRAIL) -> Concurrency:
+    """As `by_key`, but what keeps its order is what `lane_of(message)` returns the same for: anything that can be hashed.
+
+    `lane_of` is called once for each message, before its handler, in order; where it raises, the message goes by its key.
+
+    Raises:
+        ConfigError: as `by_key`; `lane_of` is no function.
+    """
+    if not callable(lane_of):
+        raise ConfigError(f"concurrency: by() takes a function of a message, not {lane_of!r}", "concurrency")
+    return Concurrency("route", jobs, lane_of, _in_flight(jobs, in_flight), trail)
+
+
+def unordered(jobs: int = 16, *, in_flight: int | None = None, trail: int = TRAIL) -> Concurrency:
+    """As `by_key`, but no message waits for another.
+
+    Raises:
+        ConfigError: as `by_key`.
+    """
+    return Concurrency("nothing", jobs, None, _in_flight(jobs, in_flight), trail)
+
+
+def _in_flight(jobs: int, in_flight: int | None) -> int:
+    return max(1_000, 4 * jobs) if in_flight is None else in_flight
+
+
+class Lanes(NamedTuple):
+    """What the engine is told of it."""
+
+    by: str
+    jobs: int
+    in_flight: int
+    trail: int
+    shares: bool
+    """Whether a job may hold messages of several lanes, because user code wants batches."""
+    careful: int
+    """After a crash, so many messages are taken one by one."""

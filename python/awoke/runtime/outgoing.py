@@ -1,0 +1,157 @@
+"""What functions returned, on its way to their route's output, where several messages of a partition are worked on at once.
+
+Nobody waits for it: a job whose function is through leaves its slot to others, keeps its lanes, and ends when all of it is
+acknowledged. Where the route is `ordered`, results go through a sequencer: whoever brings the one that is missing sends all
+that are in order behind it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from awoke._native import DeliveryHandle, Job, Message, Sequencer
+from awoke._waiting import call_back
+from awoke.errors import AwokeError
+
+if TYPE_CHECKING:
+    from awoke.routing import Route
+    from awoke.runtime.server import Server
+
+
+class Answer(NamedTuple):
+    """What a function returned for a message."""
+
+    value: Any
+    headers: list[tuple[str, bytes | str | None]] | None
+
+
+End = Callable[[Job, int | None, BaseException | None], object]
+"""Called when all results of a job are acknowledged, or when one was refused: the job, whose offset, and why."""
+
+
+class Outgoing:
+    """The results of one job. Its worker adds to it and seals it; any thread may answer."""
+
+    def __init__(self, end: End) -> None:
+        self._end = end
+        self._lock = threading.Lock()
+        self._missing = 1
+        """Results without an answer, and one until it is sealed."""
+        self._job: Job | None = None
+        self._is_under_way = False
+        self._refused: tuple[int, BaseException] | None = None
+
+    def add(self) -> None:
+        """There is one result more."""
+        with self._lock:
+            self._missing += 1
+
+    def send(self, server: Server, route: Route, offset: int, key: bytes | None, answer: Answer) -> None:
+        """Produce a result that was added. Blocks while the producer's queue is full."""
+        assert route.output is not None
+        with self._lock:
+            self._is_under_way = True
+            if self._job is not None:
+                # From here on it counts: the partition is not given back before the broker has answered.
+                self._job.hold_partition()
+        try:
+            handle = server.app.producer.produce(route.output, answer.value, key=key, headers=answer.headers)
+        except Exception as error:
+            self._answered(offset, error)
+        else:
+            call_back(handle, lambda handle: self._acknowledged(offset, handle))
+
+    def seal(self, job: Job) -> None:
+        """No more will be added: the job, which has done what it was for, leaves its slot and ends with the last answer."""
+        with self._lock:
+            self._job = job
+            is_under_way = self._is_under_way
+        job.step_aside(is_under_way)
+        self._answered(0, None)
+
+    def _acknowledged(self, offset: int, handle: DeliveryHandle) -> None:
+        try:
+            handle.result()
+        except AwokeError as error:
+            self._answered(offset, error)
+        else:
+            self._answered(offset, None)
+
+    def _answered(self, offset: int, error: BaseException | None) -> None:
+        with self._lock:
+            self._missing -= 1
+            if error is not None and (self._refused is None or offset < self._refused[0]):
+                self._refused = (offset, error)
+            is_over, job, refused = self._missing == 0, self._job, self._refused
+        if is_over:
+            assert job is not None
+            self._end(job, *(refused or (None, None)))
+
+
+class _Entry(NamedTuple):
+    outgoing: Outgoing
+    offset: int
+    key: bytes | None
+    answer: Answer
+
+
+class OrderedOutput:
+    """The results of one assignment of a partition, in the order of its messages. Any thread."""
+
+    def __init__(self, server: Server, route: Route) -> None:
+        self._server, self._route = server, route
+        # A message whose result waits is not done: so many of them may be open that one for each has room.
+        self._sequencer: Sequencer[_Entry] = Sequencer(self._send, route.concurrency.trail)
+
+    def add(self, ordinal: int, outgoing: Outgoing, offset: int, key: bytes | None, answer: Answer) -> None:
+        """Bring the result of a message; it is sent when those of all before it have been."""
+        self._sequencer.deposit(ordinal, _Entry(outgoing, offset, key, answer))
+
+    def pass_over(self, ordinals: Sequence[int | None]) -> None:
+        """These messages have no result."""
+        for ordinal in ordinals:
+            if ordinal is not None:
+                self._sequencer.void(ordinal)
+
+    def close(self) -> None:
+        """What waits for a message that will not come is dropped; whoever has the partition next does it again."""
+        self._sequencer.close()
+
+    def _send(self, run: list[_Entry]) -> None:
+        for entry in run:
+            entry.outgoing.send(self._server, self._route, entry.offset, entry.key, entry.answer)
+
+
+class Results:
+    """Where one job's results go: at once, or in order."""
+
+    def __init__(
+        self, server: Server, route: Route, outgoing: Outgoing, ordered: OrderedOutput | None, places: dict[int, int]
+    ) -> None:
+        self._server, self._route = server, route
+        self._outgoing, self._ordered, self._places = outgoing, ordered, places
+
+    def add(self, message: Message[Any], answer: Answer | None) -> None:
+        """What the function returned for a message."""
+        offset, key = message.offset, message.key
+        if self._ordered is None:
+            if answer is not None:
+                self._outgoing.add()
+                self._outgoing.send(self._server, self._route, offset, key, answer)
+            return
+        place = self._places.pop(offset, None)
+        if place is None:
+            return  # Sent before, and refused: this time it goes as it comes.
+        if answer is None:
+            self._ordered.pass_over([place])
+        else:
+            self._outgoing.add()
+            self._ordered.add(place, self._outgoing, offset, key, answer)
+
+    def pass_over_before(self, offset: int | None) -> None:
+        """Messages that the function was not called for, before this offset (None: all), have no result."""
+        if self._ordered is not None:
+            rest = [at for at in self._places if offset is None or at < offset]
+            self._ordered.pass_over([self._places.pop(at) for at in rest])
