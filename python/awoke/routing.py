@@ -159,6 +159,9 @@ class Route:
         self.weight = options.get("weight", 1)
         self.max_processing_s = options.get("max_processing_s")
         self.concurrency = options.get("concurrency") or by_partition()
+        if not isinstance(self.concurrency, Concurrency):
+            text = f"route {topic!r}: concurrency is made by awoke.by_key(16) or the like, not {self.concurrency!r}"
+            raise ConfigError(text, "concurrency")
         self.output = output
         self.is_ordered = ordered and self.concurrency.by != "partition"
         """Whether results that come in any order are sent on in the order of the messages."""

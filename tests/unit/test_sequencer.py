@@ -6,6 +6,7 @@ import asyncio
 import gc
 import random
 import threading
+import weakref
 
 import pytest
 
@@ -165,6 +166,18 @@ def test_a_sink_may_bring_entries() -> None:
     sequencer: awoke.Sequencer[int] = awoke.Sequencer(sink)
     sequencer.deposit(0, 0)
     assert log == list(range(11))
+
+
+def test_a_sequencer_that_its_own_sink_refers_to_is_collected() -> None:
+    class Owner:
+        def __init__(self) -> None:
+            self.sequencer: awoke.Sequencer[int] = awoke.Sequencer(self.take)
+
+        def take(self, run: list[int]) -> None: ...
+
+    gone = weakref.ref(Owner())
+    gc.collect()
+    assert gone() is None
 
 
 def test_many_threads_through_a_small_ring() -> None:

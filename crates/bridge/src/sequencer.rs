@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::wake::{Registration, Sequencer as EngineSequencer, Sink, Waker};
-use awoke_engine::{Error, Result};
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
 
@@ -15,11 +16,28 @@ use crate::waiting::{Awaited, Mailbox, wait_until_ready};
 
 type Entries = EngineSequencer<Py<PyAny>, PythonSink>;
 
+/// What the sink and the Python object share.
+struct Function {
+    /// `None` when Python's collector has taken it: it may refer to whoever refers to the sequencer.
+    function: Mutex<Option<Py<PyAny>>>,
+    /// What it raised, for the caller that it was called by.
+    failure: Mutex<Option<PyErr>>,
+}
+
+impl Function {
+    fn call(&self, run: Vec<Py<PyAny>>) -> PyResult<()> {
+        Python::attach(|py| {
+            let function =
+                self.function.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|f| f.clone_ref(py));
+            function.map_or(Ok(()), |function| function.call1(py, (PyList::new(py, run)?,)).map(drop))
+        })
+    }
+}
+
 /// Collects a run and gives it to Python in one call.
 struct PythonSink {
-    function: Py<PyAny>,
+    shared: Arc<Function>,
     run: Vec<Py<PyAny>>,
-    failure: Arc<Mutex<Option<PyErr>>>,
 }
 
 impl Sink<Py<PyAny>> for PythonSink {
@@ -31,9 +49,10 @@ impl Sink<Py<PyAny>> for PythonSink {
         if self.run.is_empty() {
             return true;
         }
-        let run = std::mem::take(&mut self.run);
-        let called = Python::attach(|py| self.function.call1(py, (PyList::new(py, run)?,)).map(drop));
-        called.map_err(|error| *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error)).is_ok()
+        let called = self.shared.call(std::mem::take(&mut self.run));
+        called
+            .map_err(|error| *self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error))
+            .is_ok()
     }
 }
 
@@ -41,8 +60,7 @@ impl Sink<Py<PyAny>> for PythonSink {
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Sequencer {
     inner: Arc<Entries>,
-    /// What the function raised, for the caller that it was called by.
-    failure: Arc<Mutex<Option<PyErr>>>,
+    shared: Arc<Function>,
 }
 
 /// So many entries appended.
@@ -105,7 +123,7 @@ impl Sequencer {
         if self.inner.check_open().is_ok() {
             return Ok(());
         }
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)
     }
 
@@ -120,7 +138,7 @@ impl Sequencer {
     }
 
     /// Whether so many have been appended; otherwise why not.
-    fn answer(&self, count: u64, began: Instant) -> Result<()> {
+    fn answer(&self, count: u64, began: Instant) -> Result<(), Error> {
         match self.inner.wait_for(count, &Deadline::at(Instant::now())) {
             Err(Error::TimedOut { operation, .. }) => Err(Error::TimedOut { operation, waited: began.elapsed() }),
             other => other,
@@ -136,9 +154,9 @@ impl Sequencer {
         if capacity == 0 || capacity > 1 << 30 {
             return Err(PyValueError::new_err(format!("a sequencer has room for 1 to 2**30 entries, not {capacity}")));
         }
-        let failure = Arc::default();
-        let sink = PythonSink { function: sink, run: Vec::new(), failure: Arc::clone(&failure) };
-        Ok(Self { inner: Arc::new(EngineSequencer::new(capacity, sink)), failure })
+        let shared = Arc::new(Function { function: Mutex::new(Some(sink)), failure: Mutex::new(None) });
+        let sink = PythonSink { shared: Arc::clone(&shared), run: Vec::new() };
+        Ok(Self { inner: Arc::new(EngineSequencer::new(capacity, sink)), shared })
     }
 
     /// Leaves the entry of an index and waits until it has been appended.
@@ -210,6 +228,16 @@ impl Sequencer {
     /// Ends every wait, now and later. Does not block.
     fn close(&self) {
         self.inner.close();
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Held by somebody who uses it at this moment: then it is no garbage.
+        self.shared.function.try_lock().map_or(Ok(()), |function| visit.call(&*function))
+    }
+
+    fn __clear__(&self) {
+        let function = self.shared.function.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(function);
     }
 
     #[classmethod]

@@ -212,6 +212,8 @@ class Executor:
             assert batch is not None
             batch.detach()
             self._leave_part(job, outgoing, results, done, message)
+            # Whoever keeps the exception keeps this frame: not what waits for other messages' results, and their client.
+            del outgoing, results
             raise
         message = done = None
         if batch is not None and getrefcount(batch) > ALONE:
@@ -689,6 +691,8 @@ class AsyncExecutor(Executor):
             assert batch is not None
             batch.detach()
             self._leave_part(job, outgoing, results, done, message)
+            # Whoever keeps the exception keeps this frame: not what waits for other messages' results, and their client.
+            del outgoing, results
             raise
         message = done = None
         if batch is not None and getrefcount(batch) > ALONE:

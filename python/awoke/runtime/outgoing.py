@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from awoke._native import DeliveryHandle, Job, Message, Sequencer
@@ -101,9 +102,9 @@ class OrderedOutput:
     """The results of one assignment of a partition, in the order of its messages. Any thread."""
 
     def __init__(self, server: Server, route: Route) -> None:
-        self._server, self._route = server, route
         # A message whose result waits is not done: so many of them may be open that one for each has room.
-        self._sequencer: Sequencer[_Entry] = Sequencer(self._send, route.concurrency.trail)
+        # The sink is not this object's, so that nothing keeps itself alive: jobs wait in here, and with them a client.
+        self._sequencer: Sequencer[_Entry] = Sequencer(partial(send, server, route), route.concurrency.trail)
 
     def add(self, ordinal: int, outgoing: Outgoing, offset: int, key: bytes | None, answer: Answer) -> None:
         """Bring the result of a message; it is sent when those of all before it have been."""
@@ -119,9 +120,11 @@ class OrderedOutput:
         """What waits for a message that will not come is dropped; whoever has the partition next does it again."""
         self._sequencer.close()
 
-    def _send(self, run: list[_Entry]) -> None:
-        for entry in run:
-            entry.outgoing.send(self._server, self._route, entry.offset, entry.key, entry.answer)
+
+def send(server: Server, route: Route, run: list[_Entry]) -> None:
+    """Send results whose turn it is."""
+    for entry in run:
+        entry.outgoing.send(server, route, entry.offset, entry.key, entry.answer)
 
 
 class Results:

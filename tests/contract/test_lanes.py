@@ -1,0 +1,409 @@
+"""Several messages of a partition at once: what keeps its order, what holds up whom, what is committed, what is sent on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+
+import pytest
+
+import awoke
+from awoke.testing import running
+from tests.contract.test_consume import assert_committed, new_app, send
+from tests.support.clusters import Cluster
+from tests.support.waiting import WITHIN_S, Collected
+
+CreateTopic = Callable[..., str]
+SOON = awoke.Retry(attempts=3, backoff_s=(0.01, 0.02))
+
+
+def send_keyed(cluster: Cluster, topic: str, pairs: list[tuple[bytes | None, bytes]]) -> None:
+    """Pairs of key and value into partition 0, in order."""
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        awoke.wait_all([producer.produce(topic, value, key=key, partition=0) for key, value in pairs], 60)
+
+
+def numbered(keys: int, messages: int) -> list[tuple[bytes | None, bytes]]:
+    """Messages that count up, with keys in turn."""
+    return [(b"%d" % (number % keys), b"%d" % number) for number in range(messages)]
+
+
+class Order:
+    """What ran when: whether a key's messages came in order and never beside each other."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.by_key: dict[bytes | None, list[int]] = defaultdict(list)
+        self.running: set[bytes | None] = set()
+        self.most = 0
+        self.overlaps = 0
+
+    def begin(self, message: awoke.Message[bytes]) -> None:
+        with self._lock:
+            self.overlaps += message.key in self.running
+            self.running.add(message.key)
+            self.most = max(self.most, len(self.running))
+
+    def end(self, message: awoke.Message[bytes]) -> None:
+        with self._lock:
+            self.running.discard(message.key)
+            self.by_key[message.key].append(message.offset)
+
+    def check(self) -> None:
+        assert self.overlaps == 0
+        assert all(offsets == sorted(offsets) for offsets in self.by_key.values())
+
+
+def test_different_keys_run_at_once(cluster: Cluster, topic: CreateTopic) -> None:
+    name, done = topic(), Collected[bytes]()
+    app, together = new_app(cluster), threading.Barrier(4)
+
+    @app.on(name, concurrency=awoke.by_key(4))
+    def handle(message: awoke.Message[bytes]) -> None:
+        together.wait(WITHIN_S)
+        done.add(message.value)
+
+    send_keyed(cluster, name, numbered(4, 8))
+    with running(app):
+        assert len(done.wait_for(8)) == 8
+    assert_committed(cluster, app, {(name, 0): 8})
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_key_keeps_its_order(cluster: Cluster, topic: CreateTopic, is_async: bool) -> None:
+    name, done, order = topic(), Collected[int](), Order()
+    app, chance = new_app(cluster), random.Random(3)
+
+    def handle(message: awoke.Message[bytes]) -> None:
+        order.begin(message)
+        threading.Event().wait(chance.random() / 500)
+        order.end(message)
+        done.add(message.offset)
+
+    async def handle_async(message: awoke.Message[bytes]) -> None:
+        order.begin(message)
+        await asyncio.sleep(chance.random() / 500)
+        order.end(message)
+        done.add(message.offset)
+
+    app.on(name, concurrency=awoke.by_key(8))(handle_async if is_async else handle)
+    keys = [b"%d" % chance.randrange(20) for _ in range(600)]
+    send_keyed(cluster, name, [(key, b"value") for key in keys])
+    with running(app):
+        done.wait_for(600)
+    order.check()
+    assert order.most > 1
+    assert sorted(done.items) == list(range(600))
+    assert_committed(cluster, app, {(name, 0): 600})
+
+
+def test_a_slow_key_holds_up_nobody_else_and_the_offset_waits_for_it(cluster: Cluster, topic: CreateTopic) -> None:
+    name, done, release = topic(), Collected[bytes](), threading.Event()
+    app = new_app(cluster)
+
+    @app.on(name, concurrency=awoke.by_key(4))
+    def handle(message: awoke.Message[bytes]) -> None:
+        if message.value == b"3":
+            release.wait(WITHIN_S)
+        done.add(message.value)
+
+    send_keyed(cluster, name, numbered(4, 400))
+    with running(app) as server:
+        done.wait_for(300)
+        assert server.member is not None
+        server.member.commit().wait(30)
+        assert_committed(cluster, app, {(name, 0): 3})
+        (state,) = server.partitions()
+        assert state.trail is not None
+        assert (state.trail.oldest_offset, state.trail.messages) == (3, 397)
+        release.set()
+        done.wait_for(400)
+    assert_committed(cluster, app, {(name, 0): 400})
+
+
+def test_a_failing_key_is_tried_again_alone_and_its_dead_letter_goes_alone(
+    cluster: Cluster, topic: CreateTopic
+) -> None:
+    name, dead, done = topic(), topic("dead"), Collected[tuple[bytes, int]]()
+    app = new_app(cluster)
+
+    @app.on(name, concurrency=awoke.by_key(4), retry=SOON, dead_letter=dead)
+    def handle(message: awoke.Message[bytes]) -> None:
+        done.add((message.value, message.attempt))
+        if message.value == b"1":
+            raise ValueError("no good")
+
+    send_keyed(cluster, name, numbered(4, 40))
+    with running(app):
+        done.wait_for(42)
+    assert sorted(attempt for value, attempt in done.items if value == b"1") == [1, 2, 3]
+    others = [value for value, _ in done.items if value != b"1"]
+    assert len(others) == len(set(others)) == 39
+    first_of_key = [value for value, _ in done.items if int(value) % 4 == 1]
+    assert first_of_key == [b"1", b"1", b"1", *(b"%d" % number for number in range(5, 40, 4))]
+    assert_committed(cluster, app, {(name, 0): 40})
+    with awoke.Reader(dead, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        assert [letter.value for letter in reader.read_until_end(30)] == [b"1"]
+
+
+def test_hundreds_of_coroutines_of_one_partition_are_in_flight(cluster: Cluster, topic: CreateTopic) -> None:
+    name, done = topic(), Collected[bytes]()
+    app = new_app(cluster)
+    waiting: list[asyncio.Future[None]] = []
+
+    @app.on(name, concurrency=awoke.unordered(500))
+    async def handle(message: awoke.Message[bytes]) -> None:
+        future = asyncio.get_running_loop().create_future()
+        waiting.append(future)
+        if len(waiting) == 500:
+            for each in waiting:
+                each.set_result(None)
+            waiting.clear()
+        await asyncio.wait_for(future, WITHIN_S)
+        done.add(message.value)
+
+    send(cluster, name, [b"value"] * 1_000)
+    with running(app):
+        done.wait_for(1_000)
+    assert_committed(cluster, app, {(name, 0): 1_000})
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_route_says_what_keeps_its_order(cluster: Cluster, topic: CreateTopic, is_async: bool) -> None:
+    name, done, failed = topic(), Collected[bytes](), Collected[awoke.Event]()
+    app, order = new_app(cluster), Order()
+    app.events.subscribe("lane.failed", failed.add)
+
+    def lane_of(message: awoke.Message[bytes]) -> int:
+        return int(message.value) % 3
+
+    def handle(message: awoke.Message[bytes]) -> None:
+        done.add(message.value)
+
+    async def handle_async(message: awoke.Message[bytes]) -> None:
+        done.add(message.value)
+
+    app.on(name, concurrency=awoke.by(lane_of, 4))(handle_async if is_async else handle)
+    send_keyed(cluster, name, [*numbered(50, 99), (b"odd", b"not a number")])
+    with running(app):
+        done.wait_for(100)
+    for lane in range(3):
+        mine = [int(value) for value in done.items if value.isdigit() and int(value) % 3 == lane]
+        assert mine == sorted(mine)
+    assert [event.fields["offset"] for event in failed.wait_for(1)] == [99]
+    assert_committed(cluster, app, {(name, 0): 100})
+    order.check()
+
+
+def test_batches_hold_whole_lanes(cluster: Cluster, topic: CreateTopic) -> None:
+    name, done, order = topic(), Collected[int](), Order()
+    app = new_app(cluster)
+
+    @app.consumer(name, concurrency=awoke.by_key(4))
+    class Batches(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            messages = list(batch)
+            assert batch.offsets() == sorted(batch.offsets())
+            for key in {message.key for message in messages}:
+                order.begin(next(message for message in messages if message.key == key))
+            threading.Event().wait(0.002)
+            for message in messages:
+                order.end(message)
+            done.add(len(messages))
+
+    send_keyed(cluster, name, numbered(20, 1_000))
+    with running(app):
+        done.wait_until(lambda sizes: sum(sizes) == 1_000)
+    order.check()
+    assert len(done.items) < 500, "a share is more than a message"
+    assert_committed(cluster, app, {(name, 0): 1_000})
+
+
+def test_what_is_marked_is_not_done_again(cluster: Cluster, topic: CreateTopic) -> None:
+    name, done = topic(), Collected[list[int]]()
+    app = new_app(cluster)
+
+    @app.consumer(name, concurrency=awoke.by_key(2), retry=SOON)
+    class Marks(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            done.add(batch.offsets())
+            if batch.attempt == 1 and len(batch) > 1:
+                self.mark(batch[0])
+                raise ValueError("after the first")
+
+    send_keyed(cluster, name, [(b"key", b"value")] * 10)
+    with running(app):
+        done.wait_until(lambda batches: any(9 in offsets for offsets in batches[1:]))
+    assert done.items[1] == done.items[0][1:]
+    assert_committed(cluster, app, {(name, 0): 10})
+
+
+def test_a_partition_takes_in_no_more_while_its_oldest_is_too_far_behind(cluster: Cluster, topic: CreateTopic) -> None:
+    name, done, release = topic(), Collected[int](), threading.Event()
+    app = new_app(cluster)
+
+    @app.on(name, concurrency=awoke.by_key(4, in_flight=10, trail=30))
+    def handle(message: awoke.Message[bytes]) -> None:
+        if message.offset == 2:
+            release.wait(WITHIN_S)
+        done.add(message.offset)
+
+    send_keyed(cluster, name, numbered(100, 100))
+    with running(app) as server:
+        done.wait_for(31)
+        threading.Event().wait(0.1)  # That something does not happen has no event.
+        assert sorted(done.items) == [0, 1, *range(3, 32)]
+        (reason,) = server.health().reasons
+        assert f"{name}[0] takes in no more: offset 2 is not done" in reason
+        release.set()
+        done.wait_for(100)
+        assert server.health().is_healthy
+    assert_committed(cluster, app, {(name, 0): 100})
+
+
+def test_pause_resume_and_seek_go_for_all_lanes(cluster: Cluster, topic: CreateTopic) -> None:
+    name, done, went_back = topic(), Collected[int](), threading.Event()
+    app = new_app(cluster)
+
+    @app.consumer(name, concurrency=awoke.by_key(4))
+    class Seeks(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            if batch.last_offset == 49 and not went_back.is_set():
+                went_back.set()
+                self.seek(20)
+            for offset in batch.offsets():
+                done.add(offset)
+
+    send_keyed(cluster, name, numbered(10, 50))
+    with running(app):
+        done.wait_until(lambda offsets: went_back.is_set() and set(range(20, 50)) <= set(offsets[-30:]))
+    assert_committed(cluster, app, {(name, 0): 50})
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_results_leave_in_the_order_of_the_messages(cluster: Cluster, topic: CreateTopic, is_async: bool) -> None:
+    name, out, dead = topic(), topic("out"), topic("dead")
+    app, chance, done = new_app(cluster), random.Random(5), Collected[int]()
+
+    def answer(message: awoke.Message[bytes]) -> bytes | None:
+        done.add(message.offset)
+        if message.offset % 50 == 7:
+            raise ValueError("given up")
+        if message.offset % 31 == 4 and message.attempt == 1:
+            raise ValueError("works the second time")
+        return None if message.offset % 10 == 3 else message.value
+
+    def handle(message: awoke.Message[bytes]) -> bytes | None:
+        threading.Event().wait(chance.random() / 500)
+        return answer(message)
+
+    async def handle_async(message: awoke.Message[bytes]) -> bytes | None:
+        await asyncio.sleep(chance.random() / 500)
+        return answer(message)
+
+    app.on(name, output=out, ordered=True, concurrency=awoke.by_key(8), retry=SOON, dead_letter=dead)(
+        handle_async if is_async else handle
+    )
+    send_keyed(cluster, name, numbered(37, 500))
+    expected = [b"%d" % number for number in range(500) if number % 10 != 3 and number % 50 != 7]
+    with running(app), awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        seen = [message.value for _, message in zip(expected, reader, strict=False)]
+    assert seen == expected
+    assert_committed(cluster, app, {(name, 0): 500})
+
+
+def test_without_order_results_leave_as_they_come(cluster: Cluster, topic: CreateTopic) -> None:
+    name, out, release = topic(), topic("out"), threading.Event()
+    app = new_app(cluster)
+
+    @app.on(name, output=out, concurrency=awoke.by_key(4))
+    def handle(message: awoke.Message[bytes]) -> bytes:
+        if message.offset == 0:
+            release.wait(WITHIN_S)
+        return message.value
+
+    send_keyed(cluster, name, numbered(20, 20))
+    with running(app), awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        seen = []
+        for message in reader:
+            seen.append(message.value)
+            if len(seen) == 19:
+                release.set()
+            if len(seen) == 20:
+                break
+    assert seen[-1] == b"0"
+    assert_committed(cluster, app, {(name, 0): 20})
+
+
+def test_a_result_that_the_broker_refuses_is_the_failure_of_its_message(cluster: Cluster, topic: CreateTopic) -> None:
+    name, out, dead = topic(), topic("out"), topic("dead")
+    app = new_app(cluster, kafka={"message.max.bytes": 10_000})
+
+    @app.on(name, output=out, concurrency=awoke.by_key(4), retry=SOON, dead_letter=dead)
+    def handle(message: awoke.Message[bytes]) -> bytes:
+        return b"x" * 20_000 if message.offset == 3 else message.value
+
+    gone: Collected[awoke.Event] = Collected()
+    app.events.subscribe("message.dead_lettered", gone.add)
+    send_keyed(cluster, name, numbered(20, 20))
+    with running(app):
+        (event,) = gone.wait_for(1)
+        assert event.fields["offset"] == 3
+        assert isinstance(event.fields["error"], awoke.MessageTooLarge)
+    assert_committed(cluster, app, {(name, 0): 20})
+
+
+def test_a_shutdown_drops_what_waits_for_a_result_that_will_not_come(cluster: Cluster, topic: CreateTopic) -> None:
+    name, out, release = topic(), topic("out"), threading.Event()
+    done: Collected[int] = Collected()
+    app = new_app(cluster)
+
+    @app.on(
+        name, output=out, ordered=True, concurrency=awoke.by_key(4, in_flight=50), retry=awoke.Retry(backoff_s=(60, 60))
+    )
+    def handle(message: awoke.Message[bytes]) -> bytes:
+        if message.offset == 1:
+            raise ValueError("again in a minute")
+        done.add(message.offset)
+        return message.value
+
+    send_keyed(cluster, name, numbered(20, 20))
+    with running(app):
+        done.wait_for(19)
+    release.set()
+    assert_committed(cluster, app, {(name, 0): 1})
+    with awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        assert [message.value for message in reader.read_until_end(30)] == [b"0"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"concurrency": awoke.by_key(2), "ordered": True},
+        {"concurrency": "by_key"},
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, object]) -> None:
+    app = awoke.App("wrong")
+    with pytest.raises(awoke.ConfigError):
+        app.on("topic", **options)(print)  # type: ignore[arg-type]
+
+
+def test_wrong_concurrency_is_refused() -> None:
+    for make in (
+        lambda: awoke.by_key(0),
+        lambda: awoke.by_key(10, in_flight=5),
+        lambda: awoke.unordered(10, trail=5),
+        lambda: awoke.by("key"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(awoke.ConfigError):
+            make()
+    app = awoke.App("manual")
+    with pytest.raises(awoke.ConfigError, match="offsets='manual'"):
+
+        @app.consumer("topic", offsets="manual", concurrency=awoke.by_key(2))
+        class Manual(awoke.Consumer):
+            pass
