@@ -17,6 +17,7 @@ FULL: dict[str, list[str]] = {
     "waiting": [],
     "rebalances": [],
     "ordered_append": [],
+    "lanes": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -27,6 +28,7 @@ QUICK: dict[str, list[str]] = {
     "waiting": ["--quick"],
     "rebalances": ["--rebalances", "20"],
     "ordered_append": ["--quick"],
+    "lanes": ["--messages", "10000"],
 }
 
 

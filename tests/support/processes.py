@@ -42,6 +42,11 @@ class Process:
         with self._changed:
             return "\n".join(self._lines)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
     def says(self, text: str, within_s: float = 60.0) -> bool:
         """Wait until it has written this, or ended; whether it has."""
 

@@ -1,0 +1,32 @@
+"""An app with many lanes that writes down what it has processed: run by scenarios and benchmarks in processes of its own.
+
+For each message it appends one line `offset key` to the file of `LANES_LOG` when it is done. A handler takes a random time,
+fails the first time for one message in a hundred, and, for one in five thousand, takes a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+
+import awoke
+
+app = awoke.App("lanes")
+log = os.open(os.environ["LANES_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+MEAN_S = float(os.environ.get("LANES_MEAN_MS", "1")) / 1_000
+JOBS = int(os.environ.get("LANES_JOBS", "64"))
+
+
+@app.on(
+    os.environ["LANES_TOPIC"],
+    concurrency=awoke.by_key(JOBS),
+    retry=awoke.Retry(attempts=3, backoff_s=(0.01, 0.1)),
+)
+async def handle(message: awoke.Message[bytes]) -> None:
+    """Wait for something, fail now and then, write down that it is done."""
+    await asyncio.sleep(1.0 if message.offset % 5_000 == 17 else random.expovariate(1 / MEAN_S))
+    if message.offset % 100 == 3 and message.attempt == 1:
+        raise RuntimeError("the first time")
+    assert message.key is not None
+    os.write(log, b"%d %s\n" % (message.offset, message.key))
