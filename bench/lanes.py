@@ -1,4 +1,4 @@
-"""Several messages of a partition at once: how much faster waiting handlers are, that keys keep their order, what a kill repeats.
+"""Several messages of a partition at once: what handlers that wait gain, that keys keep their order, what a kill repeats.
 
 1. A handler that waits 10 ms, one partition: one job at a time, and 64 lanes, `def` and `async def`.
 2. A million messages with random handler times and one failure in a hundred: each key's order is checked.
@@ -95,7 +95,8 @@ def killed(bootstrap_servers: str, messages: int) -> dict[str, float]:
     topic = create_topic(bootstrap_servers, 1)
     fill(bootstrap_servers, topic, messages, KEYS)
     with tempfile.TemporaryDirectory() as folder:
-        run = Killed(bootstrap_servers, topic, messages, Path(folder), LANES_JOBS=str(LANES))
+        env = {"LANES_JOBS": str(LANES), "LANES_MEAN_MS": "5", "AWOKE_COMMIT_INTERVAL_S": "0.1"}
+        run = Killed(bootstrap_servers, topic, messages, Path(folder), **env)
         run.run(messages // 2, WITHIN_S)
         first, second = run.done
         return {
@@ -111,7 +112,7 @@ def main() -> None:
     """Obey the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.lanes", description=__doc__)
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
-    parser.add_argument("--messages", type=int, default=1_000_000, help="of the second part; the third has a fifth")
+    parser.add_argument("--messages", type=int, default=1_000_000, help="of the second part; the third has a tenth")
     options = parser.parse_args()
     with brokers(options.bootstrap_servers) as bootstrap_servers:
         one, many = awoke.by_partition(), awoke.by_key(LANES)
@@ -124,7 +125,7 @@ def main() -> None:
         }
         speeds = {name: way()["per_s"] for name, way in ways.items()}
         ordered = in_order(bootstrap_servers, options.messages)
-        after_kill = killed(bootstrap_servers, max(10_000, options.messages // 5))
+        after_kill = killed(bootstrap_servers, max(10_000, options.messages // 10))
     show(speeds, ordered, after_kill)
     RESULTS.mkdir(exist_ok=True)
     document: dict[str, Any] = {"machine": machine(), "versions": versions(), "waiting_per_s": speeds}

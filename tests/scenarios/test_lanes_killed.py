@@ -26,5 +26,5 @@ def test_a_kill_loses_nothing_and_repeats_only_what_was_not_committed_as_done(
     assert (first.out_of_order(), second.out_of_order()) == (0, 0)
     assert len(set(first.offsets)) == len(first.offsets)
     # The oldest takes a second, so that much is done beyond the committed offset; and a commit tells of it.
-    assert 0 < killed.done_beyond
+    assert killed.done_beyond > 0
     assert killed.repeated < killed.done_beyond
