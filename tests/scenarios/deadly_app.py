@@ -16,6 +16,7 @@ log = os.open(os.environ["DEADLY_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     dead_letter=os.environ["DEADLY_DEAD_LETTER"],
     retry=awoke.Retry(crashes=2),
     batch=awoke.Batching(max_messages=20),
+    concurrency=awoke.by_key(4) if os.environ.get("DEADLY_LANES") else None,
 )
 def handle(message: awoke.Message[bytes]) -> None:
     """Write down what is done; die at the message that says so."""

@@ -6,6 +6,8 @@ import signal
 import threading
 from pathlib import Path
 
+import pytest
+
 import awoke
 from awoke import dead_letter
 from tests.support.clusters import RealCluster, unique
@@ -25,26 +27,30 @@ def wait_until_done(log: Path, count: int, within_s: float = 30.0) -> None:
     raise AssertionError(f"only {len(set(log.read_bytes().split()))} were done")
 
 
-def test_a_deadly_message_is_recognised_after_restarts(real_cluster: RealCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lanes", ["", "several"])
+def test_a_deadly_message_is_recognised_after_restarts(real_cluster: RealCluster, tmp_path: Path, lanes: str) -> None:
     topic, dead, log = unique("deadly"), unique("dead"), tmp_path / "done"
     for name in (topic, dead):
         real_cluster.create_topic(name)
     values = [str(number).encode() for number in range(100)]
     values[57] = b"deadly"
     with awoke.Producer(real_cluster.bootstrap_servers) as producer:
-        awoke.wait_all([producer.produce(topic, value) for value in values], 30)
+        awoke.wait_all([producer.produce(topic, value, key=value) for value in values], 30)
     env = {
         "AWOKE_BOOTSTRAP_SERVERS": real_cluster.bootstrap_servers,
         "AWOKE_GROUP": unique("group"),
         "DEADLY_TOPIC": topic,
         "DEADLY_DEAD_LETTER": dead,
         "DEADLY_LOG": str(log),
+        "DEADLY_LANES": lanes,
     }
     deaths = 0
     with awoke.Reader(dead, bootstrap_servers=real_cluster.bootstrap_servers) as reader:
         letters = iter(reader)
         for _ in range(STARTS_MAX):
-            with Process("run", "tests.scenarios.deadly_app:app", "--workers", "1", env=env) as process:
+            with Process(
+                "run", "tests.scenarios.deadly_app:app", "--workers", "4" if lanes else "1", env=env
+            ) as process:
                 if process.says("message.dead_lettered"):
                     wait_until_done(log, len(values) - 1)
                     process.signal(signal.SIGTERM)

@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyMapping, PyString, PyTuple};
 use crate::errors::{config, delivery_to_python, duration, to_python};
 use crate::events::EventBox;
 use crate::open::Open;
-use crate::waiting::{Mailbox, is_main_thread, wait_for};
+use crate::waiting::{Mailbox, is_main_thread, main_mailbox, wait_readable};
 
 /// How much longer than `delivery.timeout.ms` a wait without a limit goes on: librdkafka looks at time-outs once a second.
 const GRACE: Duration = Duration::from_secs(10);
@@ -180,10 +180,7 @@ impl DeliveryHandle {
     fn wait<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let since = Instant::now();
         let deadline = Deadline::after(duration(timeout_s)?.or(self.limit));
-        let handle = self.here()?;
-        handle.hurry();
-        if wait_for(py, handle.completion(), &deadline)?.is_none() {
-            handle.give_up();
+        if !wait_for_delivery(py, self.here()?, &deadline)? {
             let error = Error::TimedOut { operation: self.inner.operation(), waited: since.elapsed() };
             return Err(delivery_to_python(&error));
         }
@@ -254,6 +251,48 @@ impl DeliveryHandle {
     }
 }
 
+/// Waits for an answer with the GIL released, serving the producer's reports if nobody else does; whether it came.
+///
+/// Python's main thread comes up for signals: as a follower at once, because it waits on a descriptor, as a leader after a tenth of
+/// a second at most.
+fn wait_for_delivery(py: Python<'_>, handle: &engine::DeliveryHandle, deadline: &Deadline) -> PyResult<bool> {
+    if handle.completion().is_done() {
+        return Ok(true);
+    }
+    if !is_main_thread() {
+        return Ok(py.detach(|| handle.wait_until(deadline).is_some()));
+    }
+    let mailbox = main_mailbox()?;
+    mailbox.drain();
+    let Some(waiting) = handle.begin_wait(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 }) else {
+        return Ok(true);
+    };
+    let waiting = Alone(waiting);
+    while !py.detach(|| waiting.step(deadline)) {
+        if waiting.0.is_follower() {
+            wait_readable(py, mailbox.bell(), deadline)?;
+            mailbox.drain();
+        }
+        py.check_signals()?;
+        if deadline.has_passed() {
+            return Ok(handle.completion().is_done());
+        }
+    }
+    Ok(true)
+}
+
+/// A wait of the calling thread, which lets go of the GIL in its midst.
+struct Alone<'a>(engine::Waiting<'a>);
+
+// SAFETY: `detach` runs its closure on the calling thread: nobody else sees the wait.
+unsafe impl Sync for Alone<'_> {}
+
+impl Alone<'_> {
+    fn step(&self, deadline: &Deadline) -> bool {
+        self.0.step(deadline)
+    }
+}
+
 /// Waits until all handles are answered, well or badly; whether they are. Blocks with the GIL released.
 #[pyfunction]
 #[pyo3(signature = (handles, timeout_s=None))]
@@ -270,7 +309,7 @@ pub fn wait_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>, timeout_s: Opt
         // One after the other, because a signal must be able to end the wait: each is done or waited for.
         let deadline = Deadline::after(timeout);
         for handle in &natives {
-            if wait_for(py, handle.completion(), &deadline)?.is_none() {
+            if !wait_for_delivery(py, handle, &deadline)? {
                 return Ok(false);
             }
         }

@@ -232,6 +232,13 @@ impl Job {
         }
     }
 
+    /// Ends a `hold_partition`. Does not block.
+    fn let_go_of_partition(&self) {
+        if let Some(job) = self.lock().as_mut() {
+            job.let_go_of_partition();
+        }
+    }
+
     /// Gives the partition back without saying that anything is done. Does not block.
     fn release(&self) {
         if let Some(mut job) = self.lock().take() {

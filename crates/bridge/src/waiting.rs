@@ -176,7 +176,7 @@ pub fn is_main_thread() -> bool {
 }
 
 /// The main thread's own mailbox, made on first use. After a fork the child's main thread makes one of its own.
-fn main_mailbox() -> PyResult<Arc<Tokens>> {
+pub fn main_mailbox() -> PyResult<Arc<Tokens>> {
     thread_local! {
         static MAILBOX: OnceCell<(u32, Arc<Tokens>)> = const { OnceCell::new() };
     }

@@ -12,7 +12,7 @@ use crate::clock::Deadline;
 use crate::consume::{LaneOptions, Next, Outcome, Scheduler};
 use crate::produce::Room;
 use crate::sync::{Condvar, Mutex, lock};
-use crate::wake::{Bell, Completion, Latch, Mailbox, Parker, Sequencer, Sink};
+use crate::wake::{Bell, Completion, Latch, Lead, Mailbox, Parker, Place, Sequencer, Sink, Waker};
 
 type Lanes = Scheduler<&'static str, &'static str>;
 
@@ -424,5 +424,55 @@ fn closing_a_sequencer_ends_every_wait() {
             .into();
         entries.close();
         waiting.into_iter().for_each(|each| assert!(each.join().expect("no panic")));
+    });
+}
+
+#[test]
+fn a_hold_that_ends_against_a_wait_for_release_is_noticed() {
+    check(|| {
+        let lanes = Arc::new(Lanes::default());
+        let lane = lanes.open("lane", LaneOptions::default());
+        lanes.hold(lane);
+        let other = Arc::clone(&lanes);
+        let letting_go = thread::spawn(move || other.let_go(lane));
+        assert!(lanes.wait_released(lane, &Arc::default(), &Deadline::NEVER));
+        letting_go.join().expect("no panic");
+    });
+}
+
+/// Answers that whoever leads takes out of one queue, and as many threads that wait for one each.
+#[test]
+fn the_lead_is_never_lost_while_somebody_waits() {
+    check(|| {
+        let lead = Arc::new(Lead::default());
+        let answers = [Arc::new(Completion::default()), Arc::new(Completion::default())];
+        let waiting: Vec<_> = (0..2)
+            .map(|number| {
+                let (lead, answers) = (Arc::clone(&lead), answers.clone());
+                thread::spawn(move || {
+                    let parker = Arc::new(Parker::default());
+                    let waker = Waker::Parker(Arc::clone(&parker));
+                    let mine = &answers[number];
+                    if !mine.register(waker.clone()) {
+                        return;
+                    }
+                    let mut place = lead.join(waker);
+                    while !mine.is_done() {
+                        if place == Place::Leader {
+                            // Serving brings the answers one by one; the last comes last.
+                            let next = answers.iter().find(|answer| !answer.is_done());
+                            next.map(|answer| answer.complete(()));
+                        } else {
+                            parker.park_until(&Deadline::NEVER);
+                            place = lead.look(place);
+                        }
+                    }
+                    lead.leave(place);
+                })
+            })
+            .collect();
+        waiting.into_iter().for_each(|each| each.join().expect("no panic"));
+        assert!(!lead.is_led());
+        assert!(answers.iter().all(|answer| answer.is_done()));
     });
 }

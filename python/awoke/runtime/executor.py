@@ -250,14 +250,11 @@ class Executor:
             results.pass_over_before(None if failed is None else failed.offset)
             outgoing.seal(part)
 
-    def _end_outgoing(self, job: Job, refused_at: int | None, error: BaseException | None) -> None:
+    def _end_outgoing(self, job: Job, error: BaseException | None) -> None:
         """All results of a job are acknowledged, or one was refused: on a thread of awoke's that runs no other user code."""
         if error is None:
             self._complete(job, NOT_MEASURED)
             return
-        assert refused_at is not None
-        with contextlib.suppress(FencedError):
-            job.done(refused_at - 1)
         self._recover_later(job, recovery.fail(self._server, self._route, job, error, self._pass_over), error)
 
     def _recover_later(self, job: Job, letter: DeliveryHandle | None, error: BaseException) -> None:

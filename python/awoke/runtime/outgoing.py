@@ -7,14 +7,16 @@ that are in order behind it.
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from awoke._native import DeliveryHandle, Job, Message, Sequencer
 from awoke._waiting import call_back
-from awoke.errors import AwokeError
+from awoke.errors import AwokeError, FencedError
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -28,67 +30,98 @@ class Answer(NamedTuple):
     headers: list[tuple[str, bytes | str | None]] | None
 
 
-End = Callable[[Job, int | None, BaseException | None], object]
-"""Called when all results of a job are acknowledged, or when one was refused: the job, whose offset, and why."""
+End = Callable[[Job, BaseException | None], object]
+"""Called when all results of a job are acknowledged, or one was refused: with why, and its message is then the job's first."""
 
 
 class Outgoing:
-    """The results of one job. Its worker adds to it and seals it; any thread may answer."""
+    """The results of one job. Its worker adds to it and seals it; any thread may answer.
+
+    The partition is held as long as the broker owes an answer, and not for a result that waits for its turn, which at a
+    revocation may never come. So each message is done when it and those before it in the job are answered.
+    """
 
     def __init__(self, end: End) -> None:
         self._end = end
         self._lock = threading.Lock()
-        self._missing = 1
-        """Results without an answer, and one until it is sealed."""
+        self._open: deque[int] = deque()
+        """Offsets without an answer, and those behind them, in order."""
+        self._answered_early: set[int] = set()
+        self._done: int | None = None
+        """The last offset up to which all are answered."""
+        self._under_way = 0
         self._job: Job | None = None
-        self._is_under_way = False
         self._refused: tuple[int, BaseException] | None = None
 
-    def add(self) -> None:
-        """There is one result more."""
+    def add(self, offset: int) -> None:
+        """There is one message more."""
         with self._lock:
-            self._missing += 1
+            self._open.append(offset)
 
     def send(self, server: Server, route: Route, offset: int, key: bytes | None, answer: Answer) -> None:
-        """Produce a result that was added. Blocks while the producer's queue is full."""
+        """Produce the result of a message that was added. Blocks while the producer's queue is full."""
         assert route.output is not None
         with self._lock:
-            self._is_under_way = True
+            self._under_way += 1
             if self._job is not None:
-                # From here on it counts: the partition is not given back before the broker has answered.
                 self._job.hold_partition()
         try:
             handle = server.app.producer.produce(route.output, answer.value, key=key, headers=answer.headers)
         except Exception as error:
-            self._answered(offset, error)
+            self._answered(offset, error, 1)
         else:
             call_back(handle, lambda handle: self._acknowledged(offset, handle))
+
+    def pass_over(self, offset: int) -> None:
+        """A message that was added has no result."""
+        self._answered(offset, None, 0)
 
     def seal(self, job: Job) -> None:
         """No more will be added: the job, which has done what it was for, leaves its slot and ends with the last answer."""
         with self._lock:
+            job.step_aside(self._under_way > 0)
             self._job = job
-            is_under_way = self._is_under_way
-        job.step_aside(is_under_way)
-        self._answered(0, None)
+            is_over = self._advance(job)
+        if is_over:
+            self._finish(job)
 
     def _acknowledged(self, offset: int, handle: DeliveryHandle) -> None:
         try:
             handle.result()
         except AwokeError as error:
-            self._answered(offset, error)
+            self._answered(offset, error, 1)
         else:
-            self._answered(offset, None)
+            self._answered(offset, None, 1)
 
-    def _answered(self, offset: int, error: BaseException | None) -> None:
+    def _answered(self, offset: int, error: BaseException | None, under_way: int) -> None:
         with self._lock:
-            self._missing -= 1
+            self._under_way -= under_way
+            self._answered_early.add(offset)
             if error is not None and (self._refused is None or offset < self._refused[0]):
                 self._refused = (offset, error)
-            is_over, job, refused = self._missing == 0, self._job, self._refused
+            job = self._job
+            is_over = job is not None and self._advance(job)
         if is_over:
             assert job is not None
-            self._end(job, *(refused or (None, None)))
+            self._finish(job)
+
+    def _advance(self, job: Job) -> bool:
+        """Say what is done; whether all is answered. Under the lock."""
+        before = self._done
+        while self._open and self._open[0] in self._answered_early:
+            offset = self._open.popleft()
+            self._answered_early.discard(offset)
+            if self._refused is None or offset < self._refused[0]:
+                self._done = offset
+        if self._done is not None and self._done != before:
+            with contextlib.suppress(FencedError):
+                job.done(self._done)
+        if self._under_way == 0 and self._open:
+            job.let_go_of_partition()
+        return not self._open
+
+    def _finish(self, job: Job) -> None:
+        self._end(job, None if self._refused is None else self._refused[1])
 
 
 class _Entry(NamedTuple):
@@ -139,19 +172,17 @@ class Results:
     def add(self, message: Message[Any], answer: Answer | None) -> None:
         """What the function returned for a message."""
         offset, key = message.offset, message.key
-        if self._ordered is None:
-            if answer is not None:
-                self._outgoing.add()
-                self._outgoing.send(self._server, self._route, offset, key, answer)
-            return
-        place = self._places.pop(offset, None)
-        if place is None:
-            return  # Sent before, and refused: this time it goes as it comes.
+        self._outgoing.add(offset)
+        # Without a place it was sent before, and refused: this time it goes as it comes.
+        place = None if self._ordered is None else self._places.pop(offset, None)
         if answer is None:
-            self._ordered.pass_over([place])
-        else:
-            self._outgoing.add()
+            self._outgoing.pass_over(offset)
+            if self._ordered is not None and place is not None:
+                self._ordered.pass_over([place])
+        elif self._ordered is not None and place is not None:
             self._ordered.add(place, self._outgoing, offset, key, answer)
+        else:
+            self._outgoing.send(self._server, self._route, offset, key, answer)
 
     def pass_over_before(self, offset: int | None) -> None:
         """Messages that the function was not called for, before this offset (None: all), have no result."""

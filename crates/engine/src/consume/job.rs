@@ -462,6 +462,13 @@ impl Job {
         }
     }
 
+    /// Ends a `hold_partition`: should the partition be given back, what the job does is nobody's concern.
+    pub fn let_go_of_partition(&mut self) {
+        if let (Some(lane), true) = (&self.lane, std::mem::take(&mut self.is_held)) {
+            lane.partition.scheduler().let_go(lane.partition.lane());
+        }
+    }
+
     /// Whether it is one of several jobs of its partition.
     pub const fn is_of_lanes(&self) -> bool {
         self.hold.is_some()

@@ -973,6 +973,43 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_goes_from_one_lane_to_another_without_anybody_being_woken() {
+        let lanes = Lanes::default();
+        let (one, other) = (lanes.open("one", LaneOptions::default()), lanes.open("other", LaneOptions::default()));
+        lanes.announce(one);
+        assert_eq!(lane_of(&lanes.try_next().expect("it is ready")), "one");
+        assert!(matches!(lanes.exchange(one, Outcome::Exhausted, other), Some(Next::Messages(_, "other", _))));
+        assert!(lanes.try_next().is_none());
+        lanes.finish(other, Outcome::Exhausted);
+        assert_eq!(lanes.counters().job_wakes.get(), 0);
+    }
+
+    #[test]
+    fn a_lane_that_is_held_is_not_released_though_nobody_works_on_it() {
+        let lanes = Arc::new(Lanes::default());
+        let lane = lanes.open("lane", LaneOptions::default());
+        lanes.hold(lane);
+        lanes.hold(lane);
+        assert!(!lanes.wait_released(lane, &Arc::default(), &Deadline::after(Some(Duration::ZERO))));
+        let other = std::thread::spawn({
+            let lanes = Arc::clone(&lanes);
+            move || (0..2).for_each(|_| lanes.let_go(lane))
+        });
+        assert!(lanes.wait_released(lane, &Arc::default(), &soon()));
+        other.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_lane_is_looked_at_when_its_time_has_come() {
+        let lanes = Lanes::default();
+        let lane = lanes.open("lane", LaneOptions::default());
+        let moment = Instant::now() + Duration::from_millis(10);
+        lanes.look_at(lane, moment);
+        assert!(matches!(lanes.next(&soon()), Next::Messages(_, "lane", _)));
+        assert!(Instant::now() >= moment);
+    }
+
+    #[test]
     fn dismissed_workers_end_and_the_others_go_on() {
         let lanes = Arc::new(Lanes::default());
         let workers: Vec<_> = (0..3)

@@ -79,6 +79,12 @@ impl Queue {
         (!event.is_null()).then_some(Event(event))
     }
 
+    /// Whether nothing is in it now.
+    pub(crate) fn is_empty(&self) -> bool {
+        // SAFETY: the queue is alive.
+        unsafe { ffi::rd_kafka_queue_length(self.queue) == 0 }
+    }
+
     /// Makes the `poll` that is under way, or the next one, return at once.
     pub(crate) fn interrupt(&self) {
         // SAFETY: the queue is alive.

@@ -1,5 +1,6 @@
 //! What the sender of a message holds until the broker has answered for it.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use super::Reports;
 use crate::clock::Deadline;
 use crate::fork_guard::Birthplace;
 use crate::kafka::Code;
-use crate::wake::{Completion, Latch};
+use crate::wake::{Completion, Latch, Parker, Place, Waker};
 use crate::{Error, Result};
 
 /// Where the broker put a message.
@@ -23,7 +24,7 @@ pub struct Delivery {
 }
 
 /// The broker's answer, or why there is none.
-pub(super) type Report = std::result::Result<Delivery, Code>;
+pub type Report = std::result::Result<Delivery, Code>;
 
 /// Where messages go: what their handles have in common.
 #[derive(Debug)]
@@ -32,6 +33,45 @@ pub(super) struct Destination {
     pub(super) topic: Arc<str>,
     /// Weak: a handle that is kept must keep no client.
     pub(super) reports: Weak<Reports>,
+}
+
+/// A wait for one answer, of a thread that serves reports when it is its turn. Dropped, it gives its place to others.
+pub struct Waiting<'a> {
+    handle: &'a DeliveryHandle,
+    /// `None` when the producer is gone: the answer has come, or is about to.
+    reports: Option<Arc<Reports>>,
+    place: Cell<Option<Place>>,
+    waker: Waker,
+}
+
+impl Waiting<'_> {
+    /// Serves for up to a tenth of a second, if that is this thread's part; whether the answer is there. Then, a follower waits
+    /// for its waker, and comes again. Blocks a leader.
+    pub fn step(&self, deadline: &Deadline) -> bool {
+        if let (Some(reports), Some(place)) = (&self.reports, self.place.get()) {
+            let place = reports.lead().look(place);
+            self.place.set(Some(place));
+            if place == Place::Leader && !self.handle.completion.is_done() {
+                reports.serve_for(self.handle, deadline);
+            }
+        }
+        self.handle.completion.is_done()
+    }
+
+    /// Whether somebody else serves.
+    pub fn is_follower(&self) -> bool {
+        self.place.get() != Some(Place::Leader)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.handle.completion.unregister(&self.waker);
+        if let (Some(reports), Some(place)) = (&self.reports, self.place.get()) {
+            reports.leave(place);
+        }
+        self.handle.give_up();
+    }
 }
 
 /// What the sender of a message holds until the broker has answered for it.
@@ -111,20 +151,45 @@ impl DeliveryHandle {
         self.completion.woken_at_ns()
     }
 
-    /// Waits for the answer. Blocks the calling thread.
+    /// Waits for the answer. Blocks the calling thread, which serves the producer's reports if nobody else does.
     ///
     /// # Errors
     /// [`Error::TimedOut`] when none came within `timeout` (the message may still arrive); [`Error::Kafka`] when the
     /// broker or librdkafka refused the message; [`Error::Forked`] in another process than the producer's.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Delivery> {
         self.check_process()?;
-        self.hurry();
         let since = Instant::now();
-        if let Some(report) = self.completion.wait(&Deadline::after(timeout)) {
+        if let Some(report) = self.wait_until(&Deadline::after(timeout)) {
             return self.explain(report);
         }
-        self.give_up();
         Err(Error::TimedOut { operation: self.operation(), waited: since.elapsed() })
+    }
+
+    /// As `wait`; `None` when the deadline passed first.
+    pub fn wait_until(&self, deadline: &Deadline) -> Option<Report> {
+        let parker = Arc::new(Parker::default());
+        if let Some(waiting) = self.begin_wait(Waker::Parker(Arc::clone(&parker))) {
+            while !waiting.step(deadline) && !deadline.has_passed() {
+                if waiting.is_follower() {
+                    parker.park_until(deadline);
+                }
+            }
+        }
+        self.completion.get()
+    }
+
+    /// Begins a wait; `None` when the answer is there. The waker is woken when there may be something to do: see `Waiting`.
+    pub fn begin_wait(&self, waker: Waker) -> Option<Waiting<'_>> {
+        if !self.completion.register(waker.clone()) {
+            return None;
+        }
+        let reports = self.destination.reports.upgrade();
+        let place = reports.as_ref().map(|reports| reports.lead().join(waker.clone()));
+        let waiting = Waiting { handle: self, reports, place: Cell::new(place), waker };
+        if waiting.is_follower() {
+            self.hurry();
+        }
+        Some(waiting)
     }
 
     /// Waits until all are answered, well or badly; `false` when the time was up first. Blocks the calling thread.

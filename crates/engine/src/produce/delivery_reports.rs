@@ -1,24 +1,35 @@
-//! The thread that serves delivery reports: librdkafka's delivery callback runs on it, or on a thread that sends or flushes.
+//! Who serves delivery reports: whoever waits for one, else the report thread; a thread that sends or flushes helps.
 //!
-//! 1. Wait until librdkafka has reports (or errors, or statistics). When somebody waits for a message, flush meanwhile: a
-//!    flush makes librdkafka send without lingering, and ends as soon as the last awaited report has come.
-//! 2. For each report complete its handle, which wakes whoever waits for it.
-//! 3. Give the room of the whole batch back at once.
-//! 4. End when the producer is closed.
+//! A thread that waits for its handle leads, if nobody does: it flushes (or polls, where nothing lingers), which makes
+//! librdkafka send without lingering, and is itself in librdkafka's delivery callback when its own report comes. Others who wait
+//! meanwhile are served by it, and one of them is handed the lead.
+//!
+//! The report thread's loop:
+//! 1. Wait until librdkafka's queue turns non-empty while nobody leads, or somebody waits who can't lead (an event loop, a
+//!    wait for many).
+//! 2. Lead: as long as somebody waits, flush; then serve what is there.
+//! 3. End when the producer is closed.
+//!
+//! For each report its handle is completed, which wakes whoever waits for it; the room of a whole poll is given back at once.
 
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rdkafka_sys as ffi;
 
 use super::{Delivery, DeliveryHandle, Room};
+use crate::clock::Deadline;
 use crate::kafka::{Client, Code, Queue};
+use crate::wake::{Lead, Parker, Place};
 
 thread_local! {
     /// Messages and bytes reported during the poll that is under way on this thread.
     static REPORTED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    /// The handle that this thread serves reports for.
+    static AWAITED: Cell<*const DeliveryHandle> = const { Cell::new(ptr::null()) };
 }
 
 /// A flush for somebody who waits lasts so long at most: after that nothing lingers any more, the brokers are to blame.
@@ -29,9 +40,13 @@ pub struct Reports {
     client: Arc<Client>,
     queue: Queue,
     room: Arc<Room>,
+    /// Who serves the queue. Asked under the queue's lock; nothing of librdkafka's is called under this one.
+    lead: Lead,
+    /// Where the report thread waits.
+    parker: Parker,
     /// Messages whose reports somebody waits for.
     awaited: AtomicUsize,
-    /// Somebody has begun to wait since the last flush.
+    /// The broker threads were told to look since the leader last began to serve.
     is_hurried: AtomicBool,
     is_closing: AtomicBool,
     /// Whether messages linger at all; where they don't, nobody need hurry them.
@@ -39,24 +54,36 @@ pub struct Reports {
 }
 
 impl Reports {
-    pub(super) fn new(client: Arc<Client>, room: Arc<Room>, lingers: bool) -> Self {
+    pub(super) fn new(client: Arc<Client>, room: Arc<Room>, lingers: bool) -> Arc<Self> {
         let queue = Queue::main(&client);
-        Self {
+        let reports = Arc::new(Self {
             client,
             queue,
             room,
+            lead: Lead::default(),
+            parker: Parker::default(),
             awaited: AtomicUsize::new(0),
             is_hurried: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             lingers,
-        }
+        });
+        // SAFETY: the callback is disabled before the last reference goes.
+        unsafe { reports.queue.enable_callback(on_non_empty, Arc::as_ptr(&reports).cast_mut().cast()) };
+        reports
     }
 
-    /// Somebody waits for one more message.
+    /// Somebody waits for one more message who does not lead.
     pub(super) fn expect_one(&self) {
         self.awaited.fetch_add(1, Ordering::AcqRel);
-        if self.lingers && !self.is_hurried.swap(true, Ordering::AcqRel) {
-            self.queue.interrupt();
+        if !self.lingers {
+            return;
+        }
+        if !self.lead.is_led() {
+            self.parker.unpark();
+        } else if !self.is_hurried.swap(true, Ordering::AcqRel) {
+            // Whoever leads flushes; this has the broker threads look at what came since. Whoever leads no more when this is
+            // counted looks at the count.
+            self.flush(0);
         }
     }
 
@@ -65,15 +92,53 @@ impl Reports {
         self.awaited.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Serves reports until `close`.
+    /// Who serves the queue.
+    pub(super) const fn lead(&self) -> &Lead {
+        &self.lead
+    }
+
+    /// Serves reports for everybody until this handle's has come or the time is up: to be called by the leader. Returns early,
+    /// after a tenth of a second at most. Blocks the calling thread.
+    pub(super) fn serve_for(&self, handle: &DeliveryHandle, deadline: &Deadline) {
+        let timeout_ms = match deadline.remaining_ms() {
+            -1 => FLUSH_MS,
+            left_ms => left_ms.min(FLUSH_MS),
+        };
+        AWAITED.set(ptr::from_ref(handle));
+        self.is_hurried.store(false, Ordering::Release);
+        if self.lingers {
+            self.flush(timeout_ms);
+        } else {
+            self.serve_once(timeout_ms);
+        }
+        AWAITED.set(ptr::null());
+    }
+
+    /// Leaves a place; where nobody leads any more, the report thread takes over what there is to do.
+    pub(super) fn leave(&self, place: Place) {
+        if self.lead.leave(place) && (self.awaited.load(Ordering::Acquire) > 0 || !self.queue.is_empty()) {
+            self.parker.unpark();
+        }
+    }
+
+    /// The report thread: serves reports until `close`.
     pub(super) fn serve(&self) {
         while !self.is_closing.load(Ordering::Acquire) {
-            if self.is_hurried.swap(false, Ordering::AcqRel) && self.awaited.load(Ordering::Acquire) > 0 {
-                self.flush(FLUSH_MS);
-            } else {
-                self.serve_once(-1);
+            self.parker.park_until(&Deadline::NEVER);
+            if self.lead.try_take() {
+                self.serve_all();
+                self.leave(Place::Leader);
             }
         }
+        self.serve_once(0);
+    }
+
+    fn serve_all(&self) {
+        while self.lingers && self.awaited.load(Ordering::Acquire) > 0 && !self.is_closing.load(Ordering::Acquire) {
+            self.is_hurried.store(false, Ordering::Release);
+            self.flush(FLUSH_MS);
+        }
+        self.is_hurried.store(false, Ordering::Release);
         self.serve_once(0);
     }
 
@@ -94,8 +159,26 @@ impl Reports {
 
     /// Ends `serve`.
     pub(super) fn close(&self) {
+        self.queue.disable_callback();
         self.is_closing.store(true, Ordering::Release);
-        self.queue.interrupt();
+        self.parker.unpark();
+    }
+}
+
+impl Drop for Reports {
+    fn drop(&mut self) {
+        if self.client.check_process().is_ok() {
+            self.queue.disable_callback();
+        }
+    }
+}
+
+/// librdkafka's callback: the queue has turned non-empty. Runs on its threads, under the queue's lock.
+unsafe extern "C" fn on_non_empty(_rk: *mut ffi::rd_kafka_t, opaque: *mut c_void) {
+    // SAFETY: the reports live until the callback has been disabled.
+    let reports = unsafe { &*opaque.cast::<Reports>() };
+    if !reports.lead.is_led() {
+        reports.parker.unpark();
     }
 }
 
@@ -133,8 +216,9 @@ pub(super) unsafe extern "C" fn on_report(
         let (messages, bytes) = reported.get();
         reported.set((messages + 1, bytes + handle.size_bytes));
     });
-    if handle.complete(report) {
-        // The last that somebody waited for: whoever flushes for it may stop, and what is left may linger.
+    let is_last = handle.complete(report);
+    if is_last || AWAITED.get() == Arc::as_ptr(&handle) {
+        // The last that somebody waited for, or this thread's own: it may stop, and what is left may linger.
         // SAFETY: we are in a callback of this handle's.
         unsafe { ffi::rd_kafka_yield(rk) };
     }

@@ -8,7 +8,7 @@ mod delivery_reports;
 mod producer;
 mod room;
 
-pub use delivery_handle::{Delivery, DeliveryHandle};
+pub use delivery_handle::{Delivery, DeliveryHandle, Report, Waiting};
 pub use delivery_reports::Reports;
 pub use producer::{Producer, ProducerCounters, Record};
 pub use room::Room;
