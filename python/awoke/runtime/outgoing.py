@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 
 End = Callable[[Job, BaseException | None], object]
-"""Called when all results of a job are acknowledged, or one was refused: with why, and its message is then the job's first."""
+"""Called when all results of a job are answered: with the error of one that was refused, whose message is the job's first."""
 
 
 class Outgoing:
