@@ -55,7 +55,8 @@ bench: build ## Measure awoke beside its rivals on a real broker
 
 soak: build ## Repeat the restart and rebalance scenarios on real Kafka (TIMES=20)
 	for run in $$(seq $${TIMES:-20}); do \
-	  $(BIN)/python -m pytest -q tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py || exit 1; \
+	  $(BIN)/python -m pytest -q tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py \
+	    tests/scenarios/test_lanes_killed.py tests/scenarios/test_lanes_rebalance.py || exit 1; \
 	done
 
 wheel: .venv/stamp ## Build a wheel into dist/ and try it in a clean virtual environment
