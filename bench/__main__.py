@@ -18,6 +18,7 @@ FULL: dict[str, list[str]] = {
     "rebalances": [],
     "ordered_append": [],
     "lanes": [],
+    "handles": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -29,6 +30,7 @@ QUICK: dict[str, list[str]] = {
     "rebalances": ["--rebalances", "20"],
     "ordered_append": ["--quick"],
     "lanes": ["--messages", "10000"],
+    "handles": ["--messages", "50"],
 }
 
 

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar, Unpack
 
+import msgspec
+
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.events import Events
@@ -16,6 +18,21 @@ from awoke.settings import KafkaValue, Loaded, Settings, load
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type[Consumer])
+
+
+DECIDES_ON_IDEMPOTENCE = frozenset(
+    {
+        "acks",
+        "enable.idempotence",
+        "max.in.flight",
+        "max.in.flight.requests.per.connection",
+        "message.send.max.retries",
+        "queuing.strategy",
+        "request.required.acks",
+        "retries",
+    }
+)
+"""Whoever sets one of these properties has decided about idempotence, which bears only some of their values."""
 
 
 class Background(NamedTuple):
@@ -150,8 +167,16 @@ class App:
         """The app's producer, made on first use and closed by the runtime when it stops."""
         with self._lock:
             if self._producer is None:
-                self._producer = Producer(settings=self.settings, events=self.events)
+                self._producer = Producer(settings=self._producer_settings(), events=self.events)
             return self._producer
+
+    def _producer_settings(self) -> Settings:
+        """With an ordered output, idempotent: a retry of the client's then lets no later message overtake."""
+        settings = self.settings
+        is_ordered = any(route.is_ordered for route in self.routes.values())
+        if not is_ordered or DECIDES_ON_IDEMPOTENCE & settings.kafka.keys():
+            return settings
+        return msgspec.structs.replace(settings, kafka={**settings.kafka, "enable.idempotence": "true"})
 
     def runs(
         self, start_background: Callable[[Background], object] | None, resume: Callable[[str, int], bool] | None

@@ -179,6 +179,13 @@ def test_a_wrong_property_is_named(name: str, value: str) -> None:
     assert refused.value.property == name
 
 
+@pytest.mark.parametrize(("key", "hash_java"), [("kafka", 0x5067CF64), ("giberish123456789", 0x0F552B0C)])
+def test_keys_go_where_javas_clients_put_them(cluster: Cluster, topic: CreateTopic, key: str, hash_java: int) -> None:
+    name = topic(partitions=5)
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        assert producer.produce(name, b"value", key=key).wait(20).partition == hash_java % 5
+
+
 LINGER = {"linger.ms": 60_000}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import logging
 import threading
 import time
@@ -19,23 +18,18 @@ from typing import TYPE_CHECKING, Any, Literal
 from awoke import _native
 from awoke._native import Batch, DeliveryHandle, HookJob, Job, Message, Sorting
 from awoke._waiting import call_back
-from awoke.consumer import Consumer, current_job
-from awoke.errors import AwokeError, BackgroundFailed, FencedError, ProcessDied
+from awoke.consumer import current_job
+from awoke.errors import AwokeError, FencedError, ProcessDied
 from awoke.runtime import recovery
 from awoke.runtime.crashes import CrashRecords, Verdict
+from awoke.runtime.instances import LAST_HOOKS, Instances, Key, key_of, owner_of
 from awoke.runtime.outgoing import Answer, OrderedOutput, Outgoing, Results
-from awoke.runtime.scope import Scope
 
 if TYPE_CHECKING:
     from awoke.routing import Route
     from awoke.runtime.server import Server
 
 logger = logging.getLogger(__name__)
-
-Key = tuple[str, int, int]
-"""Topic, partition and generation: one assignment."""
-
-LAST_HOOKS = frozenset({"revoked", "lost", "shutdown"})
 
 ALONE = 2
 """What `getrefcount` says of a batch that only the executor's variable refers to.
@@ -67,17 +61,14 @@ class Executor:
         self._server = server
         self._route = route
         self._function = self._traced(self._sending_on(route.function))
-        self._instances: dict[Key, Consumer] = {}
-        self._scopes: dict[Key, Scope] = {}
-        self._not_ready: set[Key] = set()
-        """Assignments whose `assigned` hook failed: it is tried again before their next batch."""
+        self._instances = Instances(server, route)
         self._crashes = CrashRecords(route) if route.dead_letter is not None else None
         self._answer = self._traced(self._answering(route.function))
         self._ordered: dict[tuple[Key, int], OrderedOutput] = {}
         self._assigning = threading.Lock()
         """Held while a hook that failed is tried again."""
         self._making = threading.Lock()
-        """Held while an instance, or an ordered output, is made or dropped: several jobs of a partition may want one."""
+        """Held while an ordered output is made or dropped: several jobs of a partition may want one."""
 
     def run_sorting(self, sorting: Sorting) -> None:
         """Say which messages keep their order among themselves."""
@@ -121,19 +112,19 @@ class Executor:
         """Run a hook and give the partition back."""
         with self._server.ledger.acting_for(owner_of(hook), hook.generation):
             try:
-                if self._route.consumer is not None and not self._is_skipped(hook):
-                    getattr(self._instance(hook), hook.name)()
+                if self._route.consumer is not None and not self._instances.is_skipped(hook):
+                    getattr(self._instances.of(hook), hook.name)()
             except Exception as error:
                 self._on_hook_failed(hook, error)
             except BaseException as error:
                 self._server.give_up(error)
             finally:
                 if hook.name in LAST_HOOKS:
-                    self._close_scope(hook)
+                    self._instances.close_scope(hook)
                     self._forget(hook)
                 hook.finish()
         if hook.name in LAST_HOOKS:
-            self._report_leaks(hook)
+            self._instances.report_leaks(hook)
 
     def _process(self, job: Job) -> bool:
         """Call user code; whether the job is over with that."""
@@ -268,10 +259,10 @@ class Executor:
             self._ordered_output(job).pass_over(job.ordinals()[:1])
 
     def _consume(self, job: Job) -> None:
-        instance = self._ready_instance(job)
-        if self._not_ready:
+        instance = self._instances.ready(job)
+        if self._instances.is_any_not_ready:
             with self._assigning:
-                self._try_again_to_assign(job, instance.assigned)
+                self._instances.try_again(job, instance.assigned)
         batch = self._batch(job)
         if batch is None:
             return
@@ -361,87 +352,9 @@ class Executor:
             # The partition was taken away while the handler ran; whoever has it now does the batch again.
             run.outcome = "fenced"
 
-    def _ready_instance(self, job: Job) -> Consumer:
-        """The job's consumer, made anew when a background function has failed it."""
-        instance = self._instance(job)
-        key = key_of(job)
-        failure = self._scopes[key].failure
-        if failure is None:
-            return instance
-        self._drop_instance(key)
-        self._not_ready.add(key)
-        raise BackgroundFailed(f"{owner_of(job)}: a background function failed: {failure!r}") from failure
-
-    def _try_again_to_assign(self, job: Job, assigned: Callable[[], Any]) -> Any:
-        """Run the hook that failed before; should it fail again, the batch is tried again, and with it the hook."""
-        key = key_of(job)
-        if key not in self._not_ready:
-            return None
-        try:
-            outcome = assigned()
-        except BaseException:
-            self._drop_instance(key)
-            raise
-        self._not_ready.discard(key)
-        return outcome
-
-    def _instance(self, work: Job | HookJob) -> Consumer:
-        with self._making:
-            return self._made_instance(work)
-
-    def _made_instance(self, work: Job | HookJob) -> Consumer:
-        key = key_of(work)
-        instance = self._instances.get(key)
-        if instance is None:
-            assert self._route.consumer is not None
-            scope = self._scopes[key] = Scope(
-                owner_of(work), work.generation, self._server.app.events, self._server.ledger
-            )
-            # What a consumer is for is set before its own __init__, which may want it.
-            instance = self._route.consumer.__new__(self._route.consumer)
-            instance.app, instance.topic, instance.partition = self._server.app, work.topic, work.partition
-            instance._member, instance._assignment, instance._scope = self._server.member, work.assignment(), scope
-            instance._has_lanes = self._route.lanes is not None
-            instance.__init__()  # type: ignore[misc]
-            self._instances[key] = instance
-        return instance
-
-    def _drop_instance(self, key: Key) -> None:
-        """Another instance is to take this one's place."""
-        self._instances.pop(key, None)
-        scope = self._scopes.pop(key, None)
-        if scope is not None:
-            scope.close(0.0)
-
-    def _is_skipped(self, hook: HookJob) -> bool:
-        """Whether the hook has nobody to run for: a partition that goes before its consumer came to be."""
-        return hook.name in LAST_HOOKS and key_of(hook) not in self._instances
-
-    def _close_scope(self, hook: HookJob) -> None:
-        scope = self._scopes.pop(key_of(hook), None)
-        if scope is not None:
-            self._report_late(hook, scope.close(self._server.settings.revoke_timeout_s))
-
-    def _report_late(self, hook: HookJob, late: list[str]) -> None:
-        if late:
-            self._server.app.events.emit("background.overdue", owner=owner_of(hook), threads=late)
-
-    def _report_leaks(self, hook: HookJob | Job) -> None:
-        for thread in self._server.ledger.leaked(owner_of(hook), hook.generation):
-            self._server.app.events.emit(
-                "thread.leaked",
-                owner=thread.owner,
-                handler=self._route.name,
-                thread=thread.name,
-                started_at=thread.started_at,
-            )
-
     def _forget(self, hook: HookJob) -> None:
+        self._instances.forget(hook)
         key = key_of(hook)
-        instance = self._instances.pop(key, None)
-        if instance is not None:
-            instance._member = None
-        self._not_ready.discard(key)
         with self._making:
             outputs = [self._ordered.pop(each) for each in list(self._ordered) if each[0] == key]
         for output in outputs:
@@ -451,8 +364,7 @@ class Executor:
 
     def _on_hook_failed(self, hook: HookJob, error: BaseException) -> None:
         if hook.name == "assigned":
-            self._drop_instance(key_of(hook))
-            self._not_ready.add(key_of(hook))
+            self._instances.failed_to_assign(hook)
         self._server.app.events.emit(
             "hook.failed",
             hook=hook.name,
@@ -481,25 +393,7 @@ class Executor:
                     route.name, route.topic, run.messages, run.size_bytes, job.waited_s, ran_s, run.outcome
                 )
             if route.consumer is not None:
-                self._let_go_of_fenced(job)
-
-    def _let_go_of_fenced(self, job: Job) -> None:
-        """A job outlived its assignment: no hook comes for its consumer any more, so it ends here."""
-        instance = self._instances.get(key_of(job))
-        if instance is None or instance._assignment is None or instance._assignment.is_current:
-            return
-        if self._instances.pop(key_of(job), None) is None:
-            return
-        try:
-            outcome = instance.lost()
-            if inspect.iscoroutine(outcome):
-                outcome.close()  # Nobody can await it here.
-        except Exception:
-            logger.exception("%s: lost() failed", owner_of(job))
-        scope = self._scopes.pop(key_of(job), None)
-        if scope is not None:
-            scope.close(0.0)
-        self._report_leaks(job)
+                self._instances.let_go_of_fenced(job)
 
     def _sending_on(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Of a route with an output: the function, and what it returns sent on; a handle, where it returned something."""
@@ -560,180 +454,10 @@ class Executor:
         return NOTHING if tracer is None else tracer.batch(batch, self._route.name)
 
 
-class AsyncExecutor(Executor):
-    """As `Executor`, for `async def`; runs on the runtime's event loop."""
-
-    def __init__(self, server: Server, route: Route) -> None:
-        super().__init__(server, route)
-        self._assigning_async = asyncio.Lock()
-
-    async def run_job_async(self, job: Job) -> None:
-        """Process a batch and give the job back."""
-        with self._watching(job, asyncio.current_task()) as run:
-            try:
-                if self._crashes is not None and not await self._may_run_async(job):
-                    return
-                if self._route.consumer is not None:
-                    await self._consume_async(job)
-                elif self._route.output is not None and job.is_of_lanes:
-                    await self._call_and_go_on_async(job)
-                    return
-                else:
-                    await self._call_async(job)
-            except Exception as error:
-                run.outcome = "failed"
-                await self._recover_async(
-                    job, recovery.fail(self._server, self._route, job, error, self._pass_over), error
-                )
-            except asyncio.CancelledError:
-                job.retry(0.0)  # The loop ends: nobody waits for this job any more.
-                raise
-            except BaseException as error:
-                run.outcome = "failed"
-                self._end_app(job, error)
-            else:
-                self._complete(job, run)
-
-    async def run_hook_async(self, hook: HookJob) -> None:
-        """Run a hook and give the partition back."""
-        with self._server.ledger.acting_for(owner_of(hook), hook.generation):
-            try:
-                if self._route.consumer is not None and not self._is_skipped(hook):
-                    outcome = getattr(self._instance(hook), hook.name)()
-                    if inspect.isawaitable(outcome):
-                        await outcome
-            except Exception as error:
-                self._on_hook_failed(hook, error)
-            except BaseException as error:
-                self._server.give_up(error)
-            finally:
-                if hook.name in LAST_HOOKS:
-                    await self._close_scope_async(hook)
-                    self._forget(hook)
-                hook.finish()
-        if hook.name in LAST_HOOKS:
-            await asyncio.get_running_loop().run_in_executor(None, self._report_leaks, hook)
-
-    async def _close_scope_async(self, hook: HookJob) -> None:
-        scope = self._scopes.pop(key_of(hook), None)
-        if scope is not None:
-            self._report_late(hook, await scope.close_async(self._server.settings.revoke_timeout_s))
-
-    async def _may_run_async(self, job: Job) -> bool:
-        try:
-            verdict = await asyncio.get_running_loop().run_in_executor(None, self._verdict, job)
-            if verdict.commit is not None:
-                await verdict.commit
-        except AwokeError as failed:
-            return self._run_without_record(job, failed)
-        if self._is_given_up(verdict):
-            error = died(verdict)
-            letter = recovery.give_up(self._server, self._route, job, verdict.deaths, error, self._pass_over)
-            await self._recover_async(job, letter, error)
-            return False
-        return True
-
-    async def _recover_async(self, job: Job, letter: DeliveryHandle | None, error: BaseException) -> None:
-        if letter is None:
-            return
-        try:
-            await letter
-        except AwokeError as refused:
-            recovery.fail_again(self._server, self._route, job, refused)
-        else:
-            self._pass_over(job)
-            recovery.dead_lettered(self._server, self._route, job, error)
-
-    async def _call_async(self, job: Job) -> None:
-        sends_on = self._route.output is not None
-        sent: list[DeliveryHandle] = []
-        done: Message[Any] | None = None
-        message: Message[Any] | None = None
-        batch = self._batch(job)
-        if batch is None:
-            return
-        try:
-            for message in batch:
-                if self._route.decoder is not None:
-                    message.value  # noqa: B018
-                result = await self._function(message)
-                if sends_on and result is not None:
-                    sent.append(result)
-                done = message
-        except BaseException:
-            batch.detach()
-            for handle in sent:
-                await handle
-            mark_done(job, done)
-            raise
-        message = done = None
-        if getrefcount(batch) > ALONE:
-            batch.detach()
-        for handle in sent:
-            await handle
-
-    async def _call_and_go_on_async(self, job: Job) -> None:
-        outgoing = Outgoing(self._end_outgoing)
-        results = self._results(job, outgoing)
-        done: Message[Any] | None = None
-        message: Message[Any] | None = None
-        batch = self._batch(job)
-        try:
-            for message in batch or ():
-                if self._route.decoder is not None:
-                    message.value  # noqa: B018
-                results.add(message, await self._answer(message))
-                done = message
-        except BaseException:
-            assert batch is not None
-            batch.detach()
-            self._leave_part(job, outgoing, results, done, message)
-            # Whoever keeps the exception keeps this frame: not what waits for other messages' results, and their client.
-            del outgoing, results
-            raise
-        message = done = None
-        if batch is not None and getrefcount(batch) > ALONE:
-            batch.detach()
-        results.pass_over_before(None)
-        outgoing.seal(job)
-
-    async def _consume_async(self, job: Job) -> None:
-        instance = self._ready_instance(job)
-        if self._not_ready:
-            async with self._assigning_async:
-                outcome = self._try_again_to_assign(job, instance.assigned)
-                if inspect.isawaitable(outcome):
-                    await outcome
-        batch = self._batch(job)
-        if batch is None:
-            return
-        token = current_job.set(job)
-        try:
-            with self._span(batch):
-                await instance.consume(batch)
-        except BaseException:
-            batch.detach()
-            raise
-        finally:
-            current_job.reset(token)
-        if getrefcount(batch) > ALONE:
-            batch.detach()
-
-
 MASK = (1 << 64) - 1
 """Makes any hash a number that the engine takes."""
 
 NOTHING: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-
-
-def key_of(work: Job | HookJob) -> Key:
-    """The assignment that a job or hook belongs to."""
-    return (work.topic, work.partition, work.generation)
-
-
-def owner_of(work: Job | HookJob) -> str:
-    """A consumer by name, for threads and logs."""
-    return f"{work.topic}[{work.partition}]"
 
 
 def died(verdict: Verdict) -> ProcessDied:

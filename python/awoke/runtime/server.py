@@ -17,7 +17,8 @@ from awoke.events import Event, EventSource
 from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder
 from awoke.runtime import ledger
-from awoke.runtime.executor import AsyncExecutor, Executor
+from awoke.runtime.async_executor import AsyncExecutor
+from awoke.runtime.executor import Executor
 from awoke.runtime.ledger import Ledger, ThreadEntry
 from awoke.runtime.overdue import OverdueWatch, stack_of
 from awoke.runtime.scope import Scope

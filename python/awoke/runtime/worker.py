@@ -8,7 +8,8 @@ import threading
 from collections.abc import Mapping
 
 from awoke._native import Bell, HookJob, Job, Scheduler, Sorting
-from awoke.runtime.executor import AsyncExecutor, Executor
+from awoke.runtime.async_executor import AsyncExecutor
+from awoke.runtime.executor import Executor
 
 logger = logging.getLogger(__name__)
 

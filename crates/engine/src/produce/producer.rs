@@ -84,18 +84,6 @@ const OWN_SETTINGS: [(&str, &str); 2] = [
     ("delivery.report.only.error", "belongs to awoke: a delivery handle needs every report"),
 ];
 
-/// Whoever sets one of these has decided about idempotence, which bears only some of their values.
-const DECIDES_ON_IDEMPOTENCE: [&str; 8] = [
-    "acks",
-    "request.required.acks",
-    "max.in.flight",
-    "max.in.flight.requests.per.connection",
-    "retries",
-    "message.send.max.retries",
-    "queuing.strategy",
-    "transactional.id",
-];
-
 impl Producer {
     /// Makes the client and starts its report thread.
     pub fn new(config: &ClientConfig, events: Arc<EventBox>) -> Result<Self> {
@@ -107,10 +95,8 @@ impl Producer {
         // The room keeps these bounds with a waiting line; librdkafka's own would refuse without one, and count a message
         // until after its report, when the next in line has been let in already.
         native.set("queue.buffering.max.messages", "0").set("queue.buffering.max.kbytes", "2147483647");
-        if DECIDES_ON_IDEMPOTENCE.iter().all(|property| config.get(property).is_none()) {
-            // A retry then neither repeats a message nor lets a later one overtake it.
-            native.set_default("enable.idempotence", "true");
-        }
+        // As Java's clients do: a key must not be in two partitions because two languages write it.
+        native.set_default("partitioner", "murmur2_random");
         let prepare = set_deliverer(delivery_reports::on_report);
         let client = Client::new(Kind::Producer, "producer", &native, events, prepare)?;
         let room = Arc::new(Room::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));

@@ -1,0 +1,266 @@
+"""Waiting for delivery reports: handles that look again after a sleep, a condition variable, awoke's; alone and in company.
+
+1. The ways of a Kafka driver's history: a handle that sleeps 100 ms or 10 ms between looks, one with a condition variable
+   (both on confluent-kafka with a polling thread), and awoke's. Time for 1,000 sends, time wasted after the report,
+   processor time.
+2. awoke's in company: beside 100,000 asynchronous messages per second, beside a thread that computes, and with many threads
+   or tasks that wait at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer as ConfluentProducer
+from rich.console import Console
+from rich.table import Table
+
+import awoke
+from bench.harness import VALUE, brokers, create_topic
+from bench.report import RESULTS, machine, number, percentile, versions
+
+PLOT = Path(__file__).resolve().parent / "plots" / "handles.svg"
+SETTINGS: dict[str, str | int | bool] = {"acks": "all", "enable.idempotence": False}
+SENDS = 1_000
+FLOOD_PER_S = 100_000
+
+Figures = dict[str, float]
+Send = Callable[[], int]
+"""Send one message and wait for it; when its report came, in nanoseconds of the monotonic clock (0: not known)."""
+
+
+class SleepingHandle:
+    """Looks whether the report has come, and sleeps."""
+
+    def __init__(self, sleep_s: float) -> None:
+        self._sleep_s = sleep_s
+        self.came_ns = 0
+
+    def on_delivery(self, error: object, message: object) -> None:
+        """The report."""
+        self.came_ns = time.monotonic_ns()
+
+    def wait(self) -> int:
+        """Look and sleep, in turn."""
+        while not self.came_ns:
+            time.sleep(self._sleep_s)
+        return self.came_ns
+
+
+class ConditionHandle:
+    """Waits on a condition variable of its own."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.came_ns = 0
+
+    def on_delivery(self, error: object, message: object) -> None:
+        """The report."""
+        with self._changed:
+            self.came_ns = time.monotonic_ns()
+            self._changed.notify()
+
+    def wait(self) -> int:
+        """Wait until it is there."""
+        with self._changed:
+            while not self.came_ns:
+                self._changed.wait(60)
+        return self.came_ns
+
+
+@contextmanager
+def confluent(bootstrap_servers: str, topic: str, handle: Callable[[], Any], linger_ms: int) -> Iterator[Send]:
+    """confluent-kafka with a thread that polls."""
+    settings = {"bootstrap.servers": bootstrap_servers, "linger.ms": linger_ms, **SETTINGS}
+    producer, is_over = ConfluentProducer(settings), threading.Event()
+
+    def poll() -> None:
+        while not is_over.is_set():
+            producer.poll(0.1)
+
+    def send() -> int:
+        each = handle()
+        producer.produce(topic, VALUE, on_delivery=each.on_delivery)
+        return int(each.wait())
+
+    poller = threading.Thread(target=poll)
+    poller.start()
+    yield send
+    is_over.set()
+    poller.join()
+    producer.flush(10)
+
+
+@contextmanager
+def ours(bootstrap_servers: str, topic: str) -> Iterator[Send]:
+    """awoke with default linger."""
+    with awoke.Producer(bootstrap_servers, kafka=SETTINGS) as producer:
+
+        def send() -> int:
+            handle = producer.produce(topic, VALUE)
+            handle.wait()
+            return handle.woken_at_ns
+
+        yield send
+
+
+def measured(send: Send, sends: int) -> Figures:
+    """Time and processor time for 1,000 sends, and what was wasted of it after the reports."""
+    for _ in range(min(100, sends)):
+        send()
+    wasted: list[int] = []
+    began_s, began_cpu_s = time.perf_counter(), time.process_time()
+    for _ in range(sends):
+        came_ns = send()
+        if came_ns:
+            wasted.append(time.monotonic_ns() - came_ns)
+    seconds, cpu_s = time.perf_counter() - began_s, time.process_time() - began_cpu_s
+    return {
+        "seconds_per_1000": seconds / sends * 1_000,
+        "wasted_median_us": statistics.median(wasted) / 1e3 if wasted else 0.0,
+        "wasted_p99_us": percentile(wasted, 99) / 1e3 if wasted else 0.0,
+        "cpu_us_per_send": cpu_s / sends * 1e6,
+    }
+
+
+def ways(bootstrap_servers: str, sends: int) -> dict[str, Figures]:
+    """Part 1."""
+    topic = create_topic(bootstrap_servers, 1)
+    found = {}
+    for name, handle, count in (
+        ("sleeps 100 ms", lambda: SleepingHandle(0.1), min(sends, 50)),
+        ("sleeps 10 ms", lambda: SleepingHandle(0.01), min(sends, 300)),
+        ("condition variable", ConditionHandle, sends),
+    ):
+        for linger_ms in (5, 0):
+            with confluent(bootstrap_servers, topic, handle, linger_ms) as send:
+                found[f"{name}, linger {linger_ms}"] = measured(send, count)
+    with ours(bootstrap_servers, topic) as send:
+        found["awoke, default linger"] = measured(send, sends)
+    return found
+
+
+@contextmanager
+def beside(work: Callable[[threading.Event], object]) -> Iterator[None]:
+    """Something that another thread does meanwhile."""
+    is_over = threading.Event()
+    thread = threading.Thread(target=work, args=(is_over,))
+    thread.start()
+    yield
+    is_over.set()
+    thread.join()
+
+
+def compute(is_over: threading.Event) -> None:
+    """Needs the GIL all the time."""
+    number = 0
+    while not is_over.is_set():
+        for _ in range(10_000):
+            number += 1
+
+
+def company(bootstrap_servers: str, sends: int) -> dict[str, Figures]:
+    """Part 2."""
+    topic, found = create_topic(bootstrap_servers, 4), {}
+    with awoke.Producer(bootstrap_servers, kafka=SETTINGS) as producer:
+        sent = [0]
+
+        def flood(is_over: threading.Event) -> None:
+            began_s = time.perf_counter()
+            while not is_over.is_set():
+                for _ in range(1_000):
+                    producer.produce(topic, VALUE)
+                sent[0] += 1_000
+                is_over.wait(max(0.0, began_s + sent[0] / FLOOD_PER_S - time.perf_counter()))
+
+        def send() -> int:
+            handle = producer.produce(topic, VALUE)
+            handle.wait()
+            return handle.woken_at_ns
+
+        found["alone"] = measured(send, sends)
+        began_s = time.perf_counter()
+        with beside(flood):
+            found["beside 100,000 messages/s"] = measured(send, sends)
+            found["beside 100,000 messages/s"]["asynchronous_per_s"] = sent[0] / (time.perf_counter() - began_s)
+        with beside(compute):
+            found["beside a thread that computes"] = measured(send, min(sends, 200))
+        for threads in (10, 100, 500):
+            with ThreadPoolExecutor(threads) as pool:
+                each = max(1, 20_000 // threads)
+                began_s = time.perf_counter()
+                list(pool.map(lambda _, each=each: [send() for _ in range(each)], range(threads)))
+                found[f"{threads} threads"] = {"per_s": threads * each / (time.perf_counter() - began_s)}
+        for tasks in (1, 1_000):
+            found[f"{tasks} tasks"] = {
+                "per_s": asyncio.run(awaited(producer, topic, tasks, 20_000 if tasks > 1 else 1_000))
+            }
+    return found
+
+
+async def awaited(producer: awoke.Producer, topic: str, tasks: int, sends: int) -> float:
+    """Sends per second of tasks that await each."""
+
+    async def send() -> None:
+        for _ in range(sends // tasks):
+            await producer.produce(topic, VALUE)
+
+    began_s = time.perf_counter()
+    await asyncio.gather(*(send() for _ in range(tasks)))
+    return sends / (time.perf_counter() - began_s)
+
+
+def show(title: str, results: dict[str, Figures]) -> None:
+    """A table."""
+    names = list(dict.fromkeys(name for each in results.values() for name in each))
+    table = Table("", *(name.replace("_", " ") for name in names), title=title)
+    for name, figures in results.items():
+        table.add_row(name, *(number(figures.get(each)) for each in names))
+    Console(width=None if Console().is_terminal else 160).print(table)
+
+
+def plot(results: dict[str, Figures]) -> None:
+    """Seconds for 1,000 sends."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, panel = pyplot.subplots(figsize=(8, 3.2))
+    panel.barh(list(results)[::-1], [each["seconds_per_1000"] for each in results.values()][::-1])
+    panel.set(xscale="log", xlabel="seconds for 1,000 synchronous sends")
+    figure.tight_layout()
+    PLOT.parent.mkdir(exist_ok=True)
+    figure.savefig(PLOT, metadata={"Date": None})
+
+
+def main() -> None:
+    """Obey the command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.handles", description=__doc__)
+    parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
+    parser.add_argument("--messages", type=int, default=SENDS)
+    options = parser.parse_args()
+    with brokers(options.bootstrap_servers) as bootstrap_servers:
+        first = ways(bootstrap_servers, options.messages)
+        second = company(bootstrap_servers, options.messages)
+    show("Waiting for each of 1,000 messages", first)
+    show("awoke's handles in company", second)
+    RESULTS.mkdir(exist_ok=True)
+    document = {"machine": machine(), "versions": versions(), "ways": first, "company": second}
+    (RESULTS / "handles.json").write_text(json.dumps(document, indent=2) + "\n")
+    if options.messages == SENDS:
+        plot(first)
+
+
+if __name__ == "__main__":
+    main()

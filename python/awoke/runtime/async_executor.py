@@ -1,0 +1,175 @@
+"""As `executor`, for `async def`: jobs and hooks are tasks of the runtime's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+from awoke._native import DeliveryHandle, HookJob, Job, Message
+from awoke.consumer import current_job
+from awoke.errors import AwokeError
+from awoke.runtime import recovery
+from awoke.runtime.executor import ALONE, Executor, died, mark_done
+from awoke.runtime.instances import LAST_HOOKS, owner_of
+from awoke.runtime.outgoing import Outgoing
+
+if TYPE_CHECKING:
+    from awoke.routing import Route
+    from awoke.runtime.server import Server
+
+
+class AsyncExecutor(Executor):
+    """As `Executor`, for `async def`; runs on the runtime's event loop."""
+
+    def __init__(self, server: Server, route: Route) -> None:
+        super().__init__(server, route)
+        self._assigning_async = asyncio.Lock()
+
+    async def run_job_async(self, job: Job) -> None:
+        """Process a batch and give the job back."""
+        with self._watching(job, asyncio.current_task()) as run:
+            try:
+                if self._crashes is not None and not await self._may_run_async(job):
+                    return
+                if self._route.consumer is not None:
+                    await self._consume_async(job)
+                elif self._route.output is not None and job.is_of_lanes:
+                    await self._call_and_go_on_async(job)
+                    return
+                else:
+                    await self._call_async(job)
+            except Exception as error:
+                run.outcome = "failed"
+                await self._recover_async(
+                    job, recovery.fail(self._server, self._route, job, error, self._pass_over), error
+                )
+            except asyncio.CancelledError:
+                job.retry(0.0)  # The loop ends: nobody waits for this job any more.
+                raise
+            except BaseException as error:
+                run.outcome = "failed"
+                self._end_app(job, error)
+            else:
+                self._complete(job, run)
+
+    async def run_hook_async(self, hook: HookJob) -> None:
+        """Run a hook and give the partition back."""
+        with self._server.ledger.acting_for(owner_of(hook), hook.generation):
+            try:
+                if self._route.consumer is not None and not self._instances.is_skipped(hook):
+                    outcome = getattr(self._instances.of(hook), hook.name)()
+                    if inspect.isawaitable(outcome):
+                        await outcome
+            except Exception as error:
+                self._on_hook_failed(hook, error)
+            except BaseException as error:
+                self._server.give_up(error)
+            finally:
+                if hook.name in LAST_HOOKS:
+                    await self._instances.close_scope_async(hook)
+                    self._forget(hook)
+                hook.finish()
+        if hook.name in LAST_HOOKS:
+            await asyncio.get_running_loop().run_in_executor(None, self._instances.report_leaks, hook)
+
+    async def _may_run_async(self, job: Job) -> bool:
+        try:
+            verdict = await asyncio.get_running_loop().run_in_executor(None, self._verdict, job)
+            if verdict.commit is not None:
+                await verdict.commit
+        except AwokeError as failed:
+            return self._run_without_record(job, failed)
+        if self._is_given_up(verdict):
+            error = died(verdict)
+            letter = recovery.give_up(self._server, self._route, job, verdict.deaths, error, self._pass_over)
+            await self._recover_async(job, letter, error)
+            return False
+        return True
+
+    async def _recover_async(self, job: Job, letter: DeliveryHandle | None, error: BaseException) -> None:
+        if letter is None:
+            return
+        try:
+            await letter
+        except AwokeError as refused:
+            recovery.fail_again(self._server, self._route, job, refused)
+        else:
+            self._pass_over(job)
+            recovery.dead_lettered(self._server, self._route, job, error)
+
+    async def _call_async(self, job: Job) -> None:
+        sends_on = self._route.output is not None
+        sent: list[DeliveryHandle] = []
+        done: Message[Any] | None = None
+        message: Message[Any] | None = None
+        batch = self._batch(job)
+        if batch is None:
+            return
+        try:
+            for message in batch:
+                if self._route.decoder is not None:
+                    message.value  # noqa: B018
+                result = await self._function(message)
+                if sends_on and result is not None:
+                    sent.append(result)
+                done = message
+        except BaseException:
+            batch.detach()
+            for handle in sent:
+                await handle
+            mark_done(job, done)
+            raise
+        message = done = None
+        if getrefcount(batch) > ALONE:
+            batch.detach()
+        for handle in sent:
+            await handle
+
+    async def _call_and_go_on_async(self, job: Job) -> None:
+        outgoing = Outgoing(self._end_outgoing)
+        results = self._results(job, outgoing)
+        done: Message[Any] | None = None
+        message: Message[Any] | None = None
+        batch = self._batch(job)
+        try:
+            for message in batch or ():
+                if self._route.decoder is not None:
+                    message.value  # noqa: B018
+                results.add(message, await self._answer(message))
+                done = message
+        except BaseException:
+            assert batch is not None
+            batch.detach()
+            self._leave_part(job, outgoing, results, done, message)
+            # Whoever keeps the exception keeps this frame: not what waits for other messages' results, and their client.
+            del outgoing, results
+            raise
+        message = done = None
+        if batch is not None and getrefcount(batch) > ALONE:
+            batch.detach()
+        results.pass_over_before(None)
+        outgoing.seal(job)
+
+    async def _consume_async(self, job: Job) -> None:
+        instance = self._instances.ready(job)
+        if self._instances.is_any_not_ready:
+            async with self._assigning_async:
+                outcome = self._instances.try_again(job, instance.assigned)
+                if inspect.isawaitable(outcome):
+                    await outcome
+        batch = self._batch(job)
+        if batch is None:
+            return
+        token = current_job.set(job)
+        try:
+            with self._span(batch):
+                await instance.consume(batch)
+        except BaseException:
+            batch.detach()
+            raise
+        finally:
+            current_job.reset(token)
+        if getrefcount(batch) > ALONE:
+            batch.detach()
