@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import awoke
-from bench.report import RESULTS, machine, number, versions
+from bench.report import RESULTS, machine, number, percentile, versions
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PLOT = REPOSITORY / "bench" / "plots" / "ordered_append.svg"
@@ -49,10 +49,32 @@ def rust(part: str, *arguments: str) -> list[Cell]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+class Gaps:
+    """Time from an append to the next one, of every 16th; noted in order, by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._before_ns = 0
+        self._found_ns: list[int] = []
+
+    def note(self, run: Iterable[int]) -> None:
+        """These have been appended."""
+        for index in run:
+            place = index & 15
+            if place == 0:
+                self._before_ns = time.monotonic_ns()
+            elif place == 1:
+                self._found_ns.append(time.monotonic_ns() - self._before_ns)
+
+    def p99_us(self) -> float | None:
+        """The 99th percentile in microseconds."""
+        return percentile(self._found_ns, 99) / 1e3 if self._found_ns else None
+
+
 class Conditions:
     """Entry `i` waits on condition `(i - 1) mod k`, appending `i` wakes `i mod k`; one lock."""
 
-    def __init__(self, conditions: int) -> None:
+    def __init__(self, conditions: int, gaps: Gaps) -> None:
+        self._gaps = gaps
         lock = threading.Lock()
         self._conditions = [threading.Condition(lock) for _ in range(conditions)]
         self._lock = lock
@@ -64,31 +86,34 @@ class Conditions:
             condition = self._conditions[(index - 1) % len(self._conditions)]
             while self._appended != index:
                 condition.wait()
+            self._gaps.note((index,))
             self._appended += 1
             self._conditions[index % len(self._conditions)].notify_all()
 
 
-def waits() -> Callable[[int], object]:
+def waits(gaps: Gaps) -> Callable[[int], object]:
     """awoke's sequencer, waiting for one's own entry."""
-    sequencer: awoke.Sequencer[int] = awoke.Sequencer(len)
+    sequencer: awoke.Sequencer[int] = awoke.Sequencer(gaps.note)
     return lambda index: sequencer.append(index, index)
 
 
-def deposits() -> Callable[[int], object]:
+def deposits(gaps: Gaps) -> Callable[[int], object]:
     """awoke's sequencer, leaving the entry."""
-    sequencer: awoke.Sequencer[int] = awoke.Sequencer(len)
+    sequencer: awoke.Sequencer[int] = awoke.Sequencer(gaps.note)
     return lambda index: sequencer.deposit(index, index)
 
 
-def python_designs() -> Iterable[tuple[str, int, Callable[[int], object]]]:
-    """Name, conditions and the function that appends."""
-    yield "striped", 1, Conditions(1).append
-    yield "striped", 1_000, Conditions(1_000).append
-    yield "awoke, waits", 0, waits()
-    yield "awoke, deposits", 0, deposits()
+def python_designs() -> Iterable[tuple[str, int, Callable[[int], object], Gaps]]:
+    """Name, conditions, the function that appends, and what was measured of it."""
+    for conditions in (1, 1_000):
+        gaps = Gaps()
+        yield "striped", conditions, Conditions(conditions, gaps).append, gaps
+    for name, make in (("awoke, waits", waits), ("awoke, deposits", deposits)):
+        gaps = Gaps()
+        yield name, 0, make(gaps), gaps
 
 
-def python_cell(append: Callable[[int], object], producers: int, think_ms: int, seconds: float) -> Cell:
+def python_cell(append: Callable[[int], object], gaps: Gaps, producers: int, think_ms: int, seconds: float) -> Cell:
     """So many Python threads for so long."""
     indexes, is_over, start = itertools.count(), False, threading.Barrier(producers + 1)
 
@@ -114,16 +139,16 @@ def python_cell(append: Callable[[int], object], producers: int, think_ms: int, 
         thread.join()
     switches = after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw
     appended = max(1, last - first)
-    return {"per_s": appended / took_s, "switches_per_append": switches / appended, "p99_us": None}
+    return {"per_s": appended / took_s, "switches_per_append": switches / appended, "p99_us": gaps.p99_us()}
 
 
 def python(seconds: float, producers: Iterable[int], think_ms: Iterable[int]) -> list[Cell]:
     """All cells of the part in Python."""
     cells = []
     for think, count in itertools.product(think_ms, producers):
-        for design, conditions, append in python_designs():
+        for design, conditions, append, gaps in python_designs():
             print(f"python: {design} {conditions or ''}, {count} producers, {think} ms", file=sys.stderr, flush=True)
-            cell = python_cell(append, count, think, seconds)
+            cell = python_cell(append, gaps, count, think, seconds)
             cells.append(
                 {"design": design, "conditions": conditions, "producers": count, "think_ms": think, **cell},
             )
@@ -211,7 +236,7 @@ def main() -> None:
     own = python(seconds, in_python, think_ms)
     for think in think_ms:
         show(f"Rust, think time {think} ms: appends/s | switches per append | p99", native, think, think == 0)
-        show(f"Python, think time {think} ms: appends/s | switches per append", own, think, False)
+        show(f"Python, think time {think} ms: appends/s | switches per append | p99", own, think, False)
     show_follower(follower)
     RESULTS.mkdir(exist_ok=True)
     document = {

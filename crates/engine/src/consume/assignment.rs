@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::group_member::Route;
 use super::partition_queue::{PartitionQueue, Surroundings};
+use super::route::Route;
 use super::{Hook, StartAt};
 use crate::clock::Deadline;
 use crate::kafka::{CommittedOffset, TopicPartition};

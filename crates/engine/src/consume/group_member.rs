@@ -21,8 +21,9 @@ use rdkafka_sys as ffi;
 use super::assignment::Assignment;
 use super::committer::{Commit, Committer};
 use super::offsets::{Offsets, Progress};
-use super::partition_queue::{LaneSettings, Surroundings};
-use super::{Hook, PartitionScheduler, StartAt, Trail};
+use super::partition_queue::Surroundings;
+use super::route::Route;
+use super::{Hook, Trail};
 use crate::clock::Deadline;
 use crate::events::{EventBox, What};
 use crate::kafka::{
@@ -30,19 +31,6 @@ use crate::kafka::{
 };
 use crate::wake::Parker;
 use crate::{Error, Result};
-
-/// One topic and who works on it.
-#[derive(Clone)]
-pub struct Route {
-    /// The topic.
-    pub topic: String,
-    /// Whose workers process it.
-    pub scheduler: Arc<PartitionScheduler>,
-    /// How its partitions are worked on.
-    pub lane: LaneSettings,
-    /// Where reading begins when the group has committed nothing; `None` leaves it to `auto.offset.reset`.
-    pub start: Option<StartAt>,
-}
 
 /// How a member behaves.
 #[derive(Clone, Copy, Debug)]

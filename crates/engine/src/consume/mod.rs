@@ -1,8 +1,9 @@
 //! The way of a message from the broker to user code and of its offset back: one file per station.
 //!
-//! `group_member` (its thread talks to the group) → `partition_queue` (where librdkafka puts fetched messages) →
-//! `flow` (how fast) → `lanes` (of a route that works on several messages of a partition at once) → `scheduler` (which partition is next, and who works) → `job` (a lent batch) ⇒ user code ⇒ `watermark` (up to where all is done) → `offsets` (what is stored)
-//! → `committer` (what the broker holds). `reader` reads without a group.
+//! `group_member` (its thread talks to the group) → `partition_queue` (where librdkafka puts fetched messages) → `flow` (how
+//! fast) → `lanes` (where several messages of a partition are worked on at once) → `scheduler` (which partition is next, and
+//! who works) → `job` (a lent batch) ⇒ user code ⇒ `watermark` (up to where all is done) → `offsets` (what is stored) →
+//! `committer` (what the broker holds). `reader` reads without a group.
 
 mod assignment;
 mod committer;
@@ -14,6 +15,7 @@ mod lanes;
 mod offsets;
 mod partition_queue;
 mod reader;
+mod route;
 mod scheduler;
 mod start;
 #[cfg(all(test, not(feature = "model")))]
@@ -21,11 +23,12 @@ mod testing;
 mod watermark;
 
 pub use flow::{Flow, PullLimits, RateLimit};
-pub use group_member::{GroupMember, GroupSettings, PartitionState, Route};
+pub use group_member::{GroupMember, GroupSettings, PartitionState};
 pub use job::{Hook, HookJob, Job, Sorting, Work};
 pub use lanes::{Concurrency, LaneBy};
 pub use partition_queue::{LaneOwner, LaneSettings, PartitionQueue};
 pub use reader::{Read, Reader};
+pub use route::Route;
 pub use scheduler::{ClassId, LaneId, LaneOptions, Next, Outcome, Scheduler, SchedulerCounters};
 pub use start::StartAt;
 pub use watermark::Trail;
