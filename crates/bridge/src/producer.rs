@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::produce as engine;
-use awoke_engine::wake::{Latch, Waker};
+use awoke_engine::wake::Waker;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -303,19 +303,20 @@ pub fn wait_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>, timeout_s: Opt
     if natives.iter().all(|handle| handle.completion().is_done()) {
         return Ok(true);
     }
-    natives.iter().for_each(|handle| handle.hurry());
     let timeout = duration(timeout_s)?.or(limit);
     if is_main_thread() {
+        natives.iter().for_each(|handle| handle.hurry());
         // One after the other, because a signal must be able to end the wait: each is done or waited for.
         let deadline = Deadline::after(timeout);
         for handle in &natives {
             if !wait_for_delivery(py, handle, &deadline)? {
+                natives.iter().for_each(|handle| handle.give_up());
                 return Ok(false);
             }
         }
         return Ok(true);
     }
-    Ok(py.detach(|| Latch::wait_all(natives.iter().map(|handle| handle.completion()), &Deadline::after(timeout))))
+    Ok(py.detach(|| engine::DeliveryHandle::wait_all(&natives, timeout)))
 }
 
 /// Bytes, text or nothing as they are; `None` for anything else.

@@ -41,6 +41,8 @@ pub struct Waiting<'a> {
     /// `None` when the producer is gone: the answer has come, or is about to.
     reports: Option<Arc<Reports>>,
     place: Cell<Option<Place>>,
+    /// Whether it has not served yet.
+    is_fresh: Cell<bool>,
     waker: Waker,
 }
 
@@ -52,7 +54,7 @@ impl Waiting<'_> {
             let place = reports.lead().look(place);
             self.place.set(Some(place));
             if place == Place::Leader && !self.handle.completion.is_done() {
-                reports.serve_for(self.handle, deadline);
+                reports.serve_for(self.handle, self.is_fresh.replace(false), deadline);
             }
         }
         self.handle.completion.is_done()
@@ -185,7 +187,7 @@ impl DeliveryHandle {
         }
         let reports = self.destination.reports.upgrade();
         let place = reports.as_ref().map(|reports| reports.lead().join(waker.clone()));
-        let waiting = Waiting { handle: self, reports, place: Cell::new(place), waker };
+        let waiting = Waiting { handle: self, reports, place: Cell::new(place), is_fresh: Cell::new(true), waker };
         if waiting.is_follower() {
             self.hurry();
         }
@@ -195,7 +197,11 @@ impl DeliveryHandle {
     /// Waits until all are answered, well or badly; `false` when the time was up first. Blocks the calling thread.
     pub fn wait_all(handles: &[Arc<Self>], timeout: Option<Duration>) -> bool {
         handles.iter().for_each(|handle| handle.hurry());
-        Latch::wait_all(handles.iter().map(|handle| &handle.completion), &Deadline::after(timeout))
+        let are_done = Latch::wait_all(handles.iter().map(|handle| &handle.completion), &Deadline::after(timeout));
+        if !are_done {
+            handles.iter().for_each(|handle| handle.give_up());
+        }
+        are_done
     }
 
     /// The answer in the words of this operation.

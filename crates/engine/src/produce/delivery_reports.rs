@@ -7,7 +7,7 @@
 //! The report thread's loop:
 //! 1. Wait until librdkafka's queue turns non-empty while nobody leads, or somebody waits who can't lead (an event loop, a
 //!    wait for many).
-//! 2. Lead: as long as somebody waits, flush; then serve what is there.
+//! 2. Lead: flush once for those who have begun to wait; then serve what is there.
 //! 3. End when the producer is closed.
 //!
 //! For each report its handle is completed, which wakes whoever waits for it; the room of a whole poll is given back at once.
@@ -32,8 +32,8 @@ thread_local! {
     static AWAITED: Cell<*const DeliveryHandle> = const { Cell::new(ptr::null()) };
 }
 
-/// A flush for somebody who waits lasts so long at most: after that nothing lingers any more, the brokers are to blame.
-const FLUSH_MS: i32 = 100;
+/// Whoever serves for somebody comes up so often. A flush lasts no longer: after that nothing lingers, the brokers are to blame.
+const SERVE_MS: i32 = 100;
 
 /// What report thread, senders and handles share.
 pub struct Reports {
@@ -46,7 +46,7 @@ pub struct Reports {
     parker: Parker,
     /// Messages whose reports somebody waits for.
     awaited: AtomicUsize,
-    /// The broker threads were told to look since the leader last began to serve.
+    /// Somebody has begun to wait since the leader last began to serve.
     is_hurried: AtomicBool,
     is_closing: AtomicBool,
     /// Whether messages linger at all; where they don't, nobody need hurry them.
@@ -78,12 +78,14 @@ impl Reports {
         if !self.lingers {
             return;
         }
+        // Said before anybody is looked for: whoever leaves the lead looks at it after.
+        let was_hurried = self.is_hurried.swap(true, Ordering::AcqRel);
         if !self.lead.is_led() {
             self.parker.unpark();
-        } else if !self.is_hurried.swap(true, Ordering::AcqRel) {
-            // Whoever leads flushes; this has the broker threads look at what came since. Whoever leads no more when this is
-            // counted looks at the count.
+        } else if !was_hurried {
+            // Where the leader flushes, this has the broker threads look at what came since; where it waits, it flushes again.
             self.flush(0);
+            self.queue.interrupt();
         }
     }
 
@@ -97,16 +99,16 @@ impl Reports {
         &self.lead
     }
 
-    /// Serves reports for everybody until this handle's has come or the time is up: to be called by the leader. Returns early,
-    /// after a tenth of a second at most. Blocks the calling thread.
-    pub(super) fn serve_for(&self, handle: &DeliveryHandle, deadline: &Deadline) {
+    /// Serves reports for everybody until this handle's has come or the time is up: to be called by the leader, which has only just
+    /// begun to lead where it `is_fresh`. Returns early, after a tenth of a second at most. Blocks the calling thread.
+    pub(super) fn serve_for(&self, handle: &DeliveryHandle, is_fresh: bool, deadline: &Deadline) {
         let timeout_ms = match deadline.remaining_ms() {
-            -1 => FLUSH_MS,
-            left_ms => left_ms.min(FLUSH_MS),
+            -1 => SERVE_MS,
+            left_ms => left_ms.min(SERVE_MS),
         };
         AWAITED.set(ptr::from_ref(handle));
-        self.is_hurried.store(false, Ordering::Release);
-        if self.lingers {
+        let is_hurried = self.is_hurried.swap(false, Ordering::AcqRel);
+        if self.lingers && (is_fresh || is_hurried) {
             self.flush(timeout_ms);
         } else {
             self.serve_once(timeout_ms);
@@ -116,7 +118,18 @@ impl Reports {
 
     /// Leaves a place; where nobody leads any more, the report thread takes over what there is to do.
     pub(super) fn leave(&self, place: Place) {
-        if self.lead.leave(place) && (self.awaited.load(Ordering::Acquire) > 0 || !self.queue.is_empty()) {
+        if !self.lead.leave(place) {
+            return;
+        }
+        // What others wait for was under way in the leader's flush, which ended with its own report.
+        if self.lingers && self.awaited.load(Ordering::Acquire) > 0 {
+            self.is_hurried.store(true, Ordering::Release);
+        }
+        self.wake_if_needed();
+    }
+
+    fn wake_if_needed(&self) {
+        if self.is_hurried.load(Ordering::Acquire) || !self.queue.is_empty() {
             self.parker.unpark();
         }
     }
@@ -127,18 +140,22 @@ impl Reports {
             self.parker.park_until(&Deadline::NEVER);
             if self.lead.try_take() {
                 self.serve_all();
-                self.leave(Place::Leader);
+                if self.lead.leave(Place::Leader) {
+                    self.wake_if_needed();
+                }
             }
         }
         self.serve_once(0);
     }
 
+    /// Flushes once for those who have begun to wait, and not for as long as they do: what a flush could not send in its time
+    /// lingers no more, and its reports wake this thread.
     fn serve_all(&self) {
-        while self.lingers && self.awaited.load(Ordering::Acquire) > 0 && !self.is_closing.load(Ordering::Acquire) {
-            self.is_hurried.store(false, Ordering::Release);
-            self.flush(FLUSH_MS);
+        while self.is_hurried.swap(false, Ordering::AcqRel) && !self.is_closing.load(Ordering::Acquire) {
+            if self.awaited.load(Ordering::Acquire) > 0 {
+                self.flush(SERVE_MS);
+            }
         }
-        self.is_hurried.store(false, Ordering::Release);
         self.serve_once(0);
     }
 
