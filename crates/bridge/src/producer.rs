@@ -268,7 +268,7 @@ fn wait_for_delivery(py: Python<'_>, handle: &engine::DeliveryHandle, deadline: 
         return Ok(true);
     };
     let waiting = Alone(waiting);
-    while !py.detach(|| waiting.step(deadline)) {
+    while !py.detach(|| waiting.step(&deadline.or_earlier(Some(Instant::now() + FOR_SIGNALS)))) {
         if waiting.0.is_follower() {
             wait_readable(py, mailbox.bell(), deadline)?;
             mailbox.drain();
@@ -280,6 +280,9 @@ fn wait_for_delivery(py: Python<'_>, handle: &engine::DeliveryHandle, deadline: 
     }
     Ok(true)
 }
+
+/// How long the main thread may serve reports before it looks for signals.
+const FOR_SIGNALS: Duration = Duration::from_millis(100);
 
 /// A wait of the calling thread, which lets go of the GIL in its midst.
 struct Alone<'a>(engine::Waiting<'a>);

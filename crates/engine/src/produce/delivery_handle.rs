@@ -47,7 +47,7 @@ pub struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Serves for up to a tenth of a second, if that is this thread's part; whether the answer is there. Then, a follower waits
+    /// Serves until the answer is there or the deadline passes, if that is this thread's part; whether it is there. May return early. Then, a follower waits
     /// for its waker, and comes again. Blocks a leader.
     pub fn step(&self, deadline: &Deadline) -> bool {
         if let (Some(reports), Some(place)) = (&self.reports, self.place.get()) {
@@ -87,13 +87,15 @@ pub struct DeliveryHandle {
     birthplace: Birthplace,
     /// Somebody waits: the message must not linger.
     is_awaited: AtomicBool,
+    /// A thread that serves reports does so for this one: whoever else serves it ends that thread's poll.
+    pub(super) is_served_for: AtomicBool,
     completion: Completion<Report>,
 }
 
 impl DeliveryHandle {
     pub(super) fn new(destination: Arc<Destination>, size_bytes: usize, birthplace: Birthplace) -> Self {
-        let is_awaited = AtomicBool::new(false);
-        Self { destination, size_bytes, birthplace, is_awaited, completion: Completion::default() }
+        let (is_awaited, is_served_for) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { destination, size_bytes, birthplace, is_awaited, is_served_for, completion: Completion::default() }
     }
 
     /// Gives the report; whether it was the last that somebody waited for.
@@ -126,6 +128,13 @@ impl DeliveryHandle {
             return false;
         }
         self.destination.reports.upgrade().is_some_and(|reports| reports.settle_one())
+    }
+
+    /// Ends the poll of the thread that serves reports for this handle, whose report another thread has served.
+    pub(super) fn end_service(&self) {
+        if let Some(reports) = self.destination.reports.upgrade() {
+            reports.interrupt();
+        }
     }
 
     /// The topic that the message was sent to.

@@ -32,8 +32,8 @@ thread_local! {
     static AWAITED: Cell<*const DeliveryHandle> = const { Cell::new(ptr::null()) };
 }
 
-/// Whoever serves for somebody comes up so often. A flush lasts no longer: after that nothing lingers, the brokers are to blame.
-const SERVE_MS: i32 = 100;
+/// A flush for whoever begins to wait lasts so long at most: after that nothing lingers any more, the brokers are to blame.
+const FLUSH_MS: i32 = 100;
 
 /// What report thread, senders and handles share.
 pub struct Reports {
@@ -100,20 +100,22 @@ impl Reports {
     }
 
     /// Serves reports for everybody until this handle's has come or the time is up: to be called by the leader, which has only just
-    /// begun to lead where it `is_fresh`. Returns early, after a tenth of a second at most. Blocks the calling thread.
+    /// begun to lead where it `is_fresh`. May return early. Blocks the calling thread.
     pub(super) fn serve_for(&self, handle: &DeliveryHandle, is_fresh: bool, deadline: &Deadline) {
-        let timeout_ms = match deadline.remaining_ms() {
-            -1 => SERVE_MS,
-            left_ms => left_ms.min(SERVE_MS),
-        };
-        AWAITED.set(ptr::from_ref(handle));
+        let left_ms = deadline.remaining_ms();
         let is_hurried = self.is_hurried.swap(false, Ordering::AcqRel);
-        if self.lingers && (is_fresh || is_hurried) {
-            self.flush(timeout_ms);
-        } else {
-            self.serve_once(timeout_ms);
+        handle.is_served_for.store(true, Ordering::SeqCst);
+        // After that is said: whoever serves this report from here on ends the poll below.
+        if !handle.completion().is_done() {
+            AWAITED.set(ptr::from_ref(handle));
+            if self.lingers && (is_fresh || is_hurried) {
+                self.flush(if left_ms < 0 { FLUSH_MS } else { left_ms.min(FLUSH_MS) });
+            } else {
+                self.serve_once(left_ms);
+            }
+            AWAITED.set(ptr::null());
         }
-        AWAITED.set(ptr::null());
+        handle.is_served_for.store(false, Ordering::SeqCst);
     }
 
     /// Leaves a place; where nobody leads any more, the report thread takes over what there is to do.
@@ -153,7 +155,7 @@ impl Reports {
     fn serve_all(&self) {
         while self.is_hurried.swap(false, Ordering::AcqRel) && !self.is_closing.load(Ordering::Acquire) {
             if self.awaited.load(Ordering::Acquire) > 0 {
-                self.flush(SERVE_MS);
+                self.flush(FLUSH_MS);
             }
         }
         self.serve_once(0);
@@ -172,6 +174,11 @@ impl Reports {
         let code = Code::of(unsafe { ffi::rd_kafka_flush(self.client.handle(), timeout_ms) });
         give_room_back(&self.room);
         code
+    }
+
+    /// Ends the poll that is under way, or the next one.
+    pub(super) fn interrupt(&self) {
+        self.queue.interrupt();
     }
 
     /// Ends `serve`.
@@ -234,7 +241,11 @@ pub(super) unsafe extern "C" fn on_report(
         reported.set((messages + 1, bytes + handle.size_bytes));
     });
     let is_last = handle.complete(report);
-    if is_last || AWAITED.get() == Arc::as_ptr(&handle) {
+    let is_mine = AWAITED.get() == Arc::as_ptr(&handle);
+    if !is_mine && handle.is_served_for.load(Ordering::SeqCst) {
+        handle.end_service();
+    }
+    if is_last || is_mine {
         // The last that somebody waited for, or this thread's own: it may stop, and what is left may linger.
         // SAFETY: we are in a callback of this handle's.
         unsafe { ffi::rd_kafka_yield(rk) };
