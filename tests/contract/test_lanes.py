@@ -341,13 +341,18 @@ def test_without_order_results_leave_as_they_come(cluster: Cluster, topic: Creat
     assert_committed(cluster, app, {(name, 0): 20})
 
 
-def test_a_result_that_the_broker_refuses_is_the_failure_of_its_message(cluster: Cluster, topic: CreateTopic) -> None:
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_result_that_the_broker_refuses_is_the_failure_of_its_message(
+    cluster: Cluster, topic: CreateTopic, ordered: bool
+) -> None:
     name, out, dead = topic(), topic("out"), topic("dead")
     app = new_app(cluster, kafka={"message.max.bytes": 10_000})
 
-    @app.on(name, output=out, concurrency=awoke.by_key(4), retry=SOON, dead_letter=dead)
+    @app.on(name, output=out, ordered=ordered, concurrency=awoke.by_key(4), retry=SOON, dead_letter=dead)
     def handle(message: awoke.Message[bytes]) -> bytes:
-        return b"x" * 20_000 if message.offset == 3 else message.value
+        if message.offset == 5 and message.attempt > 1:
+            return b"small enough the second time"
+        return b"x" * 20_000 if message.offset in (3, 5) else message.value
 
     gone: Collected[awoke.Event] = Collected()
     app.events.subscribe("message.dead_lettered", gone.add)

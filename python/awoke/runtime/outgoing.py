@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from awoke._native import DeliveryHandle, Job, Message, Sequencer
 from awoke._waiting import call_back
-from awoke.errors import AwokeError, FencedError
+from awoke.errors import AwokeError, ClosedError, FencedError
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -139,15 +139,22 @@ class OrderedOutput:
         # The sink is not this object's, so that nothing keeps itself alive: jobs wait in here, and with them a client.
         self._sequencer: Sequencer[_Entry] = Sequencer(partial(send, server, route), route.concurrency.trail)
 
-    def add(self, ordinal: int, outgoing: Outgoing, offset: int, key: bytes | None, answer: Answer) -> None:
-        """Bring the result of a message; it is sent when those of all before it have been."""
-        self._sequencer.deposit(ordinal, _Entry(outgoing, offset, key, answer))
+    def add(self, ordinal: int, outgoing: Outgoing, offset: int, key: bytes | None, answer: Answer) -> bool:
+        """Bring the result of a message, which is sent when those of all before it have been; False when its turn is over."""
+        try:
+            self._sequencer.deposit(ordinal, _Entry(outgoing, offset, key, answer))
+        except ValueError:
+            return False  # It was sent, and refused.
+        except ClosedError:
+            pass  # The partition was given back: whoever has it does the message again.
+        return True
 
     def pass_over(self, ordinals: Sequence[int | None]) -> None:
-        """These messages have no result."""
+        """These messages have no result, or none any more."""
         for ordinal in ordinals:
             if ordinal is not None:
-                self._sequencer.void(ordinal)
+                with contextlib.suppress(ValueError, ClosedError):
+                    self._sequencer.void(ordinal)
 
     def close(self) -> None:
         """What waits for a message that will not come is dropped; whoever has the partition next does it again."""
@@ -173,16 +180,17 @@ class Results:
         """What the function returned for a message."""
         offset, key = message.offset, message.key
         self._outgoing.add(offset)
-        # Without a place it was sent before, and refused: this time it goes as it comes.
         place = None if self._ordered is None else self._places.pop(offset, None)
         if answer is None:
             self._outgoing.pass_over(offset)
             if self._ordered is not None and place is not None:
                 self._ordered.pass_over([place])
-        elif self._ordered is not None and place is not None:
-            self._ordered.add(place, self._outgoing, offset, key, answer)
-        else:
-            self._outgoing.send(self._server, self._route, offset, key, answer)
+            return
+        ordered = None if place is None else self._ordered
+        if ordered is not None and place is not None and ordered.add(place, self._outgoing, offset, key, answer):
+            return
+        # In no order, or refused when it was its turn: this time it goes as it comes.
+        self._outgoing.send(self._server, self._route, offset, key, answer)
 
     def pass_over_before(self, offset: int | None) -> None:
         """Messages that the function was not called for, before this offset (None: all), have no result."""
