@@ -34,17 +34,22 @@ from awoke.errors import (
     MessageTooLarge,
     OperationTimeout,
     ProcessDied,
+    ProducerFenced,
     QueueFull,
     RetriesExhausted,
     SequencerBroken,
     SystemFailure,
+    TransactionAborted,
+    TransactionInDoubt,
     UnknownTopic,
 )
 from awoke.events import Event, Events
-from awoke.producer import Producer, Record, wait_all
+from awoke.middleware import Middleware, Outgoing
+from awoke.producer import Producer, Record, Variant, wait_all
 from awoke.reader import Reader
 from awoke.routing import Batching, Flow, Retry
 from awoke.runtime.server import Server
+from awoke.transaction import Transaction
 
 __version__ = "0.1.0"
 
@@ -80,10 +85,13 @@ __all__ = [
     "KafkaError",
     "Message",
     "MessageTooLarge",
+    "Middleware",
     "OperationTimeout",
+    "Outgoing",
     "PartitionInfo",
     "ProcessDied",
     "Producer",
+    "ProducerFenced",
     "QueueFull",
     "Reader",
     "Record",
@@ -96,7 +104,11 @@ __all__ = [
     "Server",
     "SystemFailure",
     "TopicInfo",
+    "Transaction",
+    "TransactionAborted",
+    "TransactionInDoubt",
     "UnknownTopic",
+    "Variant",
     "__version__",
     "by",
     "by_key",

@@ -144,6 +144,7 @@ class Producer:
         properties: Mapping[str, str],
         encoder: Callable[[Any], bytes],
         produce_timeout_s: float | None,
+        idle_after_s: float | None,
         events: EventBox,
     ) -> Self: ...
     def produce(
@@ -156,6 +157,7 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
         timeout_s: float | None = None,
+        variant: Variant | None = None,
     ) -> DeliveryHandle:
         """Send a message; the handle says what became of it.
 
@@ -167,12 +169,63 @@ class Producer:
             QueueFull: no room in time; MessageTooLarge; EncodeError; KafkaError: refused at once, as for an unknown
             partition; ClosedError; ForkedClientError. Nothing was sent then.
         """
+    def begin(self, timeout_s: float | None = None) -> Transaction: ...
     def flush(self, timeout_s: float | None = None) -> bool:
         """Send what is queued without lingering and wait for the answers; whether all came. Blocks."""
     def close(self, timeout_s: float | None = None) -> int:
         """Flush and end; how many messages were not delivered. Blocks."""
     def queued(self) -> tuple[int, int]:
         """Messages and bytes that wait for their delivery report. Does not block."""
+
+@final
+class Variant:
+    def __new__(cls, properties: Mapping[str, str]) -> Variant: ...
+
+@final
+class Transaction:
+    def produce(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        timeout_s: float | None = None,
+    ) -> DeliveryHandle: ...
+    def commit(self, timeout_s: float | None = None) -> None: ...
+    def abort(self, timeout_s: float | None = None) -> None: ...
+
+@final
+class Transactor:
+    def __new__(
+        cls,
+        properties: Mapping[str, str],
+        is_alone: bool,
+        interval_s: float,
+        records_max: int,
+        encoder: Callable[[Any], bytes],
+        events: EventBox,
+    ) -> Transactor: ...
+    def contribution(self) -> Contribution: ...
+    def submit(self, contribution: Contribution, job: Job, offset: int | None) -> PendingCommit: ...
+    def commit(self, partition: Partition) -> PendingCommit: ...
+    def close(self) -> None: ...
+
+@final
+class Contribution:
+    def produce(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None: ...
+    def __len__(self) -> int: ...
 
 @final
 class EventBox:
@@ -217,6 +270,8 @@ class Job:
     def attempt(self) -> int: ...
     @property
     def first_offset(self) -> int: ...
+    @property
+    def remaining(self) -> int: ...
     @property
     def waited_s(self) -> float: ...
     @property
@@ -305,6 +360,7 @@ class Route:
         tick_every_s: float | None = None,
         start: tuple[str, int] | None = None,
         concurrency: _Lanes | None = None,
+        is_transactional: bool = False,
     ) -> Route: ...
 
 @final

@@ -16,11 +16,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from awoke._native import DeliveryHandle, Mailbox
+from awoke._native import Mailbox
 
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result", covariant=True)
+Later = TypeVar("Later", bound="Pending[Any]")
 
 
 class Delivery(NamedTuple):
@@ -83,7 +84,7 @@ async def resolve(pending: Pending[Result]) -> Result:
 
 
 class CallbackThread:
-    """Runs callbacks of delivery handles; lives while any is outstanding.
+    """Runs callbacks of what has a result later; lives while any is outstanding.
 
     1. Wait until the mailbox has tokens.
     2. Run the callback of each; what it raises is logged.
@@ -93,12 +94,12 @@ class CallbackThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._mailbox = Mailbox()
-        self._calls: dict[int, tuple[DeliveryHandle, Callable[[DeliveryHandle], object]]] = {}
+        self._calls: dict[int, tuple[Pending[Any], Callable[[Any], object]]] = {}
         self._tokens = itertools.count()
         self._is_running = False
 
-    def add(self, handle: DeliveryHandle, callback: Callable[[DeliveryHandle], object]) -> None:
-        """Run the callback when the handle is answered, which may be now."""
+    def add(self, handle: Pending[Any], callback: Callable[[Any], object]) -> None:
+        """Run the callback when the result is there, which may be now."""
         with self._lock:
             token = next(self._tokens)
             self._calls[token] = (handle, callback)
@@ -130,8 +131,8 @@ class CallbackThread:
 _callbacks = CallbackThread()
 
 
-def call_back(handle: DeliveryHandle, callback: Callable[[DeliveryHandle], object]) -> None:
-    """Call `callback(handle)` on a thread of awoke's when the handle is answered."""
+def call_back(handle: Later, callback: Callable[[Later], object]) -> None:
+    """Call `callback(handle)` on a thread of awoke's when the result is there."""
     _callbacks.add(handle, callback)
 
 

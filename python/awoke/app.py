@@ -12,12 +12,14 @@ import msgspec
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.events import Events
+from awoke.middleware import Middleware
 from awoke.producer import Producer
 from awoke.routing import Route, RouteOptions
 from awoke.settings import KafkaValue, Loaded, Settings, load
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type[Consumer])
+MiddlewareFunction = TypeVar("MiddlewareFunction", bound=Middleware)
 
 
 DECIDES_ON_IDEMPOTENCE = frozenset(
@@ -63,6 +65,8 @@ class App:
         self._backgrounds: list[Background] = []
         self._start_background: Callable[[Background], object] | None = None
         self._resume: Callable[[str, int], bool] | None = None
+        self.middleware: list[Middleware] = []
+        """What every message that the app sends goes through, in this order; see `outgoing`."""
 
     def on(
         self, topic: str, *, output: str | None = None, ordered: bool = False, **options: Unpack[RouteOptions]
@@ -71,8 +75,8 @@ class App:
 
         With `output`, what the function returns is sent to that topic, under the message's key, and acknowledged before the
         message counts as done. Where several messages of a partition are worked on at once (`concurrency`), results are sent
-        as they come, or, with `ordered`, in the order of the messages. The other options are those of
-        `awoke.routing.RouteOptions`.
+        as they come, or, with `ordered`, in the order of the messages. With `exactly_once`, results, dead letters and offsets are
+        one transaction. The other options are those of `awoke.routing.RouteOptions`.
 
         Raises:
             ConfigError: the topic has a route already; a wrong option.
@@ -135,6 +139,15 @@ class App:
         if start is not None:
             start(job)
 
+    def outgoing(self, function: MiddlewareFunction) -> MiddlewareFunction:
+        """Have every message that the app sends go through the decorated function, which returns what is to be sent.
+
+        It takes and returns an `awoke.Outgoing`, on the thread that sends. What it raises keeps the message from being sent.
+        To be said before the app's producer is used.
+        """
+        self.middleware.append(function)
+        return function
+
     def resume(self, topic: str, partition: int) -> bool:
         """Go on with a partition that was paused because its retries were exhausted; whether it was.
 
@@ -167,7 +180,13 @@ class App:
         """The app's producer, made on first use and closed by the runtime when it stops."""
         with self._lock:
             if self._producer is None:
-                self._producer = Producer(settings=self._producer_settings(), events=self.events)
+                settings = self._producer_settings()
+                self._producer = Producer(
+                    settings=settings,
+                    events=self.events,
+                    idle_after_s=settings.producer_idle_s,
+                    middleware=self.middleware,
+                )
             return self._producer
 
     def _producer_settings(self) -> Settings:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from awoke._native import Batch, GroupMember, Job, Message, Partition
 from awoke.errors import ClosedError, ConfigError
+from awoke.transaction import ConsumerTransaction, Contributing
 
 if TYPE_CHECKING:
     from awoke.app import App
@@ -61,6 +62,7 @@ class Consumer:
     _assignment: Partition | None = None
     _scope: Background | None = None
     _has_lanes: bool = False
+    _contribution: Callable[[], Contributing] | None = None
 
     def assigned(self) -> Any:
         """Called before the first batch."""
@@ -127,6 +129,33 @@ class Consumer:
             )
         if job is None or metadata is not None:
             self._assigned().annotate(message.offset + 1, metadata)
+
+    def transaction(self) -> ConsumerTransaction:
+        """Of a route with `exactly_once`: what is sent of the batch, and that it is done, are seen together or not at all.
+
+        ```python
+        def consume(self, batch):
+            with self.transaction() as t:
+                for message in batch:
+                    t.produce("totals", self.add(message.value), key=message.key)
+        ```
+
+        Nothing leaves before the block ends: one that raises has sent nothing, and its messages are tried again in their place. At
+        its end it waits until the transaction is committed, which others may share; `async with` awaits. The offset after the batch
+        is committed, or, where messages were marked with `t.mark`, the offset after the last of those.
+
+        Raises:
+            ConfigError: the route is not exactly-once; ClosedError: outside of `consume`.
+        Raises, at the end:
+            KafkaError, MessageTooLarge: the broker refused a message, nothing was sent; FencedError: the partition was taken away
+            meanwhile, nothing was sent; ProducerFenced; ClosedError: the process stops, nothing was sent.
+        """
+        if self._contribution is None:
+            raise ConfigError("transaction() needs a route with exactly_once=True", "exactly_once")
+        job = current_job.get()
+        if job is None:
+            raise ClosedError("transaction() belongs into consume, on its own thread or task")
+        return ConsumerTransaction(self._contribution(), job)
 
     def mark_sync(self, message: Message[Any], metadata: str | None = None, timeout_s: float | None = None) -> None:
         """As `mark`, and wait until the broker holds it. Blocks up to `timeout_s` (None: 60 s).

@@ -7,6 +7,9 @@ AwokeError
 │   ├── BrokerUnreachable  no broker answered
 │   ├── UnknownTopic       the topic does not exist
 │   ├── DeliveryFailed     a message was refused
+│   ├── TransactionAborted  nothing of a transaction will be seen
+│   ├── TransactionInDoubt  the broker did not say whether it was committed
+│   ├── ProducerFenced     another producer has the transactional id
 │   └── FetchFailed        a partition can't be read
 ├── OperationTimeout       no answer in time; the operation may still take effect
 │   └── DeliveryTimeout    no answer for a message in time; it may still arrive
@@ -70,6 +73,18 @@ class UnknownTopic(KafkaError):
 
 class DeliveryFailed(KafkaError):
     """A message was refused."""
+
+
+class TransactionAborted(KafkaError):
+    """A transaction could not be committed: nothing of it will be seen."""
+
+
+class TransactionInDoubt(KafkaError):
+    """The broker did not say whether a transaction was committed: look for its messages before sending them again."""
+
+
+class ProducerFenced(KafkaError):
+    """Another producer has taken the transactional id; this one can't go on, and nothing of its transaction will be seen."""
 
 
 class FetchFailed(KafkaError):

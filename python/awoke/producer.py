@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary
 
 from awoke import _native, serde
 from awoke._native import DeliveryHandle
 from awoke._waiting import Delivery
-from awoke.errors import DeliveryTimeout
+from awoke.errors import ConfigError, DeliveryTimeout
 from awoke.events import Events, EventSource
-from awoke.settings import KafkaValue, Settings, client_properties, load
-
-Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
+from awoke.middleware import Headers, Middleware, Outgoing, through
+from awoke.settings import KafkaValue, Settings, client_properties, load, properties_of
+from awoke.transaction import Transaction
 
 
 class Record(NamedTuple):
@@ -32,30 +34,52 @@ class Producer(_native.Producer):
 
     A context manager: leaving it flushes and closes.
 
+    With a `transactional_id` it sends within transactions only (see `transaction`); an older producer of the same id is fenced.
+    With `idle_after_s` it closes its connection when nothing was sent for one to two times as long, and opens it again when
+    something is. What it sends goes through the functions of `middleware`, in their order.
+
     Raises:
         ConfigError: a property that librdkafka does not know, or a value that it does not accept.
     """
 
     _source: EventSource
+    _middleware: Sequence[Middleware]
+    _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
 
     def __new__(
         cls,
         bootstrap_servers: str | None = None,
         *,
         kafka: Mapping[str, KafkaValue] | None = None,
+        transactional_id: str | None = None,
+        idle_after_s: float | None = None,
+        middleware: Sequence[Middleware] = (),
         settings: Settings | None = None,
         events: Events | None = None,
     ) -> Self:
         settings = settings or load({"bootstrap_servers": bootstrap_servers, "kafka": kafka}).values
+        properties = client_properties(settings)
+        if "transactional.id" in properties:
+            raise ConfigError("say transactional_id=…, not kafka={'transactional.id': …}", "transactional.id")
+        if transactional_id is not None:
+            if not transactional_id:
+                raise ConfigError("a transactional_id must not be empty", "transactional_id")
+            properties["transactional.id"] = transactional_id
+        if idle_after_s is not None and idle_after_s <= 0:
+            raise ConfigError(f"idle_after_s must be more than 0, not {idle_after_s}", "idle_after_s")
+        if middleware and not issubclass(cls, _Shaping):
+            cls = type(cls.__name__, (_Shaping, cls), {})  # Without middleware nothing of it costs anything.
         source = EventSource(events)
         try:
             producer = super().__new__(
-                cls, client_properties(settings), serde.encode, settings.produce_timeout_s, source.box
+                cls, properties, serde.encode, settings.produce_timeout_s, idle_after_s, source.box
             )
         except BaseException:
             source.close()
             raise
         producer._source = source
+        producer._middleware = tuple(middleware)
+        producer._turns = WeakKeyDictionary()
         return producer
 
     def produce_many(
@@ -69,7 +93,7 @@ class Producer(_native.Producer):
         Raises:
             QueueFull, MessageTooLarge, EncodeError, KafkaError, ClosedError, ForkedClientError: as `produce`.
         """
-        produce = super().produce
+        produce = self.produce
         handles = []
         for message in messages:
             if type(message) is Record:
@@ -90,6 +114,38 @@ class Producer(_native.Producer):
                 handle = produce(topic, message, timeout_s=timeout_s)
             handles.append(handle)
         return handles
+
+    def transaction(self, timeout_s: float | None = None) -> Transaction:
+        """Messages that are seen together or not at all.
+
+        ```python
+        with producer.transaction() as t:
+            t.produce("orders", order)
+            t.produce("stock", change)
+        ```
+
+        To begin waits for the transaction before, and for the broker, up to `timeout_s` (None: `produce_timeout_s`); so does the
+        commit (None: `transaction.timeout.ms`). Both block, or, under `async with`, await. Any thread, any event loop.
+
+        Raises, at the begin:
+            ConfigError: the producer has no transactional_id; OperationTimeout: no turn in time; KafkaError: no answer of the
+            broker; ProducerFenced: another producer has the transactional_id; ClosedError; ForkedClientError.
+        Raises, at the end:
+            TransactionAborted: nothing will be seen; TransactionInDoubt: nobody knows; ProducerFenced.
+        """
+        return Transaction(self, self._middleware, self._turns, timeout_s)
+
+    def variant(self, **kafka: KafkaValue) -> Variant:
+        """The same producer and connection, under other settings of topics: `variant(acks=1, compression_type="lz4")`.
+
+        Names are librdkafka's, with `_` for dots. librdkafka keeps one set of them for a topic and a connection: a topic that was
+        sent to under one set is refused under another.
+
+        Raises:
+            ConfigError: a property that topics do not have, or a value that librdkafka does not accept.
+        """
+        properties = properties_of({name.replace("_", "."): value for name, value in kafka.items()}, "variant")
+        return Variant(self, _native.Variant(properties))
 
     def close(self, timeout_s: float | None = None) -> int:
         """Send what is queued, wait for the answers, and end; how many messages were not delivered.
@@ -112,6 +168,83 @@ class Producer(_native.Producer):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _Shaping(Producer):
+    """A producer whose messages go through middleware first."""
+
+    def produce(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        timeout_s: float | None = None,
+        variant: _native.Variant | None = None,
+    ) -> DeliveryHandle:
+        message = through(self._middleware, Outgoing(topic, value, key, headers, partition, timestamp_ms))
+        return super().produce(
+            message.topic,
+            message.value,
+            key=message.key,
+            headers=message.headers,
+            partition=message.partition,
+            timestamp_ms=message.timestamp_ms,
+            timeout_s=timeout_s,
+            variant=variant,
+        )
+
+
+class Variant:
+    """A producer under other settings of topics; made by `Producer.variant`."""
+
+    def __init__(self, producer: Producer, settings: _native.Variant) -> None:
+        self._producer, self._settings = producer, settings
+
+    def produce(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        timeout_s: float | None = None,
+    ) -> DeliveryHandle:
+        """Send a message; as `Producer.produce`.
+
+        Raises:
+            ConfigError: the topic was sent to under other settings before; else as `Producer.produce`.
+        """
+        return self._producer.produce(
+            topic,
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            timestamp_ms=timestamp_ms,
+            timeout_s=timeout_s,
+            variant=self._settings,
+        )
+
+    def produce_many(self, topic: str, messages: Iterable[Any]) -> list[DeliveryHandle]:
+        """Send messages in order; as `Producer.produce_many`."""
+        records = map(record_of, messages)
+        return [
+            self.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+            for value, key, headers, partition, timestamp_ms in records
+        ]
+
+
+def record_of(message: Any) -> Record:
+    """A message of `produce_many`: a `Record`, a pair of value and key, or a value alone."""
+    if type(message) is Record:
+        return message
+    return Record(*message) if type(message) is tuple else Record(message)
 
 
 def wait_all(handles: Iterable[DeliveryHandle], timeout_s: float | None = None) -> list[Delivery]:

@@ -123,6 +123,8 @@ class RouteOptions(TypedDict, total=False):
     """Of two routes with work waiting, one of weight 2 gets twice as many jobs as one of weight 1."""
     concurrency: Concurrency | None
     """Several messages of a partition at once: `by_key`, `by`, `unordered`; None for one job at a time."""
+    exactly_once: bool
+    """Whether what is sent, dead letters too, and the offsets are one transaction."""
     max_processing_s: float | None
     """A job that runs longer is reported with its stack, and health is bad until it ends."""
 
@@ -162,6 +164,7 @@ class Route:
         if not isinstance(self.concurrency, Concurrency):
             text = f"route {topic!r}: concurrency is made by awoke.by_key(16) or the like, not {self.concurrency!r}"
             raise ConfigError(text, "concurrency")
+        self.is_exactly_once = bool(options.get("exactly_once", False))
         self.output = output
         self.is_ordered = ordered and self.concurrency.by != "partition"
         """Whether results that come in any order are sent on in the order of the messages."""
@@ -205,10 +208,24 @@ class Route:
         if self.lanes is not None and offsets == "manual":
             text = f"route {self.topic!r}: offsets='manual' goes with one job of a partition at a time"
             raise ConfigError(text, "concurrency")
+        self._check_exactly_once(offsets)
         if offsets not in {"auto", "manual"}:
             raise ConfigError(f"route {self.topic!r}: offsets are 'auto' or 'manual', not {offsets!r}", "offsets")
         if self.dead_letter == self.topic:
             raise ConfigError(f"route {self.topic!r}: is its own dead letter topic", "dead_letter")
+
+    def _check_exactly_once(self, offsets: str) -> None:
+        if not self.is_exactly_once:
+            return
+        text = None
+        if self.consumer is None and self.output is None:
+            text = "is about an output, and there is none; what user code does elsewhere may happen twice"
+        elif self.is_ordered:
+            text = "and ordered=True do not go together: a job's results leave in one transaction with its offsets"
+        elif offsets == "manual":
+            text = "commits offsets itself, in transactions: mark messages within self.transaction()"
+        if text is not None:
+            raise ConfigError(f"route {self.topic!r}: exactly_once=True {text}", "exactly_once")
 
     def _decoder(self, value: Any) -> Decoder | None:
         try:

@@ -44,6 +44,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long to wait for the brokers' first answer."""
     produce_timeout_s: float = 60.0
     """How long `produce` waits for room in a full queue."""
+    producer_idle_s: float | None = None
+    """The app's producer closes its connection when nothing was sent for so long, until something is; None keeps it."""
+    transactional_id: str | None = None
+    """Names the process in transactions of `exactly_once` routes: a process that starts with the name of one that died ends its
+    open transaction at once. No two that run at the same time may have the same. None: a new name each time."""
+    transaction_interval_s: float = 0.0
+    """Transactions of `exactly_once` routes that follow one another begin at least so far apart."""
+    transaction_records_max: int = 10_000
+    """A transaction of `exactly_once` routes takes in no further job when it has so many records."""
     metrics_port: int | None = None
     """Where metrics and health are served over HTTP; 0 takes a free port, None serves nothing."""
     metrics_host: str = "127.0.0.1"
@@ -54,12 +63,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """librdkafka's properties, as librdkafka spells them."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "async_jobs_max"):
+        for name in ("workers", "async_jobs_max", "transaction_records_max"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"setting {name!r}: must be at least 1, not {getattr(self, name)}", name)
         for name in self.__struct_fields__:
-            if name.endswith("_s") and getattr(self, name) < 0:
+            if name.endswith("_s") and (getattr(self, name) or 0) < 0:
                 raise ConfigError(f"setting {name!r}: must not be negative", name)
         if not self.bootstrap_servers.strip():
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
@@ -111,7 +120,7 @@ def load(arguments: Mapping[str, Any] | None = None, directory: Path | None = No
             if value is None:
                 continue
             if name == "kafka":
-                properties = _properties(value, origin)
+                properties = properties_of(value, origin)
                 merged["kafka"].update(properties)
                 origins.update({f"kafka.{each}": origin for each in properties})
             else:
@@ -137,7 +146,8 @@ def _convert(merged: dict[str, Any], origins: Mapping[str, str]) -> Settings:
         raise ConfigError(f"setting {name!r} ({origins.get(name, 'default')}): {error}", name) from None
 
 
-def _properties(value: Any, origin: str) -> dict[str, str]:
+def properties_of(value: Any, origin: str) -> dict[str, str]:
+    """librdkafka's properties as text."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"setting 'kafka' ({origin}): must be a table of librdkafka's properties", "kafka")
     return {str(name): _text(each) for name, each in value.items()}

@@ -55,6 +55,15 @@ fn instance<'py>(py: Python<'py>, error: &Error, doing: Doing) -> PyResult<Bound
         (Error::Fenced { topic, partition }, _) => {
             ("FencedError", (text, topic, *partition).into_pyobject(py)?.into_any())
         }
+        (Error::Aborted { code, .. }, _) => {
+            ("TransactionAborted", (text, code.0, code.name(), true).into_pyobject(py)?.into_any())
+        }
+        (Error::InDoubt { code, .. }, _) => {
+            ("TransactionInDoubt", (text, code.0, code.name(), false).into_pyobject(py)?.into_any())
+        }
+        (Error::ProducerFenced { code, .. }, _) => {
+            ("ProducerFenced", (text, code.0, code.name(), false).into_pyobject(py)?.into_any())
+        }
         (Error::Poisoned { .. }, _) => ("SequencerBroken", (text,).into_pyobject(py)?.into_any()),
         (Error::Invalid { .. }, _) => return Ok(PyValueError::new_err(text).into_value(py).into_bound(py).into_any()),
         (Error::System { .. }, _) => ("SystemFailure", (text,).into_pyobject(py)?.into_any()),

@@ -73,6 +73,15 @@ fn convert(py: Python<'_>, event: Event) -> PyResult<(String, &'static str, Boun
             fields.set_item("will_retry", will_retry)?;
             set_partitions(&fields, &partitions, "commit.failed")?
         }
+        What::TransactionAborted { code, text } => {
+            set_code(&fields, code)?;
+            fields.set_item("text", text)?;
+            "transaction.aborted"
+        }
+        What::ProducerReplaced { reason } => {
+            fields.set_item("reason", reason)?;
+            "producer.replaced"
+        }
         What::Committed(offsets) => {
             let offsets: Vec<_> =
                 offsets.iter().map(|(at, offset)| (at.topic.to_string(), at.partition, *offset)).collect();

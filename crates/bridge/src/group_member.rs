@@ -106,6 +106,12 @@ pub struct PendingCommit {
     completion: Arc<Completion<Result<(), Error>>>,
 }
 
+impl PendingCommit {
+    pub const fn new(completion: Arc<Completion<Result<(), Error>>>) -> Self {
+        Self { completion }
+    }
+}
+
 #[pymethods]
 impl PendingCommit {
     /// Waits for the broker's answer. Blocks with the GIL released.

@@ -13,9 +13,12 @@ mod open;
 mod partition;
 mod producer;
 mod reader;
+mod record;
 mod route;
 mod scheduler;
 mod sequencer;
+mod transaction;
+mod transactor;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -50,6 +53,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<partition::Partition>()?;
     module.add_class::<producer::DeliveryHandle>()?;
     module.add_class::<producer::Producer>()?;
+    module.add_class::<producer::Variant>()?;
     module.add_class::<reader::Reader>()?;
     module.add_class::<route::Route>()?;
     module.add_class::<scheduler::HookJob>()?;
@@ -59,6 +63,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sequencer::Sequencer>()?;
     module.add_class::<sequencer::SequencerPermit>()?;
     module.add_class::<sequencer::SequencerTicket>()?;
+    module.add_class::<transaction::Transaction>()?;
+    module.add_class::<transactor::Contribution>()?;
+    module.add_class::<transactor::Transactor>()?;
     module.add_class::<waiting::Bell>()?;
     module.add_class::<waiting::Mailbox>()?;
     Ok(())

@@ -21,10 +21,14 @@ impl Partition {
         Self { inner: Arc::downgrade(partition), at: partition.topic_partition().clone() }
     }
 
-    fn with<T>(&self, call: impl FnOnce(&PartitionQueue) -> Result<T, Error>) -> PyResult<T> {
+    /// The partition itself, as long as it is assigned.
+    pub fn queue(&self) -> Result<Arc<PartitionQueue>, Error> {
         let ended = || Error::Fenced { topic: self.at.topic.to_string(), partition: self.at.partition };
-        let answer = self.inner.upgrade().ok_or_else(ended).and_then(|partition| call(&partition));
-        answer.map_err(|error| to_python(&error))
+        self.inner.upgrade().ok_or_else(ended)
+    }
+
+    fn with<T>(&self, call: impl FnOnce(&PartitionQueue) -> Result<T, Error>) -> PyResult<T> {
+        self.queue().and_then(|partition| call(&partition)).map_err(|error| to_python(&error))
     }
 }
 

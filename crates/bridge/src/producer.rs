@@ -8,15 +8,14 @@ use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::produce as engine;
 use awoke_engine::wake::Waker;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyMapping, PyString, PyTuple};
 
 use crate::errors::{config, delivery_to_python, duration, to_python};
 use crate::events::EventBox;
 use crate::open::Open;
+use crate::record::Outgoing;
+use crate::transaction::Transaction;
 use crate::waiting::{Mailbox, is_main_thread, main_mailbox, wait_readable};
 
 /// How much longer than `delivery.timeout.ms` a wait without a limit goes on: librdkafka looks at time-outs once a second.
@@ -34,32 +33,7 @@ pub struct Producer {
     limit: Option<Duration>,
 }
 
-/// Bytes of a key or a value, held for as long as the call lasts.
-enum Bytes {
-    Bytes(PyBackedBytes),
-    Text(PyBackedStr),
-}
-
-impl Bytes {
-    fn as_slice(&self) -> &[u8] {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Text(text) => text.as_bytes(),
-        }
-    }
-}
-
-type Headers = Vec<(PyBackedStr, Option<Bytes>)>;
-
 impl Producer {
-    fn value(&self, value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
-        if let Some(plain) = plain(value)? {
-            return Ok(plain);
-        }
-        let encoded = self.encoder.bind(value.py()).call1((value,))?;
-        plain(&encoded)?.ok_or_else(|| PyTypeError::new_err("the encoder must return bytes"))
-    }
-
     fn send(
         &self,
         py: Python<'_>,
@@ -90,17 +64,19 @@ impl Producer {
         properties: BTreeMap<String, String>,
         encoder: Py<PyAny>,
         produce_timeout_s: Option<f64>,
+        idle_after_s: Option<f64>,
         events: &EventBox,
     ) -> PyResult<Self> {
         let events = Arc::clone(&events.inner);
-        let inner =
-            py.detach(|| engine::Producer::new(&config(properties), events)).map_err(|error| to_python(&error))?;
+        let options = engine::ProducerOptions { idle_after: duration(idle_after_s)?, is_alone: false };
+        let made = py.detach(|| engine::Producer::new(&config(properties), options, events));
+        let inner = made.map_err(|error| to_python(&error))?;
         let limit = inner.delivery_timeout().map(|timeout| timeout + GRACE);
         Ok(Self { inner: Open::new("producer", inner), encoder, produce_timeout: duration(produce_timeout_s)?, limit })
     }
 
     /// Sends a message; see the stub.
-    #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None))]
+    #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None, variant=None))]
     #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
     fn produce(
         &self,
@@ -112,20 +88,23 @@ impl Producer {
         partition: Option<i32>,
         timestamp_ms: Option<i64>,
         timeout_s: Option<f64>,
+        variant: Option<&Variant>,
     ) -> PyResult<DeliveryHandle> {
-        let value = self.value(value)?;
-        let key = key.map(key_bytes).transpose()?.flatten();
-        let headers = headers.map(header_list).transpose()?.unwrap_or_default();
-        let headers: Vec<_> =
-            headers.iter().map(|(name, value)| (&**name, value.as_ref().map(Bytes::as_slice))).collect();
-        let record = engine::Record {
-            value: value.as_ref().map(Bytes::as_slice),
-            key: key.as_ref().map(Bytes::as_slice),
-            partition,
-            timestamp_ms,
-            headers: &headers,
-        };
-        self.send(py, topic, &record, duration(timeout_s)?)
+        let encoder = self.encoder.bind(py);
+        let record = Outgoing::new(encoder, value, key, headers, partition, timestamp_ms)?;
+        let variant = variant.map(|variant| variant.inner.as_ref());
+        let timeout = duration(timeout_s)?;
+        record.with(variant, |record| self.send(py, topic, record, timeout))
+    }
+
+    /// Begins a transaction when those before it have ended. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    fn begin(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Transaction> {
+        let timeout = duration(timeout_s)?.or(self.produce_timeout);
+        let begun = py.detach(|| self.inner.get()?.begin(&Deadline::after(timeout)));
+        let transaction = begun.map_err(|error| to_python(&error))?;
+        let encoder = self.encoder.clone_ref(py);
+        Ok(Transaction::new(transaction, encoder, self.produce_timeout, self.limit))
     }
 
     /// Sends what is queued without lingering and waits for the answers; whether all came. Blocks with the GIL released.
@@ -157,6 +136,21 @@ impl Producer {
     }
 }
 
+/// Settings of topics that differ from the producer's.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Variant {
+    inner: Arc<engine::Variant>,
+}
+
+#[pymethods]
+impl Variant {
+    #[new]
+    fn new(properties: BTreeMap<String, String>) -> PyResult<Self> {
+        let inner = engine::Variant::new(config(properties)).map_err(|error| to_python(&error))?;
+        Ok(Self { inner: Arc::new(inner) })
+    }
+}
+
 /// What the sender of a message holds until the broker has answered for it.
 #[pyclass(frozen, freelist = 512, module = "awoke._native")]
 pub struct DeliveryHandle {
@@ -166,6 +160,10 @@ pub struct DeliveryHandle {
 }
 
 impl DeliveryHandle {
+    pub const fn new(inner: Arc<engine::DeliveryHandle>, limit: Option<Duration>) -> Self {
+        Self { inner, limit }
+    }
+
     /// The handle, in the process of its producer only: elsewhere its lock may be held for ever.
     fn here(&self) -> PyResult<&Arc<engine::DeliveryHandle>> {
         self.inner.check_process().map_err(|error| to_python(&error))?;
@@ -320,46 +318,4 @@ pub fn wait_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>, timeout_s: Opt
         return Ok(true);
     }
     Ok(py.detach(|| engine::DeliveryHandle::wait_all(&natives, timeout)))
-}
-
-/// Bytes, text or nothing as they are; `None` for anything else.
-#[allow(clippy::option_option)] // Outer: is it plain? Inner: a tombstone is plain and has no bytes.
-fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Bytes>>> {
-    if let Ok(bytes) = value.cast::<PyBytes>() {
-        return Ok(Some(Some(Bytes::Bytes(bytes.clone().into()))));
-    }
-    if value.is_none() {
-        return Ok(Some(None));
-    }
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Some(Some(Bytes::Text(text.clone().try_into()?))));
-    }
-    Ok(None)
-}
-
-fn key_bytes(key: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
-    plain(key)?.ok_or_else(|| {
-        let kind = key.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
-        PyTypeError::new_err(format!("a key is bytes, text or None, not {kind}"))
-    })
-}
-
-fn header_list(headers: &Bound<'_, PyAny>) -> PyResult<Headers> {
-    let items = match headers.cast::<PyMapping>() {
-        Ok(mapping) => mapping.items()?.into_any(),
-        Err(_) => headers.clone(),
-    };
-    items
-        .try_iter()?
-        .map(|item| {
-            let item = item?;
-            let pair = item.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
-            let pair =
-                pair.ok_or_else(|| PyTypeError::new_err("headers are pairs of a name and bytes, text or None"))?;
-            let name: PyBackedStr = pair.get_item(0)?.extract()?;
-            let value = plain(&pair.get_item(1)?)?
-                .ok_or_else(|| PyTypeError::new_err(format!("header {:?} is bytes, text or None", &*name)))?;
-            Ok((name, value))
-        })
-        .collect()
 }

@@ -20,7 +20,7 @@ impl Route {
     #[new]
     #[pyo3(signature = (
         topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
-        tick_every_s=None, start=None, concurrency=None
+        tick_every_s=None, start=None, concurrency=None, is_transactional=false
     ))]
     #[allow(clippy::too_many_arguments)] // What a route has; all but two by name.
     fn new(
@@ -35,6 +35,7 @@ impl Route {
         tick_every_s: Option<f64>,
         start: Option<(String, i64)>,
         concurrency: Option<Lanes>,
+        is_transactional: bool,
     ) -> PyResult<Self> {
         let flow = engine::Flow {
             limits: engine::PullLimits { messages_max, bytes_max },
@@ -48,6 +49,7 @@ impl Route {
             class: scheduler.add_class(weight),
             tick_every: duration(tick_every_s)?,
             concurrency: concurrency.map(Lanes::settings).transpose()?,
+            is_transactional,
         };
         let start = start.map(|(word, number)| start_at(&word, number)).transpose()?;
         Ok(Self { inner: engine::Route { topic, scheduler, lane, start } })

@@ -6,6 +6,7 @@ use std::time::Duration;
 use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::consume as engine;
+use awoke_engine::produce::OwnedRecord;
 use awoke_engine::wake::Bell as EngineBell;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -101,8 +102,17 @@ pub struct Job {
     generation: u64,
     attempt: u32,
     waited: Duration,
-    /// `None` when the job has ended: whoever keeps this object keeps nothing of librdkafka's.
-    inner: Mutex<Option<engine::Job>>,
+    /// `None` when the job has ended: whoever keeps this object keeps nothing of librdkafka's. A contribution shares it.
+    inner: Arc<Mutex<Option<engine::Job>>>,
+}
+
+/// How many messages of a job's batch are at or before an offset.
+fn count_until(job: &engine::Job, offset: i64) -> usize {
+    job.batch().iter().take_while(|message| message.offset() <= offset).count()
+}
+
+fn lock(inner: &Mutex<Option<engine::Job>>) -> MutexGuard<'_, Option<engine::Job>> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Job {
@@ -114,12 +124,23 @@ impl Job {
             generation: job.partition().map_or(0, |partition| partition.generation()),
             attempt: job.attempt(),
             waited: job.waited(),
-            inner: Mutex::new(Some(job)),
+            inner: Arc::new(Mutex::new(Some(job))),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<engine::Job>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
+    }
+
+    /// These records, and that the job is done up to this offset (`None`: to its end), for a transaction.
+    pub fn contribution(&self, records: Vec<OwnedRecord>, offset: Option<i64>) -> Result<engine::Contribution, Error> {
+        let job = self.lock();
+        let job = job.as_ref().ok_or(Error::Closed { what: "job" })?;
+        let partition = job.partition().map(Arc::clone).ok_or(Error::Closed { what: "job" })?;
+        let count = offset.map_or(job.end(), |offset| count_until(job, offset));
+        let inner = Arc::clone(&self.inner);
+        let settle = move || lock(&inner).as_mut().map_or(Ok(()), |job| job.done(count));
+        Ok(engine::Contribution::new(partition, records, Box::new(settle)))
     }
 }
 
@@ -163,6 +184,12 @@ impl Job {
         let job = self.lock();
         let job = job.as_ref().ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
         Ok(job.batch().message(job.first()).offset())
+    }
+
+    /// How many messages are not done.
+    #[getter]
+    fn remaining(&self) -> usize {
+        self.lock().as_ref().map_or(0, |job| job.end() - job.first())
     }
 
     /// Leaves all but the first so many messages that are not done to a later job. Does not block.
@@ -221,7 +248,7 @@ impl Job {
     fn part(&self, offset: i64) -> Option<Self> {
         let mut inner = self.lock();
         let job = inner.as_mut()?;
-        let count = job.batch().iter().take_while(|message| message.offset() <= offset).count();
+        let count = count_until(job, offset);
         job.part(count).map(Self::new)
     }
 
@@ -252,7 +279,7 @@ impl Job {
     fn done(&self, offset: i64) -> PyResult<()> {
         let mut job = self.lock();
         let Some(job) = job.as_mut() else { return Ok(()) };
-        let count = job.batch().iter().take_while(|message| message.offset() <= offset).count();
+        let count = count_until(job, offset);
         job.done(count).map_err(|error| to_python(&error))
     }
 

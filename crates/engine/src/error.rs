@@ -71,6 +71,27 @@ pub enum Error {
         /// The partition.
         partition: i32,
     },
+    /// A transaction was aborted: nothing of it will be seen.
+    Aborted {
+        /// Why.
+        code: Code,
+        /// What librdkafka said.
+        detail: String,
+    },
+    /// The broker did not say whether a transaction was committed.
+    InDoubt {
+        /// Why.
+        code: Code,
+        /// What librdkafka said.
+        detail: String,
+    },
+    /// Another producer has taken the transactional id: nothing of an open transaction will be seen.
+    ProducerFenced {
+        /// Why.
+        code: Code,
+        /// What librdkafka said.
+        detail: String,
+    },
     /// What entries are appended to has failed, and with it the sequencer: nobody knows how far the last run came.
     Poisoned {
         /// All before this entry were appended.
@@ -115,7 +136,10 @@ impl Error {
     /// librdkafka's code, where the error came from there.
     pub fn code(&self) -> Code {
         match self {
-            Self::Kafka { code, .. } => *code,
+            Self::Kafka { code, .. }
+            | Self::Aborted { code, .. }
+            | Self::InDoubt { code, .. }
+            | Self::ProducerFenced { code, .. } => *code,
             _ => Code::NONE,
         }
     }
@@ -153,6 +177,21 @@ impl fmt::Display for Error {
             Self::Fenced { topic, partition } => {
                 write!(f, "{topic}[{partition}] was taken away before this result came; its offset stays")
             }
+            Self::Aborted { code, detail } => {
+                write!(f, "the transaction was aborted, nothing of it will be seen: {detail} ({})", code.name())
+            }
+            Self::InDoubt { code, detail } => write!(
+                f,
+                "the broker did not say whether the transaction was committed; look for its messages before you send them \
+                 again: {detail} ({})",
+                code.name()
+            ),
+            Self::ProducerFenced { code, detail } => write!(
+                f,
+                "another producer has taken this transactional_id, nothing of an open transaction will be seen; give each \
+                 producer that runs at the same time an id of its own: {detail} ({})",
+                code.name()
+            ),
             Self::Poisoned { index } => {
                 write!(f, "the sequencer is broken: its sink failed at entry {index} or one of those behind it")
             }

@@ -74,6 +74,18 @@ pub enum What {
         /// Whether the next commit brings them again.
         will_retry: bool,
     },
+    /// A transaction that could not be committed; nothing of it will be seen.
+    TransactionAborted {
+        /// librdkafka's code.
+        code: Code,
+        /// What librdkafka says.
+        text: String,
+    },
+    /// A transactional producer got a new connection, because none of its transactions may begin on the old one.
+    ProducerReplaced {
+        /// Why not.
+        reason: String,
+    },
     /// Offsets that the broker holds now; each with the next offset to read.
     Committed(Vec<(TopicPartition, i64)>),
 }

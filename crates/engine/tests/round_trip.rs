@@ -10,13 +10,13 @@ use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::consume::{GroupMember, GroupSettings, LaneSettings, PartitionScheduler, Route, Work};
 use awoke_engine::kafka::{Admin, AdminOutcome};
-use awoke_engine::produce::{DeliveryHandle, Producer, Record};
+use awoke_engine::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
 use support::{Cluster, WITHIN, events};
 
 const MESSAGES: usize = 1_000;
 
 fn produce(cluster: &Cluster, topic: &str) -> Vec<Arc<DeliveryHandle>> {
-    let producer = Producer::new(&cluster.config(), events()).expect("a producer");
+    let producer = Producer::new(&cluster.config(), ProducerOptions::default(), events()).expect("a producer");
     let record =
         Record { value: Some(b"value"), key: Some(b"key"), headers: &[("h", Some(b"1"))], ..Record::default() };
     let send = |_| producer.produce(topic, &record, &Deadline::after(Some(WITHIN))).expect("queued");

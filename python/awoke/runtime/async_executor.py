@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from awoke._native import DeliveryHandle, HookJob, Job, Message
 from awoke.consumer import current_job
 from awoke.errors import AwokeError
 from awoke.runtime import recovery
+from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.executor import ALONE, Executor, died, mark_done
 from awoke.runtime.instances import LAST_HOOKS, owner_of
 from awoke.runtime.outgoing import Outgoing
@@ -33,7 +35,10 @@ class AsyncExecutor(Executor):
             try:
                 if self._crashes is not None and not await self._may_run_async(job):
                     return
-                if self._route.consumer is not None:
+                if self._transactions is not None:
+                    if not await self._process_once_async(job, self._transactions):
+                        return
+                elif self._route.consumer is not None:
                     await self._consume_async(job)
                 elif self._route.output is not None and job.is_of_lanes:
                     await self._call_and_go_on_async(job)
@@ -69,7 +74,10 @@ class AsyncExecutor(Executor):
             finally:
                 if hook.name in LAST_HOOKS:
                     await self._instances.close_scope_async(hook)
-                    self._forget(hook)
+                    if self._transactions is None:
+                        self._forget(hook)
+                    else:  # Waits for a commit.
+                        await asyncio.get_running_loop().run_in_executor(None, self._forget, hook)
                 hook.finish()
         if hook.name in LAST_HOOKS:
             await asyncio.get_running_loop().run_in_executor(None, self._instances.report_leaks, hook)
@@ -88,16 +96,52 @@ class AsyncExecutor(Executor):
             return False
         return True
 
-    async def _recover_async(self, job: Job, letter: DeliveryHandle | None, error: BaseException) -> None:
+    async def _recover_async(self, job: Job, letter: recovery.Letter | None, error: BaseException) -> None:
         if letter is None:
             return
         try:
-            await letter
+            await letter.sent
         except AwokeError as refused:
             recovery.fail_again(self._server, self._route, job, refused)
         else:
             self._pass_over(job)
-            recovery.dead_lettered(self._server, self._route, job, error)
+            recovery.dead_lettered(self._server, self._route, job, letter.offset, error)
+
+    async def _process_once_async(self, job: Job, transactions: Transactions) -> bool:
+        contribution = transactions.contribution()
+        if self._route.consumer is None:
+            await self._collect_async(job, contribution)
+        else:
+            await self._consume_async(job)
+            if not job.remaining:
+                return True
+        self._contribute(job, contribution)
+        return False
+
+    async def _collect_async(self, job: Job, contribution: Contribution) -> None:
+        assert self._route.output is not None
+        done: Message[Any] | None = None
+        message: Message[Any] | None = None
+        batch = self._batch(job)
+        if batch is None:
+            return
+        try:
+            for message in batch:
+                if self._route.decoder is not None:
+                    message.value  # noqa: B018
+                answer = await self._answer(message)
+                if answer is not None:
+                    contribution.produce(self._route.output, answer.value, key=message.key, headers=answer.headers)
+                done = message
+        except BaseException:
+            batch.detach()
+            if done is not None:
+                with contextlib.suppress(AwokeError):
+                    await contribution.submit(job, done.offset)
+            raise
+        message = done = None
+        if getrefcount(batch) > ALONE:
+            batch.detach()
 
     async def _call_async(self, job: Job) -> None:
         sends_on = self._route.output is not None

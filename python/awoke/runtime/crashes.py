@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from awoke._native import GroupMember, HookJob, Job, Partition, PendingCommit
+from awoke._native import HookJob, Job, Partition, PendingCommit
 from awoke.errors import FencedError
 from awoke.routing import CAREFUL_MESSAGES
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 PREFIX = "awoke:began="
 Key = tuple[str, int, int]
+Commit = Callable[[Partition], PendingCommit]
+"""Brings what is stored for a partition to the broker."""
 
 
 class _Record(NamedTuple):
@@ -55,20 +58,20 @@ class CrashRecords:
         self._records: dict[Key, _Record] = {}
         self._lock = threading.Lock()
 
-    def before(self, job: Job, member: GroupMember) -> Verdict:
+    def before(self, job: Job, commit: Commit) -> Verdict:
         """Write down that the job's first message is begun, where that is called for; cuts a job that is to go carefully.
 
         Blocks for the first job of an assignment, which asks the broker for the last record.
         """
         key = (job.topic, job.partition, job.generation)
         with self._lock:
-            return self._before(key, job, member)
+            return self._before(key, job, commit)
 
-    def _before(self, key: Key, job: Job, member: GroupMember) -> Verdict:
+    def _before(self, key: Key, job: Job, commit: Commit) -> Verdict:
         record = self._records.get(key)
         first = job.first_offset
         if record is None:
-            return self._begin(key, job, member)
+            return self._begin(key, job, commit)
         if first >= record.careful_until:
             if record.commit is None or record.commit.done():
                 return Verdict(None, 0)
@@ -76,34 +79,39 @@ class CrashRecords:
         job.cut(1)
         if first > record.offset:
             self._records[key] = record._replace(offset=first)
-            return self._write(record.partition, first, 1, 0, member)
+            return self._write(record.partition, first, 1, 0, commit)
         return Verdict(None, 0)
 
-    def _begin(self, key: Key, job: Job, member: GroupMember) -> Verdict:
+    def _begin(self, key: Key, job: Job, commit: Commit) -> Verdict:
         partition, first = job.assignment(), job.first_offset
         committed = partition.committed()
         deaths = began_of(committed[1]) if committed is not None else 0
         if deaths:
             job.cut(1)
-        verdict = self._write(partition, first, deaths + 1, deaths, member)
+        verdict = self._write(partition, first, deaths + 1, deaths, commit)
         careful_until = first + self._careful_messages if deaths else 0
         self._records[key] = _Record(partition, first, careful_until, verdict.commit)
         return verdict
 
-    def _write(self, partition: Partition, offset: int, began: int, deaths: int, member: GroupMember) -> Verdict:
+    def _write(self, partition: Partition, offset: int, began: int, deaths: int, commit: Commit) -> Verdict:
         partition.annotate(offset, f"{PREFIX}{began}")
-        return Verdict(member.commit(), deaths)
+        return Verdict(commit(partition), deaths)
 
     def is_given_up(self, verdict: Verdict) -> bool:
         """Whether the job's first message is to be given up."""
         return verdict.deaths >= self._limit
 
-    def after(self, hook: HookJob) -> None:
-        """The partition is given back in order: whoever comes next must not take the record for a crash."""
+    def after(self, hook: HookJob) -> Partition | None:
+        """The partition is given back in order: whoever comes next must not take the record for a crash.
+
+        Returns the partition where there was one, for the last commit.
+        """
         record = self._records.pop((hook.topic, hook.partition, hook.generation), None)
-        if record is not None:
-            with contextlib.suppress(FencedError):
-                record.partition.annotate(record.offset, None)
+        if record is None:
+            return None
+        with contextlib.suppress(FencedError):
+            record.partition.annotate(record.offset, None)
+        return record.partition
 
 
 def began_of(metadata: str | None) -> int:

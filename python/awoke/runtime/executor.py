@@ -16,12 +16,13 @@ from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Literal
 
 from awoke import _native
-from awoke._native import Batch, DeliveryHandle, HookJob, Job, Message, Sorting
+from awoke._native import Batch, DeliveryHandle, HookJob, Job, Message, Partition, PendingCommit, Sorting
 from awoke._waiting import call_back
 from awoke.consumer import current_job
-from awoke.errors import AwokeError, FencedError, ProcessDied
+from awoke.errors import AwokeError, ClosedError, FencedError, ProcessDied, ProducerFenced
 from awoke.runtime import recovery
 from awoke.runtime.crashes import CrashRecords, Verdict
+from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.instances import LAST_HOOKS, Instances, Key, key_of, owner_of
 from awoke.runtime.outgoing import Answer, OrderedOutput, Outgoing, Results
 
@@ -64,6 +65,7 @@ class Executor:
         self._instances = Instances(server, route)
         self._crashes = CrashRecords(route) if route.dead_letter is not None else None
         self._answer = self._traced(self._answering(route.function))
+        self._transactions = server.transactions if route.is_exactly_once else None
         self._ordered: dict[tuple[Key, int], OrderedOutput] = {}
         self._assigning = threading.Lock()
         """Held while a hook that failed is tried again."""
@@ -128,6 +130,8 @@ class Executor:
 
     def _process(self, job: Job) -> bool:
         """Call user code; whether the job is over with that."""
+        if self._transactions is not None:
+            return self._process_once(job, self._transactions)
         if self._route.consumer is not None:
             self._consume(job)
         elif self._route.output is None:
@@ -212,6 +216,68 @@ class Executor:
         results.pass_over_before(None)
         outgoing.seal(job)
 
+    def _process_once(self, job: Job, transactions: Transactions) -> bool:
+        """As `_process`; what is sent, and the offset, are one transaction, whose end nobody waits for here."""
+        contribution = transactions.contribution()
+        if self._route.consumer is None:
+            self._collect(job, contribution)
+        else:
+            self._consume(job)
+            if not job.remaining:
+                return True  # All of it was committed within the consumer's own transactions.
+        self._contribute(job, contribution)
+        return False
+
+    def _collect(self, job: Job, contribution: Contribution) -> None:
+        """As `_call_with_output`; what the function returns is kept until all are through, or one fails."""
+        assert self._route.output is not None
+        done: Message[Any] | None = None
+        message: Message[Any] | None = None
+        batch = self._batch(job)
+        if batch is None:
+            return
+        try:
+            for message in batch:
+                if self._route.decoder is not None:
+                    message.value  # noqa: B018
+                answer = self._answer(message)
+                if answer is not None:
+                    contribution.produce(self._route.output, answer.value, key=message.key, headers=answer.headers)
+                done = message
+        except BaseException:
+            batch.detach()
+            if done is not None:
+                with contextlib.suppress(AwokeError):  # All of it is tried again, then.
+                    contribution.submit(job, done.offset).wait()
+            raise
+        message = done = None
+        if getrefcount(batch) > ALONE:
+            batch.detach()
+
+    def _contribute(self, job: Job, contribution: Contribution) -> None:
+        """Have it committed: the job ends with that, and its worker goes on."""
+        if job.is_of_lanes:
+            job.step_aside(True)
+        try:
+            committed = contribution.submit(job, None)
+        except (ClosedError, FencedError):
+            job.release()  # Whoever has the partition next does it again.
+        else:
+            call_back(committed, lambda committed: self._on_committed(job, committed))
+
+    def _on_committed(self, job: Job, committed: PendingCommit) -> None:
+        """A transaction is over: on a thread of awoke's that runs no other user code."""
+        try:
+            committed.result()
+        except (ClosedError, FencedError):
+            job.release()
+        except ProducerFenced as error:
+            self._end_app(job, error)
+        except Exception as error:
+            self._recover_later(job, recovery.fail(self._server, self._route, job, error, self._pass_over), error)
+        else:
+            self._complete(job, NOT_MEASURED)
+
     def _results(self, job: Job, outgoing: Outgoing) -> Results:
         ordered, places = None, {}
         if self._route.is_ordered:
@@ -248,10 +314,10 @@ class Executor:
             return
         self._recover_later(job, recovery.fail(self._server, self._route, job, error, self._pass_over), error)
 
-    def _recover_later(self, job: Job, letter: DeliveryHandle | None, error: BaseException) -> None:
+    def _recover_later(self, job: Job, letter: recovery.Letter | None, error: BaseException) -> None:
         """As `_recover`, when the answer comes."""
         if letter is not None:
-            call_back(letter, lambda letter: self._recover(job, letter, error))
+            call_back(letter.sent, lambda _: self._recover(job, letter, error))
 
     def _pass_over(self, job: Job) -> None:
         """The job's first message is given up: in an ordered output nobody waits for it."""
@@ -320,22 +386,24 @@ class Executor:
     def _verdict(self, job: Job) -> Verdict:
         assert self._crashes is not None
         member = self._server.member
-        return Verdict(None, 0) if member is None else self._crashes.before(job, member)
+        if self._transactions is not None:
+            return self._crashes.before(job, self._transactions.commit)
+        return Verdict(None, 0) if member is None else self._crashes.before(job, lambda _: member.commit())
 
     def _is_given_up(self, verdict: Verdict) -> bool:
         return self._crashes is not None and self._crashes.is_given_up(verdict)
 
-    def _recover(self, job: Job, letter: DeliveryHandle | None, error: BaseException) -> None:
+    def _recover(self, job: Job, letter: recovery.Letter | None, error: BaseException) -> None:
         """Wait for a dead letter's acknowledgement, and give the job back."""
         if letter is None:
             return
         try:
-            letter.wait()
+            letter.sent.wait()
         except AwokeError as refused:
             recovery.fail_again(self._server, self._route, job, refused)
         else:
             self._pass_over(job)
-            recovery.dead_lettered(self._server, self._route, job, error)
+            recovery.dead_lettered(self._server, self._route, job, letter.offset, error)
 
     def _end_app(self, job: Job, error: BaseException) -> None:
         """User code asked for the end of the process (`SystemExit`): in order, and with its job not done."""
@@ -359,8 +427,13 @@ class Executor:
             outputs = [self._ordered.pop(each) for each in list(self._ordered) if each[0] == key]
         for output in outputs:
             output.close()
-        if self._crashes is not None:
-            self._crashes.after(hook)
+        partition = None if self._crashes is None else self._crashes.after(hook)
+        if partition is not None and self._transactions is not None:
+            self._commit_last(partition, self._transactions)
+
+    def _commit_last(self, partition: Partition, transactions: Transactions) -> None:
+        with contextlib.suppress(AwokeError):
+            transactions.commit(partition).wait(self._server.settings.revoke_timeout_s)
 
     def _on_hook_failed(self, hook: HookJob, error: BaseException) -> None:
         if hook.name == "assigned":

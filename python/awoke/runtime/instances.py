@@ -52,6 +52,9 @@ class Instances:
         instance.app, instance.topic, instance.partition = self._server.app, work.topic, work.partition
         instance._member, instance._assignment, instance._scope = self._server.member, work.assignment(), scope
         instance._has_lanes = self._route.lanes is not None
+        transactions = self._server.transactions
+        if transactions is not None and self._route.is_exactly_once:
+            instance._contribution = transactions.contribution
         instance.__init__()  # type: ignore[misc]
         self._instances[key] = instance
         return instance

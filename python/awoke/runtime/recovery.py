@@ -9,24 +9,32 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from awoke._native import DeliveryHandle, Job
+from awoke._native import DeliveryHandle, Job, PendingCommit
 from awoke.dead_letter import letter
-from awoke.errors import FencedError, RetriesExhausted
+from awoke.errors import ClosedError, FencedError, RetriesExhausted
 
 if TYPE_CHECKING:
     from awoke.routing import Route
     from awoke.runtime.server import Server
 
 
+class Letter(NamedTuple):
+    """A dead letter on its way."""
+
+    offset: int
+    """Of the message that is given up."""
+    sent: DeliveryHandle | PendingCommit
+    """Says when it is acknowledged; where the route is exactly-once, committed with its offset."""
+
+
 def fail(
     server: Server, route: Route, job: Job, error: BaseException, on_skip: Callable[[Job], object]
-) -> DeliveryHandle | None:
+) -> Letter | None:
     """Say what failed and give the job back; its first message that is not done is the one that failed.
 
-    Where a dead letter is to be sent, its handle is returned: when it is acknowledged, call `dead_lettered`, when not,
-    `fail_again`.
+    Where a dead letter is sent, it is returned: when it is acknowledged, call `dead_lettered`, when not, `fail_again`.
     """
     attempt = job.attempt
     is_exhausted = route.retry.is_exhausted(attempt, error)
@@ -49,13 +57,17 @@ def fail(
 
 def give_up(
     server: Server, route: Route, job: Job, attempts: int, error: BaseException, on_skip: Callable[[Job], object]
-) -> DeliveryHandle | None:
+) -> Letter | None:
     """Give up the job's first message as its route wants; returns as `fail`. `on_skip` hears of one that is skipped."""
     if route.dead_letter is not None:
         return _send_dead_letter(server, route, job, attempts, error)
     if route.retry.on_exhausted == "skip":
         on_skip(job)
-        _pass_by(server, route, job, "message.skipped", error)
+        offset = job.first_offset
+        if server.transactions is not None and route.is_exactly_once:
+            with contextlib.suppress(FencedError, ClosedError):
+                server.transactions.contribution().submit(job, offset)
+        _pass_by(server, route, job, offset, "message.skipped", error)
         return None
     text = f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {error!r}"
     if route.retry.on_exhausted == "pause":
@@ -67,21 +79,25 @@ def give_up(
     return None
 
 
-def _send_dead_letter(
-    server: Server, route: Route, job: Job, attempts: int, error: BaseException
-) -> DeliveryHandle | None:
+def _send_dead_letter(server: Server, route: Route, job: Job, attempts: int, error: BaseException) -> Letter | None:
     assert route.dead_letter is not None
     record = letter(job.batch()[0], server.group, attempts, error)
+    offset = job.first_offset
     try:
-        return server.app.producer.produce(route.dead_letter, record.value, key=record.key, headers=record.headers)
+        if server.transactions is not None and route.is_exactly_once:
+            contribution = server.transactions.contribution()
+            contribution.produce(route.dead_letter, record.value, key=record.key, headers=record.headers)
+            return Letter(offset, contribution.submit(job, offset))
+        produce = server.app.producer.produce
+        return Letter(offset, produce(route.dead_letter, record.value, key=record.key, headers=record.headers))
     except Exception as refused:
         fail_again(server, route, job, refused)
         return None
 
 
-def dead_lettered(server: Server, route: Route, job: Job, error: BaseException) -> None:
-    """The dead letter was acknowledged: the message is done."""
-    _pass_by(server, route, job, "message.dead_lettered", error)
+def dead_lettered(server: Server, route: Route, job: Job, offset: int, error: BaseException) -> None:
+    """The dead letter of the message at this offset was acknowledged: it is done."""
+    _pass_by(server, route, job, offset, "message.dead_lettered", error)
 
 
 def fail_again(server: Server, route: Route, job: Job, error: BaseException) -> None:
@@ -100,15 +116,15 @@ def fail_again(server: Server, route: Route, job: Job, error: BaseException) -> 
     job.retry(delay_s)
 
 
-def _pass_by(server: Server, route: Route, job: Job, event: str, error: BaseException) -> None:
+def _pass_by(server: Server, route: Route, job: Job, offset: int, event: str, error: BaseException) -> None:
     server.app.events.emit(
         event,
         handler=route.name,
         topic=job.topic,
         partition=job.partition,
-        offset=job.first_offset,
+        offset=offset,
         error=error,
     )
     with contextlib.suppress(FencedError):
-        job.done(job.first_offset)
+        job.done(offset)
     job.pass_on()

@@ -18,6 +18,7 @@ from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder
 from awoke.runtime import ledger
 from awoke.runtime.async_executor import AsyncExecutor
+from awoke.runtime.exactly_once import Transactions
 from awoke.runtime.executor import Executor
 from awoke.runtime.ledger import Ledger, ThreadEntry
 from awoke.runtime.overdue import OverdueWatch, stack_of
@@ -41,6 +42,8 @@ class Server:
         self.overdue = OverdueWatch(app.events)
         self.tracer = Tracer(app.name, self.group) if self.settings.tracing else None
         self.metrics = Recorder() if self.settings.metrics_port is not None else None
+        self.transactions: Transactions | None = None
+        """Where a route is exactly-once: what commits results with offsets."""
         self.endpoint: Endpoint | None = None
         """Where metrics and health are served, if they are."""
         self._scope = Scope(app.name, 0, app.events, self.ledger)
@@ -76,6 +79,8 @@ class Server:
             self._open_endpoint()
             if any(route.max_processing_s is not None for route in self.app.routes.values()):
                 self.overdue.start()
+            if any(route.is_exactly_once for route in self.app.routes.values()):
+                self.transactions = Transactions(self, self._source.box)
             self._start_workers()
             self.member = self._join()
             self.app.runs(lambda each: self._scope.background(*each), self._resume)
@@ -223,6 +228,8 @@ class Server:
         self.app.runs(None, None)
         late = self._end_workers(deadline_s)
         late += self._scope.close(max(0.0, deadline_s - time.monotonic()))
+        if self.transactions is not None:
+            self.transactions.close()
         undelivered = self.app.close_producer(max(1.0, deadline_s - time.monotonic()))
         if undelivered:
             logger.error("%d produced messages were not acknowledged before the shutdown's deadline", undelivered)
@@ -284,6 +291,7 @@ class Server:
                 tick_every_s=route.tick_every_s,
                 start=route.start,
                 concurrency=route.lanes,
+                is_transactional=route.is_exactly_once,
             )
             for route in self.app.routes.values()
         ]

@@ -10,15 +10,15 @@ use std::ops::Range;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 
-/// The text for what is done from `base` on, of at most so many bytes; empty when nothing is.
-pub(super) fn encode(base: i64, finished: &[Range<i64>], limit: usize) -> String {
-    let Some(room) = limit.checked_sub(1).map(|left| left / 4 * 3).filter(|_| !finished.is_empty()) else {
-        return String::new();
-    };
+/// The text for what is done from `base` on, of at most so many bytes, and whether it says all; empty when nothing is.
+pub(super) fn encode(base: i64, finished: &[Range<i64>], limit: usize) -> (String, bool) {
+    let Some(last) = finished.last() else { return (String::new(), true) };
+    let Some(room) = limit.checked_sub(1).map(|left| left / 4 * 3) else { return (String::new(), false) };
     let ((runs, runs_end), (bits, bits_end)) = (as_runs(base, finished, room), as_bits(base, finished, room));
     let runs_are_better = (runs_end, std::cmp::Reverse(runs.len())) >= (bits_end, std::cmp::Reverse(bits.len()));
-    let (form, bytes) = if runs_are_better { ('r', runs) } else { ('b', bits) };
-    if bytes.is_empty() { String::new() } else { format!("{form}{}", BASE64.encode(bytes)) }
+    let (form, bytes, end) = if runs_are_better { ('r', runs, runs_end) } else { ('b', bits, bits_end) };
+    let text = if bytes.is_empty() { String::new() } else { format!("{form}{}", BASE64.encode(bytes)) };
+    (text, end >= last.end)
 }
 
 /// What a text says is done; nothing when it is none of ours.
@@ -133,9 +133,10 @@ mod tests {
             let mut random = Random::new(seed);
             let (count, gap, run) = (random.below(200), 1 + random.below(300), 1 + random.below(300));
             let ranges = random_ranges(&mut random, count, gap, run);
-            let text = encode(-1, &ranges, 4_000);
+            let (text, is_whole) = encode(-1, &ranges, 4_000);
             assert!(text.len() <= 4_000);
             let found = offsets(&decode(-1, &text));
+            assert_eq!(is_whole, found == offsets(&ranges), "it is known whether all is said");
             assert!(offsets(&ranges).starts_with(&found), "nothing is said that is not so");
             if count < 100 && gap < 100 && run < 100 {
                 assert_eq!(found, offsets(&ranges), "so little fits whole");
@@ -147,7 +148,8 @@ mod tests {
     fn what_does_not_fit_is_left_out_from_the_end() {
         for limit in [0, 1, 4, 5, 100, 4_000] {
             let every_other: Vec<_> = (0..50_000).map(|each| 2 * each + 1..2 * each + 2).collect();
-            let text = encode(0, &every_other, limit);
+            let (text, is_whole) = encode(0, &every_other, limit);
+            assert!(!is_whole);
             assert!(text.len() <= limit);
             let found = offsets(&decode(0, &text));
             assert!(offsets(&every_other).starts_with(&found));
@@ -156,7 +158,7 @@ mod tests {
             }
         }
         let far: Vec<_> = (0..50_000).map(|each| 1_000 * each + 1..1_000 * each + 900).collect();
-        let found = decode(0, &encode(0, &far, 4_000));
+        let found = decode(0, &encode(0, &far, 4_000).0);
         assert!(found.len() > 700, "four bytes for each gap and run: {}", found.len());
         assert_eq!(found[..], far[..found.len()]);
     }

@@ -114,7 +114,7 @@ impl GroupMember {
             native.set_default("partition.assignment.strategy", "cooperative-sticky");
         }
         let poll_interval = Duration::from_millis(native.effective_number("max.poll.interval.ms")?);
-        let client = Client::new(Kind::Consumer, "group member", &native, events, |conf| {
+        let client = Client::new(Kind::Consumer, "group member", &native, events, None, |conf| {
             let mask = ffi::RD_KAFKA_EVENT_REBALANCE | ffi::RD_KAFKA_EVENT_OFFSET_COMMIT;
             // SAFETY: the configuration is valid while the client is being made.
             unsafe { ffi::rd_kafka_conf_set_events(conf, mask) };

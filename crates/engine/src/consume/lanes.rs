@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::finished::{decode, encode};
+use super::offsets::ToCommit;
 use super::watermark::{Change, Trail, Watermark};
 use crate::kafka::{Batch, Client, Loose, Position, TopicPartition};
 
@@ -336,22 +337,23 @@ impl Lanes {
     }
 
     /// What is to be committed, and the text for what is done beyond it.
-    pub(super) fn position(&self, note: Option<(i64, &str)>) -> Option<(Position, Option<Arc<str>>)> {
+    pub(super) fn position(&self, note: Option<(i64, &str)>) -> Option<ToCommit> {
         let state = self.state();
-        // Before anything is done, only for the sake of what is to be noted.
-        let start = || Some(Position { offset: state.watermark.offset()?, leader_epoch: -1 });
-        let position = state.watermark.position().or_else(|| note.and_then(|_| start()))?;
         let finished = state.watermark.finished();
+        // Before the first is done, only for the sake of what is to be noted beside it.
+        let is_noted = note.is_some() || !finished.is_empty();
+        let start = || Some(Position { offset: state.watermark.offset().filter(|_| is_noted)?, leader_epoch: -1 });
+        let position = state.watermark.position().or_else(start)?;
         drop(state);
         let note = note.filter(|(offset, _)| *offset == position.offset).map_or("", |(_, text)| text);
         let mark = FINISHED_MARK.len();
-        let text = encode(position.offset, &finished, FINISHED_BYTES_MAX.saturating_sub(note.len() + mark));
+        let (text, is_whole) = encode(position.offset, &finished, FINISHED_BYTES_MAX.saturating_sub(note.len() + mark));
         let metadata = match (note, &*text) {
             ("", "") => None,
             (note, "") => Some(note.into()),
             (note, text) => Some(format!("{note}{FINISHED_MARK}{text}").into()),
         };
-        Some((position, metadata))
+        Some(ToCommit { position, metadata, is_whole })
     }
 
     /// The offset that the watermark stands at; `None` before anything was taken in.

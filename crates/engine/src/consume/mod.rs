@@ -3,7 +3,7 @@
 //! `group_member` (its thread talks to the group) → `partition_queue` (where librdkafka puts fetched messages) → `flow` (how
 //! fast) → `lanes` (where several messages of a partition are worked on at once) → `scheduler` (which partition is next, and
 //! who works) → `job` (a lent batch) ⇒ user code ⇒ `watermark` (up to where all is done) → `offsets` (what is stored) →
-//! `committer` (what the broker holds). `reader` reads without a group.
+//! `committer` (what the broker holds), or `transactor` (offsets and what came of the messages, in one). `reader` reads without a group.
 
 mod assignment;
 mod committer;
@@ -20,6 +20,7 @@ mod scheduler;
 mod start;
 #[cfg(all(test, not(feature = "model")))]
 mod testing;
+mod transactor;
 mod watermark;
 
 pub use flow::{Flow, PullLimits, RateLimit};
@@ -31,6 +32,7 @@ pub use reader::{Read, Reader};
 pub use route::Route;
 pub use scheduler::{ClassId, LaneId, LaneOptions, Next, Outcome, Scheduler, SchedulerCounters};
 pub use start::StartAt;
+pub use transactor::{Committed, Contribution, TransactionLimits, Transactor};
 pub use watermark::Trail;
 
 /// The scheduler of partitions.

@@ -32,6 +32,15 @@ pub(super) struct Progress {
     pub(super) trail: Option<Trail>,
 }
 
+/// What is to be committed of a partition.
+pub(super) struct ToCommit {
+    pub(super) position: Position,
+    /// The text beside it.
+    pub(super) metadata: Option<Arc<str>>,
+    /// Whether position and text say all that is done: what they do not say is done again after a restart.
+    pub(super) is_whole: bool,
+}
+
 #[derive(Debug)]
 struct Entry {
     generation: u64,
@@ -43,6 +52,8 @@ struct Entry {
     is_dirty: bool,
     /// Where messages end in any order: knows what is stored. `stored` and `metadata` are then a note and its place.
     lanes: Option<Arc<Lanes>>,
+    /// Committed in transactions only, with what came of the messages: the committer leaves it alone.
+    is_transactional: bool,
 }
 
 impl State {
@@ -58,13 +69,20 @@ impl State {
 }
 
 impl Entry {
-    const fn new(generation: u64, lanes: Option<Arc<Lanes>>) -> Self {
-        Self { generation, stored: None, metadata: None, committed: None, is_dirty: false, lanes }
+    const fn new(generation: u64, lanes: Option<Arc<Lanes>>, is_transactional: bool) -> Self {
+        Self { generation, stored: None, metadata: None, committed: None, is_dirty: false, lanes, is_transactional }
+    }
+
+    /// Whether the committer has something to do.
+    const fn is_due(&self) -> bool {
+        self.is_dirty && !self.is_transactional
     }
 
     /// What is to be committed.
-    fn current(&self) -> Option<(Position, Option<Arc<str>>)> {
-        let Some(lanes) = &self.lanes else { return Some((self.stored?, self.metadata.clone())) };
+    fn current(&self) -> Option<ToCommit> {
+        let Some(lanes) = &self.lanes else {
+            return Some(ToCommit { position: self.stored?, metadata: self.metadata.clone(), is_whole: true });
+        };
         let note = self.stored.zip(self.metadata.as_deref());
         lanes.position(note.map(|(at, text)| (at.offset, text)))
     }
@@ -86,8 +104,8 @@ impl Offsets {
     }
 
     /// Begins an assignment of this partition.
-    pub(super) fn open(&self, at: &TopicPartition, generation: u64, lanes: Option<Arc<Lanes>>) {
-        self.state().entries.insert(at.clone(), Entry::new(generation, lanes));
+    pub(super) fn open(&self, at: &TopicPartition, generation: u64, lanes: Option<Arc<Lanes>>, is_transactional: bool) {
+        self.state().entries.insert(at.clone(), Entry::new(generation, lanes, is_transactional));
     }
 
     /// Ends that assignment: later results of its jobs are refused.
@@ -109,7 +127,8 @@ impl Offsets {
             return Ok(false);
         }
         entry.put(position, None);
-        Ok(state.announce())
+        let is_due = entry.is_due();
+        Ok(is_due && state.announce())
     }
 
     /// Notes that lanes have more to commit; answers as `store`.
@@ -118,8 +137,10 @@ impl Offsets {
     /// [`Error::Fenced`] when the assignment has ended.
     pub(super) fn touch(&self, at: &TopicPartition, generation: u64) -> Result<bool> {
         let mut state = self.state();
-        state.entry(at, generation)?.is_dirty = true;
-        Ok(state.announce())
+        let entry = state.entry(at, generation)?;
+        entry.is_dirty = true;
+        let is_due = entry.is_due();
+        Ok(is_due && state.announce())
     }
 
     /// As `store`, with a text beside the offset, which replaces another one at the same offset.
@@ -142,14 +163,15 @@ impl Offsets {
             return Ok(false);
         }
         entry.put(position, metadata);
-        Ok(state.announce())
+        let is_due = entry.is_due();
+        Ok(is_due && state.announce())
     }
 
     /// Forgets what is stored, because reading goes on from another offset (negative: one that is not known yet).
     pub(super) fn rewind(&self, at: &TopicPartition, generation: u64, offset: i64) {
         let mut state = self.state();
         let Ok(entry) = state.entry(at, generation) else { return };
-        *entry = Entry::new(generation, entry.lanes.take());
+        *entry = Entry::new(generation, entry.lanes.take(), entry.is_transactional);
         if offset >= 0 {
             entry.put(Position { offset, leader_epoch: -1 }, None);
         }
@@ -162,20 +184,28 @@ impl Offsets {
 
     /// Whether anything is to be committed.
     pub(super) fn is_dirty(&self) -> bool {
-        self.state().entries.values().any(|entry| entry.is_dirty)
+        self.state().entries.values().any(Entry::is_due)
     }
 
     /// What is to be committed; it counts as clean from here on.
     pub(super) fn take_dirty(&self) -> Vec<(TopicPartition, Position, Option<Arc<str>>)> {
         let mut state = self.state();
         state.is_announced = false;
-        let dirty = state.entries.iter_mut().filter(|(_, entry)| entry.is_dirty);
+        let dirty = state.entries.iter_mut().filter(|(_, entry)| entry.is_due());
         dirty
             .filter_map(|(at, entry)| {
                 entry.is_dirty = false;
-                entry.current().map(|(position, metadata)| (at.clone(), position, metadata))
+                entry.current().map(|ToCommit { position, metadata, .. }| (at.clone(), position, metadata))
             })
             .collect()
+    }
+
+    /// What a transaction is to commit of this assignment; `None` where nothing is stored.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when the assignment has ended.
+    pub(super) fn for_transaction(&self, at: &TopicPartition, generation: u64) -> Result<Option<ToCommit>> {
+        Ok(self.state().entry(at, generation)?.current())
     }
 
     /// The broker holds this offset now.
@@ -225,7 +255,7 @@ mod tests {
     #[test]
     fn offsets_never_go_back() {
         let offsets = Offsets::default();
-        offsets.open(&at(), 1, None);
+        offsets.open(&at(), 1, None, false);
         assert!(offsets.store(&at(), 1, position(10)).expect("assigned"));
         assert!(!offsets.store(&at(), 1, position(5)).expect("assigned"));
         assert_eq!(offsets.take_dirty(), [(at(), position(10), None)]);
@@ -234,9 +264,9 @@ mod tests {
     #[test]
     fn a_result_of_an_earlier_assignment_changes_nothing() {
         let offsets = Offsets::default();
-        offsets.open(&at(), 1, None);
+        offsets.open(&at(), 1, None, false);
         offsets.close(&at(), 1);
-        offsets.open(&at(), 2, None);
+        offsets.open(&at(), 2, None, false);
         assert!(matches!(offsets.store(&at(), 1, position(10)), Err(Error::Fenced { .. })));
         assert!(!offsets.is_dirty());
     }
@@ -244,7 +274,7 @@ mod tests {
     #[test]
     fn what_the_broker_refused_is_brought_again() {
         let offsets = Offsets::default();
-        offsets.open(&at(), 1, None);
+        offsets.open(&at(), 1, None, false);
         offsets.store(&at(), 1, position(10)).expect("assigned");
         offsets.take_dirty();
         assert!(!offsets.is_dirty());
@@ -256,7 +286,7 @@ mod tests {
     #[test]
     fn a_text_beside_an_offset_goes_with_it_and_no_farther() {
         let offsets = Offsets::default();
-        offsets.open(&at(), 1, None);
+        offsets.open(&at(), 1, None, false);
         let text: Arc<str> = "began".into();
         assert!(offsets.annotate(&at(), 1, position(10), Some(Arc::clone(&text))).expect("assigned"));
         assert!(!offsets.annotate(&at(), 1, position(10), Some(Arc::clone(&text))).expect("assigned"));
@@ -271,7 +301,7 @@ mod tests {
     #[test]
     fn a_seek_may_go_back() {
         let offsets = Offsets::default();
-        offsets.open(&at(), 1, None);
+        offsets.open(&at(), 1, None, false);
         offsets.store(&at(), 1, position(10)).expect("assigned");
         offsets.rewind(&at(), 1, 3);
         assert!(offsets.store(&at(), 1, position(4)).expect("assigned") || offsets.is_dirty());

@@ -12,7 +12,7 @@ use rdkafka_sys as ffi;
 
 use super::flow::{Allowed, Flow};
 use super::lanes::{Concurrency, LaneBy, Lanes, Taken, Wakes, split_metadata};
-use super::offsets::Offsets;
+use super::offsets::{Offsets, ToCommit};
 use super::scheduler::{ClassId, LaneId, LaneOptions};
 use super::{Hook, PartitionScheduler, PullLimits};
 use crate::Result;
@@ -79,6 +79,8 @@ pub struct LaneSettings {
     pub tick_every: Option<Duration>,
     /// Whether several messages of a partition are worked on at once; `None` for one job at a time.
     pub concurrency: Option<Concurrency>,
+    /// Whether offsets are committed in transactions only, with what came of the messages.
+    pub is_transactional: bool,
 }
 
 /// The fetched messages of one assigned partition.
@@ -132,7 +134,7 @@ impl PartitionQueue {
         let Surroundings { client, offsets, on_stored } = surroundings;
         let queue = Queue::partition(&client, &at)?;
         let lanes = settings.concurrency.map(|each| Arc::new(Lanes::new(at.clone(), each, Arc::clone(&client))));
-        offsets.open(&at, generation, lanes.clone());
+        offsets.open(&at, generation, lanes.clone(), settings.is_transactional);
         let partition = Arc::new(Self {
             at,
             generation,
@@ -463,6 +465,21 @@ impl PartitionQueue {
     pub fn check_current(&self) -> Result<()> {
         self.check_process()?;
         self.offsets.check_current(&self.at, self.generation)
+    }
+
+    /// The consumer that the partition belongs to.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// What a transaction is to commit.
+    pub(super) fn for_transaction(&self) -> Result<Option<ToCommit>> {
+        self.offsets.for_transaction(&self.at, self.generation)
+    }
+
+    /// The broker holds this offset now.
+    pub(super) fn note_committed(&self, offset: i64) {
+        self.offsets.committed(&self.at, offset);
     }
 
     /// Stores the next offset to read.

@@ -49,7 +49,7 @@ impl Reader {
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
             .set("enable.partition.eof", "true");
-        let client = Client::new(Kind::Consumer, "reader", &native, events, |_| ())?;
+        let client = Client::new(Kind::Consumer, "reader", &native, events, None, |_| ())?;
         // SAFETY: the handle is alive.
         Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
         let queue = Queue::consumer(&client).ok_or(crate::Error::Closed { what: "reader" })?;

@@ -240,7 +240,7 @@ mod tests {
                 if let Some(at) = offset(&watermark).or_else(|| watermark.offset()) {
                     committed = at;
                     let limit = if random.below(3) == 0 { 12 } else { 4_000 };
-                    text = encode(committed, &watermark.finished(), limit);
+                    text = encode(committed, &watermark.finished(), limit).0;
                     assert!(text.len() <= limit);
                 }
             }

@@ -82,7 +82,7 @@ pub struct Admin {
 impl Admin {
     /// Makes the client and starts its thread.
     pub fn new(config: &ClientConfig, events: Arc<EventBox>) -> Result<Self> {
-        let client = Client::new(Kind::Producer, "admin", config, events, |_| ())?;
+        let client = Client::new(Kind::Producer, "admin", config, events, None, |_| ())?;
         let queue = Arc::new(Queue::main(&client));
         let calls = Arc::new(Calls::default());
         let is_closing = Arc::new(AtomicBool::new(false));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rdkafka_sys as ffi;
 
-use super::{ClientConfig, Code, text_of};
+use super::{ClientConfig, Code, EndTxns, text_of};
 use crate::events::{Event, EventBox, What};
 use crate::fork_guard::{Birthplace, ForkGuard};
 use crate::{Error, Result};
@@ -14,6 +14,8 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Producer,
+    /// A producer that its owner replaces when it can't go on: what ends it is no end of anything else.
+    Transactional,
     Consumer,
 }
 
@@ -23,6 +25,7 @@ struct Context {
     events: Arc<EventBox>,
     /// What librdkafka said last about a broker, so that a time-out can say why.
     last_error: Mutex<Option<String>>,
+    kind: Kind,
 }
 
 /// One librdkafka handle.
@@ -31,6 +34,8 @@ pub(crate) struct Client {
     context: *mut Context,
     guard: ForkGuard,
     kind: Kind,
+    /// What interceptors write to: dropped after the handle is destroyed.
+    _end_txns: Option<Arc<EndTxns>>,
 }
 
 // SAFETY: a rd_kafka_t may be used from any thread, and the context is only read.
@@ -41,28 +46,28 @@ unsafe impl Sync for Client {}
 /// Makes librdkafka hand delivery reports to `callback`, from whichever thread serves the producer's queue.
 pub(crate) type Deliverer = unsafe extern "C" fn(*mut ffi::rd_kafka_t, *const ffi::rd_kafka_message_t, *mut c_void);
 
-/// The delivery callback of a producer's configuration.
-pub(crate) fn set_deliverer(callback: Deliverer) -> impl FnOnce(*mut ffi::rd_kafka_conf_t) {
-    move |conf| {
-        // SAFETY: the configuration is valid while the client is being made.
-        unsafe { ffi::rd_kafka_conf_set_dr_msg_cb(conf, Some(callback)) };
-    }
+/// Sets the delivery callback of a producer's configuration, which is valid while the client is being made.
+pub(crate) fn set_deliverer(conf: *mut ffi::rd_kafka_conf_t, callback: Deliverer) {
+    // SAFETY: as said.
+    unsafe { ffi::rd_kafka_conf_set_dr_msg_cb(conf, Some(callback)) };
 }
 
 impl Client {
-    /// Makes a handle; `prepare` may set what has no property (callbacks, event mask).
+    /// Makes a handle; `prepare` may set what has no property (callbacks, event mask), and interceptors that write to `end_txns`.
     pub(crate) fn new(
         kind: Kind,
         what: &'static str,
         config: &ClientConfig,
         events: Arc<EventBox>,
+        end_txns: Option<Arc<EndTxns>>,
         prepare: impl FnOnce(*mut ffi::rd_kafka_conf_t),
     ) -> Result<Arc<Self>> {
         let conf = config.to_native()?;
         let name = config.get("group.id").or_else(|| config.get("client.id")).unwrap_or("rdkafka");
-        let context = Box::into_raw(Box::new(Context { name: name.into(), events, last_error: Mutex::default() }));
+        let context =
+            Box::into_raw(Box::new(Context { name: name.into(), events, last_error: Mutex::default(), kind }));
         let kind_native = match kind {
-            Kind::Producer => ffi::rd_kafka_type_t::RD_KAFKA_PRODUCER,
+            Kind::Producer | Kind::Transactional => ffi::rd_kafka_type_t::RD_KAFKA_PRODUCER,
             Kind::Consumer => ffi::rd_kafka_type_t::RD_KAFKA_CONSUMER,
         };
         let mut reason = [0 as c_char; 512];
@@ -85,7 +90,7 @@ impl Client {
             return Err(Error::Config { property: what.to_owned(), reason });
         }
         let _now_librdkafkas = conf.into_raw();
-        Ok(Arc::new(Self { handle, context, guard: ForkGuard::new(what), kind }))
+        Ok(Arc::new(Self { handle, context, guard: ForkGuard::new(what), kind, _end_txns: end_txns }))
     }
 
     /// The handle, for calls of this process only.
@@ -190,7 +195,8 @@ unsafe extern "C" fn on_error(rk: *mut ffi::rd_kafka_t, code: c_int, reason: *co
         }
         let context = context_of(opaque);
         *context.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.clone());
-        context.emit(What::Error { code: cause, text, fatal: code == Code::FATAL });
+        let fatal = code == Code::FATAL && context.kind != Kind::Transactional;
+        context.emit(What::Error { code: cause, text, fatal });
     }
 }
 

@@ -33,6 +33,8 @@ impl Code {
     pub const QUEUE_FULL: Self = Self(-184);
     /// The partitions were taken away without a revocation.
     pub const ASSIGNMENT_LOST: Self = Self(-142);
+    /// A call that the client's state does not allow.
+    pub const STATE: Self = Self(-172);
     /// The client can't go on; ask it for the cause.
     pub const FATAL: Self = Self(-150);
     /// A commit of a generation that the group has left behind; the member is about to learn the next one.
@@ -74,6 +76,11 @@ impl Code {
             -195 | -192 | -187 | -185 | -184 | -180 | -166 // local: transport, time-outs, brokers down, queue full, coordinator, timed out in queue
                 | 3 | 5..=7 | 9 | 13..=16 | 19..=20 | 27 | 41 | 51 | 56 | 60 | 71 | 72 | 75 | 84 | 88 | 91
         )
+    }
+
+    /// Whether another producer of the same transactional id has taken over, or the broker thinks so.
+    pub const fn is_fenced(self) -> bool {
+        matches!(self.0, -144 | 47 | 90) // _FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
     }
 
     /// `Ok` for no error, else this code as an error of `operation`.

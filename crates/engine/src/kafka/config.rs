@@ -107,6 +107,32 @@ impl ClientConfig {
         self.to_native().map(drop)
     }
 
+    /// Sets every property on the configuration of a topic.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a property that topics do not have, or a value that librdkafka does not know.
+    pub(crate) fn set_on_topic(&self, conf: *mut ffi::rd_kafka_topic_conf_t) -> Result<()> {
+        for (property, value) in &self.properties {
+            let (name, text) = (c_string("a property", property)?, c_string("a property's value", value)?);
+            let mut reason = [0 as c_char; 512];
+            // SAFETY: the configuration is valid; both strings outlive the call; librdkafka writes at most 512 bytes.
+            let result = unsafe {
+                ffi::rd_kafka_topic_conf_set(conf, name.as_ptr(), text.as_ptr(), reason.as_mut_ptr(), reason.len())
+            };
+            match result {
+                ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_OK => (),
+                ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_UNKNOWN => {
+                    return Err(refused(property, "is no property of topics"));
+                }
+                // SAFETY: librdkafka ended the reason with a zero.
+                ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_INVALID => {
+                    return Err(refused(property, &unsafe { text_of(reason.as_ptr()) }));
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn to_native(&self) -> Result<NativeConfig> {
         // SAFETY: takes nothing, returns a configuration that NativeConfig owns.
         let conf = NativeConfig(unsafe { ffi::rd_kafka_conf_new() });

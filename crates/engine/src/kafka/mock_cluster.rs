@@ -28,7 +28,7 @@ impl MockCluster {
     pub fn start(brokers: i32, events: Arc<EventBox>) -> Result<Self> {
         let mut config = ClientConfig::new();
         config.set("client.id", "awoke-embedded");
-        let client = Client::new(Kind::Producer, "embedded cluster", &config, events, |_| ())?;
+        let client = Client::new(Kind::Producer, "embedded cluster", &config, events, None, |_| ())?;
         // SAFETY: the handle is alive; the cluster is ours to destroy.
         let cluster = unsafe { ffi::rd_kafka_mock_cluster_new(client.handle(), brokers) };
         if cluster.is_null() {

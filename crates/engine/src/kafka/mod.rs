@@ -4,17 +4,20 @@ mod admin;
 mod client;
 mod code;
 mod config;
+mod end_txns;
 mod lookup;
 mod message;
 mod metadata;
 mod mock_cluster;
 mod queue;
 mod topic_partition;
+mod transactions;
 
 pub use admin::{Admin, AdminOutcome, GroupOffset, NewTopic, OffsetAt};
 pub(crate) use client::{Client, Kind, set_deliverer};
 pub use code::Code;
 pub use config::{ClientConfig, is_secret};
+pub(crate) use end_txns::{EndTxnCounts, EndTxns};
 pub use lookup::CommittedOffset;
 pub(crate) use message::Loose;
 pub use message::{Batch, MessageRef, TimestampKind};
@@ -23,6 +26,7 @@ pub use mock_cluster::MockCluster;
 pub(crate) use queue::{Event as QueueEvent, Queue};
 pub use topic_partition::TopicPartition;
 pub(crate) use topic_partition::{Position, TopicPartitionList};
+pub(crate) use transactions::{Failure, GroupMetadata, positions_list};
 
 /// The version of librdkafka that is built in.
 pub fn librdkafka_version() -> &'static str {

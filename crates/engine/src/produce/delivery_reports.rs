@@ -16,7 +16,8 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use rdkafka_sys as ffi;
 
@@ -51,6 +52,41 @@ pub struct Reports {
     is_closing: AtomicBool,
     /// Whether messages linger at all; where they don't, nobody need hurry them.
     lingers: bool,
+    /// Counted up with each record.
+    sent: AtomicU32,
+    /// Counted up with each message that failed.
+    failed: AtomicU32,
+}
+
+/// What the report thread does when nothing is sent for long.
+pub(super) struct Idle {
+    pub(super) after: Duration,
+    /// Closes the connection, if nobody uses it; whether that was done.
+    pub(super) close: Box<dyn Fn() -> bool + Send>,
+}
+
+/// The idle connection's clock.
+struct IdleWatch {
+    idle: Idle,
+    due: Instant,
+    sent: u32,
+}
+
+impl IdleWatch {
+    fn new(idle: Idle) -> Self {
+        let due = Instant::now() + idle.after;
+        Self { idle, due, sent: 0 }
+    }
+
+    /// Closes the connection when its time has come and nothing was sent since the last look; whether it did.
+    fn look(&mut self, sent: u32) -> bool {
+        let now = Instant::now();
+        if now < self.due {
+            return false;
+        }
+        self.due = now + self.idle.after;
+        std::mem::replace(&mut self.sent, sent) == sent && (self.idle.close)()
+    }
 }
 
 impl Reports {
@@ -66,10 +102,27 @@ impl Reports {
             is_hurried: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             lingers,
+            sent: AtomicU32::new(0),
+            failed: AtomicU32::new(0),
         });
         // SAFETY: the callback is disabled before the last reference goes.
         unsafe { reports.queue.enable_callback(on_non_empty, Arc::as_ptr(&reports).cast_mut().cast()) };
         reports
+    }
+
+    /// Counts a record that is sent; how many came before.
+    pub(super) fn count_sent(&self) -> u32 {
+        self.sent.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a message that failed.
+    pub(super) fn count_failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many messages failed.
+    pub(super) fn failed(&self) -> u32 {
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// Somebody waits for one more message who does not lead.
@@ -137,9 +190,13 @@ impl Reports {
     }
 
     /// The report thread: serves reports until `close`.
-    pub(super) fn serve(&self) {
+    pub(super) fn serve(&self, idle: Option<Idle>) {
+        let mut watch = idle.map(IdleWatch::new);
         while !self.is_closing.load(Ordering::Acquire) {
-            self.parker.park_until(&Deadline::NEVER);
+            self.parker.park_until(&watch.as_ref().map_or(Deadline::NEVER, |watch| Deadline::at(watch.due)));
+            if watch.as_mut().is_some_and(|watch| watch.look(self.sent.load(Ordering::Relaxed))) {
+                return;
+            }
             if self.lead.try_take() {
                 self.serve_all();
                 if self.lead.leave(Place::Leader) {

@@ -1,14 +1,19 @@
 //! The way of a record to the broker and of the broker's answer back.
 //!
-//! `producer` takes it in, `room` bounds how many wait, `delivery_handle` is what its sender holds, `delivery_reports`
-//! serves the answers.
+//! `producer` takes it in, over a `connection` whose `room` bounds how many wait; `delivery_handle` is what its sender holds,
+//! `delivery_reports` serves the answers; `transaction` makes many one.
 
+mod connection;
 mod delivery_handle;
 mod delivery_reports;
 mod producer;
 mod room;
+mod transaction;
 
+pub use connection::{OwnedRecord, ProducerCounters, Record, Variant};
 pub use delivery_handle::{Delivery, DeliveryHandle, Report, Waiting};
+use delivery_reports::Idle;
 pub use delivery_reports::Reports;
-pub use producer::{Producer, ProducerCounters, Record};
+pub use producer::{Producer, ProducerOptions};
 pub use room::Room;
+pub use transaction::Transaction;

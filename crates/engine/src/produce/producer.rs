@@ -1,122 +1,76 @@
-//! Takes records in and gives a delivery handle for each.
+//! Takes records in and gives a delivery handle for each, over one connection at a time.
 //!
-//! A record goes: `Room::try_enter` (or waits in line) → librdkafka's queue, with one reference to its handle as the
-//! opaque → the broker → `delivery_reports`, which completes the handle and gives the room back.
+//! A producer outlives its connection: one that has been idle for long is closed and made anew when it is needed, and one on
+//! which no further transaction may begin is replaced.
 
-use std::collections::HashMap;
-use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
-use rdkafka_sys as ffi;
-
-use super::delivery_handle::Destination;
-use super::{DeliveryHandle, Reports, Room, delivery_reports};
+use super::connection::Connection;
+use super::{DeliveryHandle, Idle, ProducerCounters, Record, Room, Transaction};
 use crate::clock::Deadline;
 use crate::events::EventBox;
-use crate::kafka::{Client, ClientConfig, Code, Kind, c_string, set_deliverer};
+use crate::fork_guard::ForkGuard;
+use crate::kafka::ClientConfig;
 use crate::{Error, Result};
-
-/// A message to be sent. Everything is copied before `produce` returns.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Record<'a> {
-    /// `None` sends a tombstone.
-    pub value: Option<&'a [u8]>,
-    /// Decides the partition, where none is given.
-    pub key: Option<&'a [u8]>,
-    /// `None` lets the partitioner choose.
-    pub partition: Option<i32>,
-    /// Milliseconds since 1970; `None` for now.
-    pub timestamp_ms: Option<i64>,
-    /// In order; a name may come more than once, a value may be missing.
-    pub headers: &'a [(&'a str, Option<&'a [u8]>)],
-}
-
-impl Record<'_> {
-    fn size_bytes(&self) -> usize {
-        let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len)).sum();
-        self.value.map_or(0, <[u8]>::len) + self.key.map_or(0, <[u8]>::len) + headers
-    }
-}
-
-/// What a producer counts about itself.
-#[derive(Clone, Copy, Debug)]
-pub struct ProducerCounters {
-    /// Messages that wait for their report.
-    pub queued_messages: usize,
-    /// Their bytes.
-    pub queued_bytes: usize,
-}
 
 /// Takes records in and gives a delivery handle for each. Usable from any number of threads.
 pub struct Producer {
-    topics: RwLock<HashMap<String, Topic>>,
-    room: Arc<Room>,
-    reports: Arc<Reports>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    client: Arc<Client>,
+    config: ClientConfig,
+    options: ProducerOptions,
+    events: Arc<EventBox>,
+    guard: ForkGuard,
+    current: Arc<RwLock<Current>>,
+    /// Holds the transaction that is open; others wait in line.
+    turn: Room,
     delivery_timeout: Option<Duration>,
-    /// Counted up with each record, to serve reports now and then.
-    sent: AtomicU32,
+    transaction_timeout: Duration,
 }
 
-/// A topic handle: librdkafka looks the partitioner and the partitions up once.
-struct Topic {
-    destination: Arc<Destination>,
-    handle: *mut ffi::rd_kafka_topic_t,
-    client: Arc<Client>,
+/// What librdkafka has no property for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProducerOptions {
+    /// The connection is closed when nothing was sent for one to two times as long; `None` keeps it.
+    pub idle_after: Option<Duration>,
+    /// Nobody else can have the transactional id: whoever is fenced has overslept, and begins anew.
+    pub is_alone: bool,
 }
 
-// SAFETY: librdkafka's topic handles may be used from any thread.
-unsafe impl Send for Topic {}
-// SAFETY: as above.
-unsafe impl Sync for Topic {}
-
-/// Who has sent so many records serves the reports that came meanwhile: the messages' memory is then freed by the thread that
-/// asked for it, instead of two threads waiting for each other at the allocator's lock.
-const SERVED_EVERY: u32 = 256;
-
-/// Settings that awoke needs for itself.
-const OWN_SETTINGS: [(&str, &str); 2] = [
-    ("enable.gapless.guarantee", "is experimental in librdkafka and makes one failed message fatal"),
-    ("delivery.report.only.error", "belongs to awoke: a delivery handle needs every report"),
-];
+enum Current {
+    Open(Arc<Connection>),
+    /// Closed because it was idle.
+    Resting,
+    Closed,
+}
 
 impl Producer {
     /// Makes the client and starts its report thread.
-    pub fn new(config: &ClientConfig, events: Arc<EventBox>) -> Result<Self> {
-        config.refuse(&OWN_SETTINGS)?;
-        let messages_max = config.effective_number("queue.buffering.max.messages")? as usize;
-        let bytes_max = config.effective_number("queue.buffering.max.kbytes")? as usize * 1024;
-        let timeout_ms = config.effective_number("message.timeout.ms")?;
-        let mut native = config.clone();
-        // The room keeps these bounds with a waiting line; librdkafka's own would refuse without one, and count a message
-        // until after its report, when the next in line has been let in already.
-        native.set("queue.buffering.max.messages", "0").set("queue.buffering.max.kbytes", "2147483647");
-        // As Java's clients do: a key must not be in two partitions because two languages write it.
-        native.set_default("partitioner", "murmur2_random");
-        let prepare = set_deliverer(delivery_reports::on_report);
-        let client = Client::new(Kind::Producer, "producer", &native, events, prepare)?;
-        let room = Arc::new(Room::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
-        let reports = Reports::new(Arc::clone(&client), Arc::clone(&room), lingers(config));
-        let thread = std::thread::Builder::new()
-            .name("awoke-reports".into())
-            .spawn({
-                let reports = Arc::clone(&reports);
-                move || reports.serve()
-            })
-            .map_err(|error| Error::System { operation: "start the report thread", detail: error.to_string() })?;
-        Ok(Self {
-            topics: RwLock::default(),
-            room,
-            reports,
-            thread: Mutex::new(Some(thread)),
-            client,
-            delivery_timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)),
-            sent: AtomicU32::new(0),
-        })
+    pub fn new(config: &ClientConfig, options: ProducerOptions, events: Arc<EventBox>) -> Result<Self> {
+        let mut producer = Self {
+            config: config.clone(),
+            options,
+            events,
+            guard: ForkGuard::new("producer"),
+            delivery_timeout: None,
+            transaction_timeout: Duration::from_millis(config.effective_number("transaction.timeout.ms")?),
+            current: Arc::new(RwLock::new(Current::Resting)),
+            turn: Room::new(1, usize::MAX),
+        };
+        producer.delivery_timeout = producer.connection()?.delivery_timeout();
+        Ok(producer)
+    }
+
+    fn connect(&self) -> Result<Arc<Connection>> {
+        let idle = self.options.idle_after.map(|after| {
+            let current = Arc::downgrade(&self.current);
+            Idle { after, close: Box::new(move || current.upgrade().is_some_and(|current| rest(&current))) }
+        });
+        Connection::new(&self.config, Arc::clone(&self.events), idle).map(Arc::new)
+    }
+
+    /// Refuses use in another process than the producer's.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.guard.check()
     }
 
     /// After this long at the latest every message has its report; `None` when the setting says never.
@@ -124,14 +78,21 @@ impl Producer {
         self.delivery_timeout
     }
 
+    /// After this long the broker aborts a transaction by itself.
+    pub const fn transaction_timeout(&self) -> Duration {
+        self.transaction_timeout
+    }
+
     /// Sends without waiting for room; `None` when there is none. Does not block.
     pub fn try_produce(&self, topic: &str, record: &Record<'_>) -> Result<Option<Arc<DeliveryHandle>>> {
-        self.client.check_process()?;
-        let size_bytes = record.size_bytes();
-        if !self.room.try_enter(size_bytes)? {
-            return Ok(None);
+        self.check_process()?;
+        {
+            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+            if let Current::Open(connection) = &*current {
+                return connection.try_produce(topic, record);
+            }
         }
-        self.produce_inside(topic, record, size_bytes).map(Some)
+        self.connection()?.try_produce(topic, record)
     }
 
     /// Sends, waiting for room in the queue. Blocks the calling thread while the queue is full.
@@ -140,228 +101,140 @@ impl Producer {
     /// [`Error::QueueFull`] when no room was there in time; what librdkafka refuses at once, too large a message before
     /// all. Nothing was sent then.
     pub fn produce(&self, topic: &str, record: &Record<'_>, deadline: &Deadline) -> Result<Arc<DeliveryHandle>> {
-        self.client.check_process()?;
-        let size_bytes = record.size_bytes();
-        self.room.enter(size_bytes, deadline)?;
-        self.produce_inside(topic, record, size_bytes)
+        // An idle connection may close between the two calls: not twice within its time.
+        match self.connection()?.produce(topic, record, deadline) {
+            Err(Error::Closed { .. }) => self.connection()?.produce(topic, record, deadline),
+            other => other,
+        }
     }
 
     /// Sends everything that waits without lingering, and waits until all of it is answered; `false` when the time was up
     /// first. Blocks the calling thread.
     pub fn flush(&self, timeout: Option<Duration>) -> Result<bool> {
-        self.client.check_process()?;
-        let deadline = Deadline::after(timeout);
-        loop {
-            let code = self.reports.flush(deadline.remaining_ms());
-            // A flush ends early when the last report came that somebody else waited for.
-            if code == Code::NONE || deadline.has_passed() {
-                return Ok(code == Code::NONE);
-            }
-        }
+        self.check_process()?;
+        self.open().map_or(Ok(true), |connection| connection.flush(timeout))
     }
 
-    /// Flushes, then ends the report thread. Returns how many messages were not answered within `timeout`; their handles
-    /// fail. Blocks the calling thread. Closing again does nothing.
+    /// Flushes and ends. Returns how many messages were not answered within `timeout`; their handles fail. A transaction that
+    /// is open is aborted by the broker. Blocks the calling thread. Closing again does nothing.
     pub fn close(&self, timeout: Option<Duration>) -> Result<usize> {
-        self.client.check_process()?;
-        self.room.close();
-        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            return Ok(0);
-        };
-        let since = Instant::now();
-        let unanswered = if self.flush(timeout)? { 0 } else { self.room.occupancy().0 };
-        if unanswered > 0 {
-            let left = timeout.map(|timeout| timeout.saturating_sub(since.elapsed())).unwrap_or_default();
-            self.purge(left.max(Duration::from_millis(100)))?;
-        }
-        self.reports.close();
-        // A panic of the thread has been printed; there is nothing left to save.
-        drop(thread.join());
-        self.topics.write().unwrap_or_else(PoisonError::into_inner).clear();
-        Ok(unanswered)
-    }
-
-    /// Fails what still waits, on our side or on its way, so that no handle stays without an answer.
-    fn purge(&self, timeout: Duration) -> Result<()> {
-        // RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT
-        // SAFETY: the handle is alive.
-        unsafe { ffi::rd_kafka_purge(self.client.handle(), 3) };
-        self.flush(Some(timeout)).map(drop)
+        self.check_process()?;
+        self.turn.close();
+        let connection = self.open();
+        // First, so that whoever waits for room is turned away; then nobody gets at it any more.
+        let unanswered = connection.map_or(Ok(0), |connection| connection.close(timeout));
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Current::Closed;
+        unanswered
     }
 
     /// What the producer counts about itself.
     pub fn counters(&self) -> ProducerCounters {
-        let (queued_messages, queued_bytes) = self.room.occupancy();
-        ProducerCounters { queued_messages, queued_bytes }
+        self.open().map_or(ProducerCounters { queued_messages: 0, queued_bytes: 0 }, |connection| connection.counters())
     }
 
-    /// Hands a record that has its place in the room to librdkafka.
-    fn produce_inside(&self, topic: &str, record: &Record<'_>, size_bytes: usize) -> Result<Arc<DeliveryHandle>> {
-        let sent = self.with_topic(topic, |topic| {
-            let handle =
-                Arc::new(DeliveryHandle::new(Arc::clone(&topic.destination), size_bytes, self.client.birthplace()));
-            let opaque = Arc::into_raw(Arc::clone(&handle));
-            // SAFETY: the topic handle is alive under the read lock; librdkafka copies the record.
-            let code = unsafe { hand_over(self.client.handle(), topic.handle, record, opaque.cast_mut().cast()) };
-            if code != Code::NONE {
-                // SAFETY: librdkafka refused the message, so the reference is ours again.
-                drop(unsafe { Arc::from_raw(opaque) });
-                return Err(self.refusal(&topic.destination.topic, code, size_bytes));
+    /// Begins a transaction when those before it have ended. Blocks the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] without a `transactional.id`; [`Error::ProducerFenced`] when another producer has taken it;
+    /// [`Error::TimedOut`] when the transaction before did not end in time; [`Error::Kafka`] when the broker did not answer.
+    pub fn begin(self: &Arc<Self>, deadline: &Deadline) -> Result<Transaction> {
+        self.check_process()?;
+        if self.config.get("transactional.id").is_none() {
+            let reason = "a transaction needs a producer with a transactional_id".to_owned();
+            return Err(Error::Invalid { reason });
+        }
+        self.turn.enter(1, deadline).map_err(|error| match error {
+            Error::QueueFull { waited, .. } => Error::TimedOut { operation: "begin a transaction".into(), waited },
+            other => other,
+        })?;
+        let begun = self.begin_in_turn(deadline);
+        if begun.is_err() {
+            self.end_turn();
+        }
+        begun
+    }
+
+    fn begin_in_turn(self: &Arc<Self>, deadline: &Deadline) -> Result<Transaction> {
+        let mut connection = self.connection()?;
+        if let Some(reason) = self.why_replace(&connection)? {
+            connection = self.replace(&connection, reason)?;
+        }
+        let transactions = connection.transactions().ok_or(Error::Closed { what: "producer" })?;
+        transactions.begin(deadline)?;
+        Ok(Transaction::new(Arc::clone(self), connection))
+    }
+
+    /// Why no transaction may begin on this connection; `None` where one may.
+    fn why_replace(&self, connection: &Connection) -> Result<Option<String>> {
+        let Some(transactions) = connection.transactions() else { return Ok(None) };
+        if let Some((code, detail)) = transactions.fatal_error() {
+            if code.is_fenced() && !self.options.is_alone {
+                return Err(Error::ProducerFenced { code, detail });
             }
-            Ok(handle)
-        });
-        let sent = sent.flatten();
-        if sent.is_err() {
-            self.room.leave(1, size_bytes);
+            return Ok(Some(detail));
         }
-        if self.sent.fetch_add(1, Ordering::Relaxed).is_multiple_of(SERVED_EVERY) {
-            self.reports.serve_once(0);
-        }
-        sent
+        Ok(transactions.why_spent())
     }
 
-    fn refusal(&self, topic: &str, code: Code, size_bytes: usize) -> Error {
-        match code {
-            Code::MESSAGE_TOO_LARGE => {
-                Error::MessageTooLarge { topic: topic.to_owned(), size_bytes, detail: code.description() }
+    /// Puts a new connection in the place of one that may not be used any more.
+    fn replace(&self, spent: &Arc<Connection>, reason: String) -> Result<Arc<Connection>> {
+        if let Some(transactions) = spent.transactions() {
+            transactions.say_replaced(reason);
+        }
+        // Closed before the new one begins: its handles fail, its requests end.
+        spent.close(Some(Duration::ZERO))?;
+        let fresh = self.connect()?;
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*current, Current::Closed) {
+            return Err(Error::Closed { what: "producer" });
+        }
+        *current = Current::Open(Arc::clone(&fresh));
+        Ok(fresh)
+    }
+
+    /// The transaction that had the turn is over.
+    pub(super) fn end_turn(&self) {
+        self.turn.leave(1, 1);
+    }
+
+    /// The connection, if there is one.
+    fn open(&self) -> Option<Arc<Connection>> {
+        match &*self.current.read().unwrap_or_else(PoisonError::into_inner) {
+            Current::Open(connection) => Some(Arc::clone(connection)),
+            Current::Resting | Current::Closed => None,
+        }
+    }
+
+    /// The connection, made anew where it rested.
+    fn connection(&self) -> Result<Arc<Connection>> {
+        self.check_process()?;
+        if let Some(connection) = self.open() {
+            return Ok(connection);
+        }
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        match &*current {
+            Current::Open(connection) => Ok(Arc::clone(connection)),
+            Current::Closed => Err(Error::Closed { what: "producer" }),
+            Current::Resting => {
+                let fresh = self.connect()?;
+                *current = Current::Open(Arc::clone(&fresh));
+                Ok(fresh)
             }
-            Code::FATAL => {
-                let (code, text) = self.client.fatal_error().unwrap_or((code, String::new()));
-                Error::kafka(format!("produce to {topic}"), code, text)
-            }
-            code => Error::kafka(format!("produce to {topic}"), code, ""),
-        }
-    }
-
-    /// Calls `send` with the topic's handle, which is made on first use.
-    fn with_topic<T>(&self, topic: &str, send: impl FnOnce(&Topic) -> T) -> Result<T> {
-        {
-            let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(found) = topics.get(topic) {
-                return Ok(send(found));
-            }
-        }
-        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
-        if !topics.contains_key(topic) {
-            let name = c_string("a topic", topic)?;
-            // SAFETY: the handle is alive; a null configuration takes the client's own.
-            let handle = unsafe { ffi::rd_kafka_topic_new(self.client.handle(), name.as_ptr(), std::ptr::null_mut()) };
-            if handle.is_null() {
-                return Err(Error::Invalid { reason: format!("{topic:?} is no topic name") });
-            }
-            let destination = Destination { topic: topic.into(), reports: Arc::downgrade(&self.reports) };
-            let entry = Topic { destination: Arc::new(destination), handle, client: Arc::clone(&self.client) };
-            topics.insert(topic.to_owned(), entry);
-        }
-        Ok(send(&topics[topic]))
-    }
-}
-
-impl Drop for Producer {
-    fn drop(&mut self) {
-        if self.client.check_process().is_ok() {
-            // A producer that nobody closed: what was not sent by now is given up, and its handles say so.
-            drop(self.close(Some(Duration::ZERO)));
         }
     }
 }
 
-impl Drop for Topic {
-    fn drop(&mut self) {
-        if self.client.check_process().is_ok() {
-            // SAFETY: the handle is ours and its client still alive.
-            unsafe { ffi::rd_kafka_topic_destroy(self.handle) };
-        }
+/// Closes a connection that nobody uses; whether it did. Runs on its report thread.
+fn rest(current: &RwLock<Current>) -> bool {
+    let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
+    match &*current {
+        // References are taken under the lock: whoever sends, waits for room, or has a transaction open holds one.
+        Current::Open(connection)
+            if Arc::strong_count(connection) == 1 && connection.counters().queued_messages == 0 => {}
+        _ => return false,
     }
-}
-
-/// Whether messages wait for others; librdkafka's default is that they do.
-fn lingers(config: &ClientConfig) -> bool {
-    let set = config.get("linger.ms").or_else(|| config.get("queue.buffering.max.ms"));
-    set.and_then(|text| text.trim().parse::<f64>().ok()).is_none_or(|linger_ms| linger_ms > 0.0)
-}
-
-/// Gives a record to librdkafka, which copies it.
-///
-/// # Safety
-/// Both handles are alive; `opaque` is what `delivery_reports::on_report` expects.
-unsafe fn hand_over(
-    rk: *mut ffi::rd_kafka_t,
-    topic: *mut ffi::rd_kafka_topic_t,
-    record: &Record<'_>,
-    opaque: *mut c_void,
-) -> Code {
-    let (value, value_size) = parts(record.value);
-    let (key, key_size) = parts(record.key);
-    let partition = record.partition.unwrap_or(-1);
-    if record.headers.is_empty() && record.timestamp_ms.is_none() {
-        // SAFETY: value and key outlive the call, which copies them.
-        let result = unsafe {
-            let flags = ffi::RD_KAFKA_MSG_F_COPY;
-            ffi::rd_kafka_produce(topic, partition, flags, value.cast_mut(), value_size, key, key_size, opaque)
-        };
-        // SAFETY: reads the calling thread's last error.
-        return if result == 0 { Code::NONE } else { Code::of(unsafe { ffi::rd_kafka_last_error() }) };
-    }
-    // SAFETY: every pointer outlives the call, which copies all but the headers; those it owns when it succeeds.
-    unsafe { hand_over_rich(rk, topic, record, opaque) }
-}
-
-/// As `hand_over`, with headers or a timestamp.
-///
-/// # Safety
-/// As for `hand_over`.
-unsafe fn hand_over_rich(
-    rk: *mut ffi::rd_kafka_t,
-    topic: *mut ffi::rd_kafka_topic_t,
-    record: &Record<'_>,
-    opaque: *mut c_void,
-) -> Code {
-    use ffi::rd_kafka_vtype_t as vtype;
-    let (value, value_size) = parts(record.value);
-    let (key, key_size) = parts(record.key);
-    let memory = |ptr: *const c_void, size| ffi::rd_kafka_vu_s__bindgen_ty_1 {
-        mem: ffi::rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 { ptr: ptr.cast_mut(), size },
-    };
-    // SAFETY: every pointer outlives the call, which copies all but the headers; those it owns when it succeeds.
-    unsafe {
-        let headers = ffi::rd_kafka_headers_new(record.headers.len());
-        for (name, value) in record.headers {
-            let (value, size) = parts(*value);
-            ffi::rd_kafka_header_add(headers, name.as_ptr().cast(), name.len() as isize, value, size as isize);
-        }
-        let arguments = [
-            argument(vtype::RD_KAFKA_VTYPE_RKT, ffi::rd_kafka_vu_s__bindgen_ty_1 { rkt: topic }),
-            argument(
-                vtype::RD_KAFKA_VTYPE_PARTITION,
-                ffi::rd_kafka_vu_s__bindgen_ty_1 { i32_: record.partition.unwrap_or(-1) },
-            ),
-            argument(vtype::RD_KAFKA_VTYPE_MSGFLAGS, ffi::rd_kafka_vu_s__bindgen_ty_1 { i: ffi::RD_KAFKA_MSG_F_COPY }),
-            argument(vtype::RD_KAFKA_VTYPE_VALUE, memory(value, value_size)),
-            argument(vtype::RD_KAFKA_VTYPE_KEY, memory(key, key_size)),
-            argument(
-                vtype::RD_KAFKA_VTYPE_TIMESTAMP,
-                ffi::rd_kafka_vu_s__bindgen_ty_1 { i64_: record.timestamp_ms.unwrap_or(0) },
-            ),
-            argument(vtype::RD_KAFKA_VTYPE_HEADERS, ffi::rd_kafka_vu_s__bindgen_ty_1 { headers }),
-            argument(vtype::RD_KAFKA_VTYPE_OPAQUE, ffi::rd_kafka_vu_s__bindgen_ty_1 { ptr: opaque }),
-        ];
-        let error = ffi::rd_kafka_produceva(rk, arguments.as_ptr(), arguments.len());
-        if error.is_null() {
-            return Code::NONE;
-        }
-        let code = Code::of(ffi::rd_kafka_error_code(error));
-        ffi::rd_kafka_error_destroy(error);
-        ffi::rd_kafka_headers_destroy(headers);
-        code
-    }
-}
-
-const fn argument(vtype: ffi::rd_kafka_vtype_t, u: ffi::rd_kafka_vu_s__bindgen_ty_1) -> ffi::rd_kafka_vu_t {
-    ffi::rd_kafka_vu_t { vtype, u }
-}
-
-/// Pointer and size; null for `None`, and not null for an empty slice: librdkafka tells a tombstone by it.
-fn parts(bytes: Option<&[u8]>) -> (*const c_void, usize) {
-    bytes.map_or((std::ptr::null(), 0), |bytes| (bytes.as_ptr().cast(), bytes.len()))
+    let idle = std::mem::replace(&mut *current, Current::Resting);
+    drop(current);
+    drop(idle);
+    true
 }

@@ -1,0 +1,130 @@
+//! What Python says of a message to be sent: bytes, text, nothing, or something to encode.
+
+use awoke_engine::produce as engine;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyMapping, PyString, PyTuple};
+
+/// Bytes of a key or a value, held for as long as the call lasts.
+pub enum Bytes {
+    Bytes(PyBackedBytes),
+    Text(PyBackedStr),
+}
+
+impl Bytes {
+    pub fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Text(text) => text.as_bytes(),
+        }
+    }
+}
+
+pub type Headers = Vec<(PyBackedStr, Option<Bytes>)>;
+
+/// A message to be sent, whose bytes are Python's for as long as this lives.
+pub struct Outgoing {
+    value: Option<Bytes>,
+    key: Option<Bytes>,
+    headers: Headers,
+    partition: Option<i32>,
+    timestamp_ms: Option<i64>,
+}
+
+impl Outgoing {
+    /// Takes a message from Python; a value that is not bytes, text or nothing goes through the encoder.
+    pub fn new(
+        encoder: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Option<&Bound<'_, PyAny>>,
+        partition: Option<i32>,
+        timestamp_ms: Option<i64>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            value: value_bytes(encoder, value)?,
+            key: key.map(key_bytes).transpose()?.flatten(),
+            headers: headers.map(header_list).transpose()?.unwrap_or_default(),
+            partition,
+            timestamp_ms,
+        })
+    }
+
+    /// Calls `send` with the engine's view of it.
+    pub fn with<T>(&self, variant: Option<&engine::Variant>, send: impl FnOnce(&engine::Record<'_>) -> T) -> T {
+        let headers: Vec<_> =
+            self.headers.iter().map(|(name, value)| (&**name, value.as_ref().map(Bytes::as_slice))).collect();
+        send(&engine::Record {
+            value: self.value.as_ref().map(Bytes::as_slice),
+            key: self.key.as_ref().map(Bytes::as_slice),
+            partition: self.partition,
+            timestamp_ms: self.timestamp_ms,
+            headers: &headers,
+            variant,
+        })
+    }
+
+    /// A copy, to be sent later.
+    pub fn to_owned(&self, topic: &str) -> engine::OwnedRecord {
+        let copy = |bytes: &Option<Bytes>| bytes.as_ref().map(|bytes| bytes.as_slice().to_vec());
+        engine::OwnedRecord {
+            topic: topic.to_owned(),
+            value: copy(&self.value),
+            key: copy(&self.key),
+            partition: self.partition,
+            timestamp_ms: self.timestamp_ms,
+            headers: self.headers.iter().map(|(name, value)| (name.to_string(), copy(value))).collect(),
+        }
+    }
+}
+
+fn value_bytes(encoder: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
+    if let Some(plain) = plain(value)? {
+        return Ok(plain);
+    }
+    let encoded = encoder.call1((value,))?;
+    plain(&encoded)?.ok_or_else(|| PyTypeError::new_err("the encoder must return bytes"))
+}
+
+/// Bytes, text or nothing as they are; `None` for anything else.
+#[allow(clippy::option_option)] // Outer: is it plain? Inner: a tombstone is plain and has no bytes.
+fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Bytes>>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Some(Some(Bytes::Bytes(bytes.clone().into()))));
+    }
+    if value.is_none() {
+        return Ok(Some(None));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Some(Some(Bytes::Text(text.clone().try_into()?))));
+    }
+    Ok(None)
+}
+
+fn key_bytes(key: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
+    plain(key)?.ok_or_else(|| {
+        let kind = key.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+        PyTypeError::new_err(format!("a key is bytes, text or None, not {kind}"))
+    })
+}
+
+fn header_list(headers: &Bound<'_, PyAny>) -> PyResult<Headers> {
+    let items = match headers.cast::<PyMapping>() {
+        Ok(mapping) => mapping.items()?.into_any(),
+        Err(_) => headers.clone(),
+    };
+    items
+        .try_iter()?
+        .map(|item| {
+            let item = item?;
+            let pair = item.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
+            let pair =
+                pair.ok_or_else(|| PyTypeError::new_err("headers are pairs of a name and bytes, text or None"))?;
+            let name: PyBackedStr = pair.get_item(0)?.extract()?;
+            let value = plain(&pair.get_item(1)?)?
+                .ok_or_else(|| PyTypeError::new_err(format!("header {:?} is bytes, text or None", &*name)))?;
+            Ok((name, value))
+        })
+        .collect()
+}

@@ -1,0 +1,85 @@
+//! A transaction of a producer, as Python sees it.
+
+use std::time::Duration;
+
+use awoke_engine::clock::Deadline;
+use awoke_engine::produce as engine;
+use pyo3::prelude::*;
+
+use crate::errors::{duration, to_python};
+use crate::producer::DeliveryHandle;
+use crate::record::Outgoing;
+
+/// A transaction that is open. Dropped without an end, it is aborted.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Transaction {
+    inner: engine::Transaction,
+    encoder: Py<PyAny>,
+    produce_timeout: Option<Duration>,
+    limit: Option<Duration>,
+}
+
+impl Transaction {
+    pub const fn new(
+        inner: engine::Transaction,
+        encoder: Py<PyAny>,
+        produce_timeout: Option<Duration>,
+        limit: Option<Duration>,
+    ) -> Self {
+        Self { inner, encoder, produce_timeout, limit }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        // Nobody ended it: that is done here, and holds up nobody who wants the GIL.
+        let deadline = Deadline::after(Some(ABORT_WITHIN));
+        Python::try_attach(|py| py.detach(|| self.inner.abort(&deadline)));
+    }
+}
+
+/// How long the abort of a transaction that nobody ended may take.
+const ABORT_WITHIN: Duration = Duration::from_secs(5);
+
+#[pymethods]
+impl Transaction {
+    /// Sends a message as a part of it; see the stub.
+    #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None))]
+    #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
+    fn produce(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        value: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Option<&Bound<'_, PyAny>>,
+        partition: Option<i32>,
+        timestamp_ms: Option<i64>,
+        timeout_s: Option<f64>,
+    ) -> PyResult<DeliveryHandle> {
+        let timeout = duration(timeout_s)?.or(self.produce_timeout);
+        let record = Outgoing::new(self.encoder.bind(py), value, key, headers, partition, timestamp_ms)?;
+        let sent = record.with(None, |record| {
+            if let Some(handle) = self.inner.try_produce(topic, record)? {
+                return Ok(handle);
+            }
+            py.detach(|| self.inner.produce(topic, record, &Deadline::after(timeout)))
+        });
+        sent.map(|inner| DeliveryHandle::new(inner, self.limit)).map_err(|error| to_python(&error))
+    }
+
+    /// Commits. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    fn commit(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
+        let timeout = duration(timeout_s)?.unwrap_or_else(|| self.inner.timeout());
+        py.detach(|| self.inner.commit(&Deadline::after(Some(timeout)))).map_err(|error| to_python(&error))
+    }
+
+    /// Aborts. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    fn abort(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
+        let timeout = duration(timeout_s)?.unwrap_or_else(|| self.inner.timeout());
+        py.detach(|| self.inner.abort(&Deadline::after(Some(timeout))));
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+"""What jobs of `exactly_once` routes send, and their offsets, in transactions that one thread of the engine carries out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from awoke import _native, serde
+from awoke._native import Job, Partition, PendingCommit
+from awoke.errors import ConfigError
+from awoke.middleware import Headers, Middleware, Outgoing, through
+from awoke.settings import Settings, client_properties
+
+if TYPE_CHECKING:
+    from awoke.runtime.server import Server
+
+TIMEOUT_MS = 10_000
+"""After so long the broker aborts the transaction of a process that died; until then nobody reads what lies behind it."""
+
+DECIDES_ON_TIMEOUT = frozenset(
+    {"transaction.timeout.ms", "delivery.timeout.ms", "message.timeout.ms", "socket.timeout.ms"}
+)
+"""Whoever sets one of these has decided: librdkafka wants the others to be shorter than the first."""
+
+
+class Contribution:
+    """What one job sends. Nothing leaves before it is submitted."""
+
+    def __init__(self, transactor: _native.Transactor, middleware: Sequence[Middleware]) -> None:
+        self._transactor, self._middleware = transactor, middleware
+        self._native = transactor.contribution()
+
+    def produce(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """Add a message. Does not block."""
+        if self._middleware:
+            message = Outgoing(topic, value, key, headers, partition, timestamp_ms)
+            topic, value, key, headers, partition, timestamp_ms = through(self._middleware, message)
+        self._native.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+
+    def submit(self, job: Job, offset: int | None) -> PendingCommit:
+        """Commit it, and that the job is done up to this offset (None: to its end). Does not block; what is returned tells."""
+        return self._transactor.submit(self._native, job, offset)
+
+
+class Transactions:
+    """The transactions of one process of an app."""
+
+    def __init__(self, server: Server, box: _native.EventBox) -> None:
+        settings = server.settings
+        if settings.kafka.get("isolation.level", "read_committed") != "read_committed":
+            text = "exactly_once needs isolation.level=read_committed: an aborted message must not be processed"
+            raise ConfigError(text, "isolation.level")
+        self._middleware = server.app.middleware
+        self._transactor = _native.Transactor(
+            transactional_properties(settings, server.group),
+            settings.transactional_id is None,
+            settings.transaction_interval_s,
+            settings.transaction_records_max,
+            serde.encode,
+            box,
+        )
+
+    def contribution(self) -> Contribution:
+        """An empty one."""
+        return Contribution(self._transactor, self._middleware)
+
+    def commit(self, partition: Partition) -> PendingCommit:
+        """Commit what is stored for a partition, with the text beside it. Does not block."""
+        return self._transactor.commit(partition)
+
+    def close(self) -> None:
+        """End: what has not been committed is not. Blocks while a transaction is under way."""
+        self._transactor.close()
+
+
+def transactional_properties(settings: Settings, group: str) -> dict[str, str]:
+    """librdkafka's properties for the producer of transactions."""
+    # A name of its own each time is safe: brokers fence a process that lost its partitions by its generation in the group.
+    more = {"transactional.id": settings.transactional_id or f"{group}.{uuid.uuid4().hex}"}
+    if not DECIDES_ON_TIMEOUT & settings.kafka.keys():
+        more["transaction.timeout.ms"] = str(TIMEOUT_MS)
+    return client_properties(settings, **more)

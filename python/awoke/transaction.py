@@ -1,0 +1,200 @@
+"""Transactions of a producer: all of their messages are seen, by readers of committed messages, or none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+from weakref import WeakKeyDictionary
+
+from awoke import _native
+from awoke._native import DeliveryHandle, Job, Message, PendingCommit
+from awoke.errors import ClosedError
+from awoke.middleware import Headers, Middleware, Outgoing, through
+
+if TYPE_CHECKING:
+    from awoke.producer import Producer
+
+
+class Transaction:
+    """Messages that are seen together or not at all. A context manager, for `with` and `async with`.
+
+    Leaving it commits; leaving it by an exception aborts. One transaction of a producer is open at a time: others wait their
+    turn, first come, first served. Any thread may produce into it while it is open.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        middleware: Sequence[Middleware],
+        turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock],
+        timeout_s: float | None,
+    ) -> None:
+        self._producer = producer
+        self._middleware = middleware
+        self._turns = turns
+        self._timeout_s = timeout_s
+        self._open: _native.Transaction | None = None
+
+    def produce(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        timeout_s: float | None = None,
+    ) -> DeliveryHandle:
+        """Send a message as a part of the transaction; as `Producer.produce`.
+
+        What its handle says is that the broker has it, not that it is committed.
+
+        Raises:
+            ClosedError: the transaction is not open; else as `Producer.produce`.
+        """
+        if self._open is None:
+            raise ClosedError("this transaction is not open: produce within its with block")
+        message = Outgoing(topic, value, key, headers, partition, timestamp_ms)
+        if self._middleware:
+            message = through(self._middleware, message)
+        return self._open.produce(
+            message.topic,
+            message.value,
+            key=message.key,
+            headers=message.headers,
+            partition=message.partition,
+            timestamp_ms=message.timestamp_ms,
+            timeout_s=timeout_s,
+        )
+
+    def produce_many(self, topic: str, messages: Iterable[Any]) -> list[DeliveryHandle]:
+        """Send messages in order, each a `Record`, a pair of value and key, or a value alone; as `produce`."""
+        from awoke.producer import record_of
+
+        records = map(record_of, messages)
+        return [
+            self.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+            for value, key, headers, partition, timestamp_ms in records
+        ]
+
+    def __enter__(self) -> Self:
+        self._open = self._producer.begin(self._timeout_s)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(kind is None)
+
+    def _end(self, is_commit: bool) -> None:
+        transaction, self._open = self._open, None
+        assert transaction is not None
+        if is_commit:
+            transaction.commit(self._timeout_s)
+        else:
+            transaction.abort()
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        # Tasks of one loop wait here, so that no more than one thread of its pool waits for the turn.
+        turn = self._turns.setdefault(loop, asyncio.Lock())
+        await turn.acquire()
+        try:
+            self._open = await loop.run_in_executor(None, self._producer.begin, self._timeout_s)
+        except BaseException:
+            turn.release()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            # Shielded: a commit that has begun ends, whoever waits for it.
+            await asyncio.shield(loop.run_in_executor(None, self._end, kind is None))
+        finally:
+            self._turns[loop].release()
+
+
+class Contributing(Protocol):
+    """What a consumer sends, until it is submitted."""
+
+    def produce(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None: ...
+    def submit(self, job: Job, offset: int | None) -> PendingCommit: ...
+
+
+class ConsumerTransaction:
+    """What a consumer sends of a batch, and how far the batch is done; made by `Consumer.transaction`."""
+
+    def __init__(self, contribution: Contributing, job: Job) -> None:
+        self._contribution: Contributing | None = contribution
+        self._job = job
+        self._marked: int | None = None
+
+    def produce(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """Add a message, which leaves when the block ends. Does not block.
+
+        Raises:
+            EncodeError: a value that can't be turned into bytes; ClosedError: the block has ended.
+        """
+        self._open().produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+
+    def mark(self, message: Message[Any]) -> None:
+        """Say that only this message and those before it in the batch are done with the block. Does not block.
+
+        Raises:
+            ClosedError: the block has ended.
+        """
+        self._open()
+        self._marked = message.offset
+
+    def _open(self) -> Contributing:
+        if self._contribution is None:
+            raise ClosedError("this transaction is not open: produce within its with block")
+        return self._contribution
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        contribution, self._contribution = self._open(), None
+        if kind is None:
+            contribution.submit(self._job, self._marked).wait(NEVER_S)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        contribution, self._contribution = self._open(), None
+        if kind is None:
+            await contribution.submit(self._job, self._marked)
+
+
+NEVER_S = 1e9
+"""A commit ends when the broker answers, or the partition or the process goes: nobody else need give up."""

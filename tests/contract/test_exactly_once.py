@@ -1,0 +1,242 @@
+"""Exactly once from topic to topic: results, dead letters and offsets are one transaction. On real Kafka only."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import awoke
+from awoke import dead_letter
+from awoke.testing import running
+from tests.contract.test_consume import assert_committed, committed, new_app, send
+from tests.contract.test_transactions import values
+from tests.support.clusters import RealCluster, unique
+from tests.support.waiting import Collected
+
+CreateTopic = Callable[..., str]
+SOON = awoke.Retry(attempts=2, backoff_s=(0.01, 0.02))
+
+
+@pytest.fixture
+def cluster(real_cluster: RealCluster) -> RealCluster:
+    return real_cluster
+
+
+def wait_for_values(cluster: RealCluster, topic: str, count: int) -> list[bytes | None]:
+    """What is seen in a topic, when so much is there."""
+    seen: list[bytes | None] = []
+    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        for message in reader:
+            seen.append(message.value)
+            if len(seen) == count:
+                break
+    return seen
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["def", "async"])
+@pytest.mark.parametrize(
+    "concurrency", [None, awoke.by_key(8), awoke.unordered(8)], ids=["partition", "by_key", "unordered"]
+)
+def test_each_message_has_one_result(
+    cluster: RealCluster, topic: CreateTopic, is_async: bool, concurrency: awoke.Concurrency | None
+) -> None:
+    name, output, app = topic("in", 3), topic("out", 2), new_app(cluster)
+
+    def double(message: awoke.Message[int]) -> int:
+        return 2 * message.value
+
+    async def double_async(message: awoke.Message[int]) -> int:
+        return 2 * message.value
+
+    route = app.on(name, output=output, value=int, exactly_once=True, concurrency=concurrency)
+    route(double_async if is_async else double)
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        for number in range(500):
+            producer.produce(name, number, key=b"%d" % (number % 20))
+    with running(app):
+        wait_for_values(cluster, output, 500)
+    assert sorted(int(value or b"") for value in values(cluster, output)) == [2 * number for number in range(500)]
+    assert sum(committed(cluster, app).values()) == 500
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["def", "async"])
+@pytest.mark.parametrize("concurrency", [None, awoke.by_key(4)], ids=["partition", "by_key"])
+def test_a_failure_in_the_middle_repeats_no_result(
+    cluster: RealCluster, topic: CreateTopic, is_async: bool, concurrency: awoke.Concurrency | None
+) -> None:
+    name, output, dead, app = topic("in"), topic("out"), topic("dead"), new_app(cluster)
+
+    def handle(message: awoke.Message[bytes]) -> bytes:
+        if message.value == b"bad" or (message.value == b"later" and message.attempt == 1):
+            raise ValueError("no good")
+        return message.value
+
+    async def handle_async(message: awoke.Message[bytes]) -> bytes:
+        return handle(message)
+
+    route = app.on(name, output=output, exactly_once=True, retry=SOON, dead_letter=dead, concurrency=concurrency)
+    route(handle_async if is_async else handle)
+    send(cluster, name, [b"1", b"later", b"2", b"bad", b"3"], key=b"key")
+    with running(app) as server:
+        seen = wait_for_values(cluster, output, 4)
+        (letter,) = wait_for_values(cluster, dead, 1)
+    assert (seen, letter) == ([b"1", b"later", b"2", b"3"], b"bad")
+    assert values(cluster, output) == seen
+    assert_committed(cluster, app, {(name, 0): 5})
+    with awoke.Reader(dead, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        origin = dead_letter.origin(next(iter(reader)))
+    assert origin is not None
+    assert (origin.offset, origin.group) == (3, server.group)
+
+
+def test_what_is_skipped_is_committed(cluster: RealCluster, topic: CreateTopic) -> None:
+    name, output, app = topic("in"), topic("out"), new_app(cluster)
+    skipped = Collected[awoke.Event]()
+    app.events.subscribe("message.skipped", skipped.add)
+    retry = awoke.Retry(attempts=1, on_exhausted="skip")
+
+    @app.on(name, output=output, exactly_once=True, retry=retry)
+    def refuse(message: awoke.Message[bytes]) -> bytes | None:
+        if message.value == b"bad":
+            raise ValueError("no good")
+        return None
+
+    send(cluster, name, [b"1", b"bad"])
+    with running(app):
+        (event,) = skipped.wait_for(1)
+    assert event.fields["offset"] == 1
+    assert values(cluster, output) == []
+    assert_committed(cluster, app, {(name, 0): 2})
+
+
+def test_a_result_that_the_broker_refuses_fails_its_message_alone(cluster: RealCluster, topic: CreateTopic) -> None:
+    name, output, dead = topic("in"), topic("out"), topic("dead")
+    app = new_app(cluster, kafka={"message.max.bytes": 10_000_000})  # More than the broker takes.
+
+    @app.on(
+        name,
+        output=output,
+        exactly_once=True,
+        retry=SOON,
+        dead_letter=dead,
+        batch=awoke.Batching(max_messages=1),
+        concurrency=awoke.unordered(4),
+    )
+    def grow(message: awoke.Message[bytes]) -> bytes:
+        return b"x" * 5_000_000 if message.value == b"large" else message.value
+
+    send(cluster, name, [b"1", b"large", b"2", b"3"])
+    with running(app):
+        assert wait_for_values(cluster, dead, 1) == [b"large"]
+        assert sorted(wait_for_values(cluster, output, 3)) == [b"1", b"2", b"3"]  # type: ignore[type-var]
+    assert_committed(cluster, app, {(name, 0): 4})
+
+
+def test_a_consumer_sends_within_its_own_transactions(cluster: RealCluster, topic: CreateTopic) -> None:
+    name, output, app, failed = topic("in"), topic("out"), new_app(cluster), Collected[awoke.Event]()
+    app.events.subscribe("job.failed", failed.add)
+
+    @app.consumer(name, exactly_once=True, retry=awoke.Retry(backoff_s=(0.01, 0.02)))
+    class Sum(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            with self.transaction() as t:
+                t.produce(output, batch[0].value)
+                t.mark(batch[0])
+            with self.transaction() as t:
+                for message in batch:
+                    t.produce(output, message.value + b"!")
+                if batch.attempt == 1:
+                    raise RuntimeError("after produce")
+
+    send(cluster, name, [b"1", b"2"])
+    with running(app):
+        failed.wait_for(1)
+        # The first was marked; the second block sent nothing when it raised.
+        seen = wait_for_values(cluster, output, 3)
+    assert seen[0] == b"1"
+    assert seen == values(cluster, output)
+    assert_committed(cluster, app, {(name, 0): 2})
+
+
+def test_an_async_consumer_awaits_its_transaction(cluster: RealCluster, topic: CreateTopic) -> None:
+    name, output, app, after = topic("in"), topic("out"), new_app(cluster), Collected[int]()
+
+    @app.consumer(name, exactly_once=True)
+    class Copy(awoke.Consumer):
+        async def consume(self, batch: awoke.Batch[bytes]) -> None:
+            async with self.transaction() as t:
+                for message in batch:
+                    t.produce(output, message.value, key=message.key)
+            after.add(len(values(cluster, output)))
+
+    send(cluster, name, [b"1", b"2"])
+    with running(app):
+        after.wait_until(lambda seen: sum(seen) >= 2)
+    assert values(cluster, output) == [b"1", b"2"]
+    assert_committed(cluster, app, {(name, 0): 2})
+
+
+def test_wrong_use_is_refused(cluster: RealCluster, topic: CreateTopic) -> None:
+    app = awoke.App("wrong")
+
+    def function(message: awoke.Message[bytes]) -> bytes:
+        return message.value
+
+    with pytest.raises(awoke.ConfigError, match="there is none"):
+        app.on("a", exactly_once=True)(function)
+    with pytest.raises(awoke.ConfigError, match="ordered=True"):
+        app.on("a", output="b", exactly_once=True, ordered=True, concurrency=awoke.by_key(2))(function)
+
+    class Consumer(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[Any]) -> None:
+            self.transaction()
+
+    with pytest.raises(awoke.ConfigError, match=r"self\.transaction"):
+        app.consumer("a", exactly_once=True, offsets="manual")(Consumer)
+    name, other, failed = topic(), topic(), Collected[awoke.Event]()
+    plain = new_app(cluster)
+    plain.events.subscribe("job.failed", failed.add)
+    plain.consumer(name)(Consumer)
+    send(cluster, name, [b"x"])
+    with running(plain):
+        (event,) = failed.wait_for(1)
+    assert "exactly_once=True" in str(event.fields["error"])
+    dirty = new_app(cluster, kafka={"isolation.level": "read_uncommitted"})
+    dirty.on(name, output=other, exactly_once=True)(function)
+    with pytest.raises(awoke.ConfigError, match=r"isolation\.level"), running(dirty):
+        pass
+
+
+def test_an_aborted_message_is_not_processed(cluster: RealCluster, topic: CreateTopic) -> None:
+    name, output, app = topic("in"), topic("out"), new_app(cluster)
+    app.on(name, output=output, exactly_once=True)(lambda message: message.value)
+    with awoke.Producer(cluster.bootstrap_servers, transactional_id=unique("id")) as producer:
+        with pytest.raises(ZeroDivisionError), producer.transaction() as t:
+            t.produce(name, b"aborted").wait(10)
+            raise ZeroDivisionError
+        with producer.transaction() as t:
+            t.produce(name, b"committed")
+    with running(app):
+        assert wait_for_values(cluster, output, 1) == [b"committed"]
+
+
+def test_two_processes_with_one_name_do_not_fight(cluster: RealCluster, topic: CreateTopic) -> None:
+    name, output, gave_up = topic("in", 2), topic("out"), threading.Event()
+    first = new_app(cluster, transactional_id=unique("id"))
+    second = awoke.App(first.name, bootstrap_servers=cluster.bootstrap_servers)
+    second.use(transactional_id=first.settings.transactional_id)
+    for app in (first, second):
+        app.on(name, output=output, exactly_once=True)(lambda message: message.value)
+    with running(first) as one:
+        send(cluster, name, [b"1"], partition=0)
+        wait_for_values(cluster, output, 1)
+        one._on_give_up = lambda error: gave_up.set()
+        with running(second):
+            for number in range(40):
+                send(cluster, name, [b"%d" % number], partition=number % 2)
+                if gave_up.wait(0.25):
+                    break
+            assert isinstance(one.given_up, awoke.ProducerFenced)
