@@ -26,10 +26,10 @@ def producer(cluster: RealCluster) -> Iterator[awoke.Producer]:
         yield producer
 
 
-def values(cluster: RealCluster, topic: str) -> list[bytes | None]:
+def values(cluster: RealCluster, topic: str) -> list[bytes]:
     """What a reader of committed messages sees, in order."""
     with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        return [message.value for message in reader.read_until_end(30)]
+        return [message.value or b"" for message in reader.read_until_end(30)]
 
 
 def test_a_transaction_is_seen_whole_or_not_at_all(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from awoke._native import DeliveryHandle, HookJob, Job, Message
 from awoke.consumer import current_job
-from awoke.errors import AwokeError
+from awoke.errors import AwokeError, ClosedError, FencedError
 from awoke.runtime import recovery
 from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.executor import ALONE, Executor, died, mark_done
@@ -91,21 +91,23 @@ class AsyncExecutor(Executor):
             return self._run_without_record(job, failed)
         if self._is_given_up(verdict):
             error = died(verdict)
-            letter = recovery.give_up(self._server, self._route, job, verdict.deaths, error, self._pass_over)
-            await self._recover_async(job, letter, error)
+            given_up = recovery.give_up(self._server, self._route, job, verdict.deaths, error, self._pass_over)
+            await self._recover_async(job, given_up, error)
             return False
         return True
 
-    async def _recover_async(self, job: Job, letter: recovery.Letter | None, error: BaseException) -> None:
-        if letter is None:
+    async def _recover_async(self, job: Job, given_up: recovery.GivenUp | None, error: BaseException) -> None:
+        if given_up is None:
             return
         try:
-            await letter.sent
+            await given_up.answer
+        except (ClosedError, FencedError):
+            job.retry(0.0)
         except AwokeError as refused:
             recovery.fail_again(self._server, self._route, job, refused)
         else:
             self._pass_over(job)
-            recovery.dead_lettered(self._server, self._route, job, letter.offset, error)
+            recovery.pass_by(self._server, self._route, job, given_up, error)
 
     async def _process_once_async(self, job: Job, transactions: Transactions) -> bool:
         contribution = transactions.contribution()

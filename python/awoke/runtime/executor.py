@@ -261,7 +261,7 @@ class Executor:
         try:
             committed = contribution.submit(job, None)
         except (ClosedError, FencedError):
-            job.release()  # Whoever has the partition next does it again.
+            job.retry(0.0)  # Whoever has the partition next does it again.
         else:
             call_back(committed, lambda committed: self._on_committed(job, committed))
 
@@ -270,7 +270,7 @@ class Executor:
         try:
             committed.result()
         except (ClosedError, FencedError):
-            job.release()
+            job.retry(0.0)
         except ProducerFenced as error:
             self._end_app(job, error)
         except Exception as error:
@@ -314,10 +314,10 @@ class Executor:
             return
         self._recover_later(job, recovery.fail(self._server, self._route, job, error, self._pass_over), error)
 
-    def _recover_later(self, job: Job, letter: recovery.Letter | None, error: BaseException) -> None:
+    def _recover_later(self, job: Job, given_up: recovery.GivenUp | None, error: BaseException) -> None:
         """As `_recover`, when the answer comes."""
-        if letter is not None:
-            call_back(letter.sent, lambda _: self._recover(job, letter, error))
+        if given_up is not None:
+            call_back(given_up.answer, lambda _: self._recover(job, given_up, error))
 
     def _pass_over(self, job: Job) -> None:
         """The job's first message is given up: in an ordered output nobody waits for it."""
@@ -393,17 +393,19 @@ class Executor:
     def _is_given_up(self, verdict: Verdict) -> bool:
         return self._crashes is not None and self._crashes.is_given_up(verdict)
 
-    def _recover(self, job: Job, letter: recovery.Letter | None, error: BaseException) -> None:
-        """Wait for a dead letter's acknowledgement, and give the job back."""
-        if letter is None:
+    def _recover(self, job: Job, given_up: recovery.GivenUp | None, error: BaseException) -> None:
+        """Wait until the broker agrees that a message is given up, and give the job back."""
+        if given_up is None:
             return
         try:
-            letter.sent.wait()
+            given_up.answer.wait()
+        except (ClosedError, FencedError):
+            job.retry(0.0)  # Whoever has the partition next does it again.
         except AwokeError as refused:
             recovery.fail_again(self._server, self._route, job, refused)
         else:
             self._pass_over(job)
-            recovery.dead_lettered(self._server, self._route, job, letter.offset, error)
+            recovery.pass_by(self._server, self._route, job, given_up, error)
 
     def _end_app(self, job: Job, error: BaseException) -> None:
         """User code asked for the end of the process (`SystemExit`): in order, and with its job not done."""

@@ -13,28 +13,33 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from awoke._native import DeliveryHandle, Job, PendingCommit
 from awoke.dead_letter import letter
-from awoke.errors import ClosedError, FencedError, RetriesExhausted
+from awoke.errors import FencedError, RetriesExhausted
 
 if TYPE_CHECKING:
     from awoke.routing import Route
     from awoke.runtime.server import Server
 
 
-class Letter(NamedTuple):
-    """A dead letter on its way."""
+class GivenUp(NamedTuple):
+    """A message that is given up as soon as the broker agrees."""
 
     offset: int
-    """Of the message that is given up."""
-    sent: DeliveryHandle | PendingCommit
-    """Says when it is acknowledged; where the route is exactly-once, committed with its offset."""
+    answer: DeliveryHandle | PendingCommit
+    """Says when its dead letter is acknowledged; where the route is exactly-once, when that and its offset are committed."""
+    event: str
+    """What is said then."""
+
+
+SKIPPED = "message.skipped"
+DEAD_LETTERED = "message.dead_lettered"
 
 
 def fail(
     server: Server, route: Route, job: Job, error: BaseException, on_skip: Callable[[Job], object]
-) -> Letter | None:
+) -> GivenUp | None:
     """Say what failed and give the job back; its first message that is not done is the one that failed.
 
-    Where a dead letter is sent, it is returned: when it is acknowledged, call `dead_lettered`, when not, `fail_again`.
+    Where the broker has to agree first, what it is asked is returned: when it does, call `pass_by`, when not, `fail_again`.
     """
     attempt = job.attempt
     is_exhausted = route.retry.is_exhausted(attempt, error)
@@ -57,7 +62,7 @@ def fail(
 
 def give_up(
     server: Server, route: Route, job: Job, attempts: int, error: BaseException, on_skip: Callable[[Job], object]
-) -> Letter | None:
+) -> GivenUp | None:
     """Give up the job's first message as its route wants; returns as `fail`. `on_skip` hears of one that is skipped."""
     if route.dead_letter is not None:
         return _send_dead_letter(server, route, job, attempts, error)
@@ -65,9 +70,8 @@ def give_up(
         on_skip(job)
         offset = job.first_offset
         if server.transactions is not None and route.is_exactly_once:
-            with contextlib.suppress(FencedError, ClosedError):
-                server.transactions.contribution().submit(job, offset)
-        _pass_by(server, route, job, offset, "message.skipped", error)
+            return GivenUp(offset, server.transactions.contribution().submit(job, offset), SKIPPED)
+        _pass_by(server, route, job, offset, SKIPPED, error)
         return None
     text = f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {error!r}"
     if route.retry.on_exhausted == "pause":
@@ -79,7 +83,7 @@ def give_up(
     return None
 
 
-def _send_dead_letter(server: Server, route: Route, job: Job, attempts: int, error: BaseException) -> Letter | None:
+def _send_dead_letter(server: Server, route: Route, job: Job, attempts: int, error: BaseException) -> GivenUp | None:
     assert route.dead_letter is not None
     record = letter(job.batch()[0], server.group, attempts, error)
     offset = job.first_offset
@@ -87,17 +91,18 @@ def _send_dead_letter(server: Server, route: Route, job: Job, attempts: int, err
         if server.transactions is not None and route.is_exactly_once:
             contribution = server.transactions.contribution()
             contribution.produce(route.dead_letter, record.value, key=record.key, headers=record.headers)
-            return Letter(offset, contribution.submit(job, offset))
+            return GivenUp(offset, contribution.submit(job, offset), DEAD_LETTERED)
         produce = server.app.producer.produce
-        return Letter(offset, produce(route.dead_letter, record.value, key=record.key, headers=record.headers))
+        handle = produce(route.dead_letter, record.value, key=record.key, headers=record.headers)
+        return GivenUp(offset, handle, DEAD_LETTERED)
     except Exception as refused:
         fail_again(server, route, job, refused)
         return None
 
 
-def dead_lettered(server: Server, route: Route, job: Job, offset: int, error: BaseException) -> None:
-    """The dead letter of the message at this offset was acknowledged: it is done."""
-    _pass_by(server, route, job, offset, "message.dead_lettered", error)
+def pass_by(server: Server, route: Route, job: Job, given_up: GivenUp, error: BaseException) -> None:
+    """The broker agreed: the message is done."""
+    _pass_by(server, route, job, given_up.offset, given_up.event, error)
 
 
 def fail_again(server: Server, route: Route, job: Job, error: BaseException) -> None:
