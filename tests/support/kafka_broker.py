@@ -205,7 +205,8 @@ class KafkaCluster:
             "transaction.state.log.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
             "auto.create.topics.enable": "false",
-            **self._extra,
+            # What is given may name the broker's own ports.
+            **{name: value.format(port=port, controller=controller) for name, value in self._extra.items()},
         }
         file = self._folder / f"broker-{broker_id}.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

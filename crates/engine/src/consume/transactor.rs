@@ -13,7 +13,9 @@
 //! does the messages again.
 //!
 //! While one transaction commits, jobs go on and contributions gather for the next, so that there are as many transactions as
-//! the broker can commit and each is as large as the load makes it.
+//! the broker can commit and each is as large as the load makes it. Under load they take turns on two producers: a broker goes on
+//! writing a transaction's markers after it has said that it is committed, and lets the same producer wait for that (librdkafka
+//! asks again after 20 ms), but not another one.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +40,9 @@ pub struct TransactionLimits {
     /// A transaction takes in no further contribution when it has so many records.
     pub records_max: usize,
 }
+
+/// After this long the markers of a transaction have been written, as a rule.
+const MARKERS_WITHIN: Duration = Duration::from_millis(50);
 
 /// The shortest and the longest wait before a transaction that failed is carried out again.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
@@ -83,7 +88,8 @@ pub struct Transactor {
 }
 
 struct Shared {
-    producer: Arc<Producer>,
+    /// Their transactional ids differ, so that they do not fence each other.
+    producers: [Arc<Producer>; 2],
     limits: TransactionLimits,
     waiting: Mutex<VecDeque<Contribution>>,
     parker: Parker,
@@ -113,9 +119,14 @@ impl Transactor {
         events: Arc<EventBox>,
     ) -> Result<Self> {
         let options = ProducerOptions { idle_after: None, is_alone };
-        let producer = Arc::new(Producer::new(config, options, events)?);
+        let name = config.get("transactional.id").unwrap_or_default();
+        let producer = |number| {
+            let mut config = config.clone();
+            config.set("transactional.id", format!("{name}.{number}"));
+            Producer::new(&config, options, Arc::clone(&events)).map(Arc::new)
+        };
         let shared = Arc::new(Shared {
-            producer,
+            producers: [producer(0)?, producer(1)?],
             limits,
             waiting: Mutex::default(),
             parker: Parker::default(),
@@ -157,15 +168,16 @@ impl Transactor {
             self.shared.is_closing.store(true, Ordering::Release);
         }
         self.shared.parker.unpark();
+        self.shared.producers.iter().for_each(|producer| producer.give_up());
         // A panic of the thread has been printed; there is nothing left to save.
         drop(thread.join());
-        self.shared.producer.close(Some(Duration::ZERO)).map(drop)
+        self.shared.producers.iter().try_for_each(|producer| producer.close(Some(Duration::ZERO)).map(drop))
     }
 }
 
 impl Drop for Transactor {
     fn drop(&mut self) {
-        if self.shared.producer.check_process().is_ok() {
+        if self.shared.producers[0].check_process().is_ok() {
             drop(self.close());
         }
     }
@@ -181,7 +193,11 @@ impl Shared {
     }
 
     fn run(&self) {
-        let mut next = Instant::now();
+        // Before there is anything to send: it takes a while. What fails here fails, or not, when there is.
+        for producer in &self.producers {
+            drop(producer.prepare(&Deadline::after(Some(producer.transaction_timeout()))));
+        }
+        let (mut next, mut turn, mut ended) = (Instant::now(), 0, None::<Instant>);
         while !self.is_closing() {
             self.wait_until(next);
             let contributions = self.take();
@@ -190,7 +206,9 @@ impl Shared {
                 continue;
             }
             next = Instant::now() + self.limits.interval;
-            self.carry_out(contributions);
+            turn = if ended.is_some_and(|ended| ended.elapsed() < MARKERS_WITHIN) { 1 - turn } else { 0 };
+            self.carry_out(&self.producers[turn], contributions);
+            ended = Some(Instant::now());
         }
         for contribution in self.waiting().drain(..) {
             contribution.fail(Error::Closed { what: "transactor" });
@@ -223,7 +241,7 @@ impl Shared {
     }
 
     /// Carries contributions out until they are committed, refused, or nobody's concern any more.
-    fn carry_out(&self, mut contributions: Vec<Contribution>) {
+    fn carry_out(&self, producer: &Arc<Producer>, mut contributions: Vec<Contribution>) {
         let mut back_off = BACK_OFF.0;
         let mut in_doubt = None;
         loop {
@@ -237,7 +255,7 @@ impl Shared {
             if contributions.is_empty() {
                 return;
             }
-            match self.try_once(&mut contributions, &mut in_doubt) {
+            match try_once(producer, &mut contributions, &mut in_doubt) {
                 Ok(()) => {
                     contributions.iter().for_each(|each| {
                         each.committed.complete(Ok(()));
@@ -287,87 +305,86 @@ impl Shared {
         alone.into_iter().rev().for_each(|each| waiting.push_front(each));
         rest
     }
+}
 
-    /// One transaction. Blocks until it is over, one way or the other.
-    fn try_once(
-        &self,
-        contributions: &mut [Contribution],
-        in_doubt: &mut Option<Vec<Placed>>,
-    ) -> std::result::Result<(), Trouble> {
-        let limit = self.producer.transaction_timeout();
-        let deadline = Deadline::after(Some(limit));
-        let transaction = self.producer.begin(&deadline).map_err(|error| trouble(&error))?;
-        // The transaction in doubt has been ended by the begin of this one.
-        if let Some(positions) = in_doubt.as_deref() {
-            if was_committed(contributions, positions).ok_or(Trouble::InDoubt)? {
-                note_committed(contributions, positions);
-                return Ok(());
-            }
-            *in_doubt = None;
-        }
-        self.send(&transaction, contributions, &deadline)?;
-        // Who we are first: a partition that is held after this was held under that generation.
-        let consumer = contributions[0].partition.client();
-        let group = GroupMetadata::of(consumer).ok_or(Trouble::Again)?;
-        for each in contributions.iter_mut() {
-            (each.settle)().map_err(|_| Trouble::Again)?; // Taken away: it is left out the next time.
-            each.is_settled = true;
-        }
-        let positions = positions_of(contributions)?;
-        if positions.is_empty() && contributions.iter().all(|each| each.records.is_empty()) {
+/// One transaction. Blocks until it is over, one way or the other.
+fn try_once(
+    producer: &Arc<Producer>,
+    contributions: &mut [Contribution],
+    in_doubt: &mut Option<Vec<Placed>>,
+) -> std::result::Result<(), Trouble> {
+    let limit = producer.transaction_timeout();
+    let deadline = Deadline::after(Some(limit));
+    let transaction = producer.begin(&deadline).map_err(|error| trouble(&error))?;
+    // The transaction in doubt has been ended by the begin of this one.
+    if let Some(positions) = in_doubt.as_deref() {
+        if was_committed(contributions, positions).ok_or(Trouble::InDoubt)? {
+            note_committed(contributions, positions);
             return Ok(());
         }
-        let list = positions_list(positions.iter().cloned()).map_err(|error| trouble(&error))?;
-        transaction.send_offsets(&list, &group, &deadline).map_err(|error| trouble(&error))?;
-        match transaction.commit(&Deadline::after(Some(limit))) {
-            Ok(()) => {
-                note_committed(contributions, &positions);
-                Ok(())
+        *in_doubt = None;
+    }
+    send(&transaction, contributions, &deadline)?;
+    // Who we are first: a partition that is held after this was held under that generation.
+    let consumer = contributions[0].partition.client();
+    let group = GroupMetadata::of(consumer).ok_or(Trouble::Again)?;
+    for each in contributions.iter_mut() {
+        (each.settle)().map_err(|_| Trouble::Again)?; // Taken away: it is left out the next time.
+        each.is_settled = true;
+    }
+    let positions = positions_of(contributions)?;
+    if positions.is_empty() && contributions.iter().all(|each| each.records.is_empty()) {
+        return Ok(());
+    }
+    let list = positions_list(positions.iter().cloned()).map_err(|error| trouble(&error))?;
+    transaction.send_offsets(&list, &group, &deadline).map_err(|error| trouble(&error))?;
+    match transaction.commit(&Deadline::after(Some(limit))) {
+        Ok(()) => {
+            note_committed(contributions, &positions);
+            Ok(())
+        }
+        Err(Error::InDoubt { .. }) => {
+            *in_doubt = Some(positions);
+            Err(Trouble::InDoubt)
+        }
+        Err(error) => Err(trouble(&error)),
+    }
+}
+
+/// Sends all records and waits for their reports.
+fn send(
+    transaction: &Transaction,
+    contributions: &[Contribution],
+    deadline: &Deadline,
+) -> std::result::Result<(), Trouble> {
+    let mut sent: Vec<(usize, Arc<DeliveryHandle>)> = Vec::new();
+    let mut refused = HashMap::new();
+    for (index, each) in contributions.iter().enumerate() {
+        for record in &each.records {
+            match record.with(|topic, record| transaction.produce(topic, record, deadline)) {
+                Ok(handle) => sent.push((index, handle)),
+                Err(error) if is_of_record(&error) => {
+                    refused.insert(index, error);
+                    break;
+                }
+                Err(error) => return Err(trouble(&error)),
             }
-            Err(Error::InDoubt { .. }) => {
-                *in_doubt = Some(positions);
-                Err(Trouble::InDoubt)
-            }
-            Err(error) => Err(trouble(&error)),
         }
     }
-
-    /// Sends all records and waits for their reports.
-    fn send(
-        &self,
-        transaction: &Transaction,
-        contributions: &[Contribution],
-        deadline: &Deadline,
-    ) -> std::result::Result<(), Trouble> {
-        let mut sent: Vec<(usize, Arc<DeliveryHandle>)> = Vec::new();
-        let mut refused = HashMap::new();
-        for (index, each) in contributions.iter().enumerate() {
-            for record in &each.records {
-                match record.with(|topic, record| transaction.produce(topic, record, deadline)) {
-                    Ok(handle) => sent.push((index, handle)),
-                    Err(error) if is_of_record(&error) => {
-                        refused.insert(index, error);
-                        break;
-                    }
-                    Err(error) => return Err(trouble(&error)),
-                }
-            }
+    transaction.flush(deadline.remaining()).map_err(|error| trouble(&error))?;
+    let mut is_through = true;
+    for (index, handle) in sent {
+        match handle.result() {
+            Some(Ok(_)) => (),
+            Some(Err(error)) if is_of_record(&error) => drop(refused.insert(index, error)),
+            Some(Err(_)) | None => is_through = false,
         }
-        transaction.flush(deadline.remaining()).map_err(|error| trouble(&error))?;
-        let mut is_through = true;
-        for (index, handle) in sent {
-            match handle.result() {
-                Some(Ok(_)) => (),
-                Some(Err(error)) if is_of_record(&error) => drop(refused.insert(index, error)),
-                Some(Err(_)) | None => is_through = false,
-            }
-        }
-        // What is dropped with the transaction is aborted.
-        match (refused.is_empty(), is_through) {
-            (true, true) => Ok(()),
-            (true, false) => Err(Trouble::Again),
-            (false, _) => Err(Trouble::Refused(refused)),
-        }
+    }
+    // What is dropped with the transaction is aborted.
+    match (refused.is_empty(), is_through) {
+        (true, true) => Ok(()),
+        (true, false) => Err(Trouble::Again),
+        (false, _) => Err(Trouble::Refused(refused)),
     }
 }
 

@@ -26,7 +26,7 @@ pub use mock_cluster::MockCluster;
 pub(crate) use queue::{Event as QueueEvent, Queue};
 pub use topic_partition::TopicPartition;
 pub(crate) use topic_partition::{Position, TopicPartitionList};
-pub(crate) use transactions::{Failure, GroupMetadata, positions_list};
+pub(crate) use transactions::{Failure, GroupMetadata, Limit, positions_list};
 
 /// The version of librdkafka that is built in.
 pub fn librdkafka_version() -> &'static str {

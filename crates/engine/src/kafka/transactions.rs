@@ -1,5 +1,8 @@
 //! librdkafka's calls for transactions, with the kinds of failure that it tells apart. All but `begin` block.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
 use rdkafka_sys as ffi;
 
 use super::{Client, Code, Position, TopicPartition, TopicPartitionList, text_of};
@@ -38,9 +41,9 @@ impl Drop for GroupMetadata {
 
 impl Client {
     /// Takes the transactional id: older producers of it are fenced, their open transaction ended.
-    pub(crate) fn init_transactions(&self, deadline: &Deadline) -> std::result::Result<(), Failure> {
+    pub(crate) fn init_transactions(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
         // SAFETY: the handle is alive.
-        insist(deadline, |timeout_ms| unsafe { ffi::rd_kafka_init_transactions(self.handle(), timeout_ms) })
+        insist(limit, |timeout_ms| unsafe { ffi::rd_kafka_init_transactions(self.handle(), timeout_ms) })
     }
 
     /// Begins a transaction. Does not block.
@@ -54,24 +57,24 @@ impl Client {
         &self,
         positions: &TopicPartitionList,
         group: &GroupMetadata,
-        deadline: &Deadline,
+        limit: Limit<'_>,
     ) -> std::result::Result<(), Failure> {
         // SAFETY: handle, list and metadata are alive; librdkafka copies both.
-        insist(deadline, |timeout_ms| unsafe {
+        insist(limit, |timeout_ms| unsafe {
             ffi::rd_kafka_send_offsets_to_transaction(self.handle(), positions.as_ptr(), group.0, timeout_ms)
         })
     }
 
     /// Commits.
-    pub(crate) fn commit_transaction(&self, deadline: &Deadline) -> std::result::Result<(), Failure> {
+    pub(crate) fn commit_transaction(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
         // SAFETY: the handle is alive.
-        insist(deadline, |timeout_ms| unsafe { ffi::rd_kafka_commit_transaction(self.handle(), timeout_ms) })
+        insist(limit, |timeout_ms| unsafe { ffi::rd_kafka_commit_transaction(self.handle(), timeout_ms) })
     }
 
     /// Aborts; messages that wait fail.
-    pub(crate) fn abort_transaction(&self, deadline: &Deadline) -> std::result::Result<(), Failure> {
+    pub(crate) fn abort_transaction(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
         // SAFETY: the handle is alive.
-        insist(deadline, |timeout_ms| unsafe { ffi::rd_kafka_abort_transaction(self.handle(), timeout_ms) })
+        insist(limit, |timeout_ms| unsafe { ffi::rd_kafka_abort_transaction(self.handle(), timeout_ms) })
     }
 }
 
@@ -89,12 +92,30 @@ pub(crate) fn positions_list(
     Ok(list)
 }
 
-/// Makes a call again for as long as librdkafka wants it made again and there is time.
-fn insist(deadline: &Deadline, call: impl Fn(i32) -> *mut ffi::rd_kafka_error_t) -> std::result::Result<(), Failure> {
+/// How long a call may last before somebody who ends it is heard; librdkafka goes on with it in the next.
+const SLICE: Duration = Duration::from_millis(250);
+
+/// Until when a call is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit<'a> {
+    pub(crate) deadline: &'a Deadline,
+    /// Set by whoever wants no more of it.
+    pub(crate) is_over: &'a AtomicBool,
+}
+
+impl Limit<'_> {
+    fn has_passed(self) -> bool {
+        self.deadline.has_passed() || self.is_over.load(Ordering::Acquire)
+    }
+}
+
+/// Makes a call again for as long as librdkafka wants it made again, there is time, and nobody has ended it.
+fn insist(limit: Limit<'_>, call: impl Fn(i32) -> *mut ffi::rd_kafka_error_t) -> std::result::Result<(), Failure> {
     loop {
+        let slice = limit.deadline.or_earlier(Some(Instant::now() + SLICE));
         // SAFETY: the error is ours.
-        match unsafe { outcome(call(deadline.remaining_ms())) } {
-            Err(failure) if failure.is_retriable && !deadline.has_passed() => (),
+        match unsafe { outcome(call(slice.remaining_ms())) } {
+            Err(failure) if failure.is_retriable && !limit.has_passed() => (),
             other => return other,
         }
     }

@@ -166,8 +166,8 @@ impl Connection {
         let client = Client::new(kind, "producer", &native, events, Some(Arc::clone(&end_txns)), prepare)?;
         let room = Arc::new(Room::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
         let reports = Reports::new(Arc::clone(&client), Arc::clone(&room), lingers(config));
-        let transactions = is_transactional
-            .then(|| Transactions::new(Arc::clone(&client), end_txns, Arc::clone(&reports)));
+        let transactions =
+            is_transactional.then(|| Transactions::new(Arc::clone(&client), end_txns, Arc::clone(&reports)));
         let thread = std::thread::Builder::new()
             .name("awoke-reports".into())
             .spawn({
@@ -250,12 +250,24 @@ impl Connection {
         Ok(unanswered)
     }
 
+    /// Makes a transaction's calls wait no longer, and fails what still waits to be sent. Does not block.
+    pub(super) fn give_up(&self) {
+        if let Some(transactions) = &self.transactions {
+            transactions.give_up();
+        }
+        self.begin_purge();
+    }
+
     /// Fails what still waits, on our side or on its way, so that no handle stays without an answer.
     fn purge(&self, timeout: Duration) -> Result<()> {
+        self.begin_purge();
+        self.flush(Some(timeout)).map(drop)
+    }
+
+    fn begin_purge(&self) {
         // RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT
         // SAFETY: the handle is alive.
         unsafe { ffi::rd_kafka_purge(self.client.handle(), 3) };
-        self.flush(Some(timeout)).map(drop)
     }
 
     /// Where the settings name a transactional id: what transactions of this connection need.

@@ -100,7 +100,9 @@ impl DeliveryHandle {
 
     /// Gives the report; whether it was the last that somebody waited for.
     pub(super) fn complete(&self, report: Report) -> bool {
-        if report.is_err() && let Some(reports) = self.destination.reports.upgrade() {
+        if report.is_err()
+            && let Some(reports) = self.destination.reports.upgrade()
+        {
             reports.count_failed();
         }
         self.completion.complete(report);

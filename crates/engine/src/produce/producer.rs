@@ -127,6 +127,14 @@ impl Producer {
         unanswered
     }
 
+    /// Makes a transaction that is under way, and later ones, wait no longer. Does not block.
+    pub(crate) fn give_up(&self) {
+        self.turn.close();
+        if let Some(connection) = self.open() {
+            connection.give_up();
+        }
+    }
+
     /// What the producer counts about itself.
     pub fn counters(&self) -> ProducerCounters {
         self.open().map_or(ProducerCounters { queued_messages: 0, queued_bytes: 0 }, |connection| connection.counters())
@@ -152,6 +160,12 @@ impl Producer {
             self.end_turn();
         }
         begun
+    }
+
+    /// Takes the transactional id before the first transaction needs it. For whoever begins them all. Blocks the calling thread.
+    pub(crate) fn prepare(&self, deadline: &Deadline) -> Result<()> {
+        let connection = self.connection()?;
+        connection.transactions().map_or(Ok(()), |transactions| transactions.prepare(deadline))
     }
 
     fn begin_in_turn(self: &Arc<Self>, deadline: &Deadline) -> Result<Transaction> {

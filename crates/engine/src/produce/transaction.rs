@@ -4,6 +4,7 @@
 //! its way still and end the *next* transaction: the connection is then *spent*, and the next transaction begins on a new one,
 //! whose initialisation raises the epoch, so that whatever comes late is refused (see `kafka/end_txns`).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use super::connection::Connection;
 use super::{DeliveryHandle, Producer, Record, Reports};
 use crate::clock::Deadline;
 use crate::events::What;
-use crate::kafka::{Client, Code, EndTxnCounts, EndTxns, Failure, GroupMetadata, TopicPartitionList};
+use crate::kafka::{Client, Code, EndTxnCounts, EndTxns, Failure, GroupMetadata, Limit, TopicPartitionList};
 use crate::{Error, Result};
 
 /// An abort that follows a failure gets at least so long.
@@ -22,6 +23,8 @@ pub(super) struct Transactions {
     client: Arc<Client>,
     end_txns: Arc<EndTxns>,
     reports: Arc<Reports>,
+    /// Nobody waits for calls any more.
+    is_over: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -39,11 +42,20 @@ struct State {
 
 impl Transactions {
     pub(super) fn new(client: Arc<Client>, end_txns: Arc<EndTxns>, reports: Arc<Reports>) -> Self {
-        Self { client, end_txns, reports, state: Mutex::default() }
+        Self { client, end_txns, reports, is_over: AtomicBool::new(false), state: Mutex::default() }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    const fn limit<'a>(&'a self, deadline: &'a Deadline) -> Limit<'a> {
+        Limit { deadline, is_over: &self.is_over }
+    }
+
+    /// Makes calls that are under way, and later ones, wait no longer. Does not block.
+    pub(super) fn give_up(&self) {
+        self.is_over.store(true, Ordering::Release);
     }
 
     /// The error that made the connection unusable, if one did.
@@ -61,12 +73,20 @@ impl Transactions {
         self.client.emit(What::ProducerReplaced { reason });
     }
 
-    /// Takes the transactional id, once, and begins a transaction. Blocks the calling thread.
-    pub(super) fn begin(&self, deadline: &Deadline) -> Result<()> {
+    /// Takes the transactional id, once. Blocks the calling thread.
+    pub(super) fn prepare(&self, deadline: &Deadline) -> Result<()> {
         if !self.state().is_initialised {
-            self.client.init_transactions(deadline).map_err(|failure| self.explain("begin a transaction", failure))?;
+            self.client
+                .init_transactions(self.limit(deadline))
+                .map_err(|failure| self.explain("begin a transaction", failure))?;
             self.state().is_initialised = true;
         }
+        Ok(())
+    }
+
+    /// Takes the transactional id, once, and begins a transaction. Blocks the calling thread.
+    pub(super) fn begin(&self, deadline: &Deadline) -> Result<()> {
+        self.prepare(deadline)?;
         {
             let mut state = self.state();
             state.began = self.end_txns.counts();
@@ -77,7 +97,7 @@ impl Transactions {
 
     /// Makes positions of a group a part of the transaction. Blocks the calling thread.
     fn send_offsets(&self, positions: &TopicPartitionList, group: &GroupMetadata, deadline: &Deadline) -> Result<()> {
-        let sent = self.client.send_offsets(positions, group, deadline);
+        let sent = self.client.send_offsets(positions, group, self.limit(deadline));
         sent.map_err(|failure| self.explain("add offsets to a transaction", failure))
     }
 
@@ -85,7 +105,7 @@ impl Transactions {
     fn commit(&self, connection: &Connection, deadline: &Deadline) -> Result<()> {
         // Flushed here, because librdkafka's own flush would end with the first report that somebody waits for.
         let failure = match connection.flush(deadline.remaining()) {
-            Ok(_) => self.client.commit_transaction(deadline).err(),
+            Ok(_) => self.client.commit_transaction(self.limit(deadline)).err(),
             Err(error) => return Err(error),
         };
         let Some(failure) = failure else {
@@ -112,7 +132,7 @@ impl Transactions {
             // librdkafka (2.12.1) does not raise the epoch for it: the next transaction would fail for the gap in the sequence.
             self.spend("a message failed, and left a gap in its partition's sequence".into());
         }
-        match self.client.abort_transaction(deadline) {
+        match self.client.abort_transaction(self.limit(deadline)) {
             Ok(()) => self.look_at_end(),
             Err(failure) => self.spend(format!("an abort failed: {}", failure.text)),
         }
