@@ -165,7 +165,7 @@ impl Connection {
         let kind = if is_transactional { Kind::Transactional } else { Kind::Producer };
         let client = Client::new(kind, "producer", &native, events, Some(Arc::clone(&end_txns)), prepare)?;
         let room = Arc::new(Room::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
-        let reports = Reports::new(Arc::clone(&client), Arc::clone(&room), lingers(config));
+        let reports = Reports::new(Arc::clone(&client), Arc::clone(&room), linger(config));
         let transactions =
             is_transactional.then(|| Transactions::new(Arc::clone(&client), end_txns, Arc::clone(&reports)));
         let thread = std::thread::Builder::new()
@@ -217,14 +217,7 @@ impl Connection {
     /// first. Blocks the calling thread.
     pub(super) fn flush(&self, timeout: Option<Duration>) -> Result<bool> {
         self.client.check_process()?;
-        let deadline = Deadline::after(timeout);
-        loop {
-            let code = self.reports.flush(deadline.remaining_ms());
-            // A flush ends early when the last report came that somebody else waited for.
-            if code == Code::NONE || deadline.has_passed() {
-                return Ok(code == Code::NONE);
-            }
-        }
+        Ok(self.reports.flush_all(&Deadline::after(timeout)))
     }
 
     /// Flushes, then ends the report thread. Returns how many messages were not answered within `timeout`; their handles
@@ -393,11 +386,15 @@ impl Drop for Topic {
     }
 }
 
-/// Whether messages wait for others; librdkafka's default is that they do.
-fn lingers(config: &ClientConfig) -> bool {
+/// How long messages wait for others.
+fn linger(config: &ClientConfig) -> Duration {
     let set = config.get("linger.ms").or_else(|| config.get("queue.buffering.max.ms"));
-    set.and_then(|text| text.trim().parse::<f64>().ok()).is_none_or(|linger_ms| linger_ms > 0.0)
+    let linger_ms = set.and_then(|text| text.trim().parse::<f64>().ok()).unwrap_or(DEFAULT_LINGER_MS);
+    Duration::try_from_secs_f64(linger_ms / 1_000.0).unwrap_or_default()
 }
+
+/// librdkafka's.
+const DEFAULT_LINGER_MS: f64 = 5.0;
 
 /// Gives a record to librdkafka, which copies it.
 ///

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::Reports;
+use super::delivery_reports::Hurry;
 use crate::clock::Deadline;
 use crate::fork_guard::Birthplace;
 use crate::kafka::Code;
@@ -41,8 +42,8 @@ pub struct Waiting<'a> {
     /// `None` when the producer is gone: the answer has come, or is about to.
     reports: Option<Arc<Reports>>,
     place: Cell<Option<Place>>,
-    /// Whether it has not served yet.
-    is_fresh: Cell<bool>,
+    /// When it has messages sent that linger.
+    hurry: Cell<Hurry>,
     waker: Waker,
 }
 
@@ -54,7 +55,7 @@ impl Waiting<'_> {
             let place = reports.lead().look(place);
             self.place.set(Some(place));
             if place == Place::Leader && !self.handle.completion.is_done() {
-                reports.serve_for(self.handle, self.is_fresh.replace(false), deadline);
+                reports.serve_for(self.handle, &self.hurry, deadline);
             }
         }
         self.handle.completion.is_done()
@@ -201,7 +202,8 @@ impl DeliveryHandle {
         }
         let reports = self.destination.reports.upgrade();
         let place = reports.as_ref().map(|reports| reports.lead().join(waker.clone()));
-        let waiting = Waiting { handle: self, reports, place: Cell::new(place), is_fresh: Cell::new(true), waker };
+        let hurry = Cell::new(reports.as_ref().map_or_else(Hurry::default, |reports| reports.hurry()));
+        let waiting = Waiting { handle: self, reports, place: Cell::new(place), hurry, waker };
         if waiting.is_follower() {
             self.hurry();
         }

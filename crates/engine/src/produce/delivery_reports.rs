@@ -7,7 +7,7 @@
 //! The report thread's loop:
 //! 1. Wait until librdkafka's queue turns non-empty while nobody leads, or somebody waits who can't lead (an event loop, a
 //!    wait for many).
-//! 2. Lead: flush once for those who have begun to wait; then serve what is there.
+//! 2. Lead: flush for those who have begun to wait; then serve what is there.
 //! 3. End when the producer is closed.
 //!
 //! For each report its handle is completed, which wakes whoever waits for it; the room of a whole poll is given back at once.
@@ -33,8 +33,45 @@ thread_local! {
     static AWAITED: Cell<*const DeliveryHandle> = const { Cell::new(ptr::null()) };
 }
 
-/// A flush for whoever begins to wait lasts so long at most: after that nothing lingers any more, the brokers are to blame.
-const FLUSH_MS: i32 = 100;
+/// A flush for whoever begins to wait lasts so long at most: in that time librdkafka's threads have looked, and sent what was there.
+/// What others send meanwhile does not linger either, and goes in smaller batches.
+const FLUSH_MS: i32 = 1;
+
+/// The distance from the first flush to the second; it doubles.
+const FLUSH_AGAIN: Duration = Duration::from_millis(2);
+
+/// When somebody who waits has librdkafka look again for what lingers: at once, and, because a broker may not have been up then, at
+/// growing distances for as long as messages linger at all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hurry {
+    next: Option<Instant>,
+    distance: Duration,
+    until: Instant,
+}
+
+impl Default for Hurry {
+    fn default() -> Self {
+        Self::new(Duration::ZERO)
+    }
+}
+
+impl Hurry {
+    fn new(linger: Duration) -> Self {
+        let now = Instant::now();
+        Self { next: (!linger.is_zero()).then_some(now), distance: FLUSH_AGAIN, until: now + linger }
+    }
+
+    /// Whether it is time; says when it will be next.
+    fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        if self.next.is_none_or(|next| now < next) {
+            return false;
+        }
+        self.next = Some(now + self.distance).filter(|next| *next < self.until);
+        self.distance *= 2;
+        true
+    }
+}
 
 /// What report thread, senders and handles share.
 pub struct Reports {
@@ -50,8 +87,8 @@ pub struct Reports {
     /// Somebody has begun to wait since the leader last began to serve.
     is_hurried: AtomicBool,
     is_closing: AtomicBool,
-    /// Whether messages linger at all; where they don't, nobody need hurry them.
-    lingers: bool,
+    /// How long messages linger; where they don't, nobody need hurry them.
+    linger: Duration,
     /// Counted up with each record.
     sent: AtomicU32,
     /// Counted up with each message that failed.
@@ -90,7 +127,7 @@ impl IdleWatch {
 }
 
 impl Reports {
-    pub(super) fn new(client: Arc<Client>, room: Arc<Room>, lingers: bool) -> Arc<Self> {
+    pub(super) fn new(client: Arc<Client>, room: Arc<Room>, linger: Duration) -> Arc<Self> {
         let queue = Queue::main(&client);
         let reports = Arc::new(Self {
             client,
@@ -101,7 +138,7 @@ impl Reports {
             awaited: AtomicUsize::new(0),
             is_hurried: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
-            lingers,
+            linger,
             sent: AtomicU32::new(0),
             failed: AtomicU32::new(0),
         });
@@ -128,7 +165,7 @@ impl Reports {
     /// Somebody waits for one more message who does not lead.
     pub(super) fn expect_one(&self) {
         self.awaited.fetch_add(1, Ordering::AcqRel);
-        if !self.lingers {
+        if !self.lingers() {
             return;
         }
         // Said before anybody is looked for: whoever leaves the lead looks at it after.
@@ -152,16 +189,30 @@ impl Reports {
         &self.lead
     }
 
-    /// Serves reports for everybody until this handle's has come or the time is up: to be called by the leader, which has only just
-    /// begun to lead where it `is_fresh`. May return early. Blocks the calling thread.
-    pub(super) fn serve_for(&self, handle: &DeliveryHandle, is_fresh: bool, deadline: &Deadline) {
-        let left_ms = deadline.remaining_ms();
-        let is_hurried = self.is_hurried.swap(false, Ordering::AcqRel);
+    const fn lingers(&self) -> bool {
+        !self.linger.is_zero()
+    }
+
+    /// What whoever begins to wait goes by.
+    pub(super) fn hurry(&self) -> Hurry {
+        Hurry::new(self.linger)
+    }
+
+    /// Serves reports for everybody until this handle's has come or the time is up: to be called by the leader. May return early.
+    /// Blocks the calling thread.
+    pub(super) fn serve_for(&self, handle: &DeliveryHandle, hurry: &Cell<Hurry>, deadline: &Deadline) {
+        let mut mine = hurry.get();
+        if self.is_hurried.swap(false, Ordering::AcqRel) {
+            mine = self.hurry(); // For the sake of others.
+        }
+        let is_due = mine.is_due();
+        hurry.set(mine);
+        let left_ms = if is_due { deadline.remaining_ms() } else { deadline.or_earlier(mine.next).remaining_ms() };
         handle.is_served_for.store(true, Ordering::SeqCst);
         // After that is said: whoever serves this report from here on ends the poll below.
         if !handle.completion().is_done() {
             AWAITED.set(ptr::from_ref(handle));
-            if self.lingers && (is_fresh || is_hurried) {
+            if is_due {
                 self.flush(if left_ms < 0 { FLUSH_MS } else { left_ms.min(FLUSH_MS) });
             } else {
                 self.serve_once(left_ms);
@@ -177,7 +228,7 @@ impl Reports {
             return;
         }
         // What others wait for was under way in the leader's flush, which ended with its own report.
-        if self.lingers && self.awaited.load(Ordering::Acquire) > 0 {
+        if self.lingers() && self.awaited.load(Ordering::Acquire) > 0 {
             self.is_hurried.store(true, Ordering::Release);
         }
         self.wake_if_needed();
@@ -191,14 +242,16 @@ impl Reports {
 
     /// The report thread: serves reports until `close`.
     pub(super) fn serve(&self, idle: Option<Idle>) {
-        let mut watch = idle.map(IdleWatch::new);
+        let (mut watch, mut hurry) = (idle.map(IdleWatch::new), None::<Hurry>);
         while !self.is_closing.load(Ordering::Acquire) {
-            self.parker.park_until(&watch.as_ref().map_or(Deadline::NEVER, |watch| Deadline::at(watch.due)));
+            let idle_at = watch.as_ref().map(|watch| watch.due);
+            let hurry_at = hurry.and_then(|hurry| hurry.next);
+            self.parker.park_until(&Deadline::NEVER.or_earlier(idle_at).or_earlier(hurry_at));
             if watch.as_mut().is_some_and(|watch| watch.look(self.sent.load(Ordering::Relaxed))) {
                 return;
             }
             if self.lead.try_take() {
-                self.serve_all();
+                self.serve_all(&mut hurry);
                 if self.lead.leave(Place::Leader) {
                     self.wake_if_needed();
                 }
@@ -207,13 +260,16 @@ impl Reports {
         self.serve_once(0);
     }
 
-    /// Flushes once for those who have begun to wait, and not for as long as they do: what a flush could not send in its time
-    /// lingers no more, and its reports wake this thread.
-    fn serve_all(&self) {
-        while self.is_hurried.swap(false, Ordering::AcqRel) && !self.is_closing.load(Ordering::Acquire) {
-            if self.awaited.load(Ordering::Acquire) > 0 {
-                self.flush(FLUSH_MS);
-            }
+    /// Flushes for those who have begun to wait, as long as messages may linger, and serves what is there.
+    fn serve_all(&self, hurry: &mut Option<Hurry>) {
+        if self.is_hurried.swap(false, Ordering::AcqRel) {
+            *hurry = Some(self.hurry());
+        }
+        if self.awaited.load(Ordering::Acquire) == 0 {
+            *hurry = None;
+        }
+        if hurry.as_mut().is_some_and(Hurry::is_due) && !self.is_closing.load(Ordering::Acquire) {
+            self.flush(FLUSH_MS);
         }
         self.serve_once(0);
     }
@@ -223,6 +279,23 @@ impl Reports {
         // SAFETY: the handle is alive; the callback below runs inside this call.
         unsafe { ffi::rd_kafka_poll(self.client.handle(), timeout_ms) };
         give_room_back(&self.room);
+    }
+
+    /// Has everything sent without lingering until all of it is answered; `false` when the time was up first. Leads, if nobody does:
+    /// whoever flushes looks only every 10 ms for what others serve.
+    pub(super) fn flush_all(&self, deadline: &Deadline) -> bool {
+        let leads = self.lead.try_take();
+        let is_done = loop {
+            let code = self.flush(deadline.remaining_ms());
+            // A flush ends early when the last report came that somebody else waited for.
+            if code == Code::NONE || deadline.has_passed() {
+                break code == Code::NONE;
+            }
+        };
+        if leads {
+            self.leave(Place::Leader);
+        }
+        is_done
     }
 
     /// Has everything sent without lingering, and serves reports meanwhile.
