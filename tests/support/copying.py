@@ -1,0 +1,144 @@
+"""Copies a topic exactly once while processes are killed and brokers bounced, and reads the copy twice: meanwhile and after.
+
+After the transaction tests of Kafka's own (`transactions_test.py`). The readers share no code with awoke.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+
+import confluent_kafka
+
+import awoke
+from tests.support.clusters import RealCluster, unique
+from tests.support.processes import Process
+
+KEYS = 97
+PARTITIONS = 4
+KAFKA = (
+    "session.timeout.ms=6000",
+    "transaction.timeout.ms=6000",
+    "reconnect.backoff.max.ms=500",
+    "topic.metadata.refresh.interval.ms=2000",
+)
+
+
+class CommittedReader:
+    """Reads what is committed, on a thread, until it has so many messages or is stopped."""
+
+    def __init__(self, bootstrap_servers: str, topic: str, messages: int) -> None:
+        self.numbers: list[int] = []
+        """In the order in which they came."""
+        self.over = threading.Event()
+        self._messages = messages
+        self._consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": unique("oracle"),
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "log_level": 0,
+                "reconnect.backoff.max.ms": 500,
+                "topic.metadata.refresh.interval.ms": 2_000,
+            }
+        )
+        self._consumer.assign([confluent_kafka.TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="committed-reader")
+        self._thread.start()
+
+    def _read(self) -> None:
+        while not self._stop.is_set():
+            for message in self._consumer.consume(1_000, 0.2):
+                if message.error() is None:
+                    self.numbers.append(int(message.value() or b""))
+            if len(self.numbers) >= self._messages:
+                self.over.set()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+class Copying:
+    """One copy, with faults in its midst."""
+
+    def __init__(self, cluster: RealCluster, messages: int, *, by: str = "partition", per_s: int = 5_000) -> None:
+        self._cluster, self._messages, self._by, self._per_s = cluster, messages, by, per_s
+        self.source, self.copy = unique("copy-from"), unique("copy-to")
+        for topic in (self.source, self.copy):
+            cluster.create_topic(topic, PARTITIONS)
+        with awoke.Producer(cluster.bootstrap_servers) as producer:
+            for number in range(messages):
+                producer.produce(self.source, b"%d" % number, key=b"%d" % (number % KEYS))
+            assert producer.flush(120)
+        self.kills = self.bounces = 0
+
+    def run(self, faults: Sequence[str], every_s: float, within_s: float) -> tuple[list[int], list[int]]:
+        """What the two readers saw. Faults, one after the other: `kill`, `stop` (a process), `bounce`, `crash` (a broker)."""
+        meanwhile = CommittedReader(self._cluster.bootstrap_servers, self.copy, self._messages)
+        processes = [self._start(), self._start()]
+        try:
+            for number, fault in enumerate(faults):
+                if meanwhile.over.wait(every_s):
+                    break
+                self._do(fault, processes, number % len(processes))
+            deadline_s = time.monotonic() + within_s
+            while not meanwhile.over.wait(0.5) and time.monotonic() < deadline_s:
+                assert any(process.is_running for process in processes), processes[0].output
+            # What would come twice comes now: nothing is left to copy.
+            for process in processes:
+                process.signal(signal.SIGTERM)
+                process.wait()
+        finally:
+            for process in processes:
+                process.__exit__(None, None, None)
+            meanwhile.stop()
+        after = CommittedReader(self._cluster.bootstrap_servers, self.copy, self._messages)
+        after.over.wait(60)
+        after.stop()
+        return meanwhile.numbers, after.numbers
+
+    def _do(self, fault: str, processes: list[Process], which: int) -> None:
+        if fault in ("kill", "stop"):
+            processes[which].signal(signal.SIGKILL if fault == "kill" else signal.SIGTERM)
+            processes[which].wait()
+            processes[which].__exit__(None, None, None)
+            processes[which] = self._start()
+            self.kills += 1
+        else:
+            end = self._cluster.kafka.stop_broker if fault == "bounce" else self._cluster.kafka.kill_broker
+            end(1)
+            self._cluster.kafka.start_broker(1)
+            self.bounces += 1
+
+    def _start(self) -> Process:
+        env = {
+            "COPY_FROM": self.source,
+            "COPY_TO": self.copy,
+            "COPY_BY": self._by,
+            "COPY_PER_S": str(self._per_s),
+            "AWOKE_GROUP": self.source,
+        }
+        kafka = [word for each in KAFKA for word in ("--kafka", each)]
+        servers = self._cluster.bootstrap_servers
+        process = Process("run", "tests.scenarios.copy_app:app", "--bootstrap-servers", servers, *kafka, env=env)
+        process.__enter__()
+        return process
+
+
+def out_of_order(numbers: Sequence[int]) -> int:
+    """How often a message of a key came before an earlier one."""
+    last: dict[int, int] = defaultdict(lambda: -1)
+    count = 0
+    for number in numbers:
+        count += number <= last[number % KEYS]
+        last[number % KEYS] = number
+    return count
