@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar, Unpack
 
-import msgspec
-
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.events import Events
@@ -20,21 +18,6 @@ from awoke.settings import KafkaValue, Loaded, Settings, load
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type[Consumer])
 MiddlewareFunction = TypeVar("MiddlewareFunction", bound=Middleware)
-
-
-DECIDES_ON_IDEMPOTENCE = frozenset(
-    {
-        "acks",
-        "enable.idempotence",
-        "max.in.flight",
-        "max.in.flight.requests.per.connection",
-        "message.send.max.retries",
-        "queuing.strategy",
-        "request.required.acks",
-        "retries",
-    }
-)
-"""Whoever sets one of these properties has decided about idempotence, which bears only some of their values."""
 
 
 class Background(NamedTuple):
@@ -180,7 +163,7 @@ class App:
         """The app's producer, made on first use and closed by the runtime when it stops."""
         with self._lock:
             if self._producer is None:
-                settings = self._producer_settings()
+                settings = self.settings
                 self._producer = Producer(
                     settings=settings,
                     events=self.events,
@@ -188,14 +171,6 @@ class App:
                     middleware=self.middleware,
                 )
             return self._producer
-
-    def _producer_settings(self) -> Settings:
-        """With an ordered output, idempotent: a retry of the client's then lets no later message overtake."""
-        settings = self.settings
-        is_ordered = any(route.is_ordered for route in self.routes.values())
-        if not is_ordered or DECIDES_ON_IDEMPOTENCE & settings.kafka.keys():
-            return settings
-        return msgspec.structs.replace(settings, kafka={**settings.kafka, "enable.idempotence": "true"})
 
     def runs(
         self, start_background: Callable[[Background], object] | None, resume: Callable[[str, int], bool] | None

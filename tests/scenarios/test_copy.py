@@ -31,3 +31,12 @@ def test_nothing_is_missing_and_nothing_comes_twice(broker: RealCluster, by: str
         assert out_of_order(numbers) == 0
     assert copying.kills >= 3
     assert copying.bounces >= 1
+
+
+@pytest.mark.timeout(300)
+def test_a_process_that_wakes_up_too_late_changes_nothing(broker: RealCluster) -> None:
+    copying = Copying(broker, 30_000, per_s=3_000)
+    for numbers in copying.run(["freeze"], every_s=1.5, within_s=150):
+        assert sorted(numbers) == list(range(30_000))
+        assert out_of_order(numbers) == 0
+    assert copying.freezes == 1

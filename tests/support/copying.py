@@ -18,6 +18,7 @@ from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
 
 KEYS = 97
+FROZEN_S = 9.0
 PARTITIONS = 4
 KAFKA = (
     "session.timeout.ms=6000",
@@ -79,10 +80,12 @@ class Copying:
             for number in range(messages):
                 producer.produce(self.source, b"%d" % number, key=b"%d" % (number % KEYS))
             assert producer.flush(120)
-        self.kills = self.bounces = 0
+        self.kills = self.bounces = self.freezes = 0
 
     def run(self, faults: Sequence[str], every_s: float, within_s: float) -> tuple[list[int], list[int]]:
-        """What the two readers saw. Faults, one after the other: `kill`, `stop` (a process), `bounce`, `crash` (a broker)."""
+        """What the two readers saw. Faults, one after the other: `kill`, `stop`, `freeze` (a
+        process), `bounce`, `crash` (a broker).
+        """
         meanwhile = CommittedReader(self._cluster.bootstrap_servers, self.copy, self._messages)
         processes = [self._start(), self._start()]
         try:
@@ -107,7 +110,13 @@ class Copying:
         return meanwhile.numbers, after.numbers
 
     def _do(self, fault: str, processes: list[Process], which: int) -> None:
-        if fault in ("kill", "stop"):
+        if fault == "freeze":
+            # Longer than its session and its transaction last: it wakes up as a zombie.
+            processes[which].signal(signal.SIGSTOP)
+            threading.Event().wait(FROZEN_S)
+            processes[which].signal(signal.SIGCONT)
+            self.freezes += 1
+        elif fault in ("kill", "stop"):
             processes[which].signal(signal.SIGKILL if fault == "kill" else signal.SIGTERM)
             processes[which].wait()
             processes[which].__exit__(None, None, None)

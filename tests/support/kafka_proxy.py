@@ -104,7 +104,7 @@ class KafkaProxy:
 
     def release(self, rule: Rule) -> None:
         """Pass on what a rule holds, on the connection to the broker that it came for, in order."""
-        self._call(lambda: [each.release(rule) for each in list(self._connections)])
+        self._call(lambda: self._for_each(lambda each: each.release(rule)))
 
     def black_hole(self, is_one: bool) -> None:
         """Swallow everything in both directions, connections stay open; or let it pass again."""
@@ -112,7 +112,7 @@ class KafkaProxy:
 
     def cut_all(self) -> None:
         """Close every connection of a client."""
-        self._call(lambda: [each.cut() for each in list(self._connections)])
+        self._call(lambda: self._for_each(_Connection.cut))
 
     def action_on(self, api_key: int, direction: Direction) -> Rule | None:
         """The rule that takes effect on this frame."""
@@ -122,6 +122,10 @@ class KafkaProxy:
     def is_black_hole(self) -> bool:
         """Whether nothing passes."""
         return self._is_black_hole
+
+    def _for_each(self, function: Callable[[_Connection], object]) -> None:
+        for connection in list(self._connections):
+            function(connection)
 
     def _call(self, function: Callable[[], object]) -> None:
         done = threading.Event()

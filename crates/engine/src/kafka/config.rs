@@ -66,13 +66,23 @@ impl ClientConfig {
     /// # Errors
     /// [`Error::Config`] for a property or a value that librdkafka does not know.
     pub fn effective_number(&self, property: &str) -> Result<u64> {
+        let text = self.effective(property)?;
+        text.parse()
+            .map_err(|_| Error::Config { property: property.to_owned(), reason: format!("is {text:?}, not a number") })
+    }
+
+    /// The value that holds, librdkafka's default where none was set, as text of up to 63 bytes.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a property or a value that librdkafka does not know.
+    pub fn effective(&self, property: &str) -> Result<String> {
         let conf = self.to_native()?;
         let mut value = [0 as c_char; 64];
         let mut size = value.len();
         let name = c_string("a property", property)?;
         // SAFETY: librdkafka writes at most `size` bytes and ends them with a zero. A topic's property is found in the
         // configuration only when it was set there; its default stands in a fresh topic configuration.
-        let text = unsafe {
+        Ok(unsafe {
             let found = ffi::rd_kafka_conf_get(conf.0, name.as_ptr(), value.as_mut_ptr(), &raw mut size);
             if found != ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_OK {
                 let topic = ffi::rd_kafka_topic_conf_new();
@@ -81,9 +91,7 @@ impl ClientConfig {
                 ffi::rd_kafka_topic_conf_destroy(topic);
             }
             text_of(value.as_ptr())
-        };
-        text.parse()
-            .map_err(|_| Error::Config { property: property.to_owned(), reason: format!("is {text:?}, not a number") })
+        })
     }
 
     /// Refuses properties that awoke sets itself.

@@ -1,6 +1,7 @@
 //! What the brokers say about themselves and their topics.
 
 use std::ffi::c_int;
+use std::time::Duration;
 
 use rdkafka_sys as ffi;
 
@@ -51,6 +52,21 @@ pub struct PartitionInfo {
 }
 
 impl Client {
+    /// Asks who the brokers are; whether one has answered in time. Blocks the calling thread.
+    pub(crate) fn asks_for_brokers(&self, within: Duration) -> bool {
+        let mut metadata: *const ffi::rd_kafka_metadata = std::ptr::null();
+        // SAFETY: the handle is alive; the answer is ours to destroy.
+        unsafe {
+            let timeout_ms = within.as_millis() as c_int;
+            let nothing = std::ptr::null_mut();
+            let code = ffi::rd_kafka_metadata(self.handle(), 0, nothing, &raw mut metadata, timeout_ms);
+            if !metadata.is_null() {
+                ffi::rd_kafka_metadata_destroy(metadata);
+            }
+            Code::of(code) == Code::NONE
+        }
+    }
+
     /// Asks for one topic, or for all. Blocks the calling thread.
     pub(crate) fn metadata(&self, topic: Option<&str>, deadline: &Deadline) -> Result<Metadata> {
         self.check_process()?;

@@ -140,6 +140,18 @@ const OWN_SETTINGS: [(&str, &str); 2] = [
     ("delivery.report.only.error", "belongs to awoke: a delivery handle needs every report"),
 ];
 
+/// Whoever sets one of these has decided about idempotence, which bears only some of their values.
+const DECIDES_ON_IDEMPOTENCE: [&str; 8] = [
+    "acks",
+    "enable.idempotence",
+    "max.in.flight",
+    "max.in.flight.requests.per.connection",
+    "message.send.max.retries",
+    "queuing.strategy",
+    "request.required.acks",
+    "retries",
+];
+
 impl Connection {
     /// Makes the client and starts its report thread, which also notices when it is `idle`.
     pub(super) fn new(config: &ClientConfig, events: Arc<EventBox>, idle: Option<Idle>) -> Result<Self> {
@@ -151,6 +163,9 @@ impl Connection {
         // The room keeps these bounds with a waiting line; librdkafka's own would refuse without one, and count a message
         // until after its report, when the next in line has been let in already.
         native.set("queue.buffering.max.messages", "0").set("queue.buffering.max.kbytes", "2147483647");
+        if !DECIDES_ON_IDEMPOTENCE.iter().any(|property| config.get(property).is_some()) {
+            native.set("enable.idempotence", "true");
+        }
         // As Java's clients do: a key must not be in two partitions because two languages write it.
         native.set_default("partitioner", "murmur2_random");
         let is_transactional = config.get("transactional.id").is_some();
@@ -165,7 +180,8 @@ impl Connection {
         let kind = if is_transactional { Kind::Transactional } else { Kind::Producer };
         let client = Client::new(kind, "producer", &native, events, Some(Arc::clone(&end_txns)), prepare)?;
         let room = Arc::new(Room::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
-        let reports = Reports::new(Arc::clone(&client), Arc::clone(&room), linger(config));
+        let is_idempotent = native.effective("enable.idempotence")? == "true" && !is_transactional;
+        let reports = Reports::new(Arc::clone(&client), Arc::clone(&room), linger(config), is_idempotent);
         let transactions =
             is_transactional.then(|| Transactions::new(Arc::clone(&client), end_txns, Arc::clone(&reports)));
         let thread = std::thread::Builder::new()

@@ -37,6 +37,10 @@ thread_local! {
 /// What others send meanwhile does not linger either, and goes in smaller batches.
 const FLUSH_MS: i32 = 1;
 
+/// How often, and for how long, a new producer asks who the brokers are.
+const ACQUAINTED_TRIES: usize = 5;
+const ACQUAINTED_WITHIN: Duration = Duration::from_millis(200);
+
 /// The distance from the first flush to the second; it doubles.
 const FLUSH_AGAIN: Duration = Duration::from_millis(2);
 
@@ -89,6 +93,8 @@ pub struct Reports {
     is_closing: AtomicBool,
     /// How long messages linger; where they don't, nobody need hurry them.
     linger: Duration,
+    /// Whether nothing is sent before a broker has given the producer an id.
+    is_idempotent: bool,
     /// Counted up with each record.
     sent: AtomicU32,
     /// Counted up with each message that failed.
@@ -127,7 +133,7 @@ impl IdleWatch {
 }
 
 impl Reports {
-    pub(super) fn new(client: Arc<Client>, room: Arc<Room>, linger: Duration) -> Arc<Self> {
+    pub(super) fn new(client: Arc<Client>, room: Arc<Room>, linger: Duration, is_idempotent: bool) -> Arc<Self> {
         let queue = Queue::main(&client);
         let reports = Arc::new(Self {
             client,
@@ -139,6 +145,7 @@ impl Reports {
             is_hurried: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             linger,
+            is_idempotent,
             sent: AtomicU32::new(0),
             failed: AtomicU32::new(0),
         });
@@ -242,6 +249,9 @@ impl Reports {
 
     /// The report thread: serves reports until `close`.
     pub(super) fn serve(&self, idle: Option<Idle>) {
+        if self.is_idempotent {
+            self.get_acquainted();
+        }
         let (mut watch, mut hurry) = (idle.map(IdleWatch::new), None::<Hurry>);
         while !self.is_closing.load(Ordering::Acquire) {
             let idle_at = watch.as_ref().map(|watch| watch.due);
@@ -258,6 +268,18 @@ impl Reports {
             }
         }
         self.serve_once(0);
+    }
+
+    /// Has librdkafka (2.12.1) ask for a producer id at once: it does so whenever metadata come and a broker is up, else every half
+    /// second. The first metadata come from a bootstrap connection, which they end; the second from the broker itself.
+    fn get_acquainted(&self) {
+        let mut answers = 0;
+        for _ in 0..ACQUAINTED_TRIES {
+            answers += usize::from(self.client.asks_for_brokers(ACQUAINTED_WITHIN));
+            if answers == 2 || self.is_closing.load(Ordering::Acquire) {
+                return;
+            }
+        }
     }
 
     /// Flushes for those who have begun to wait, as long as messages may linger, and serves what is there.
