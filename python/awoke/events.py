@@ -46,6 +46,8 @@ LEVELS = {
     "partition.paused": logging.ERROR,
     "partition.resumed": logging.INFO,
     "app.resized": logging.INFO,
+    "transaction.aborted": logging.WARNING,
+    "producer.replaced": logging.WARNING,
     "hook.failed": logging.ERROR,
     "message.skipped": logging.ERROR,
     "partitions.assigned": logging.INFO,

@@ -198,11 +198,17 @@ def _flat_kafka(table: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
+STATISTICS_MS = "5000"
+"""How often librdkafka says what it measures, where metrics are served."""
+
+
 def client_properties(settings: Settings, **more: str) -> dict[str, str]:
     """librdkafka's properties for one client; what the user set wins, but for `more`."""
+    statistics = {} if settings.metrics_port is None else {"statistics.interval.ms": STATISTICS_MS}
     return {
         "bootstrap.servers": settings.bootstrap_servers,
         "client.id": "awoke",
+        **statistics,
         **settings.kafka,
         **more,
     }

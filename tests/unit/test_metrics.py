@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 import awoke
 from awoke.metrics import catalogue
 from awoke.metrics.health import Health
@@ -87,6 +89,41 @@ def test_what_went_wrong_is_counted() -> None:
         'awoke_overdue_jobs_total{reason="revoked"} 1.0',
         'awoke_background_failures_total{owner="t[0]"} 1.0',
         'awoke_leaked_threads_total{owner="t[0]"} 1.0',
+    }
+
+
+def test_what_librdkafka_says_of_its_brokers_is_shown_as_it_was_last() -> None:
+    recorder, events = Recorder(), awoke.Events()
+    recorder.attach(Fake())
+    events.subscribe("*", recorder.on_event)
+    for sent in (100, 250):
+        broker = {
+            "nodeid": 1,
+            "nodename": "127.0.0.1:9092",
+            "txbytes": sent,
+            "rxbytes": 70,
+            "txretries": 2,
+            "txerrs": 1,
+            "rxerrs": 0,
+            "req_timeouts": 3,
+            "int_latency": {"avg": 1_500},
+            "rtt": {"avg": 700},
+        }
+        bootstrap = {"nodeid": -1, "nodename": "127.0.0.1:9092", "txbytes": 9}
+        json = msgspec.json.encode({"type": "producer", "brokers": {"a": broker, "b": bootstrap}}).decode()
+        events.emit("client.statistics", client="awoke", json=json)
+    events.emit("transaction.aborted", client="awoke", code=-185, code_name="_TIMED_OUT", text="late")
+    events.emit("producer.replaced", client="awoke", reason="in doubt")
+    labels = '{broker="127.0.0.1:9092",client="producer"}'
+    assert lines(recorder) >= {
+        f"awoke_broker_queue_seconds{labels} 0.0015",
+        f"awoke_broker_round_trip_seconds{labels} 0.0007",
+        f"awoke_broker_sent_bytes_total{labels} 250.0",
+        f"awoke_broker_received_bytes_total{labels} 70.0",
+        f"awoke_broker_retries_total{labels} 2.0",
+        f"awoke_broker_errors_total{labels} 4.0",
+        'awoke_aborted_transactions_total{code="_TIMED_OUT"} 1.0',
+        "awoke_replaced_producers_total 1.0",
     }
 
 

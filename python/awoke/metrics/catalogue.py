@@ -92,6 +92,32 @@ CLOCK_WAKES = Metric(
 )
 QUEUED = Metric("awoke_producer_queue_messages", "gauge", (), "Messages that wait for their delivery report.")
 QUEUED_BYTES = Metric("awoke_producer_queue_bytes", "gauge", (), "Their keys, values and headers together, in bytes.")
+BROKER_QUEUE = Metric(
+    "awoke_broker_queue_seconds",
+    "gauge",
+    ("client", "broker"),
+    "From produce to the request that carries the message: mean of the last interval, in seconds.",
+)
+BROKER_ROUND_TRIP = Metric(
+    "awoke_broker_round_trip_seconds",
+    "gauge",
+    ("client", "broker"),
+    "From a request to its answer: mean of the last interval, in seconds.",
+)
+BROKER_SENT = Metric("awoke_broker_sent_bytes_total", "counter", ("client", "broker"), "Bytes sent to a broker.")
+BROKER_RECEIVED = Metric(
+    "awoke_broker_received_bytes_total", "counter", ("client", "broker"), "Bytes received from a broker."
+)
+BROKER_RETRIES = Metric(
+    "awoke_broker_retries_total", "counter", ("client", "broker"), "Requests that were sent to a broker again."
+)
+BROKER_ERRORS = Metric(
+    "awoke_broker_errors_total", "counter", ("client", "broker"), "Requests that failed or had no answer in time."
+)
+ABORTED = Metric("awoke_aborted_transactions_total", "counter", ("code",), "Transactions that were aborted by an error.")
+REPLACED = Metric(
+    "awoke_replaced_producers_total", "counter", (), "Connections of transactional producers that were replaced."
+)
 HEALTHY = Metric("awoke_healthy", "gauge", (), "1 when all is well, else 0; /health says why.")
 
 CATALOGUE: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

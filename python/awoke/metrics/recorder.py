@@ -5,7 +5,7 @@ On prometheus-client, with a registry of its own: two apps in a process do not m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -17,6 +17,7 @@ from awoke.events import Event
 from awoke.metrics import catalogue
 from awoke.metrics.catalogue import Metric
 from awoke.metrics.health import Health
+from awoke.metrics.statistics import BrokerStatistics, brokers_of
 
 BUCKETS_S = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0)
 
@@ -86,6 +87,8 @@ class Recorder:
         self._registry = CollectorRegistry()
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
+        self._brokers: dict[tuple[str, str], BrokerStatistics] = {}
+        """What librdkafka said last, by client and broker."""
         for metric in catalogue.CATALOGUE:
             if metric.kind == "histogram":
                 self._histograms[metric.name] = Histogram(
@@ -96,7 +99,7 @@ class Recorder:
 
     def attach(self, sources: Sources) -> None:
         """Read the rest from here when somebody asks. Once."""
-        self._registry.register(SourcesCollector(sources))
+        self._registry.register(SourcesCollector(sources, self._brokers))
 
     def text(self) -> bytes:
         """All metrics in Prometheus's text format."""
@@ -145,20 +148,38 @@ class Recorder:
                 self._count(catalogue.BACKGROUND_FAILURES, 1, fields["owner"])
             case "thread.leaked":
                 self._count(catalogue.LEAKED, 1, fields["owner"])
+            case "transaction.aborted":
+                self._count(catalogue.ABORTED, 1, fields["code_name"])
+            case "producer.replaced":
+                self._count(catalogue.REPLACED, 1)
+            case "client.statistics":
+                for each in brokers_of(event):
+                    self._brokers[(each.client, each.broker)] = each
 
     def _count(self, metric: Metric, count: int, *labels: str) -> None:
-        self._counters[metric.name].labels(*labels).inc(count)
+        counter = self._counters[metric.name]
+        (counter.labels(*labels) if labels else counter).inc(count)
 
 
-READ_WHEN_ASKED = frozenset({catalogue.HANDED_OUT, catalogue.JOB_WAKES, catalogue.CLOCK_WAKES})
-"""Counters that the engine keeps."""
+READ_WHEN_ASKED = frozenset(
+    {
+        catalogue.HANDED_OUT,
+        catalogue.JOB_WAKES,
+        catalogue.CLOCK_WAKES,
+        catalogue.BROKER_SENT,
+        catalogue.BROKER_RECEIVED,
+        catalogue.BROKER_RETRIES,
+        catalogue.BROKER_ERRORS,
+    }
+)
+"""Counters that the engine and librdkafka keep."""
 
 
 class SourcesCollector(Collector):
     """Reads what others keep."""
 
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+    def __init__(self, sources: Sources, brokers: Mapping[tuple[str, str], BrokerStatistics]) -> None:
+        self._sources, self._brokers = sources, brokers
 
     def collect(self) -> Iterable[Family]:
         """The metrics as they are now."""
@@ -183,6 +204,16 @@ class SourcesCollector(Collector):
             (catalogue.CLOCK_WAKES, "clock_wakes"),
         ):
             yield counter(metric, [((pool,), counts[name]) for pool, counts in counters.items()])
+        yield from self._of_brokers()
+
+    def _of_brokers(self) -> Iterable[Family]:
+        brokers = dict(self._brokers).items()
+        yield gauge(catalogue.BROKER_QUEUE, [(labels, each.queue_s) for labels, each in brokers])
+        yield gauge(catalogue.BROKER_ROUND_TRIP, [(labels, each.round_trip_s) for labels, each in brokers])
+        yield counter(catalogue.BROKER_SENT, [(labels, each.sent_bytes) for labels, each in brokers])
+        yield counter(catalogue.BROKER_RECEIVED, [(labels, each.received_bytes) for labels, each in brokers])
+        yield counter(catalogue.BROKER_RETRIES, [(labels, each.retries) for labels, each in brokers])
+        yield counter(catalogue.BROKER_ERRORS, [(labels, each.errors) for labels, each in brokers])
 
 
 Samples = Iterable[tuple[tuple[str, ...], float]]

@@ -380,7 +380,8 @@ pub(super) unsafe extern "C" fn on_report(
             let mut kind = ffi::rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
             Ok(Delivery {
                 partition: (*message).partition,
-                offset: (*message).offset,
+                // librdkafka has a number of its own for none.
+                offset: (*message).offset.max(-1),
                 timestamp_ms: ffi::rd_kafka_message_timestamp(message, &raw mut kind),
             })
         } else {

@@ -1,0 +1,85 @@
+"""What librdkafka measures of its brokers, out of the JSON of its event `client.statistics`.
+
+The event comes every `statistics.interval.ms` (librdkafka's property; 5 s where metrics are served, else not at all).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from awoke.events import Event
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Times of the last interval."""
+
+    avg: int = 0
+    """In microseconds."""
+
+
+class Broker(msgspec.Struct, frozen=True):
+    """As librdkafka says it."""
+
+    nodeid: int = -1
+    nodename: str = ""
+    txbytes: int = 0
+    rxbytes: int = 0
+    txretries: int = 0
+    txerrs: int = 0
+    rxerrs: int = 0
+    req_timeouts: int = 0
+    int_latency: Window = Window()
+    rtt: Window = Window()
+
+
+class Client(msgspec.Struct, frozen=True):
+    """As librdkafka says it."""
+
+    type: str
+    brokers: Mapping[str, Broker] = {}
+
+
+class BrokerStatistics(msgspec.Struct, frozen=True):
+    """One broker as one client sees it. Counts are since the client was made, times are means of the last interval."""
+
+    client: str
+    """`producer` or `consumer`."""
+    broker: str
+    """Where it listens."""
+    queue_s: float
+    """From `produce` to the request that carries the message."""
+    round_trip_s: float
+    sent_bytes: int
+    received_bytes: int
+    retries: int
+    """Requests that were sent again."""
+    errors: int
+    """Requests that failed, timed out, or whose answers made no sense."""
+
+
+_decoder = msgspec.json.Decoder(Client)
+
+
+def brokers_of(event: Event) -> list[BrokerStatistics]:
+    """The brokers that a `client.statistics` event tells of.
+
+    Raises:
+        msgspec.DecodeError: librdkafka changed what it writes.
+    """
+    client = _decoder.decode(event.fields["json"])
+    return [
+        BrokerStatistics(
+            client=client.type,
+            broker=broker.nodename,
+            queue_s=broker.int_latency.avg / 1e6,
+            round_trip_s=broker.rtt.avg / 1e6,
+            sent_bytes=broker.txbytes,
+            received_bytes=broker.rxbytes,
+            retries=broker.txretries,
+            errors=broker.txerrs + broker.rxerrs + broker.req_timeouts,
+        )
+        for broker in client.brokers.values()
+        if broker.nodeid >= 0 and broker.nodename
+    ]
