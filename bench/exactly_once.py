@@ -1,4 +1,5 @@
-"""The price of exactly once: a function's results sent on, with its offsets in one transaction, and as at-least-once does it."""
+"""The price of exactly once: a function's results sent on, with its offsets in one transaction, and as at-least-once
+does it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def awoke_function(job: Job, *, exactly_once: bool, jobs: int = 0) -> Result:
     app.on(job.topic, output=output, exactly_once=exactly_once, concurrency=concurrency)(copy)
     with awoke.testing.running(app, bootstrap_servers=job.bootstrap_servers) as server:
         deadline_s = time.perf_counter() + TIMEOUT_S
-        while sum((each.committed if exactly_once else each.stored) or 0 for each in server.partitions()) < job.messages:
+        while (
+            sum((each.committed if exactly_once else each.stored) or 0 for each in server.partitions()) < job.messages
+        ):
             if time.perf_counter() > deadline_s:
                 raise RuntimeError("too slow")
             time.sleep(0.001)

@@ -58,8 +58,8 @@ class App:
 
         With `output`, what the function returns is sent to that topic, under the message's key, and acknowledged before the
         message counts as done. Where several messages of a partition are worked on at once (`concurrency`), results are sent
-        as they come, or, with `ordered`, in the order of the messages. With `exactly_once`, results, dead letters and offsets are
-        one transaction. The other options are those of `awoke.routing.RouteOptions`.
+        as they come, or, with `ordered`, in the order of the messages. With `exactly_once`, results, dead letters and
+        offsets are one transaction. The other options are those of `awoke.routing.RouteOptions`.
 
         Raises:
             ConfigError: the topic has a route already; a wrong option.

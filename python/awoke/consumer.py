@@ -140,15 +140,16 @@ class Consumer:
                     t.produce("totals", self.add(message.value), key=message.key)
         ```
 
-        Nothing leaves before the block ends: one that raises has sent nothing, and its messages are tried again in their place. At
-        its end it waits until the transaction is committed, which others may share; `async with` awaits. The offset after the batch
-        is committed, or, where messages were marked with `t.mark`, the offset after the last of those.
+        Nothing leaves before the block ends: one that raises has sent nothing, and its messages are tried again in
+        their place. At its end it waits until the transaction is committed, which others may share; `async with`
+        awaits. The offset after the batch is committed, or, where messages were marked with `t.mark`, the offset after
+        the last of those.
 
         Raises:
             ConfigError: the route is not exactly-once; ClosedError: outside of `consume`.
         Raises, at the end:
-            KafkaError, MessageTooLarge: the broker refused a message, nothing was sent; FencedError: the partition was taken away
-            meanwhile, nothing was sent; ProducerFenced; ClosedError: the process stops, nothing was sent.
+            KafkaError, MessageTooLarge: the broker refused a message, nothing was sent; FencedError: the partition was
+            taken away meanwhile, nothing was sent; ProducerFenced; ClosedError: the process stops, nothing was sent.
         """
         if self._contribution is None:
             raise ConfigError("transaction() needs a route with exactly_once=True", "exactly_once")

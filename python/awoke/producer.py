@@ -34,9 +34,9 @@ class Producer(_native.Producer):
 
     A context manager: leaving it flushes and closes.
 
-    With a `transactional_id` it sends within transactions only (see `transaction`); an older producer of the same id is fenced.
-    With `idle_after_s` it closes its connection when nothing was sent for one to two times as long, and opens it again when
-    something is. What it sends goes through the functions of `middleware`, in their order.
+    With a `transactional_id` it sends within transactions only (see `transaction`); an older producer of the same id is
+    fenced. With `idle_after_s` it closes its connection when nothing was sent for one to two times as long, and opens
+    it again when something is. What it sends goes through the functions of `middleware`, in their order.
 
     Raises:
         ConfigError: a property that librdkafka does not know, or a value that it does not accept.
@@ -124,8 +124,9 @@ class Producer(_native.Producer):
             t.produce("stock", change)
         ```
 
-        To begin waits for the transaction before, and for the broker, up to `timeout_s` (None: `produce_timeout_s`); so does the
-        commit (None: `transaction.timeout.ms`). Both block, or, under `async with`, await. Any thread, any event loop.
+        To begin waits for the transaction before, and for the broker, up to `timeout_s` (None: `produce_timeout_s`); so
+        does the commit (None: `transaction.timeout.ms`). Both block, or, under `async with`, await. Any thread, any
+        event loop.
 
         Raises, at the begin:
             ConfigError: the producer has no transactional_id; OperationTimeout: no turn in time; KafkaError: no answer of the
@@ -138,8 +139,8 @@ class Producer(_native.Producer):
     def variant(self, **kafka: KafkaValue) -> Variant:
         """The same producer and connection, under other settings of topics: `variant(acks=1, compression_type="lz4")`.
 
-        Names are librdkafka's, with `_` for dots. librdkafka keeps one set of them for a topic and a connection: a topic that was
-        sent to under one set is refused under another.
+        Names are librdkafka's, with `_` for dots. librdkafka keeps one set of them for a topic and a connection: a
+        topic that was sent to under one set is refused under another.
 
         Raises:
             ConfigError: a property that topics do not have, or a value that librdkafka does not accept.

@@ -47,8 +47,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     producer_idle_s: float | None = None
     """The app's producer closes its connection when nothing was sent for so long, until something is; None keeps it."""
     transactional_id: str | None = None
-    """Names the process in transactions of `exactly_once` routes: a process that starts with the name of one that died ends its
-    open transaction at once. No two that run at the same time may have the same. None: a new name each time."""
+    """Names the process in transactions of `exactly_once` routes: a process that starts with the name of one that died
+    ends its open transaction at once. No two that run at the same time may have the same. None: a new name each
+    time."""
     transaction_interval_s: float = 0.0
     """Transactions of `exactly_once` routes that follow one another begin at least so far apart."""
     transaction_records_max: int = 10_000

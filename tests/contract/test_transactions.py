@@ -184,9 +184,12 @@ def test_wrong_use_is_refused(cluster: RealCluster, producer: awoke.Producer, to
         pass
     with pytest.raises(awoke.ClosedError):
         transaction.produce(name, b"after")
-    with awoke.Producer(cluster.bootstrap_servers) as plain:
-        with pytest.raises(ValueError, match="transactional_id"), plain.transaction():
-            pass
+    with (
+        awoke.Producer(cluster.bootstrap_servers) as plain,
+        pytest.raises(awoke.ConfigError, match="transactional_id"),
+        plain.transaction(),
+    ):
+        pass
     with pytest.raises(awoke.ConfigError, match="transactional_id"):
         awoke.Producer(cluster.bootstrap_servers, kafka={"transactional.id": "x"})
     with pytest.raises(awoke.ConfigError):

@@ -1,7 +1,8 @@
-"""A request that ends a transaction is delayed, asked again, and arrives in the next transaction: the hole, and that it is closed.
+"""A request that ends a transaction is delayed, sent again, and arrives in the next one: the hole, and that it is closed.
 
-librdkafka sends EndTxn again by itself when its connection breaks; the one that was held arrives later. On the broker it then ends
-whatever transaction of that producer and epoch is open. awoke counts the requests and begins the next transaction under another epoch.
+librdkafka sends EndTxn again by itself when its connection breaks; the one that was held arrives later. On the broker it then
+ends whatever transaction of that producer and epoch is open. awoke counts the requests and begins the next transaction under
+another epoch.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def values(cluster: ProxiedCluster, topic: str) -> list[bytes | None]:
 def test_without_the_remedy_a_late_commit_takes_half_of_the_next_transaction(
     cluster: ProxiedCluster, topic: str
 ) -> None:
-    settings: dict[str, str | int] = {**KAFKA, "bootstrap.servers": cluster.bootstrap_servers, "transactional.id": unique("id")}
-    producer = confluent_kafka.Producer(settings)
+    identifier = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": unique("id")}
+    producer = confluent_kafka.Producer({**KAFKA, **identifier})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, b"first")
@@ -56,7 +57,9 @@ def test_without_the_remedy_a_late_commit_takes_half_of_the_next_transaction(
     producer.produce(topic, b"torn")
     producer.flush(30)
     cluster.proxy.release(rule)
-    wait_for_value(cluster, topic, b"torn")  # Committed by a request of the transaction before: it was never to be seen.
+    wait_for_value(
+        cluster, topic, b"torn"
+    )  # Committed by a request of the transaction before: it was never to be seen.
     with contextlib.suppress(confluent_kafka.KafkaException):
         producer.abort_transaction(30)
     assert values(cluster, topic) == [b"first", b"torn"]
@@ -124,9 +127,7 @@ def test_a_commit_that_is_never_answered_is_in_doubt(cluster: ProxiedCluster, to
 
 @pytest.mark.parametrize("api", ["Produce", "AddPartitionsToTxn"])
 @pytest.mark.parametrize("action", ["cut", "cut_after"])
-def test_other_requests_that_are_cut_are_sent_again(
-    cluster: ProxiedCluster, topic: str, api: str, action: str
-) -> None:
+def test_other_requests_that_are_cut_are_sent_again(cluster: ProxiedCluster, topic: str, api: str, action: str) -> None:
     with awoke.Producer(cluster.bootstrap_servers, transactional_id=unique("id"), kafka=KAFKA) as producer:
         with producer.transaction() as t:
             t.produce(topic, b"before")

@@ -63,9 +63,7 @@ def assert_each_once(cluster: ProxiedCluster, app: awoke.App, topics: tuple[str,
         assert sum(admin.group_offsets(app.name).values()) == count
 
 
-@pytest.mark.parametrize(
-    ("action", "direction"), [("cut", "request"), ("cut_after", "request"), ("drop", "response")]
-)
+@pytest.mark.parametrize(("action", "direction"), [("cut", "request"), ("cut_after", "request"), ("drop", "response")])
 @pytest.mark.parametrize("api", ["Produce", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"])
 def test_each_message_has_one_result(
     cluster: ProxiedCluster, topics: tuple[str, str], api: str, action: Action, direction: Direction
@@ -83,9 +81,7 @@ def test_each_message_has_one_result(
 
 
 @pytest.mark.parametrize("direction", ["request", "response"])
-def test_a_commit_in_doubt_is_looked_up(
-    cluster: ProxiedCluster, topics: tuple[str, str], direction: Direction
-) -> None:
+def test_a_commit_in_doubt_is_looked_up(cluster: ProxiedCluster, topics: tuple[str, str], direction: Direction) -> None:
     """Lost requests were not committed, lost answers were: nobody can tell but by the offsets."""
     app, replaced = copying_app(cluster, topics, None), Collected[awoke.Event]()
     app.events.subscribe("producer.replaced", replaced.add)

@@ -34,8 +34,8 @@ API_KEYS = {
 
 Direction = Literal["request", "response"]
 Action = Literal["delay", "hold", "drop", "cut", "cut_after"]
-"""`delay` passes a frame on later; `hold` when `release` is called, behind whose back the client is cut off; `drop` never; `cut` closes
-the connection instead of passing it on, `cut_after` after passing it on."""
+"""`delay` passes a frame on later; `hold` when `release` is called, behind whose back the client is cut off; `drop`
+never; `cut` closes the connection instead of passing it on, `cut_after` after passing it on."""
 
 
 @dataclass
@@ -182,7 +182,8 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Connection:
-    """One client's connection and the one to the broker behind it. Held requests keep the latter open when the former is cut."""
+    """One client's connection and the one to the broker behind it. Held requests keep the latter open when the former is
+    cut."""
 
     def __init__(self, proxy: KafkaProxy, client: Stream, broker: Stream) -> None:
         self._proxy, self._client, self._broker = proxy, client, broker

@@ -83,8 +83,8 @@ fn value_bytes(encoder: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult
     if let Some(plain) = plain(value)? {
         return Ok(plain);
     }
-    let encoded = encoder.call1((value,))?;
-    plain(&encoded)?.ok_or_else(|| PyTypeError::new_err("the encoder must return bytes"))
+    let bytes = encoder.call1((value,))?;
+    plain(&bytes)?.ok_or_else(|| PyTypeError::new_err("the encoder must return bytes"))
 }
 
 /// Bytes, text or nothing as they are; `None` for anything else.

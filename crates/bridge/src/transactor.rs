@@ -37,7 +37,7 @@ impl Transactor {
         let interval = duration(Some(interval_s))?.unwrap_or_default();
         let limits = engine::TransactionLimits { interval, records_max };
         let events = Arc::clone(&events.inner);
-        let made = py.detach(|| engine::Transactor::new(&config(properties), is_alone, limits, events));
+        let made = py.detach(|| engine::Transactor::new(&config(properties), is_alone, limits, &events));
         Ok(Self { inner: Open::new("transactor", made.map_err(|error| to_python(&error))?), encoder })
     }
 

@@ -114,7 +114,9 @@ BROKER_RETRIES = Metric(
 BROKER_ERRORS = Metric(
     "awoke_broker_errors_total", "counter", ("client", "broker"), "Requests that failed or had no answer in time."
 )
-ABORTED = Metric("awoke_aborted_transactions_total", "counter", ("code",), "Transactions that were aborted by an error.")
+ABORTED = Metric(
+    "awoke_aborted_transactions_total", "counter", ("code",), "Transactions that were aborted by an error."
+)
 REPLACED = Metric(
     "awoke_replaced_producers_total", "counter", (), "Connections of transactional producers that were replaced."
 )

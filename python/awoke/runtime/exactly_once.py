@@ -48,7 +48,8 @@ class Contribution:
         self._native.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
 
     def submit(self, job: Job, offset: int | None) -> PendingCommit:
-        """Commit it, and that the job is done up to this offset (None: to its end). Does not block; what is returned tells."""
+        """Commit it, and that the job is done up to this offset (None: to its end). Does not block; what is returned
+        tells."""
         return self._transactor.submit(self._native, job, offset)
 
 

@@ -116,14 +116,14 @@ impl Transactor {
         config: &ClientConfig,
         is_alone: bool,
         limits: TransactionLimits,
-        events: Arc<EventBox>,
+        events: &Arc<EventBox>,
     ) -> Result<Self> {
         let options = ProducerOptions { idle_after: None, is_alone };
         let name = config.get("transactional.id").unwrap_or_default();
         let producer = |number| {
             let mut config = config.clone();
             config.set("transactional.id", format!("{name}.{number}"));
-            Producer::new(&config, options, Arc::clone(&events)).map(Arc::new)
+            Producer::new(&config, options, Arc::clone(events)).map(Arc::new)
         };
         let shared = Arc::new(Shared {
             producers: [producer(0)?, producer(1)?],

@@ -132,8 +132,8 @@ impl ClientConfig {
                 ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_UNKNOWN => {
                     return Err(refused(property, "is no property of topics"));
                 }
-                // SAFETY: librdkafka ended the reason with a zero.
                 ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_INVALID => {
+                    // SAFETY: librdkafka ended the reason with a zero.
                     return Err(refused(property, &unsafe { text_of(reason.as_ptr()) }));
                 }
             }

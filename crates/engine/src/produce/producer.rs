@@ -143,13 +143,13 @@ impl Producer {
     /// Begins a transaction when those before it have ended. Blocks the calling thread.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without a `transactional.id`; [`Error::ProducerFenced`] when another producer has taken it;
+    /// [`Error::Config`] without a `transactional.id`; [`Error::ProducerFenced`] when another producer has taken it;
     /// [`Error::TimedOut`] when the transaction before did not end in time; [`Error::Kafka`] when the broker did not answer.
     pub fn begin(self: &Arc<Self>, deadline: &Deadline) -> Result<Transaction> {
         self.check_process()?;
         if self.config.get("transactional.id").is_none() {
-            let reason = "a transaction needs a producer with a transactional_id".to_owned();
-            return Err(Error::Invalid { reason });
+            let reason = "is missing: a transaction needs a producer with a transactional_id".to_owned();
+            return Err(Error::Config { property: "transactional.id".into(), reason });
         }
         self.turn.enter(1, deadline).map_err(|error| match error {
             Error::QueueFull { waited, .. } => Error::TimedOut { operation: "begin a transaction".into(), waited },
