@@ -364,6 +364,20 @@ class Route:
     ) -> Route: ...
 
 @final
+class Lifeline:
+    def __new__(
+        cls,
+        socket: int,
+        interval_s: float,
+        drain_s: float,
+        exit_code: int,
+        schedulers: Sequence[Scheduler],
+        member: GroupMember,
+    ) -> Lifeline: ...
+    def pulse(self, assigned: int, lag: int) -> bool: ...
+    def close(self) -> None: ...
+
+@final
 class GroupMember:
     def __new__(
         cls,

@@ -17,6 +17,7 @@ from awoke.settings import KafkaValue, Loaded, Settings, load
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type[Consumer])
+Hook = TypeVar("Hook", bound=Callable[[], object])
 MiddlewareFunction = TypeVar("MiddlewareFunction", bound=Middleware)
 
 
@@ -48,6 +49,8 @@ class App:
         self._backgrounds: list[Background] = []
         self._start_background: Callable[[Background], object] | None = None
         self._resume: Callable[[str, int], bool] | None = None
+        self.before_forks: list[Callable[[], object]] = []
+        self.after_forks: list[Callable[[], object]] = []
         self.middleware: list[Middleware] = []
         """What every message that the app sends goes through, in this order; see `outgoing`."""
 
@@ -121,6 +124,19 @@ class App:
             start = self._start_background
         if start is not None:
             start(job)
+
+    def before_fork(self, function: Hook) -> Hook:
+        """Call the decorated function once before the nodes of a swarm are forked, after the app's import.
+
+        What it loads is shared by all nodes until they write to it. It must start no thread and make no Kafka client.
+        """
+        self.before_forks.append(function)
+        return function
+
+    def after_fork(self, function: Hook) -> Hook:
+        """Call the decorated function in each node of a swarm, before it starts: the place for connections of its own."""
+        self.after_forks.append(function)
+        return function
 
     def outgoing(self, function: MiddlewareFunction) -> MiddlewareFunction:
         """Have every message that the app sends go through the decorated function, which returns what is to be sent.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import awoke
-from awoke.cli.application import find_app
+from awoke.application import find_app
 
 Write = Callable[[str, str], None]
 

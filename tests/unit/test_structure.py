@@ -19,13 +19,14 @@ PACKAGE = REPOSITORY / "python" / "awoke"
 LAYERS = [
     {"errors"},
     {"_native", "_waiting"},
-    {"events", "settings", "serde"},
+    {"events", "settings", "serde", "logs"},
     {"middleware"},
     {"consumer", "producer", "transaction", "admin", "concurrency"},
     {"routing", "dead_letter", "tracing"},
     {"reader", "metrics"},
-    {"app", "web"},
+    {"app", "application", "web"},
     {"runtime"},
+    {"swarm"},
     {"testing"},
     {"cli"},
 ]

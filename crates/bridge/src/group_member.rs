@@ -25,6 +25,13 @@ pub struct GroupMember {
     inner: Open<engine::GroupMember>,
 }
 
+impl GroupMember {
+    /// The member itself, as long as it is open.
+    pub fn weak(&self) -> Result<std::sync::Weak<engine::GroupMember>, Error> {
+        Ok(Arc::downgrade(&self.inner.get()?))
+    }
+}
+
 #[pymethods]
 impl GroupMember {
     /// Joins the group.

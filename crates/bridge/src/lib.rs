@@ -7,6 +7,7 @@ mod admin;
 mod errors;
 mod events;
 mod group_member;
+mod lifeline;
 mod message;
 mod mock_cluster;
 mod open;
@@ -45,6 +46,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<events::EventBox>()?;
     module.add_class::<group_member::GroupMember>()?;
     module.add_class::<group_member::PendingCommit>()?;
+    module.add_class::<lifeline::Lifeline>()?;
     module.add_class::<message::Batch>()?;
     module.add_class::<message::BatchIterator>()?;
     module.add_class::<message::Message>()?;

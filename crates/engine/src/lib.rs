@@ -11,6 +11,7 @@ mod error;
 pub mod events;
 pub mod fork_guard;
 pub mod kafka;
+pub mod lifeline;
 pub mod produce;
 mod sync;
 pub mod wake;

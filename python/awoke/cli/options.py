@@ -29,3 +29,8 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
             raise ConfigError(f"{option} takes name=value, not {word!r}", option)
         found[name] = value
     return found
+
+
+Socket = Annotated[
+    str | None, typer.Option(help="Where a swarm is asked; by default a file of the user's, named after the app.")
+]

@@ -1,44 +1,41 @@
-"""`awoke run module:app`: runs an app until a signal comes."""
+"""`awoke run module:app`: runs an app until a signal comes, in this process or in a swarm of several."""
 
 from __future__ import annotations
 
 import logging
 import os
-import sys
 import threading
-from datetime import UTC, datetime
 from typing import Annotated
 
-import msgspec
 import typer
 
-from awoke.cli.application import find_app
-from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke import logs
+from awoke.application import find_app
+from awoke.cli.options import BootstrapServers, Kafka, Socket, pairs
 from awoke.runtime.signals import EXIT_LATE
-
-FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
-
-
-class JsonFormatter(logging.Formatter):
-    """One JSON document for a record: time, level, logger, text, error, and an event's name and fields."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as a line."""
-        event = getattr(record, "event", None)
-        parts = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "text": record.getMessage() if event is None else event.name,
-            **({} if event is None else {name: value for name, value in event.fields.items() if name != "error"}),
-            **({} if record.exc_info is None else {"error": self.formatException(record.exc_info)}),
-        }
-        return msgspec.json.encode(parts, enc_hook=str).decode()
 
 
 def run(
     target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
-    workers: Annotated[int | None, typer.Option(help="Threads that run handlers.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads that run handlers, in each process.")] = None,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Run in so many processes, which a supervisor starts and watches.")
+    ] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(help="With --nodes: replace a node that has more, as in 512M, in order.")
+    ] = None,
+    memory_hard_limit: Annotated[str | None, typer.Option(help="With --nodes: kill a node that has more.")] = None,
+    hang_after_s: Annotated[
+        float, typer.Option(help="With --nodes: replace a node that works on one job for longer.")
+    ] = 300.0,
+    silent_after_s: Annotated[
+        float, typer.Option(help="With --nodes: replace a node that gives no sign of life for so long.")
+    ] = 10.0,
+    drain_timeout_s: Annotated[float, typer.Option(help="With --nodes: kill a node that takes longer to stop.")] = 35.0,
+    static_members: Annotated[
+        bool, typer.Option(help="With --nodes: each node keeps its name in the group, and so its partitions.")
+    ] = True,
+    socket: Socket = None,
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve metrics, health and threads there; 0 for a free port.")
     ] = None,
@@ -50,14 +47,37 @@ def run(
     traceback: Annotated[bool, typer.Option("--traceback", hidden=True)] = False,
 ) -> None:
     """Run an app. SIGINT and SIGTERM finish running jobs, commit and end with 0; a second signal hurries."""
-    level = logging.getLevelNamesMapping().get(log_level.upper())
-    if level is None:
+    if log_level.upper() not in logging.getLevelNamesMapping():
         raise typer.BadParameter(f"{log_level!r} is no level: debug, info, warning or error", param_hint="--log-level")
-    if log_format not in {"text", "json"}:
+    if log_format not in logs.FORMATS:
         raise typer.BadParameter(f"{log_format!r} is no format: text or json", param_hint="--log-format")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if log_format == "json" else logging.Formatter(FORMAT))
-    logging.basicConfig(level=level, handlers=[handler])
+    logs.set_up(log_level, log_format)
+    if nodes is not None:
+        if embedded:
+            raise typer.BadParameter("brokers inside a process are not seen by others", param_hint="--embedded")
+        from awoke.swarm.options import Options, bytes_of, socket_path
+        from awoke.swarm.supervisor import Supervisor
+
+        options = Options(
+            target=target,
+            nodes=nodes,
+            workers=workers,
+            bootstrap_servers=bootstrap_servers,
+            kafka=pairs(kafka, "--kafka"),
+            log_level=log_level,
+            log_format=log_format,
+            memory_soft_bytes=None if memory_limit is None else bytes_of(memory_limit),
+            memory_hard_bytes=None if memory_hard_limit is None else bytes_of(memory_hard_limit),
+            hang_after_s=hang_after_s,
+            silent_after_s=silent_after_s,
+            drain_timeout_s=drain_timeout_s,
+            static_members=static_members,
+            socket=socket or socket_path(target),
+            metrics_port=metrics_port,
+        )
+        raise typer.Exit(Supervisor(options).run())
+    if memory_limit is not None or memory_hard_limit is not None:
+        raise typer.BadParameter("needs --nodes: nobody watches a process that runs alone", param_hint="--memory-limit")
     app = find_app(target)
     app.use(metrics_port=metrics_port)
     code = app.run(

@@ -34,14 +34,21 @@ logger = logging.getLogger(__name__)
 class Server:
     """Runs an app in this process. `start` once, `stop` once; any thread may call everything else."""
 
-    def __init__(self, app: App, on_give_up: Callable[[BaseException], object] | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        on_give_up: Callable[[BaseException], object] | None = None,
+        *,
+        collects_metrics: bool = False,
+    ) -> None:
         self.app = app
         self.settings = app.settings
         self.member: _native.GroupMember | None = None
         self.ledger = Ledger()
         self.overdue = OverdueWatch(app.events)
         self.tracer = Tracer(app.name, self.group) if self.settings.tracing else None
-        self.metrics = Recorder() if self.settings.metrics_port is not None else None
+        is_asked_for = collects_metrics or self.settings.metrics_port is not None
+        self.metrics = Recorder() if is_asked_for else None
         self.transactions: Transactions | None = None
         """Where a route is exactly-once: what commits results with offsets."""
         self.endpoint: Endpoint | None = None
@@ -94,6 +101,16 @@ class Server:
         """The consumer group."""
         return self.settings.group or self.app.name
 
+    @property
+    def schedulers(self) -> list[_native.Scheduler]:
+        """Of the worker threads, and of the event loop."""
+        return [self._scheduler, self._async_scheduler]
+
+    def quiet(self) -> None:
+        """Begin no new jobs. Does not block."""
+        for each in self.schedulers:
+            each.quiet()
+
     def hurry(self) -> None:
         """Make a stop that is under way wait for running jobs no longer."""
         if self.member is not None:
@@ -109,8 +126,7 @@ class Server:
                 return True
             deadline_s = time.monotonic() + (self.settings.shutdown_timeout_s if timeout_s is None else timeout_s)
             self.app.events.emit("app.stopping", app=self.app.name)
-            self._scheduler.quiet()
-            self._async_scheduler.quiet()
+            self.quiet()
             if self.member is not None:
                 self.member.close(max(0.0, deadline_s - time.monotonic()))
             undelivered = self._end(deadline_s)
@@ -216,8 +232,9 @@ class Server:
         return end
 
     def _open_endpoint(self) -> None:
-        if self.metrics is not None and self.settings.metrics_port is not None:
+        if self.metrics is not None:
             self.metrics.attach(self)
+        if self.settings.metrics_port is not None:
             self.endpoint = Endpoint(self.settings.metrics_port, self, self.settings.metrics_host)
             self.endpoint.start()
             logger.info("metrics, health and threads at http://%s:%d", self.settings.metrics_host, self.endpoint.port)

@@ -32,7 +32,8 @@ EXIT_AT_ONCE = 130
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 Said = str
-"""`signal`, `gave up`, or `stopped`: what the main thread hears."""
+"""What the main thread hears: `signal`, `gave up`, `stopped`; a node also `quick` (stop and hurry), `quiet` (no new jobs)
+and `ignored`."""
 
 
 def run(
@@ -59,7 +60,10 @@ def run(
 
 def wait_and_stop(server: Server, heard: queue.SimpleQueue[Said]) -> int:
     """Wait for a reason to stop, then stop."""
-    if heard.get() == "signal":
+    while (said := heard.get()) in ("quiet", "ignored"):
+        if said == "quiet":
+            server.quiet()
+    if said == "signal":
         logger.info("stopping: running jobs finish, a second signal hurries")
     is_clean: list[bool] = []
 
@@ -71,8 +75,10 @@ def wait_and_stop(server: Server, heard: queue.SimpleQueue[Said]) -> int:
 
     threading.Thread(target=stop, name="awoke-stopping", daemon=True).start()
     signals = 0
+    if said == "quick":
+        server.hurry()
     while (said := heard.get()) != "stopped":
-        if said == "signal":
+        if said in ("signal", "quick"):
             signals += 1
             server.hurry()
             if signals > 1:

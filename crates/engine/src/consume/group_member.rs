@@ -11,7 +11,7 @@
 //! No librdkafka callback runs user code, and this thread never does.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use super::offsets::{Offsets, Progress};
 use super::partition_queue::Surroundings;
 use super::route::Route;
 use super::{Hook, Trail};
-use crate::clock::Deadline;
+use crate::clock::{Deadline, monotonic_ns};
 use crate::events::{EventBox, What};
 use crate::kafka::{
     Client, ClientConfig, Code, CommittedOffset, Kind, Position, Queue, QueueEvent, TopicPartition, TopicPartitionList,
@@ -86,6 +86,8 @@ struct Shared {
     is_hurried: AtomicBool,
     is_closed: AtomicBool,
     offsets: Arc<Offsets>,
+    /// When the thread came up last, in nanoseconds of the monotonic clock.
+    came_up_ns: AtomicU64,
 }
 
 enum Request {
@@ -168,6 +170,12 @@ impl GroupMember {
         .collect()
     }
 
+    /// How long ago the member's thread came up last; at most about a third of `max.poll.interval.ms`, but in a rebalance, which waits for
+    /// jobs.
+    pub fn poll_age(&self) -> Duration {
+        Duration::from_nanos(monotonic_ns().saturating_sub(self.shared.came_up_ns.load(Ordering::Relaxed)))
+    }
+
     /// The error that made the member unusable, if one did.
     pub fn fatal_error(&self) -> Option<(Code, String)> {
         self.shared.client.check_process().ok()?;
@@ -198,6 +206,7 @@ impl Shared {
             is_hurried: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             offsets: Arc::default(),
+            came_up_ns: AtomicU64::new(monotonic_ns()),
         })
     }
 
@@ -262,6 +271,7 @@ impl Member {
 
     fn run(mut self) {
         loop {
+            self.shared.came_up_ns.store(monotonic_ns(), Ordering::Relaxed);
             if let Some(deadline) = self.carry_out_requests() {
                 self.leave(&deadline);
                 break;

@@ -160,6 +160,8 @@ struct Lane<L, H> {
     has_messages: bool,
     hooks: VecDeque<H>,
     is_busy: bool,
+    /// Since when, if it is.
+    busy_since: Option<Instant>,
     is_in_line: bool,
     in_line_since: Option<Instant>,
     is_paused: bool,
@@ -242,6 +244,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
             has_messages: false,
             hooks: VecDeque::new(),
             is_busy: false,
+            busy_since: None,
             is_in_line: false,
             in_line_since: None,
             is_paused: false,
@@ -528,6 +531,12 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
         (ready, busy, state.idle.len())
     }
 
+    /// Since when the oldest job or hook runs that is under way; `None` when none is.
+    pub fn oldest_busy(&self) -> Option<Instant> {
+        let state = lock(&self.state);
+        state.lanes.iter().flatten().filter(|lane| lane.is_busy).filter_map(|lane| lane.busy_since).min()
+    }
+
     /// Changes a lane and queues it if that gave it something to do.
     fn change(&self, id: LaneId, change: impl FnOnce(&mut Lane<L, H>)) {
         let mut state = lock(&self.state);
@@ -621,6 +630,7 @@ impl<L: Clone, H: Clone> State<L, H> {
             return None; // Withdrawn, or quiet, since it was put in line.
         }
         lane.is_busy = true;
+        lane.busy_since = Some(Instant::now());
         if let Some(hook) = lane.hooks.pop_front() {
             return Some(Next::Hook(id, lane.owner.clone(), hook));
         }

@@ -1,0 +1,60 @@
+//! A node's tie to its supervisor, as the node sees it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use awoke_engine::lifeline as engine;
+use pyo3::prelude::*;
+
+use crate::errors::{duration, to_python};
+use crate::group_member::GroupMember;
+use crate::scheduler::Scheduler;
+
+/// Sends signs of life and notices the supervisor's end, on a thread that needs no GIL.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Lifeline {
+    inner: engine::Lifeline,
+}
+
+#[pymethods]
+impl Lifeline {
+    #[new]
+    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
+    fn new(
+        socket: i32,
+        interval_s: f64,
+        drain_s: f64,
+        exit_code: i32,
+        schedulers: Vec<Py<Scheduler>>,
+        member: &GroupMember,
+    ) -> PyResult<Self> {
+        let settings = engine::LifelineSettings {
+            interval: duration(Some(interval_s))?.unwrap_or_default(),
+            drain: duration(Some(drain_s))?.unwrap_or_default(),
+            exit_code,
+        };
+        let schedulers: Vec<_> = schedulers.iter().map(|scheduler| Arc::downgrade(&scheduler.get().inner)).collect();
+        let member = member.weak().map_err(|error| to_python(&error))?;
+        let look = move || {
+            let schedulers = || schedulers.iter().filter_map(std::sync::Weak::upgrade);
+            let oldest = schedulers().filter_map(|scheduler| scheduler.oldest_busy()).min();
+            engine::Work {
+                oldest_job: oldest.map_or_else(Default::default, |since: Instant| since.elapsed()),
+                poll_age: member.upgrade().map_or_else(Default::default, |member| member.poll_age()),
+                jobs: schedulers().map(|scheduler| scheduler.counters().jobs.get()).sum(),
+            }
+        };
+        let started = engine::Lifeline::start(socket, settings, Box::new(look));
+        Ok(Self { inner: started.map_err(|error| to_python(&error))? })
+    }
+
+    /// Answers with what Python knows, and waits until it is asked again; `False` at the end. Blocks with the GIL released.
+    fn pulse(&self, py: Python<'_>, assigned: u32, lag: i64) -> bool {
+        py.detach(|| self.inner.pulse(assigned, lag))
+    }
+
+    /// Ends the thread. Blocks with the GIL released.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.inner.close());
+    }
+}

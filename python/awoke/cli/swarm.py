@@ -1,0 +1,105 @@
+"""`awoke status`, `stop`, `quiet`, `reload`, `scale` and `dump`: ask the supervisor of a swarm."""
+
+from __future__ import annotations
+
+import socket as sockets
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from awoke.cli.options import Socket
+from awoke.errors import AwokeError, ConfigError
+from awoke.swarm.options import socket_path
+
+ANSWER_WITHIN_S = 10.0
+
+Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The swarm's app, as in shop:app.")]
+
+
+def ask(target: str, socket: str | None, command: str, **fields: Any) -> dict[str, Any]:
+    """What a swarm's supervisor answers. Blocks up to 10 s.
+
+    Raises:
+        ConfigError: no swarm listens there, or it refuses; AwokeError: it does not answer.
+    """
+    path = socket or socket_path(target)
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as talk:
+        talk.settimeout(ANSWER_WITHIN_S)
+        try:
+            talk.connect(path)
+        except OSError as error:
+            text = f"no swarm of {target} listens at {path}: {error.strerror}; start it with awoke run {target} --nodes"
+            raise ConfigError(text, "socket") from None
+        try:
+            talk.sendall(msgspec.json.encode({"command": command, **fields}) + b"\n")
+            answer = b""
+            while piece := talk.recv(65536):
+                answer += piece
+        except OSError as error:
+            raise AwokeError(f"the supervisor at {path} does not answer: {error}") from None
+    if not answer:
+        raise AwokeError(f"the supervisor at {path} hung up: it belongs to another user, or ends")
+    found: dict[str, Any] = msgspec.json.decode(answer)
+    if "error" in found:
+        raise ConfigError(str(found["error"]), command)
+    return found
+
+
+def status(
+    target: Target, socket: Socket = None, json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+) -> None:
+    """Show the nodes of a swarm: state, memory, jobs, lag, restarts."""
+    found = ask(target, socket, "status")
+    if json:
+        typer.echo(msgspec.json.encode(found).decode())
+        return
+    columns = ("node", "pid", "state", "memory MB", "jobs", "oldest job s", "partitions", "lag", "restarts", "up s")
+    table = Table(*columns, title=f"{found['target']}, supervisor {found['pid']}, up {found['uptime_s']:.0f} s")
+    for each in found["nodes"]:
+        table.add_row(
+            str(each["node"]),
+            str(each["pid"] or ""),
+            each["state"],
+            f"{each['memory_bytes'] / (1 << 20):.0f}",
+            f"{each['jobs']:,}",
+            f"{each['oldest_job_s']:.1f}",
+            str(each["assigned"]),
+            "" if each["lag"] is None else f"{each['lag']:,}",
+            str(each["restarts"]),
+            f"{each['uptime_s']:.0f}",
+        )
+    console = Console()
+    console.print(table)
+    for each in found["nodes"]:
+        if each["last_error"]:
+            console.print(f"node {each['node']}: {each['last_error']}", markup=False, highlight=False)
+
+
+def stop(target: Target, socket: Socket = None) -> None:
+    """Stop a swarm: running jobs finish, offsets are committed."""
+    ask(target, socket, "stop")
+
+
+def quiet(target: Target, socket: Socket = None) -> None:
+    """Let a swarm begin no new jobs, and keep its partitions."""
+    ask(target, socket, "quiet")
+
+
+def reload(target: Target, socket: Socket = None) -> None:
+    """Import the app anew and replace the nodes one after the other."""
+    ask(target, socket, "reload")
+
+
+def scale(
+    target: Target, nodes: Annotated[int, typer.Argument(help="How many nodes there are to be.")], socket: Socket = None
+) -> None:
+    """Have more or fewer nodes."""
+    ask(target, socket, "scale", nodes=nodes)
+
+
+def dump(target: Target, node: Annotated[int, typer.Argument(help="Which node.")], socket: Socket = None) -> None:
+    """Have a node write the stacks of all its threads to its log."""
+    ask(target, socket, "dump", node=node)

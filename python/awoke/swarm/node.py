@@ -1,0 +1,159 @@
+"""A node: one process of the app in a swarm, from its fork to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import gc
+import logging
+import os
+import queue
+import signal
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+from awoke import logs
+from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.swarm import linux, protocol
+from awoke.swarm.options import Options
+from awoke.swarm.policy import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_ORPHANED
+
+if TYPE_CHECKING:
+    from awoke.app import App
+    from awoke.runtime.server import Server
+
+logger = logging.getLogger(__name__)
+
+HEARD = {
+    signal.SIGTERM: "signal",
+    signal.SIGINT: "signal",
+    signal.SIGQUIT: "quick",
+    signal.SIGTSTP: "quiet",
+    signal.SIGHUP: "ignored",
+}
+"""What the main thread hears of each signal."""
+
+
+def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
+    """Run the app as a node; the exit code. Runs in a process that was forked for it, on its main thread."""
+    heard: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for each, said in HEARD.items():
+        signal.signal(each, lambda *_, said=said: heard.put(said))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
+    gc.enable()
+    linux.signal_when_parent_ends(signal.SIGCONT)  # One that is stopped must notice, too.
+    control = socket.socket(fileno=descriptor)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR2, all_threads=True)
+    logs.set_up(options.log_level, options.log_format, f"node-{number} ")
+    try:
+        return Node(number, control, app, options, heard).run()
+    except (ConfigError, UnknownTopic) as error:
+        return _refused(control, error, EXIT_CONFIGURATION)
+    except AwokeError as error:
+        return _refused(control, error, EXIT_GAVE_UP)
+    finally:
+        control.close()
+
+
+def _refused(control: socket.socket, error: BaseException, code: int) -> int:
+    logger.error("%s", error)
+    with contextlib.suppress(OSError):
+        control.send(protocol.encode("failed", text=str(error)))
+    return code
+
+
+class Node:
+    """This process, as it sees itself."""
+
+    def __init__(
+        self, number: int, control: socket.socket, app: App, options: Options, heard: queue.SimpleQueue[str]
+    ) -> None:
+        self._number, self._control, self._app, self._options = number, control, app, options
+        self._heard = heard
+
+    def run(self) -> int:
+        """Run until a signal comes or the app gives up; the exit code."""
+        from awoke._native import Lifeline
+        from awoke.runtime.server import Server
+        from awoke.runtime.signals import wait_and_stop
+
+        for hook in self._app.after_forks:
+            hook()
+        self._app.use(
+            bootstrap_servers=self._options.bootstrap_servers,
+            workers=self._options.workers,
+            kafka=self._kafka(),
+            **self._names(),
+        )
+        server = Server(
+            self._app,
+            on_give_up=lambda error: self._heard.put("gave up"),
+            collects_metrics=self._options.metrics_port is not None,
+        )
+        self._app.events.subscribe("partitions.assigned", lambda event: self._say("assigned"))
+        server.start()
+        assert server.member is not None
+        lifeline = Lifeline(
+            self._control.fileno(),
+            self._options.heartbeat_s,
+            self._options.drain_timeout_s,
+            EXIT_ORPHANED,
+            server.schedulers,
+            server.member,
+        )
+        pulse = threading.Thread(target=self._pulse, args=(lifeline, server), name="awoke-pulse", daemon=True)
+        pulse.start()
+        control = threading.Thread(target=self._obey, args=(server,), name="awoke-control", daemon=True)
+        control.start()
+        self._say("ready")
+        try:
+            code = wait_and_stop(server, self._heard)
+            if server.given_up is not None:
+                self._say("failed", text=str(server.given_up))
+            return code
+        finally:
+            lifeline.close()
+            pulse.join()
+
+    def _kafka(self) -> dict[str, str]:
+        """The properties that were given, and this node's own name in the group."""
+        given = self._options.kafka
+        is_classic = given.get("group.protocol", self._app.settings.kafka.get("group.protocol", "classic")) == "classic"
+        if not self._options.static_members or not is_classic:
+            return given
+        # Under KIP-848 brokers refuse the replacement of a member that was killed until its session is over.
+        return {"group.instance.id": self._name(), **given}
+
+    def _names(self) -> dict[str, Any]:
+        settings = self._app.settings
+        return {"transactional_id": settings.transactional_id or f"{settings.group or self._app.name}.{self._name()}"}
+
+    def _name(self) -> str:
+        return f"{socket.gethostname()}.{os.path.basename(self._options.socket)}.{self._number}"
+
+    def _say(self, kind: str, **fields: Any) -> None:
+        with contextlib.suppress(OSError):
+            self._control.send(protocol.encode(kind, **fields), socket.MSG_DONTWAIT)
+
+    def _pulse(self, lifeline: Any, server: Server) -> None:
+        """Say how the partitions are whenever the lifeline asks; how long that takes tells how long one waits for the GIL."""
+        alive = True
+        while alive:
+            states = server.partitions()
+            lags = [state.lag for state in states if state.lag is not None]
+            alive = lifeline.pulse(len(states), sum(lags) if lags else -1)
+
+    def _obey(self, server: Server) -> None:
+        """Answer what the supervisor asks, until it, or this process, ends."""
+        while True:
+            try:
+                data = self._control.recv(protocol.MESSAGE_MAX)
+            except OSError:
+                return
+            if not data:
+                return  # The lifeline has noticed, too.
+            message = protocol.decode(data)
+            if isinstance(message, dict) and message["kind"] == "metrics":
+                self._say("metrics", text=server.metrics_text().decode(), request=message["request"])

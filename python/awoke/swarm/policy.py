@@ -1,0 +1,57 @@
+"""When a node that ended is started again, and when the swarm gives up."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from typing import NamedTuple
+
+FIRST_S, LIMIT_S = 1.0, 60.0
+HEALTHY_S = 60.0
+"""A node that ran so long was well: its next restart is at once again."""
+INTENSITY, WITHIN_S = 5, 60.0
+"""More restarts than this in so long: something is wrong that a restart does not mend."""
+
+EXIT_CLEAN = 0
+EXIT_GAVE_UP = 1
+EXIT_LATE = 3
+EXIT_TOO_MANY_RESTARTS = 4
+EXIT_ORPHANED = 5
+"""A node whose supervisor died, and that was not through within its time."""
+EXIT_CONFIGURATION = 78
+"""Wrong configuration (`EX_CONFIG` of sysexits.h): another try would end the same way."""
+
+
+class Decision(NamedTuple):
+    """What to do after a node has ended."""
+
+    restart_in_s: float | None
+    """None: not at all, the swarm ends."""
+    exit_code: int = EXIT_CLEAN
+    """Of the swarm, then."""
+
+
+class RestartPolicy:
+    """Of one swarm. Restarts that were asked for do not count."""
+
+    def __init__(self) -> None:
+        self._recent: deque[float] = deque()
+        self._in_a_row: dict[int, int] = {}
+
+    def after(self, node: int, exit_code: int, ran_s: float) -> Decision:
+        """What to do after this node has ended by itself with this code after so long."""
+        if exit_code == EXIT_CONFIGURATION:
+            return Decision(None, EXIT_CONFIGURATION)
+        now_s = time.monotonic()
+        self._recent.append(now_s)
+        while self._recent and self._recent[0] < now_s - WITHIN_S:
+            self._recent.popleft()
+        if len(self._recent) > INTENSITY:
+            return Decision(None, EXIT_TOO_MANY_RESTARTS)
+        failures = 0 if ran_s >= HEALTHY_S else self._in_a_row.get(node, 0)
+        self._in_a_row[node] = failures + 1
+        if failures == 0:
+            return Decision(0.0)
+        delay_s = min(LIMIT_S, FIRST_S * 2.0 ** (failures - 1))
+        return Decision(delay_s * random.uniform(0.8, 1.0))

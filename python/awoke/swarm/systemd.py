@@ -1,0 +1,25 @@
+"""What systemd is told, where it asks to be (`NOTIFY_SOCKET`, `WATCHDOG_USEC`)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+
+
+def notify(state: str) -> None:
+    """Tell systemd, if it listens: `READY=1`, `STOPPING=1`, `WATCHDOG=1`. Does not block."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    kind = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
+    # It may have gone: then nobody is there to be told.
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, kind) as talk:
+        talk.sendto(state.encode(), "\0" + address[1:] if address[0] == "@" else address)
+
+
+def watchdog_every_s() -> float | None:
+    """How often systemd wants a sign of life, at half of what it allows; None when it does not."""
+    allowed = os.environ.get("WATCHDOG_USEC", "")
+    is_ours = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+    return int(allowed) / 2e6 if allowed.isdecimal() and int(allowed) > 0 and is_ours else None

@@ -1,0 +1,55 @@
+"""An app for a swarm: writes down what it has processed, and misbehaves where a message, or the environment, says so."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+
+import awoke
+
+app = awoke.App("swarm")
+log = os.open(os.environ.get("SWARM_LOG", os.devnull), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+hoard: list[bytearray] = []
+shared = bytearray(8 << 20)  # Loaded once, for all nodes.
+
+if os.environ.get("SWARM_IMPORT") == "thread":
+    threading.Thread(target=time.sleep, args=(60,), name="early-bird", daemon=True).start()
+elif os.environ.get("SWARM_IMPORT") == "client":
+    producer = awoke.Producer("127.0.0.1:1")
+elif os.environ.get("SWARM_IMPORT") == "raise":
+    raise RuntimeError("no good at all")
+
+
+@app.after_fork
+def crash_at_boot() -> None:
+    """Where the environment says so."""
+    if os.environ.get("SWARM_BOOT") == "crash":
+        os._exit(9)
+
+
+@app.on(os.environ.get("SWARM_TOPIC", "none"), retry=awoke.Retry(backoff_s=(0.01, 0.1)))
+def handle(message: awoke.Message[bytes]) -> None:
+    """Write down which process did what, or do as the message says, the first time that it comes."""
+    marker = os.environ.get("SWARM_LOG", "") + f".{message.partition}.{message.offset}"
+    if message.value.startswith(b"do-") and not os.path.exists(marker):
+        os.close(os.open(marker, os.O_CREAT | os.O_WRONLY))
+        misbehave(message.value)
+    os.write(log, b"%d %d %d %s\n" % (os.getpid(), message.partition, message.offset, message.value))
+
+
+def misbehave(how: bytes) -> None:
+    """Hang with or without the GIL, leak, or die."""
+    if how == b"do-hang":
+        threading.Event().wait()
+    elif how == b"do-hold-gil":
+        ctypes.PyDLL(None).sleep(3_600)  # Native code that does not let go of it.
+    elif how == b"do-busy":
+        until_s = time.monotonic() + 5
+        while time.monotonic() < until_s:
+            pass
+    elif how == b"do-leak":
+        hoard.append(bytearray(os.urandom(1 << 20) * 80))
+    elif how == b"do-die":
+        os._exit(7)

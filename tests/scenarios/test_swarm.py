@@ -1,0 +1,331 @@
+"""A supervised swarm on real Kafka: nodes die, hang, leak and are replaced; messages flow, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import awoke
+from tests.support.clusters import RealCluster, unique
+from tests.support.processes import Process
+from tests.support.swarms import TARGET, Swarm, gone, is_in_order
+
+PARTITIONS = 4
+KILLS = int(os.environ.get("AWOKE_KILLS", "6"))
+
+
+@pytest.fixture
+def topic(real_cluster: RealCluster) -> str:
+    name = unique("swarm")
+    real_cluster.create_topic(name, PARTITIONS)
+    return name
+
+
+@pytest.fixture
+def flow(real_cluster: RealCluster, topic: str) -> Iterator[Flow]:
+    with Flow(real_cluster.bootstrap_servers, topic) as flow:
+        yield flow
+
+
+class Flow:
+    """Messages that flow into a topic until it is stopped."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._servers, self._topic = bootstrap_servers, topic
+        self._stop = threading.Event()
+        self.sent = 0
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        with awoke.Producer(self._servers) as producer:
+            while not self._stop.wait(0.02):
+                awoke.wait_all([producer.produce(self._topic, b"x", partition=each) for each in range(PARTITIONS)], 30)
+                self.sent += PARTITIONS
+
+    def stop(self) -> int:
+        """No more; how many there were."""
+        self._stop.set()
+        self._thread.join()
+        return self.sent
+
+    def __enter__(self) -> Flow:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def send(cluster: RealCluster, topic: str, value: bytes, partition: int = 0) -> None:
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        producer.produce(topic, value, partition=partition).wait(30)
+
+
+def check(swarm: Swarm, sent: int) -> None:
+    """Nothing was lost, and each partition came in order."""
+    swarm.wait_done(sent)
+    done = swarm.done()
+    assert sum(len(set(offsets)) for offsets in done.values()) == sent
+    assert all(is_in_order(offsets) for offsets in done.values())
+
+
+def test_nodes_share_the_work_and_stop_in_order(
+    real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
+) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--metrics-port", "0") as swarm:
+        found = swarm.wait_up(assigned=PARTITIONS)
+        assert all(each["assigned"] > 0 for each in found["nodes"])
+        assert Path(swarm.socket).stat().st_mode & 0o777 == 0o600
+        port = int(swarm.process.output.rpartition("http://127.0.0.1:")[2].split()[0])
+        assert swarm.get(port, "/live")[0] == 200
+        assert swarm.get(port, "/ready")[0] == 200
+        swarm.wait_done(100)
+        status, text = swarm.get(port, "/metrics")
+        assert status == 200
+        assert 'awoke_node_up{node="2"} 1' in text
+        assert text.count("# TYPE awoke_messages_total counter") == 1
+        assert all(f'awoke_messages_total{{node="{node}",' in text for node in (1, 2))
+        assert swarm.get(port, "/elsewhere")[0] == 404
+        check(swarm, flow.stop())
+        assert swarm.stop() == 0
+        assert not Path(swarm.socket).exists()
+        offsets = swarm.done()
+    assert sum(map(len, offsets.values())) == flow.sent, "a stop in order repeats nothing"
+
+
+@pytest.mark.timeout(240)
+def test_nodes_that_are_killed_are_back_and_nothing_is_lost(
+    real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
+) -> None:
+    chance = random.Random(4)
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path) as swarm:
+        swarm.wait_up(assigned=PARTITIONS)
+        for number in range(KILLS):
+            node = chance.choice((1, 2))
+            dead = swarm.kill(node)
+            killed_ns = time.monotonic_ns()
+            swarm.wait_until(
+                lambda found, killed_ns=killed_ns: found["last_death_ns"] > killed_ns  # type: ignore[misc]
+            )
+            found = swarm.wait_until(
+                lambda found, dead=dead: all(  # type: ignore[misc]
+                    each["state"] == "up" and each["pid"] != dead for each in found["nodes"]
+                )
+            )
+            assert sum(each["restarts"] for each in found["nodes"]) == number + 1
+            if number % 4 == 3:
+                threading.Event().wait(12)  # More than five restarts in a minute would end it.
+        check(swarm, flow.stop())
+        assert swarm.stop() == 0
+
+
+def test_when_the_supervisor_is_killed_nothing_is_left(
+    real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
+) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=3) as swarm:
+        found = swarm.wait_up(3, assigned=PARTITIONS)
+        swarm.wait_done(100)
+        swarm.kill(2, signal.SIGSTOP)  # One that is stopped must notice, too.
+        pids = {each["pid"] for each in found["nodes"]}
+        swarm.process.signal(signal.SIGKILL)
+        swarm.process.wait()
+        assert gone(pids, 20.0) == set()
+    # The socket that is left is no hindrance.
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path) as swarm:
+        swarm.wait_up(assigned=PARTITIONS)
+        check(swarm, flow.stop())
+        assert swarm.stop() == 0
+
+
+def test_a_stopped_node_is_replaced(real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path) -> None:
+    options = ("--silent-after-s", "3", "--drain-timeout-s", "3")
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options) as swarm:
+        swarm.wait_up(assigned=PARTITIONS)
+        frozen = swarm.kill(1, signal.SIGSTOP)
+        swarm.wait_until(lambda found: all(each["state"] == "up" and each["pid"] != frozen for each in found["nodes"]))
+        assert "no sign of life" in swarm.process.output
+        check(swarm, flow.stop())
+        assert swarm.stop() == 0
+
+
+@pytest.mark.parametrize("how", [b"do-hang", b"do-hold-gil"])
+def test_a_node_that_hangs_is_replaced_and_says_where_it_was(
+    real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path, how: bytes
+) -> None:
+    options = ("--hang-after-s", "3", "--drain-timeout-s", "2")
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options) as swarm:
+        swarm.wait_up(assigned=PARTITIONS)
+        send(real_cluster, topic, how)
+        began_s = time.monotonic()
+        swarm.process.wait_for("has worked on one job", 30)
+        assert time.monotonic() - began_s < 3 + 5
+        swarm.wait_until(lambda found: sum(each["restarts"] for each in found["nodes"]) == 1)
+        swarm.wait_up(assigned=PARTITIONS)
+        assert "misbehave" in swarm.process.output, "the stacks of the node"
+        flow.stop()
+        check(swarm, flow.sent + 1)
+        assert swarm.stop() == 0
+
+
+def test_a_busy_node_is_left_alone(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+    """The GIL held for longer than a sign of life may take is no reason."""
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--silent-after-s", "3") as swarm:
+        swarm.wait_up(assigned=PARTITIONS)
+        send(real_cluster, topic, b"do-busy")
+        swarm.wait_done(1)
+        assert all(each["restarts"] == 0 for each in swarm.status()["nodes"])
+        assert swarm.stop() == 0
+
+
+def test_a_node_that_leaks_is_replaced_in_order(
+    real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
+) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--memory-limit", "250M") as swarm:
+        before = {each["pid"] for each in swarm.wait_up(assigned=PARTITIONS)["nodes"]}
+        for _ in range(4):
+            send(real_cluster, topic, b"do-leak")
+        swarm.process.wait_for("it is replaced in order", 40)
+        found = swarm.wait_until(
+            lambda found: (
+                len({each["pid"] for each in found["nodes"]} - before - {None}) == 1
+                and all(each["state"] == "up" for each in found["nodes"])
+            )
+        )
+        assert all(each["restarts"] == 0 for each in found["nodes"])
+        flow.stop()
+        check(swarm, flow.sent + 4)
+        assert swarm.stop() == 0
+
+
+def test_a_node_beyond_the_hard_limit_is_killed(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--memory-hard-limit", "200M") as swarm:
+        swarm.wait_up(assigned=PARTITIONS)
+        for _ in range(3):
+            send(real_cluster, topic, b"do-leak")
+        swarm.process.wait_for("more than it may", 40)
+        swarm.wait_up(assigned=PARTITIONS)
+        assert swarm.stop() == 0
+
+
+@pytest.mark.timeout(180)
+def test_a_reload_under_load_loses_nothing(real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path) as swarm:
+        before = {each["pid"] for each in swarm.wait_up(assigned=PARTITIONS)["nodes"]}
+        swarm.process.signal(signal.SIGHUP)
+        swarm.process.wait_for("every node has been replaced", 60)
+        found = swarm.wait_up(assigned=PARTITIONS)
+        assert not before & {each["pid"] for each in found["nodes"]}
+        assert all(each["restarts"] == 0 for each in found["nodes"])
+        check(swarm, flow.stop())
+        done = swarm.done()
+        assert swarm.stop() == 0
+    assert sum(map(len, done.values())) == flow.sent, "nodes that stop in order repeat nothing"
+
+
+@pytest.mark.timeout(180)
+def test_a_swarm_grows_and_shrinks(real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--no-static-members", nodes=1) as swarm:
+        swarm.wait_up(1, assigned=PARTITIONS)
+        swarm.ask("scale", nodes=3)
+        swarm.wait_up(3, assigned=PARTITIONS)
+        swarm.process.signal(signal.SIGTTOU)
+        swarm.wait_up(2, assigned=PARTITIONS)
+        swarm.process.signal(signal.SIGTTIN)
+        swarm.wait_up(3, assigned=PARTITIONS)
+        with pytest.raises(awoke.ConfigError, match="at least 1"):
+            swarm.ask("scale", nodes=0)
+        swarm.ask("scale", nodes=1)
+        swarm.wait_up(1, assigned=PARTITIONS)
+        check(swarm, flow.stop())
+        swarm.ask("stop")
+        assert swarm.process.wait(60) == 0
+
+
+def test_a_quiet_swarm_takes_no_more(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=1) as swarm:
+        swarm.wait_up(1, assigned=PARTITIONS)
+        send(real_cluster, topic, b"1")
+        swarm.wait_done(1)
+        swarm.ask("quiet")
+        threading.Event().wait(0.5)
+        send(real_cluster, topic, b"2")
+        threading.Event().wait(1.0)
+        assert sum(map(len, swarm.done().values())) == 1
+        assert swarm.stop() == 0
+
+
+def test_a_dump_shows_stacks_and_hurts_nobody(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=1) as swarm:
+        swarm.wait_up(1, assigned=PARTITIONS)
+        swarm.ask("dump", node=1)
+        swarm.process.wait_for("wait_and_stop", 10)
+        with pytest.raises(awoke.ConfigError, match="no node 7"):
+            swarm.ask("dump", node=7)
+        with pytest.raises(awoke.ConfigError, match="no command"):
+            swarm.ask("dance")
+        assert swarm.stop() == 0
+
+
+def test_a_node_that_crashes_at_boot_ends_the_swarm(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, env={"SWARM_BOOT": "crash"}) as swarm:
+        assert swarm.process.wait(60) == 4
+        assert "ends again and again" in swarm.process.output
+
+
+def test_a_term_while_nodes_boot_ends_them(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+    for delay_s in (0.1, 0.8, 1.2, 1.6):
+        with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=3) as swarm:
+            swarm.process.says("process", delay_s)
+            threading.Event().wait(delay_s / 4)
+            swarm.process.signal(signal.SIGTERM)
+            assert swarm.process.wait(40) in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("env", "options", "text"),
+    [
+        ({"SWARM_IMPORT": "thread"}, (), "early-bird"),
+        ({"SWARM_IMPORT": "client"}, (), "Kafka clients while it is imported"),
+        ({"SWARM_IMPORT": "raise"}, (), "no good at all"),
+        ({"SWARM_TOPIC": "there-is-no-such-topic"}, (), "does not exist"),
+        ({}, ("--memory-limit", "5M"), "below what the app has after its import"),
+    ],
+    ids=["thread", "client", "raise", "topic", "memory"],
+)
+def test_what_can_not_work_is_refused(
+    real_cluster: RealCluster, topic: str, tmp_path: Path, env: dict[str, str], options: tuple[str, ...], text: str
+) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options, env=env) as swarm:
+        assert swarm.process.wait(60) == 78, swarm.process.output
+        assert text in swarm.process.output
+        assert not Path(swarm.socket).exists()
+
+
+def test_two_swarms_do_not_share_a_socket(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=1) as swarm:
+        swarm.wait_up(1)
+        with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=1) as other:
+            assert other.process.wait(30) == 2
+            assert "another swarm listens" in other.process.output
+        assert swarm.stop() == 0
+
+
+def test_the_command_line_shows_it(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=1) as swarm:
+        swarm.wait_up(1, assigned=PARTITIONS)
+        with Process("status", TARGET, "--socket", swarm.socket) as shown:
+            assert shown.wait() == 0
+            assert "up" in shown.output
+        with Process("stop", TARGET, "--socket", swarm.socket) as stopping:
+            assert stopping.wait() == 0
+        assert swarm.process.wait(60) == 0
+    with Process("status", TARGET, "--socket", swarm.socket) as shown:
+        assert shown.wait() == 2
+        assert "no swarm of" in shown.output

@@ -1,0 +1,150 @@
+"""Swarms in processes of their own, and that nothing of them is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import urllib.error
+import urllib.request
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import awoke
+from awoke.cli.swarm import ask
+from tests.support.processes import Process
+
+TARGET = "tests.scenarios.swarm_app:app"
+
+
+class Swarm:
+    """`awoke run … --nodes`. A context manager: leaving it kills what still runs and checks that nothing is left."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        folder: Path,
+        *options: str,
+        nodes: int = 2,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        self.socket = str(folder / "swarm.sock")
+        self.log = folder / "done"
+        kafka = ("session.timeout.ms=6000", "heartbeat.interval.ms=500", "reconnect.backoff.max.ms=500")
+        arguments = ["run", TARGET, "--nodes", str(nodes), "--socket", self.socket, "-b", bootstrap_servers]
+        arguments += [word for each in kafka for word in ("--kafka", each)]
+        env = {"SWARM_TOPIC": topic, "SWARM_LOG": str(self.log), **(env or {})}
+        self.process = Process(*arguments, *options, env=env)
+        self._seen: set[int] = set()
+
+    def status(self) -> dict[str, Any]:
+        """What the supervisor says."""
+        found = ask(TARGET, self.socket, "status")
+        self._seen |= {each["pid"] for each in found["nodes"] if each["pid"]}
+        return found
+
+    def wait_until(self, is_so: Callable[[dict[str, Any]], bool], within_s: float = 40.0) -> dict[str, Any]:
+        """Ask until it is so; fails when the time is up."""
+        looked = threading.Event()
+        for _ in range(int(within_s / 0.05)):
+            assert self.process.is_running, self.process.output
+            try:
+                found = self.status()
+            except awoke.AwokeError:
+                found = None
+            if found is not None and is_so(found):
+                return found
+            looked.wait(0.05)
+        raise AssertionError(f"still {found}\n{self.process.output}")
+
+    def wait_up(self, nodes: int = 2, assigned: int = 0) -> dict[str, Any]:
+        """Wait until so many nodes are up, and hold so many partitions together."""
+
+        def is_up(found: dict[str, Any]) -> bool:
+            up = [each for each in found["nodes"] if each["state"] == "up"]
+            return len(up) == len(found["nodes"]) == nodes and sum(each["assigned"] for each in up) >= assigned
+
+        return self.wait_until(is_up)
+
+    def pid_of(self, node: int) -> int:
+        """A node's process."""
+        return int(next(each["pid"] for each in self.status()["nodes"] if each["node"] == node))
+
+    def kill(self, node: int, number: signal.Signals = signal.SIGKILL) -> int:
+        """Signal a node that this swarm started; its process."""
+        pid = self.pid_of(node)
+        os.kill(pid, number)
+        return pid
+
+    def ask(self, command: str, **fields: Any) -> dict[str, Any]:
+        """Ask the supervisor."""
+        return ask(TARGET, self.socket, command, **fields)
+
+    def stop(self, within_s: float = 60.0) -> int:
+        """Stop it in order; its exit code."""
+        self.status()
+        self.process.signal(signal.SIGTERM)
+        return self.process.wait(within_s)
+
+    def done(self) -> dict[int, list[int]]:
+        """The offsets that were processed, by partition, in order."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for line in self.log.read_bytes().splitlines() if self.log.exists() else ():
+            _, partition, offset, _ = line.split(b" ", 3)
+            found[int(partition)].append(int(offset))
+        return found
+
+    def wait_done(self, count: int, within_s: float = 60.0) -> None:
+        """Wait until so many different messages were processed."""
+        looked = threading.Event()
+        for _ in range(int(within_s / 0.05)):
+            if sum(len(set(offsets)) for offsets in self.done().values()) >= count:
+                return
+            assert self.process.is_running, self.process.output
+            looked.wait(0.05)
+        raise AssertionError(f"only {self.done()}\n{self.process.output}")
+
+    def get(self, port: int, path: str) -> tuple[int, str]:
+        """What it serves over HTTP."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+                return int(answer.status), answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def json(self, text: str) -> Any:
+        """As JSON."""
+        return json.loads(text)
+
+    def __enter__(self) -> Swarm:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.__exit__(kind, error, trace)
+        if kind is None:
+            assert gone(self._seen, 15.0) == set(), f"left: {gone(self._seen, 0)}\n{self.process.output}"
+
+
+def gone(pids: set[int], within_s: float) -> set[int]:
+    """Those of these processes that are there after this time."""
+    looked = threading.Event()
+    for _ in range(max(1, int(within_s / 0.05))):
+        left = {pid for pid in pids if Path(f"/proc/{pid}").exists()}
+        if not left:
+            break
+        looked.wait(0.05)
+    return left
+
+
+def is_in_order(offsets: list[int]) -> bool:
+    """Whether each message came after those before it, what was done again left out."""
+    first = list(dict.fromkeys(offsets))
+    return first == sorted(first)
