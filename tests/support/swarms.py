@@ -38,7 +38,7 @@ class Swarm:
         kafka = ("session.timeout.ms=6000", "heartbeat.interval.ms=500", "reconnect.backoff.max.ms=500")
         arguments = ["run", TARGET, "--nodes", str(nodes), "--socket", self.socket, "-b", bootstrap_servers]
         arguments += [word for each in kafka for word in ("--kafka", each)]
-        env = {"SWARM_TOPIC": topic, "SWARM_LOG": str(self.log), **(env or {})}
+        env = {"SWARM_TOPIC": topic, "AWOKE_GROUP": topic, "SWARM_LOG": str(self.log), **(env or {})}
         self.process = Process(*arguments, *options, env=env)
         self._seen: set[int] = set()
 

@@ -32,6 +32,9 @@ def run(
         float, typer.Option(help="With --nodes: replace a node that gives no sign of life for so long.")
     ] = 10.0,
     drain_timeout_s: Annotated[float, typer.Option(help="With --nodes: kill a node that takes longer to stop.")] = 35.0,
+    restarts_max: Annotated[
+        int, typer.Option(min=0, help="With --nodes: more restarts in a minute end the swarm.")
+    ] = 5,
     static_members: Annotated[
         bool, typer.Option(help="With --nodes: each node keeps its name in the group, and so its partitions.")
     ] = True,
@@ -71,6 +74,7 @@ def run(
             hang_after_s=hang_after_s,
             silent_after_s=silent_after_s,
             drain_timeout_s=drain_timeout_s,
+            restarts_max=restarts_max,
             static_members=static_members,
             socket=socket or socket_path(target),
             metrics_port=metrics_port,

@@ -11,6 +11,7 @@ import queue
 import signal
 import socket
 import threading
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from awoke import logs
@@ -123,8 +124,10 @@ class Node:
         is_classic = given.get("group.protocol", self._app.settings.kafka.get("group.protocol", "classic")) == "classic"
         if not self._options.static_members or not is_classic:
             return given
-        # Under KIP-848 brokers refuse the replacement of a member that was killed until its session is over.
-        return {"group.instance.id": self._name(), **given}
+        # Under KIP-848 brokers refuse the replacement of a member that was killed until its session is over. With the topics
+        # in it: brokers give a member that comes back what it had, though it may ask for other topics now.
+        topics = zlib.crc32("\n".join(sorted(self._app.routes)).encode())
+        return {"group.instance.id": f"{self._name()}.{topics:08x}", **given}
 
     def _names(self) -> dict[str, Any]:
         settings = self._app.settings

@@ -35,6 +35,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """A node that gives no sign of life for so long is replaced: it was stopped, or the machine has no time for it."""
     drain_timeout_s: float = 35.0
     """How long a node may take to stop."""
+    restarts_max: int = 5
+    """More restarts in a minute end the swarm."""
     heartbeat_s: float = 2.0
     static_members: bool = True
     """Whether each node has a name of its own in the group, so that its restart makes no rebalance."""

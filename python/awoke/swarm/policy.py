@@ -10,7 +10,7 @@ from typing import NamedTuple
 FIRST_S, LIMIT_S = 1.0, 60.0
 HEALTHY_S = 60.0
 """A node that ran so long was well: its next restart is at once again."""
-INTENSITY, WITHIN_S = 5, 60.0
+RESTARTS_MAX, WITHIN_S = 5, 60.0
 """More restarts than this in so long: something is wrong that a restart does not mend."""
 
 EXIT_CLEAN = 0
@@ -35,7 +35,8 @@ class Decision(NamedTuple):
 class RestartPolicy:
     """Of one swarm. Restarts that were asked for do not count."""
 
-    def __init__(self) -> None:
+    def __init__(self, restarts_max: int = RESTARTS_MAX) -> None:
+        self._restarts_max = restarts_max
         self._recent: deque[float] = deque()
         self._in_a_row: dict[int, int] = {}
 
@@ -47,7 +48,7 @@ class RestartPolicy:
         self._recent.append(now_s)
         while self._recent and self._recent[0] < now_s - WITHIN_S:
             self._recent.popleft()
-        if len(self._recent) > INTENSITY:
+        if len(self._recent) > self._restarts_max:
             return Decision(None, EXIT_TOO_MANY_RESTARTS)
         failures = 0 if ran_s >= HEALTHY_S else self._in_a_row.get(node, 0)
         self._in_a_row[node] = failures + 1

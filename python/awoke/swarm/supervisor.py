@@ -67,7 +67,7 @@ class Supervisor:
         self._options = options
         self._selector = selectors.DefaultSelector()
         self._deadlines = Deadlines()
-        self._policy = RestartPolicy()
+        self._policy = RestartPolicy(options.restarts_max)
         self._nodes: dict[int, NodeHandle] = {}
         self._mold: Mold | None = None
         self._next_mold: Mold | None = None
