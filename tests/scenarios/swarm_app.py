@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 import threading
 import time
 
@@ -51,5 +52,9 @@ def misbehave(how: bytes) -> None:
             pass
     elif how == b"do-leak":
         hoard.append(bytearray(os.urandom(1 << 20) * 80))
+    elif how == b"do-spawn":
+        child = subprocess.Popen(["sleep", "300"])
+        with open(os.path.join(os.path.dirname(os.environ["SWARM_LOG"]), "child"), "w") as file:
+            file.write(str(child.pid))
     elif how == b"do-die":
         os._exit(7)

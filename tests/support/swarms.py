@@ -32,10 +32,12 @@ class Swarm:
         *options: str,
         nodes: int = 2,
         env: dict[str, str] | None = None,
+        is_classic: bool = True,
     ) -> None:
         self.socket = str(folder / "swarm.sock")
         self.log = folder / "done"
-        kafka = ("session.timeout.ms=6000", "heartbeat.interval.ms=500", "reconnect.backoff.max.ms=500")
+        classic = ("session.timeout.ms=6000", "heartbeat.interval.ms=500") if is_classic else ()
+        kafka = (*classic, "reconnect.backoff.max.ms=500")
         arguments = ["run", TARGET, "--nodes", str(nodes), "--socket", self.socket, "-b", bootstrap_servers]
         arguments += [word for each in kafka for word in ("--kafka", each)]
         env = {"SWARM_TOPIC": topic, "AWOKE_GROUP": topic, "SWARM_LOG": str(self.log), **(env or {})}

@@ -64,4 +64,3 @@ def proportional_bytes(pid: int) -> int:
     except OSError:
         pass
     return 0
-

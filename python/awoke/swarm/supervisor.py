@@ -84,7 +84,7 @@ class Supervisor:
         self._wakes = 0
         self._last_death_ns = 0
         self._listeners: list[listener.Listener] = []
-        self._began_s = time.monotonic()
+        self._looked_s = self._began_s = time.monotonic()
 
     def run(self) -> int:
         """Run until the swarm ends; its exit code. Blocks; on the main thread only.
@@ -107,18 +107,25 @@ class Supervisor:
 
     def _turn(self) -> None:
         """Wait for something and act on it."""
+        self._look_at_the_clock(0.0)
         wait_s = self._deadlines.next_in_s()
-        asleep_s = time.monotonic()
         events = self._selector.select(wait_s)
         self._wakes += 1
-        late_s = time.monotonic() - asleep_s - (wait_s or 0.0)
-        if wait_s is not None and late_s > OVERSLEPT_S:
-            logger.warning("woke up %.1f s late: deadlines are moved", late_s)
-            self._deadlines.postpone(late_s)
+        if wait_s is not None:
+            self._look_at_the_clock(wait_s)
+        self._looked_s = time.monotonic()
         for key, _ in events:
             if self._is_watched(key):
                 key.data()
         self._deadlines.run_due()
+
+    def _look_at_the_clock(self, expected_s: float) -> None:
+        """Whoever was not running for long, between two looks, must not punish others for it."""
+        late_s = time.monotonic() - self._looked_s - expected_s
+        if late_s > OVERSLEPT_S:
+            logger.warning("woke up %.1f s late: deadlines are moved", late_s)
+            self._deadlines.postpone(late_s + OVERSLEPT_S)
+        self._looked_s = time.monotonic()
 
     def _is_watched(self, key: selectors.SelectorKey) -> bool:
         """Whether it is still of concern: what came before it in the same turn may have ended it."""
