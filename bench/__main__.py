@@ -19,6 +19,8 @@ FULL: dict[str, list[str]] = {
     "ordered_append": [],
     "lanes": [],
     "handles": [],
+    "exactly_once": [],
+    "swarm": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -31,6 +33,8 @@ QUICK: dict[str, list[str]] = {
     "ordered_append": ["--quick"],
     "lanes": ["--messages", "10000"],
     "handles": ["--messages", "50"],
+    "exactly_once": ["--messages", "20000", "--runs", "1"],
+    "swarm": ["--kills", "5", "--messages", "2000"],
 }
 
 

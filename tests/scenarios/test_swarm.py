@@ -105,7 +105,8 @@ def test_nodes_that_are_killed_are_back_and_nothing_is_lost(
     real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
 ) -> None:
     chance = random.Random(4)
-    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--restarts-max", "1000") as swarm:
+    options = ("--restarts-max", "1000", "--restart-backoff-s", "0")
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options) as swarm:
         swarm.wait_up(assigned=PARTITIONS)
         for number in range(KILLS):
             node = chance.choice((1, 2))
@@ -276,6 +277,13 @@ def test_a_node_that_crashes_at_boot_ends_the_swarm(real_cluster: RealCluster, t
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, env={"SWARM_BOOT": "crash"}) as swarm:
         assert swarm.process.wait(60) == 4
         assert "ends again and again" in swarm.process.output
+
+
+def test_a_term_during_a_back_off_ends_at_once(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+    options = ("--restarts-max", "100", "--restart-backoff-s", "30")
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options, env={"SWARM_BOOT": "crash"}) as swarm:
+        swarm.wait_until(lambda found: all(each["state"] == "waiting" for each in found["nodes"]))
+        assert swarm.stop(10) == 0
 
 
 def test_a_term_while_nodes_boot_ends_them(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ def run(
     restarts_max: Annotated[
         int, typer.Option(min=0, help="With --nodes: more restarts in a minute end the swarm.")
     ] = 5,
+    restart_backoff_s: Annotated[
+        float, typer.Option(min=0, help="With --nodes: before the second restart in a row; doubled each time.")
+    ] = 1.0,
     static_members: Annotated[
         bool, typer.Option(help="With --nodes: each node keeps its name in the group, and so its partitions.")
     ] = True,
@@ -75,6 +78,7 @@ def run(
             silent_after_s=silent_after_s,
             drain_timeout_s=drain_timeout_s,
             restarts_max=restarts_max,
+            restart_backoff_s=restart_backoff_s,
             static_members=static_members,
             socket=socket or socket_path(target),
             metrics_port=metrics_port,

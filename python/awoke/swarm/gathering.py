@@ -1,8 +1,10 @@
-"""Metrics of all nodes as one text: each sample gets the label `node`."""
+"""Metrics of all nodes as one text: each sample gets the label `node`, and the supervisor's own are added."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+from awoke.swarm.node_handle import NodeHandle
 
 
 def merged(texts: Mapping[int, str]) -> str:
@@ -31,3 +33,35 @@ def _with_node(line: str, node: int) -> str:
         return f'{name}{{node="{node}",{rest}'
     name, _, value = line.partition(" ")
     return f'{name}{{node="{node}"}} {value}'
+
+
+def of_nodes(nodes: Mapping[int, NodeHandle]) -> str:
+    """What the supervisor knows of its nodes, in the same format."""
+    metrics: list[tuple[str, str, str, Callable[[NodeHandle], int]]] = [
+        ("awoke_node_up", "gauge", "1 when the node is up.", lambda node: int(node.state == "up")),
+        ("awoke_node_restarts_total", "counter", "Restarts that were not asked for.", lambda node: node.restarts),
+        ("awoke_node_memory_bytes", "gauge", "Resident memory of the node.", lambda node: node.memory_bytes),
+    ]
+    lines = []
+    for name, kind, text, value in metrics:
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+        lines += [f'{name}{{node="{number}"}} {value(node)}' for number, node in sorted(nodes.items())]
+    return "\n".join(lines) + "\n"
+
+
+class Gathering:
+    """Metrics that somebody waits for."""
+
+    def __init__(self, asked: set[int], respond: Callable[[bytes], object]) -> None:
+        self._missing, self.respond = asked, respond
+        self.texts: dict[int, str] = {}
+
+    def add(self, node: int, text: str) -> bool:
+        """A node has answered; whether all have."""
+        self.texts[node] = text
+        return self.forget(node)
+
+    def forget(self, node: int) -> bool:
+        """No answer of that node is waited for; whether none is."""
+        self._missing.discard(node)
+        return not self._missing

@@ -25,8 +25,8 @@ class NodeHandle:
         self.vitals: Vitals | None = None
         self.heard_s = self.began_s = time.monotonic()
         self.restarts = 0
-        self.is_assigned = False
-        """Whether the process has had an assignment."""
+        self.assigned_ns = 0
+        """When the process last had an assignment, in nanoseconds of the monotonic clock; 0 never."""
         self.is_wanted = True
         """Whether another process is to follow this one."""
         self.is_asked = False
@@ -38,7 +38,7 @@ class NodeHandle:
     def begin(self, control: socket.socket, mold: int) -> None:
         """A process is being forked."""
         self.state, self.control, self.mold = "forking", control, mold
-        self.vitals, self.is_assigned, self.is_asked = None, False, False
+        self.vitals, self.assigned_ns, self.is_asked = None, 0, False
         self.began_s = self.heard_s = time.monotonic()
 
     def forked(self, pidfd: Pidfd) -> None:
@@ -88,6 +88,7 @@ class NodeHandle:
             "oldest_job_s": 0.0 if vitals is None else vitals.oldest_job_ms / 1_000,
             "gil_wait_s": 0.0 if vitals is None else vitals.gil_wait_ms / 1_000,
             "assigned": 0 if vitals is None else vitals.assigned,
+            "assigned_ns": self.assigned_ns,
             "lag": None if vitals is None or vitals.lag < 0 else vitals.lag,
             "restarts": self.restarts,
             "uptime_s": round(self.uptime_s, 1),

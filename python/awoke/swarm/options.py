@@ -37,12 +37,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How long a node may take to stop."""
     restarts_max: int = 5
     """More restarts in a minute end the swarm."""
+    restart_backoff_s: float = 1.0
+    """Before the second restart in a row; doubled each time, up to a minute."""
     heartbeat_s: float = 2.0
     static_members: bool = True
     """Whether each node has a name of its own in the group, so that its restart makes no rebalance."""
     socket: str
     """Where `awoke status` and its like ask."""
-    health_port: int | None = None
     metrics_port: int | None = None
 
     def __post_init__(self) -> None:

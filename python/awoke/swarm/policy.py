@@ -35,8 +35,8 @@ class Decision(NamedTuple):
 class RestartPolicy:
     """Of one swarm. Restarts that were asked for do not count."""
 
-    def __init__(self, restarts_max: int = RESTARTS_MAX) -> None:
-        self._restarts_max = restarts_max
+    def __init__(self, restarts_max: int = RESTARTS_MAX, first_s: float = FIRST_S) -> None:
+        self._restarts_max, self._first_s = restarts_max, first_s
         self._recent: deque[float] = deque()
         self._in_a_row: dict[int, int] = {}
 
@@ -54,5 +54,5 @@ class RestartPolicy:
         self._in_a_row[node] = failures + 1
         if failures == 0:
             return Decision(0.0)
-        delay_s = min(LIMIT_S, FIRST_S * 2.0 ** (failures - 1))
+        delay_s = min(LIMIT_S, self._first_s * 2.0 ** min(failures - 1, 10))
         return Decision(delay_s * random.uniform(0.8, 1.0))

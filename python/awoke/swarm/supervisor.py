@@ -16,7 +16,6 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -24,7 +23,7 @@ import msgspec
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm import linux, listener, protocol, systemd
 from awoke.swarm.deadlines import OVERSLEPT_S, Deadlines
-from awoke.swarm.gathering import merged
+from awoke.swarm.gathering import Gathering, merged, of_nodes
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
@@ -56,8 +55,6 @@ class Mold:
 
     def __init__(self, generation: int, pidfd: Pidfd, control: socket.socket) -> None:
         self.generation, self.pidfd, self.control = generation, pidfd, control
-        self.is_ready = False
-        self.forking: deque[tuple[NodeHandle, int, Pidfd]] = deque()
 
 
 class Supervisor:
@@ -67,7 +64,7 @@ class Supervisor:
         self._options = options
         self._selector = selectors.DefaultSelector()
         self._deadlines = Deadlines()
-        self._policy = RestartPolicy(options.restarts_max)
+        self._policy = RestartPolicy(options.restarts_max, options.restart_backoff_s)
         self._nodes: dict[int, NodeHandle] = {}
         self._mold: Mold | None = None
         self._next_mold: Mold | None = None
@@ -107,16 +104,15 @@ class Supervisor:
 
     def _turn(self) -> None:
         """Wait for something and act on it."""
-        self._look_at_the_clock(0.0)
         wait_s = self._deadlines.next_in_s()
         events = self._selector.select(wait_s)
         self._wakes += 1
-        if wait_s is not None:
-            self._look_at_the_clock(wait_s)
-        self._looked_s = time.monotonic()
+        # Without a deadline it may have waited for ever.
+        self._look_at_the_clock(float("inf") if wait_s is None else wait_s)
         for key, _ in events:
             if self._is_watched(key):
                 key.data()
+        self._look_at_the_clock(0.0)
         self._deadlines.run_due()
 
     def _look_at_the_clock(self, expected_s: float) -> None:
@@ -246,7 +242,6 @@ class Supervisor:
             )
             self._give_up(EXIT_CONFIGURATION)
             return
-        mold.is_ready = True
         earlier, self._mold, self._next_mold = self._mold, mold, None
         if earlier is not None:
             self._drop_mold(earlier)
@@ -333,7 +328,7 @@ class Supervisor:
             case "ready":
                 self._on_node_ready(node)
             case "assigned":
-                node.is_assigned = True
+                node.assigned_ns = time.monotonic_ns()
                 self._on_node_assigned(node)
             case "failed":
                 node.last_error = str(message["text"])
@@ -667,37 +662,8 @@ class Supervisor:
         gathering = self._gatherings.pop(request, None)
         self._deadlines.cancel(f"gather-{request}")
         if gathering is not None:
-            text = merged(gathering.texts) + self._own_metrics()
+            text = merged(gathering.texts) + of_nodes(self._nodes)
             gathering.respond(listener.http("200 OK", text, "text/plain; version=0.0.4; charset=utf-8"))
-
-    def _own_metrics(self) -> str:
-        lines = []
-        for name, kind, text, value in (
-            ("awoke_node_up", "gauge", "1 when the node is up.", lambda node: int(node.state == "up")),
-            ("awoke_node_restarts_total", "counter", "Restarts that were not asked for.", lambda node: node.restarts),
-            ("awoke_node_memory_bytes", "gauge", "Resident memory of the node.", lambda node: node.memory_bytes),
-        ):
-            lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-            lines += [f'{name}{{node="{number}"}} {value(node)}' for number, node in sorted(self._nodes.items())]
-        return "\n".join(lines) + "\n"
-
-
-class Gathering:
-    """Metrics that somebody waits for."""
-
-    def __init__(self, asked: set[int], respond: Callable[[bytes], object]) -> None:
-        self._missing, self.respond = asked, respond
-        self.texts: dict[int, str] = {}
-
-    def add(self, node: int, text: str) -> bool:
-        """A node has answered; whether all have."""
-        self.texts[node] = text
-        return self.forget(node)
-
-    def forget(self, node: int) -> bool:
-        """No answer of that node is waited for; whether none is."""
-        self._missing.discard(node)
-        return not self._missing
 
 
 def children() -> list[int]:
