@@ -1,18 +1,31 @@
-"""Produce small messages without waiting for each: how many per second, until all are acknowledged."""
+"""Produce messages without waiting for each: how many per second, until all are acknowledged.
+
+`BENCH_BYTES` and `BENCH_CODEC` of the environment say how large the values are, and how they are compressed.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
-from bench.harness import VALUE, Job, Program, main, native, rate
+from bench.harness import Job, Program, main, native, rate
 from bench.report import Reference, Result
 
 SLICE_MESSAGES = 10_000
 WARM_UP_MESSAGES = 20
 TIMEOUT_S = 300.0
+# Contestants are processes of their own, which the environment tells of the size.
+BYTES = int(os.environ.get("BENCH_BYTES", "100"))
+CODEC = os.environ.get("BENCH_CODEC", "none")
+VALUE = (b'{"sku": "A1", "quantity": 3, "price": 9.5, "text": "hello"}' * (BYTES // 50 + 1))[:BYTES]
 # The same for all, spelled out so that no client's own default creeps in.
-SETTINGS: dict[str, str | int] = {"linger.ms": 5, "acks": "all", "enable.idempotence": "false"}
+SETTINGS: dict[str, str | int] = {
+    "linger.ms": 5,
+    "acks": "all",
+    "enable.idempotence": "false",
+    "compression.type": CODEC,
+}
 
 
 def native_loop(job: Job) -> Result:

@@ -14,7 +14,7 @@
 
 #include "rdkafka.h"
 
-enum { VALUE_BYTES = 100, BATCH_MESSAGES = 10000, WARM_UP_MESSAGES = 20, DEADLINE_S = 300 };
+enum { VALUE_BYTES = 100, VALUE_BYTES_MAX = 1 << 20, BATCH_MESSAGES = 10000, WARM_UP_MESSAGES = 20, DEADLINE_S = 300 };
 
 static int64_t reported;
 static int64_t refused;
@@ -104,8 +104,22 @@ static void consume(rd_kafka_t *client, const char *topic, int64_t messages) {
     rd_kafka_consumer_close(client);
 }
 
+/* The same values as the other contestants': bench/produce.py. */
+static size_t value_bytes = VALUE_BYTES;
+
+static void fill_value(char *value) {
+    static const char pattern[] = "{\"sku\": \"A1\", \"quantity\": 3, \"price\": 9.5, \"text\": \"hello\"}";
+    const char *said = getenv("BENCH_BYTES");
+    if (said != NULL)
+        value_bytes = strtoul(said, NULL, 10);
+    if (value_bytes == 0 || value_bytes > VALUE_BYTES_MAX)
+        fail("BENCH_BYTES", "is no size");
+    for (size_t i = 0; i < value_bytes; i++)
+        value[i] = pattern[i % (sizeof pattern - 1)];
+}
+
 static void produce_one(rd_kafka_t *client, rd_kafka_topic_t *topic, char *value) {
-    while (rd_kafka_produce(topic, RD_KAFKA_PARTITION_UA, RD_KAFKA_MSG_F_COPY, value, VALUE_BYTES, NULL, 0, NULL)) {
+    while (rd_kafka_produce(topic, RD_KAFKA_PARTITION_UA, RD_KAFKA_MSG_F_COPY, value, value_bytes, NULL, 0, NULL)) {
         if (rd_kafka_last_error() != RD_KAFKA_RESP_ERR__QUEUE_FULL)
             fail("produce", rd_kafka_err2str(rd_kafka_last_error()));
         rd_kafka_poll(client, 100);
@@ -145,8 +159,8 @@ static void async_produce(rd_kafka_t *client, rd_kafka_topic_t *topic, char *val
 }
 
 static void produce(rd_kafka_t *client, const char *name, int64_t messages, int is_sync) {
-    char value[VALUE_BYTES];
-    memset(value, 'x', sizeof value);
+    static char value[VALUE_BYTES_MAX];
+    fill_value(value);
     rd_kafka_topic_t *topic = rd_kafka_topic_new(client, name, NULL);
     if (topic == NULL)
         fail("topic", rd_kafka_err2str(rd_kafka_last_error()));
