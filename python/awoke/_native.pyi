@@ -365,15 +365,8 @@ class Route:
 
 @final
 class Lifeline:
-    def __new__(
-        cls,
-        socket: int,
-        interval_s: float,
-        drain_s: float,
-        exit_code: int,
-        schedulers: Sequence[Scheduler],
-        member: GroupMember,
-    ) -> Lifeline: ...
+    def __new__(cls, socket: int, interval_s: float, drain_s: float, exit_code: int) -> Lifeline: ...
+    def watch(self, schedulers: Sequence[Scheduler], member: GroupMember) -> None: ...
     def pulse(self, assigned: int, lag: int) -> bool: ...
     def close(self) -> None: ...
 

@@ -171,8 +171,12 @@ class Consumer:
         """Bring what is stored to the broker and wait for its answer. Blocks up to `timeout_s` (None: 60 s).
 
         Raises:
-            KafkaError: the broker refused; OperationTimeout: no answer in time; ClosedError: not running.
+            KafkaError: the broker refused; OperationTimeout: no answer in time; ClosedError: not running;
+            ConfigError: the route is exactly-once.
         """
+        if self._contribution is not None:
+            text = "an exactly-once route commits in transactions only: say with self.transaction() as t"
+            raise ConfigError(text, "exactly_once")
         if self._member is None:
             raise ClosedError("commit() needs a consumer that is assigned")
         self._member.commit().wait(timeout_s)

@@ -204,6 +204,17 @@ def test_wrong_use_is_refused(cluster: RealCluster, topic: CreateTopic) -> None:
     with running(plain):
         (event,) = failed.wait_for(1)
     assert "exactly_once=True" in str(event.fields["error"])
+
+    class Committing(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[Any]) -> None:
+            self.mark_sync(batch[0])
+
+    strict, refused = new_app(cluster), Collected[awoke.Event]()
+    strict.events.subscribe("job.failed", refused.add)
+    strict.consumer(name, exactly_once=True)(Committing)
+    with running(strict):
+        (event,) = refused.wait_for(1)
+    assert "in transactions only" in str(event.fields["error"])
     dirty = new_app(cluster, kafka={"isolation.level": "read_uncommitted"})
     dirty.on(name, output=other, exactly_once=True)(function)
     with pytest.raises(awoke.ConfigError, match=r"isolation\.level"), running(dirty):

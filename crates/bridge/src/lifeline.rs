@@ -19,20 +19,19 @@ pub struct Lifeline {
 #[pymethods]
 impl Lifeline {
     #[new]
-    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
-    fn new(
-        socket: i32,
-        interval_s: f64,
-        drain_s: f64,
-        exit_code: i32,
-        schedulers: Vec<Py<Scheduler>>,
-        member: &GroupMember,
-    ) -> PyResult<Self> {
+    fn new(socket: i32, interval_s: f64, drain_s: f64, exit_code: i32) -> PyResult<Self> {
         let settings = engine::LifelineSettings {
             interval: duration(Some(interval_s))?.unwrap_or_default(),
             drain: duration(Some(drain_s))?.unwrap_or_default(),
             exit_code,
         };
+        let started = engine::Lifeline::start(socket, settings);
+        Ok(Self { inner: started.map_err(|error| to_python(&error))? })
+    }
+
+    /// From now on tells of these schedulers' jobs and of this member. Does not block.
+    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
+    fn watch(&self, schedulers: Vec<Py<Scheduler>>, member: &GroupMember) -> PyResult<()> {
         let schedulers: Vec<_> = schedulers.iter().map(|scheduler| Arc::downgrade(&scheduler.get().inner)).collect();
         let member = member.weak().map_err(|error| to_python(&error))?;
         let look = move || {
@@ -44,8 +43,8 @@ impl Lifeline {
                 jobs: schedulers().map(|scheduler| scheduler.counters().jobs.get()).sum(),
             }
         };
-        let started = engine::Lifeline::start(socket, settings, Box::new(look));
-        Ok(Self { inner: started.map_err(|error| to_python(&error))? })
+        self.inner.watch(Box::new(look));
+        Ok(())
     }
 
     /// Answers with what Python knows, and waits until it is asked again; `False` at the end. Blocks with the GIL released.

@@ -45,6 +45,8 @@ pub struct Lifeline {
 }
 
 struct Shared {
+    /// What is looked at, once there is something.
+    look: Mutex<Option<Look>>,
     /// The control socket; its owner keeps it open.
     socket: RawFd,
     settings: LifelineSettings,
@@ -61,8 +63,9 @@ struct Shared {
 
 impl Lifeline {
     /// Starts the thread.
-    pub fn start(socket: RawFd, settings: LifelineSettings, look: Look) -> Result<Self> {
+    pub fn start(socket: RawFd, settings: LifelineSettings) -> Result<Self> {
         let shared = Arc::new(Shared {
+            look: Mutex::default(),
             socket,
             settings,
             stop: EventFd::new()?,
@@ -77,10 +80,15 @@ impl Lifeline {
             .name("awoke-lifeline".into())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || shared.run(&look)
+                move || shared.run()
             })
             .map_err(|error| Error::System { operation: "start the lifeline", detail: error.to_string() })?;
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Says where the process's work is seen from now on.
+    pub fn watch(&self, look: Look) {
+        *self.shared.look.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);
     }
 
     /// Answers the last pulse with what Python knows, and waits for the next; `false` when the lifeline has ended. Blocks the
@@ -115,7 +123,7 @@ impl Shared {
     /// 1. Wait for the next sign of life, the end, or the supervisor's.
     /// 2. Send one; what does not fit is dropped, the next one says more.
     /// 3. Without a supervisor have the process stop in order, and end it if it does not.
-    fn run(&self, look: &Look) {
+    fn run(&self) {
         let mut next = Instant::now();
         while !self.is_closing.load(Ordering::Acquire) {
             if self.wait_until(next) {
@@ -124,7 +132,8 @@ impl Shared {
             }
             if Instant::now() >= next {
                 next = Instant::now() + self.settings.interval;
-                self.send(look());
+                let work = self.look.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|look| look());
+                self.send(work.unwrap_or_default());
                 self.ask_for_pulse();
             }
         }

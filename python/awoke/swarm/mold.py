@@ -21,7 +21,7 @@ from awoke.errors import AwokeError, ConfigError
 from awoke.runtime import ledger
 from awoke.runtime.ledger import Ledger
 from awoke.swarm import linux, protocol
-from awoke.swarm.node import HEARD, run_node
+from awoke.swarm.node import BLOCKED, run_node
 from awoke.swarm.options import Options
 from awoke.swarm.policy import EXIT_CONFIGURATION, EXIT_GAVE_UP
 
@@ -36,7 +36,7 @@ def main(descriptor: int, options: Options, supervisor: int) -> int:
     if os.getppid() != supervisor:
         return EXIT_GAVE_UP
     # Not for this process, which ends when its supervisor wants, but for a node that is being forked: it hears them later.
-    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+    signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
     try:
         app = _import(options)
     except AwokeError as error:
@@ -99,7 +99,6 @@ def _fork(control: socket.socket, node_control: int, node: int, app: App, option
     try:
         child = os.fork()
         if child == 0:
-            # The node may begin when its parent has told of it: else it could end before anybody knows.
             # What the app opened is the nodes', too; this is the mold's alone, and one that held it would hide its end.
             control.close()
             code = run_node(node, node_control, app, options)

@@ -21,6 +21,7 @@ from awoke.swarm.options import Options
 from awoke.swarm.policy import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_ORPHANED
 
 if TYPE_CHECKING:
+    from awoke._native import Lifeline
     from awoke.app import App
     from awoke.runtime.server import Server
 
@@ -34,6 +35,8 @@ HEARD = {
     signal.SIGHUP: "ignored",
 }
 """What the main thread hears of each signal."""
+BLOCKED = frozenset({*HEARD, signal.SIGUSR2})
+"""What waits until a node can hear it."""
 
 
 def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
@@ -41,12 +44,12 @@ def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
     heard: queue.SimpleQueue[str] = queue.SimpleQueue()
     for each, said in HEARD.items():
         signal.signal(each, lambda *_, said=said: heard.put(said))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR2, all_threads=True)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED)
     gc.enable()
     linux.signal_when_parent_ends(signal.SIGCONT)  # One that is stopped must notice, too.
     control = socket.socket(fileno=descriptor)
-    faulthandler.enable()
-    faulthandler.register(signal.SIGUSR2, all_threads=True)
     logs.set_up(options.log_level, options.log_format, f"node-{number} ")
     try:
         return Node(number, control, app, options, heard).run()
@@ -77,6 +80,16 @@ class Node:
     def run(self) -> int:
         """Run until a signal comes or the app gives up; the exit code."""
         from awoke._native import Lifeline
+
+        options = self._options
+        # Before anything of the user's runs: from here on nothing outlives the supervisor.
+        lifeline = Lifeline(self._control.fileno(), options.heartbeat_s, options.drain_timeout_s, EXIT_ORPHANED)
+        try:
+            return self._serve(lifeline)
+        finally:
+            lifeline.close()
+
+    def _serve(self, lifeline: Lifeline) -> int:
         from awoke.runtime.server import Server
         from awoke.runtime.signals import wait_and_stop
 
@@ -96,27 +109,16 @@ class Node:
         self._app.events.subscribe("partitions.assigned", lambda event: self._say("assigned"))
         server.start()
         assert server.member is not None
-        lifeline = Lifeline(
-            self._control.fileno(),
-            self._options.heartbeat_s,
-            self._options.drain_timeout_s,
-            EXIT_ORPHANED,
-            server.schedulers,
-            server.member,
-        )
+        lifeline.watch(server.schedulers, server.member)
         pulse = threading.Thread(target=self._pulse, args=(lifeline, server), name="awoke-pulse", daemon=True)
         pulse.start()
         control = threading.Thread(target=self._obey, args=(server,), name="awoke-control", daemon=True)
         control.start()
         self._say("ready")
-        try:
-            code = wait_and_stop(server, self._heard)
-            if server.given_up is not None:
-                self._say("failed", text=str(server.given_up))
-            return code
-        finally:
-            lifeline.close()
-            pulse.join()
+        code = wait_and_stop(server, self._heard)
+        if server.given_up is not None:
+            self._say("failed", text=str(server.given_up))
+        return code
 
     def _kafka(self) -> dict[str, str]:
         """The properties that were given, and this node's own name in the group."""
@@ -131,7 +133,9 @@ class Node:
 
     def _names(self) -> dict[str, Any]:
         settings = self._app.settings
-        return {"transactional_id": settings.transactional_id or f"{settings.group or self._app.name}.{self._name()}"}
+        given = settings.transactional_id
+        own = f"{settings.group or self._app.name}.{self._name()}" if given is None else f"{given}.{self._number}"
+        return {"transactional_id": own}
 
     def _name(self) -> str:
         return f"{socket.gethostname()}.{os.path.basename(self._options.socket)}.{self._number}"
@@ -140,7 +144,7 @@ class Node:
         with contextlib.suppress(OSError):
             self._control.send(protocol.encode(kind, **fields), socket.MSG_DONTWAIT)
 
-    def _pulse(self, lifeline: Any, server: Server) -> None:
+    def _pulse(self, lifeline: Lifeline, server: Server) -> None:
         """Say how the partitions are whenever the lifeline asks; how long that takes tells how long one waits for the GIL."""
         alive = True
         while alive:

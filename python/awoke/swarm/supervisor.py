@@ -320,7 +320,11 @@ class Supervisor:
             self._selector.unregister(node.control)  # Its end is told by its pidfd.
             return
         node.heard_s = time.monotonic()
-        message = protocol.decode(data)
+        try:
+            message = protocol.decode(data)
+        except (ValueError, msgspec.MsgspecError) as error:
+            logger.error("node %d says what nobody understands: %s", node.number, error)
+            return
         if isinstance(message, Vitals):
             self._on_vitals(node, message)
             return

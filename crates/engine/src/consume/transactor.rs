@@ -27,7 +27,7 @@ use super::PartitionQueue;
 use super::offsets::ToCommit;
 use crate::clock::Deadline;
 use crate::events::EventBox;
-use crate::kafka::{ClientConfig, Code, GroupMetadata, Position, TopicPartition, positions_list};
+use crate::kafka::{ClientConfig, Code, CommittedOffset, GroupMetadata, Position, TopicPartition, positions_list};
 use crate::produce::{DeliveryHandle, OwnedRecord, Producer, ProducerOptions, Transaction};
 use crate::wake::{Completion, Parker};
 use crate::{Error, Result};
@@ -50,8 +50,16 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(50), Duration::fro
 /// What a contributor is told.
 pub type Committed = Completion<Result<()>>;
 
-/// A position to commit, and the text beside it.
-type Placed = (TopicPartition, Position, Option<Arc<str>>);
+/// What is to be committed of one partition.
+#[derive(Clone)]
+struct Placed {
+    at: TopicPartition,
+    position: Position,
+    /// The text beside it.
+    metadata: Option<Arc<str>>,
+    /// Whether records go with it: then position or text are not what they were before.
+    has_records: bool,
+}
 
 /// What came of a job.
 pub struct Contribution {
@@ -336,7 +344,8 @@ fn try_once(
     if positions.is_empty() && contributions.iter().all(|each| each.records.is_empty()) {
         return Ok(());
     }
-    let list = positions_list(positions.iter().cloned()).map_err(|error| trouble(&error))?;
+    let list = positions_list(positions.iter().map(|placed| (&placed.at, placed.position, placed.metadata.as_deref())))
+        .map_err(|error| trouble(&error))?;
     transaction.send_offsets(&list, &group, &deadline).map_err(|error| trouble(&error))?;
     match transaction.commit(&Deadline::after(Some(limit))) {
         Ok(()) => {
@@ -393,7 +402,9 @@ fn positions_of(contributions: &[Contribution]) -> std::result::Result<Vec<Place
     let mut positions: Vec<Placed> = Vec::new();
     for each in contributions {
         let at = each.partition.topic_partition();
-        if positions.iter().any(|(known, ..)| known == at) {
+        let has_records = !each.records.is_empty();
+        if let Some(known) = positions.iter_mut().find(|known| known.at == *at) {
+            known.has_records |= has_records;
             continue;
         }
         let to_commit = each.partition.for_transaction().map_err(|_| Trouble::Again)?;
@@ -401,27 +412,33 @@ fn positions_of(contributions: &[Contribution]) -> std::result::Result<Vec<Place
         if !is_whole {
             return Err(Trouble::Crowded);
         }
-        positions.push((at.clone(), position, metadata));
+        positions.push(Placed { at: at.clone(), position, metadata, has_records });
     }
     Ok(positions)
 }
 
 fn note_committed(contributions: &[Contribution], positions: &[Placed]) {
-    for (at, position, _) in positions {
-        if let Some(each) = contributions.iter().find(|each| each.partition.topic_partition() == at) {
-            each.partition.note_committed(position.offset);
+    for placed in positions {
+        if let Some(each) = contributions.iter().find(|each| *each.partition.topic_partition() == placed.at) {
+            each.partition.note_committed(placed.position.offset);
         }
     }
 }
 
 /// Whether the group's committed offsets are these; `None` when the broker does not say. Blocks.
 fn was_committed(contributions: &[Contribution], positions: &[Placed]) -> Option<bool> {
-    let asked: Vec<_> = positions.iter().map(|(at, ..)| at.clone()).collect();
+    // One tells for all: a partition that was taken away meanwhile may stand anywhere, and one without records where it stood before.
+    // Where none has any, to do it again is to do the same.
+    let telling: Vec<_> = positions.iter().filter(|placed| placed.has_records).collect();
+    let asked: Vec<_> = telling.iter().map(|placed| placed.at.clone()).collect();
+    if asked.is_empty() {
+        return Some(false);
+    }
     let found = contributions.first()?.partition.client().committed(&asked).ok()?;
-    // One of them tells for all; a partition that was taken away meanwhile may stand anywhere.
-    Some(positions.iter().zip(found).any(|((_, position, metadata), found)| {
-        found.is_some_and(|found| found.offset == position.offset && found.metadata.as_deref() == metadata.as_deref())
-    }))
+    let is_there = |placed: &Placed, found: CommittedOffset| {
+        found.offset == placed.position.offset && found.metadata.as_deref() == placed.metadata.as_deref()
+    };
+    Some(telling.into_iter().zip(found).any(|(placed, found)| found.is_some_and(|found| is_there(placed, found))))
 }
 
 /// Whether the record itself is at fault, and would be again.

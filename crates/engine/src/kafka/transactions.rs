@@ -79,14 +79,14 @@ impl Client {
 }
 
 /// Positions, each with the text beside it, as librdkafka takes them.
-pub(crate) fn positions_list(
-    positions: impl IntoIterator<Item = (TopicPartition, Position, Option<std::sync::Arc<str>>)>,
+pub(crate) fn positions_list<'a>(
+    positions: impl IntoIterator<Item = (&'a TopicPartition, Position, Option<&'a str>)>,
 ) -> Result<TopicPartitionList> {
     let mut list = TopicPartitionList::new();
     for (at, position, metadata) in positions {
-        list.add(&at, Some(position))?;
+        list.add(at, Some(position))?;
         if let Some(metadata) = metadata {
-            list.set_metadata(&metadata);
+            list.set_metadata(metadata);
         }
     }
     Ok(list)
