@@ -169,3 +169,28 @@ def test_a_consumer_that_ends_the_process_ends_the_app_in_order(cluster: Cluster
         server.stop()
     assert isinstance(error, SystemExit)
     assert committed(cluster, app) in ({}, {(name, 0): 0})
+
+
+@pytest.mark.parametrize("concurrency", [None, awoke.by_key(2)], ids=["partition", "by_key"])
+def test_a_failure_after_all_is_marked_is_seen_and_nothing_is_tried_again(
+    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None
+) -> None:
+    name, app, seen, failed = topic(), new_app(cluster), Collected[bytes](), Collected[awoke.Event]()
+    app.events.subscribe("job.failed", failed.add)
+
+    @app.consumer(name, concurrency=concurrency, dead_letter=topic("dead"), retry=SOON)
+    class Mark(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            for message in batch:
+                seen.add(message.value)
+                self.mark(message)
+            raise ValueError("too late")
+
+    send(cluster, name, [b"1"])
+    with running(app):
+        (event,) = failed.wait_for(1)
+        send(cluster, name, [b"2"])
+        assert seen.wait_for(2) == [b"1", b"2"]
+        failed.wait_for(2)
+    assert event.fields["retry_in_s"] is None
+    assert seen.items == [b"1", b"2"]

@@ -178,12 +178,12 @@ impl Job {
         Ok(Batch::new(Arc::clone(job.batch()), job.first(), job.end(), job.attempt(), decoder))
     }
 
-    /// The offset of the first message that is not done. Raises `ClosedError` when the job has ended.
+    /// The offset of the first message that is not done, of the last one where all are. Raises `ClosedError` when the job has ended.
     #[getter]
     fn first_offset(&self) -> PyResult<i64> {
         let job = self.lock();
         let job = job.as_ref().ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
-        Ok(job.batch().message(job.first()).offset())
+        Ok(job.batch().message(job.first().min(job.batch().len() - 1)).offset())
     }
 
     /// How many messages are not done.

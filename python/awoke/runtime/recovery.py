@@ -42,7 +42,8 @@ def fail(
     Where the broker has to agree first, what it is asked is returned: when it does, call `pass_by`, when not, `fail_again`.
     """
     attempt = job.attempt
-    is_exhausted = route.retry.is_exhausted(attempt, error)
+    is_over = not job.remaining
+    is_exhausted = is_over or route.retry.is_exhausted(attempt, error)
     delay_s = 0.0 if is_exhausted else route.retry.delay_s(attempt)
     server.app.events.emit(
         "job.failed",
@@ -54,6 +55,9 @@ def fail(
         retry_in_s=None if is_exhausted else round(delay_s, 3),
         error=error,
     )
+    if is_over:
+        job.pass_on()  # User code had marked all of it as done before it failed: there is nothing to try again.
+        return None
     if not is_exhausted:
         job.retry(delay_s)
         return None
