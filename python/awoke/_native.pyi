@@ -16,6 +16,9 @@ def librdkafka_version() -> str:
 def is_secret(property: str) -> bool:
     """Whether the value of this librdkafka property must never be shown."""
 
+def hurry_all(handles: Sequence[DeliveryHandle]) -> None:
+    """Have these messages sent without lingering, together. Does not block."""
+
 def wait_all(handles: Sequence[DeliveryHandle], timeout_s: float | None = None) -> bool:
     """Wait until all handles are answered, well or badly; whether they are. Blocks with the GIL released."""
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from awoke._native import Mailbox
+from awoke._native import DeliveryHandle, Mailbox, hurry_all
 
 logger = logging.getLogger(__name__)
 
@@ -50,17 +50,28 @@ class LoopMailbox:
         self._mailbox = Mailbox()
         self._futures: dict[int, asyncio.Future[None]] = {}
         self._tokens = itertools.count()
+        self._lingering: list[DeliveryHandle] = []
+        """Messages that tasks have begun to wait for in this turn of the loop: they are sent together at its end."""
         loop.add_reader(self._mailbox.fileno(), self._deliver)
 
     async def wait(self, pending: Pending[Any]) -> None:
         """Return when `pending` has its result."""
         token = next(self._tokens)
-        future = self._futures[token] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()  # Not kept: what is kept for a loop must not keep it.
+        future = self._futures[token] = loop.create_future()
+        if isinstance(pending, DeliveryHandle):
+            if not self._lingering:
+                loop.call_soon(self._hurry)
+            self._lingering.append(pending)
         try:
             if pending.notify(self._mailbox, token):
                 await future
         finally:
             self._futures.pop(token, None)
+
+    def _hurry(self) -> None:
+        handles, self._lingering = self._lingering, []
+        hurry_all(handles)
 
     def _deliver(self) -> None:
         for token in self._mailbox.drain():

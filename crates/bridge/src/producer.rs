@@ -232,7 +232,7 @@ impl DeliveryHandle {
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().here()?.hurry();
+        slf.get().here()?;
         slf.py().import("awoke._waiting")?.call_method1("resolve", (slf,))?.call_method0("__await__")
     }
 
@@ -294,6 +294,15 @@ impl Alone<'_> {
     }
 }
 
+/// Has these messages sent without lingering, together. Does not block.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
+pub fn hurry_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>) -> PyResult<()> {
+    let natives = handles.iter().map(|handle| handle.get().here().cloned()).collect::<PyResult<Vec<_>>>()?;
+    py.detach(|| engine::DeliveryHandle::hurry_all(natives.iter().map(|handle| &**handle)));
+    Ok(())
+}
+
 /// Waits until all handles are answered, well or badly; whether they are. Blocks with the GIL released.
 #[pyfunction]
 #[pyo3(signature = (handles, timeout_s=None))]
@@ -306,7 +315,7 @@ pub fn wait_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>, timeout_s: Opt
     }
     let timeout = duration(timeout_s)?.or(limit);
     if is_main_thread() {
-        natives.iter().for_each(|handle| handle.hurry());
+        engine::DeliveryHandle::hurry_all(natives.iter().map(|handle| &**handle));
         // One after the other, because a signal must be able to end the wait: each is done or waited for.
         let deadline = Deadline::after(timeout);
         for handle in &natives {

@@ -112,15 +112,38 @@ impl DeliveryHandle {
 
     /// Somebody waits for the answer: the message, and what was sent before it, does not linger. Does not block.
     pub fn hurry(&self) {
+        if let Some(reports) = self.expect() {
+            reports.begin_hurry();
+        }
+    }
+
+    /// As `hurry`, for many at once: they are sent together.
+    pub fn hurry_all<'a>(handles: impl IntoIterator<Item = &'a Self>) {
+        let mut hurried: Option<Arc<Reports>> = None;
+        for reports in handles.into_iter().filter_map(Self::expect) {
+            if hurried.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &reports))
+                && let Some(other) = hurried.replace(reports)
+            {
+                other.begin_hurry();
+            }
+        }
+        if let Some(reports) = hurried {
+            reports.begin_hurry();
+        }
+    }
+
+    /// Counts the message as awaited; who is to be told, if that is news.
+    fn expect(&self) -> Option<Arc<Reports>> {
         if self.completion.is_done() || self.is_awaited.swap(true, Ordering::AcqRel) {
-            return;
+            return None;
         }
-        if let Some(reports) = self.destination.reports.upgrade() {
-            reports.expect_one();
-        }
+        let reports = self.destination.reports.upgrade()?;
+        reports.expect_one();
         if self.completion.is_done() {
             self.settle(); // The report came meanwhile and may not have seen that it was awaited.
+            return None;
         }
+        Some(reports)
     }
 
     /// Whoever waited has given up: the message may linger again. Does not block.
@@ -212,7 +235,7 @@ impl DeliveryHandle {
 
     /// Waits until all are answered, well or badly; `false` when the time was up first. Blocks the calling thread.
     pub fn wait_all(handles: &[Arc<Self>], timeout: Option<Duration>) -> bool {
-        handles.iter().for_each(|handle| handle.hurry());
+        Self::hurry_all(handles.iter().map(|handle| &**handle));
         let are_done = Latch::wait_all(handles.iter().map(|handle| &handle.completion), &Deadline::after(timeout));
         if !are_done {
             handles.iter().for_each(|handle| handle.give_up());

@@ -169,9 +169,13 @@ impl Reports {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Somebody waits for one more message who does not lead.
+    /// Somebody waits for one more message who does not lead; to be followed by `begin_hurry`.
     pub(super) fn expect_one(&self) {
         self.awaited.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Has what is awaited sent without lingering: once for all messages that somebody has begun to wait for.
+    pub(super) fn begin_hurry(&self) {
         if !self.lingers() {
             return;
         }
