@@ -107,7 +107,8 @@ def test_nodes_that_are_killed_are_back_and_nothing_is_lost(
     chance = random.Random(4)
     options = ("--restarts-max", "1000", "--restart-backoff-s", "0")
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options) as swarm:
-        swarm.wait_up(assigned=PARTITIONS)
+        supervisor = swarm.wait_up(assigned=PARTITIONS)["pid"]
+        before = len(os.listdir(f"/proc/{supervisor}/fd"))
         for number in range(KILLS):
             node = chance.choice((1, 2))
             killed_ns = time.monotonic_ns()
@@ -121,6 +122,8 @@ def test_nodes_that_are_killed_are_back_and_nothing_is_lost(
                 )
             )
             assert sum(each["restarts"] for each in found["nodes"]) == number + 1
+        assert len(os.listdir(f"/proc/{supervisor}/fd")) <= before + 1, "descriptors; one may be a question's"
+        assert len(os.listdir(f"/proc/{supervisor}/task")) == 1
         check(swarm, flow.stop())
         assert swarm.stop() == 0
 
