@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -159,6 +160,30 @@ def test_a_consumer_sends_within_its_own_transactions(cluster: RealCluster, topi
     assert seen[0] == b"1"
     assert seen == values(cluster, output)
     assert_committed(cluster, app, {(name, 0): 2})
+
+
+def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(cluster: RealCluster, topic: CreateTopic) -> None:
+    """Whoever stops waiting for a transaction and fails has its batch tried again: the first one must not take place, too."""
+    name, output, app, over = topic("in"), topic("out"), new_app(cluster), Collected[int]()
+
+    @app.consumer(name, exactly_once=True, retry=awoke.Retry(backoff_s=(0.01, 0.02)))
+    class Impatient(awoke.Consumer):
+        async def consume(self, batch: awoke.Batch[bytes]) -> None:
+            transaction = self.transaction()
+            transaction.produce(output, batch[0].value)
+            ending = asyncio.ensure_future(transaction.__aexit__(None, None, None))
+            await asyncio.sleep(0)  # It has been submitted; the first one waits for its producer's id.
+            if batch.attempt == 1:
+                ending.cancel()
+                raise RuntimeError("in no mood to wait")
+            await ending
+            over.add(batch.attempt)
+
+    send(cluster, name, [b"1"])
+    with running(app):
+        over.wait_for(1)
+    assert values(cluster, output) == [b"1"]
+    assert_committed(cluster, app, {(name, 0): 1})
 
 
 def test_an_async_consumer_awaits_its_transaction(cluster: RealCluster, topic: CreateTopic) -> None:

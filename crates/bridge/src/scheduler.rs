@@ -139,7 +139,9 @@ impl Job {
         let partition = job.partition().map(Arc::clone).ok_or(Error::Closed { what: "job" })?;
         let count = offset.map_or(job.end(), |offset| count_until(job, offset));
         let inner = Arc::clone(&self.inner);
-        let settle = move || lock(&inner).as_mut().map_or(Ok(()), |job| job.done(count));
+        // A job that has ended is tried again by another one: what it sent must not be seen.
+        let ended = || Err(Error::Closed { what: "job" });
+        let settle = move || lock(&inner).as_mut().map_or_else(ended, |job| job.done(count));
         Ok(engine::Contribution::new(partition, records, Box::new(settle)))
     }
 }

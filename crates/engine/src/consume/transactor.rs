@@ -65,9 +65,11 @@ struct Placed {
 pub struct Contribution {
     partition: Arc<PartitionQueue>,
     records: Vec<OwnedRecord>,
-    /// Says how far the job is done; called once or again when all records have been acknowledged.
+    /// Says how far the job is done; called when all records have been acknowledged, until it has succeeded.
     settle: Box<dyn Fn() -> Result<()> + Send>,
     is_settled: bool,
+    /// Why it can't be settled: its job has ended, or its partition was taken away.
+    void: Option<Error>,
     /// To be carried out by itself: it, or another one, had a record that the broker refused.
     is_alone: bool,
     committed: Arc<Committed>,
@@ -81,7 +83,7 @@ impl Contribution {
         settle: Box<dyn Fn() -> Result<()> + Send>,
     ) -> Self {
         let committed = Arc::default();
-        Self { partition, records, settle, is_settled: false, is_alone: false, committed }
+        Self { partition, records, settle, is_settled: false, void: None, is_alone: false, committed }
     }
 
     fn fail(&self, error: Error) {
@@ -253,12 +255,9 @@ impl Shared {
         let mut back_off = BACK_OFF.0;
         let mut in_doubt = None;
         loop {
-            contributions.retain(|each| match each.partition.check_current() {
-                Ok(()) => true,
-                Err(error) => {
-                    each.fail(error);
-                    false
-                }
+            contributions.retain(|each| {
+                let concern = each.void.clone().map_or_else(|| each.partition.check_current(), Err);
+                concern.map_err(|error| each.fail(error)).is_ok()
             });
             if contributions.is_empty() {
                 return;
@@ -336,8 +335,11 @@ fn try_once(
     // Who we are first: a partition that is held after this was held under that generation.
     let consumer = contributions[0].partition.client();
     let group = GroupMetadata::of(consumer).ok_or(Trouble::Again)?;
-    for each in contributions.iter_mut() {
-        (each.settle)().map_err(|_| Trouble::Again)?; // Taken away: it is left out the next time.
+    for each in contributions.iter_mut().filter(|each| !each.is_settled) {
+        if let Err(error) = (each.settle)() {
+            each.void = Some(error); // It is left out the next time.
+            return Err(Trouble::Again);
+        }
         each.is_settled = true;
     }
     let positions = positions_of(contributions)?;
