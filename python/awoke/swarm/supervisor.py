@@ -183,12 +183,14 @@ class Supervisor:
         for node in self._nodes.values():
             if node.pidfd is not None:
                 node.pidfd.send(signal.SIGKILL)
-        for pid in children():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)  # A child that has not been waited for: its number is still its own.
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                os.waitpid(-1, 0)
+        # Whoever ends leaves its own children to us, so there may be more each time.
+        while left := children():
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)  # A child that has not been waited for: its number is still its own.
+            for pid in left:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
         for mold in (self._mold, self._next_mold):
             if mold is not None:
                 mold.control.close()
