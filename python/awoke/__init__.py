@@ -2,6 +2,7 @@
 
 import logging
 
+from awoke import rpc
 from awoke._native import (
     Batch,
     DeliveryHandle,
@@ -37,6 +38,7 @@ from awoke.errors import (
     ProducerFenced,
     QueueFull,
     RetriesExhausted,
+    RpcError,
     SequencerBroken,
     SystemFailure,
     TransactionAborted,
@@ -97,6 +99,7 @@ __all__ = [
     "Record",
     "RetriesExhausted",
     "Retry",
+    "RpcError",
     "Sequencer",
     "SequencerBroken",
     "SequencerPermit",
@@ -114,6 +117,7 @@ __all__ = [
     "by_key",
     "by_partition",
     "librdkafka_version",
+    "rpc",
     "unordered",
     "wait_all",
 ]

@@ -13,6 +13,7 @@ from awoke.events import Events
 from awoke.middleware import Middleware
 from awoke.producer import Producer
 from awoke.routing import Route, RouteOptions
+from awoke.rpc.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -43,6 +44,8 @@ class App:
         self.name = name
         self.events = Events()
         self.routes: dict[str, Route] = {}
+        self.rpc = Rpc(name)
+        """The methods that others may call over Kafka: see `awoke.rpc`."""
         self._arguments: dict[str, Any] = {**settings, "kafka": kafka}
         self._producer: Producer | None = None
         self._lock = threading.Lock()

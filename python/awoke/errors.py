@@ -24,10 +24,13 @@ AwokeError
 ├── ProcessDied            a message killed its process as often as its route allows
 ├── BackgroundFailed       a background function failed, and with it its owner
 ├── SequencerBroken        what a sequencer appends to has failed
+├── RpcError               a remote call failed; `awoke.rpc.errors` has a class for each code
 └── SystemFailure          the operating system refused something
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 UNREACHABLE_CODES = frozenset({-195, -187, -185})
 UNKNOWN_TOPIC_CODES = frozenset({3, -188})
@@ -174,6 +177,35 @@ class BackgroundFailed(AwokeError):
 
 class SequencerBroken(AwokeError):
     """What a sequencer appends to has failed: nobody knows how far the last run came, so nothing is appended any more."""
+
+
+class RpcError(AwokeError):
+    """A remote call failed; `awoke.rpc.errors` has a class for each code."""
+
+    code: str = "unknown"
+    """What went wrong, as one of a few words that both sides know."""
+    is_retryable: bool = False
+    """Whether the same call may work a moment later."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        details: Any = None,
+        is_retryable: bool | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        """For people."""
+        self.details = details
+        """More, for programs: anything that can be written as JSON."""
+        self.retry_after_s = retry_after_s
+        """When to try again, where the responder says so."""
+        self.remote_traceback: str | None = None
+        """Where the responder failed, if it tells."""
+        if is_retryable is not None:
+            self.is_retryable = is_retryable
 
 
 class SystemFailure(AwokeError):

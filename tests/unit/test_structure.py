@@ -24,6 +24,7 @@ LAYERS = [
     {"consumer", "producer", "transaction", "admin", "concurrency"},
     {"routing", "dead_letter", "tracing"},
     {"reader", "metrics"},
+    {"rpc"},
     {"app", "application", "web"},
     {"runtime"},
     {"swarm"},

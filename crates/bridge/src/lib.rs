@@ -4,6 +4,7 @@
 //! not wait: what is ready is taken first.
 
 mod admin;
+mod caller;
 mod errors;
 mod events;
 mod group_member;
@@ -44,6 +45,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(producer::wait_all, module)?)?;
     module.add_class::<admin::Admin>()?;
     module.add_class::<admin::PendingCall>()?;
+    module.add_class::<caller::Call>()?;
+    module.add_class::<caller::Caller>()?;
     module.add_class::<events::EventBox>()?;
     module.add_class::<group_member::GroupMember>()?;
     module.add_class::<group_member::PendingCommit>()?;

@@ -16,7 +16,7 @@ use crate::events::EventBox;
 use crate::open::Open;
 use crate::record::Outgoing;
 use crate::transaction::Transaction;
-use crate::waiting::{Mailbox, is_main_thread, main_mailbox, wait_readable};
+use crate::waiting::{Mailbox, Turn, is_main_thread, wait_in_turn};
 
 /// How much longer than `delivery.timeout.ms` a wait without a limit goes on: librdkafka looks at time-outs once a second.
 const GRACE: Duration = Duration::from_secs(10);
@@ -165,7 +165,7 @@ impl DeliveryHandle {
     }
 
     /// The handle, in the process of its producer only: elsewhere its lock may be held for ever.
-    fn here(&self) -> PyResult<&Arc<engine::DeliveryHandle>> {
+    pub fn here(&self) -> PyResult<&Arc<engine::DeliveryHandle>> {
         self.inner.check_process().map_err(|error| to_python(&error))?;
         Ok(&self.inner)
     }
@@ -250,9 +250,6 @@ impl DeliveryHandle {
 }
 
 /// Waits for an answer with the GIL released, serving the producer's reports if nobody else does; whether it came.
-///
-/// Python's main thread comes up for signals: as a follower at once, because it waits on a descriptor, as a leader after a tenth of
-/// a second at most.
 fn wait_for_delivery(py: Python<'_>, handle: &engine::DeliveryHandle, deadline: &Deadline) -> PyResult<bool> {
     if handle.completion().is_done() {
         return Ok(true);
@@ -260,37 +257,17 @@ fn wait_for_delivery(py: Python<'_>, handle: &engine::DeliveryHandle, deadline: 
     if !is_main_thread() {
         return Ok(py.detach(|| handle.wait_until(deadline).is_some()));
     }
-    let mailbox = main_mailbox()?;
-    mailbox.drain();
-    let Some(waiting) = handle.begin_wait(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 }) else {
-        return Ok(true);
-    };
-    let waiting = Alone(waiting);
-    while !py.detach(|| waiting.step(&deadline.or_earlier(Some(Instant::now() + FOR_SIGNALS)))) {
-        if waiting.0.is_follower() {
-            wait_readable(py, mailbox.bell(), deadline)?;
-            mailbox.drain();
-        }
-        py.check_signals()?;
-        if deadline.has_passed() {
-            return Ok(handle.completion().is_done());
-        }
-    }
-    Ok(true)
+    wait_in_turn(py, deadline, |waker| handle.begin_wait(waker))?;
+    Ok(handle.completion().is_done())
 }
 
-/// How long the main thread may serve reports before it looks for signals.
-const FOR_SIGNALS: Duration = Duration::from_millis(100);
-
-/// A wait of the calling thread, which lets go of the GIL in its midst.
-struct Alone<'a>(engine::Waiting<'a>);
-
-// SAFETY: `detach` runs its closure on the calling thread: nobody else sees the wait.
-unsafe impl Sync for Alone<'_> {}
-
-impl Alone<'_> {
+impl Turn for engine::Waiting<'_> {
     fn step(&self, deadline: &Deadline) -> bool {
-        self.0.step(deadline)
+        self.step(deadline)
+    }
+
+    fn is_follower(&self) -> bool {
+        self.is_follower()
     }
 }
 

@@ -109,7 +109,7 @@ fn key_bytes(key: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     })
 }
 
-fn header_list(headers: &Bound<'_, PyAny>) -> PyResult<Headers> {
+pub fn header_list(headers: &Bound<'_, PyAny>) -> PyResult<Headers> {
     let items = match headers.cast::<PyMapping>() {
         Ok(mapping) => mapping.items()?.into_any(),
         Err(_) => headers.clone(),

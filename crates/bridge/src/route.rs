@@ -6,13 +6,14 @@ use awoke_engine::consume as engine;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::errors::duration;
+use crate::errors::{duration, to_python};
 use crate::scheduler::Scheduler;
 
 /// One topic and how its partitions are worked on.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Route {
     pub inner: engine::Route,
+    expiry: Option<Arc<engine::Expiry>>,
 }
 
 #[pymethods]
@@ -20,7 +21,7 @@ impl Route {
     #[new]
     #[pyo3(signature = (
         topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
-        tick_every_s=None, start=None, concurrency=None, is_transactional=false
+        tick_every_s=None, start=None, concurrency=None, is_transactional=false, expires_by=None
     ))]
     #[allow(clippy::too_many_arguments)] // What a route has; all but two by name.
     fn new(
@@ -36,6 +37,7 @@ impl Route {
         start: Option<(String, i64)>,
         concurrency: Option<Lanes>,
         is_transactional: bool,
+        expires_by: Option<(String, f64)>,
     ) -> PyResult<Self> {
         let flow = engine::Flow {
             limits: engine::PullLimits { messages_max, bytes_max },
@@ -43,16 +45,27 @@ impl Route {
             delay: duration(delay_s)?,
             rate: rate_per_s.map(|per_s| Arc::new(engine::RateLimit::new(per_s))),
         };
+        let expiry = expires_by.map(|(header, allowance_s)| {
+            let allowance = duration(Some(allowance_s))?.unwrap_or_default();
+            engine::Expiry::new(&header, allowance).map(Arc::new).map_err(|error| to_python(&error))
+        });
+        let expiry = expiry.transpose()?;
         let scheduler = Arc::clone(&scheduler.inner);
         let lane = engine::LaneSettings {
             flow,
             class: scheduler.add_class(weight),
             tick_every: duration(tick_every_s)?,
-            concurrency: concurrency.map(Lanes::settings).transpose()?,
+            concurrency: concurrency.map(|lanes| lanes.settings(expiry.clone())).transpose()?,
             is_transactional,
         };
         let start = start.map(|(word, number)| start_at(&word, number)).transpose()?;
-        Ok(Self { inner: engine::Route { topic, scheduler, lane, start } })
+        Ok(Self { inner: engine::Route { topic, scheduler, lane, start }, expiry })
+    }
+
+    /// How many messages were passed over because they had expired.
+    #[getter]
+    fn expired(&self) -> u64 {
+        self.expiry.as_ref().map_or(0, |expiry| expiry.passed_over())
     }
 }
 
@@ -68,7 +81,7 @@ struct Lanes {
 }
 
 impl Lanes {
-    fn settings(self) -> PyResult<engine::Concurrency> {
+    fn settings(self, expiry: Option<Arc<engine::Expiry>>) -> PyResult<engine::Concurrency> {
         let by = match &*self.by {
             "key" => engine::LaneBy::Key,
             "nothing" => engine::LaneBy::Nothing,
@@ -77,7 +90,8 @@ impl Lanes {
         };
         let Self { jobs, in_flight, trail, shares, careful, .. } = self;
         let (jobs_max, in_flight_max, trail_max) = (jobs, in_flight, trail);
-        Ok(engine::Concurrency { jobs_max, by, in_flight_max, trail_max, shares, careful_messages: careful })
+        let careful_messages = careful;
+        Ok(engine::Concurrency { jobs_max, by, in_flight_max, trail_max, shares, careful_messages, expiry })
     }
 }
 

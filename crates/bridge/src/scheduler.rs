@@ -15,6 +15,7 @@ use pyo3::types::PyDict;
 use crate::errors::{duration, to_python};
 use crate::message::Batch;
 use crate::partition::Partition;
+use crate::producer::DeliveryHandle;
 use crate::waiting::{Bell, seconds_until};
 
 /// Decides which partition is worked on next.
@@ -291,6 +292,16 @@ impl Job {
     fn complete(&self) -> PyResult<()> {
         let job = self.lock().take();
         job.map_or(Ok(()), |mut job| job.complete()).map_err(|error| to_python(&error))
+    }
+
+    /// Ends when this message is acknowledged; refused, what is not done comes again after `delay_s`. Does not block.
+    fn complete_when(&self, delivery: &DeliveryHandle, delay_s: f64) -> PyResult<()> {
+        let delay = duration(Some(delay_s))?.unwrap_or_default();
+        let delivery = delivery.here()?;
+        if let Some(job) = self.lock().take() {
+            job.complete_when(delivery, delay);
+        }
+        Ok(())
     }
 
     /// Gives the partition back; what is not done comes again, as if for the first time. Does not block.

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use awoke_engine::clock::Deadline;
 use awoke_engine::wake::{Bell as _, Completion, EventFd, Mailbox as EngineMailbox, Waker};
@@ -147,6 +147,56 @@ pub fn wait_until_ready(py: Python<'_>, awaited: &impl Awaited, deadline: &Deadl
             return woken;
         }
         mailbox.drain();
+    }
+}
+
+/// A wait of somebody who serves a queue for all who wait for it, when it is its turn.
+pub trait Turn {
+    /// Serves until the thing is there, or the deadline passes, if it is its turn; whether the thing is there.
+    fn step(&self, deadline: &Deadline) -> bool;
+    /// Whether somebody else serves.
+    fn is_follower(&self) -> bool;
+}
+
+/// How long the main thread may serve a queue before it looks for signals.
+const FOR_SIGNALS: Duration = Duration::from_millis(100);
+
+/// Waits in turn on Python's main thread with the GIL released, until the thing is there or the deadline passes.
+///
+/// It comes up for signals: as a follower at once, because it waits on a descriptor, as a leader after a tenth of a second at most.
+pub fn wait_in_turn<T: Turn>(
+    py: Python<'_>,
+    deadline: &Deadline,
+    begin: impl FnOnce(Waker) -> Option<T>,
+) -> PyResult<()> {
+    let mailbox = main_mailbox()?;
+    mailbox.drain();
+    let Some(turn) = begin(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 }) else {
+        return Ok(());
+    };
+    let turn = Alone(turn);
+    while !py.detach(|| turn.step(&deadline.or_earlier(Some(Instant::now() + FOR_SIGNALS)))) {
+        if turn.0.is_follower() {
+            wait_readable(py, mailbox.bell(), deadline)?;
+            mailbox.drain();
+        }
+        py.check_signals()?;
+        if deadline.has_passed() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// A wait of the calling thread, which lets go of the GIL in its midst.
+struct Alone<T>(T);
+
+// SAFETY: `detach` runs its closure on the calling thread: nobody else sees the wait.
+unsafe impl<T> Sync for Alone<T> {}
+
+impl<T: Turn> Alone<T> {
+    fn step(&self, deadline: &Deadline) -> bool {
+        self.0.step(deadline)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Read the folder names as the life of a message: `kafka` is the safe face of librdkafka, `consume` holds one file per
 //! station from the fetcher to the committed offset, `produce` one file per station from a record to its delivery
-//! report, and `wake` holds what they all wait with. ARCHITECTURE.md walks both ways step by step.
+//! report, `rpc` asks questions over both, and `wake` holds what they all wait with. ARCHITECTURE.md walks both ways step by step.
 
 pub mod clock;
 pub mod consume;
@@ -13,6 +13,7 @@ pub mod fork_guard;
 pub mod kafka;
 pub mod lifeline;
 pub mod produce;
+pub mod rpc;
 mod sync;
 pub mod wake;
 

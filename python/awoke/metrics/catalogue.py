@@ -120,6 +120,32 @@ ABORTED = Metric(
 REPLACED = Metric(
     "awoke_replaced_producers_total", "counter", (), "Connections of transactional producers that were replaced."
 )
+CALLS = Metric(
+    "awoke_rpc_calls_total",
+    "counter",
+    ("method", "outcome"),
+    "Remote calls that were answered: ok, known (answered before under the same key), or the code of an error.",
+)
+CALL_QUEUE = Metric(
+    "awoke_rpc_queue_seconds", "histogram", ("method",), "From a remote call to its being received, in seconds."
+)
+CALL_RUN = Metric("awoke_rpc_run_seconds", "histogram", ("method",), "Run time of a remote call's method, in seconds.")
+CALL_REPLY = Metric(
+    "awoke_rpc_reply_seconds", "histogram", ("method",), "From a reply to its acknowledgement, in seconds."
+)
+CALLS_REFUSED = Metric(
+    "awoke_rpc_refused_total",
+    "counter",
+    ("reason",),
+    "Records that were not answered: forged, replayed, huge, undecodable, or with a reply_topic that is not allowed.",
+)
+CALLS_EXPIRED = Metric(
+    "awoke_rpc_expired_total", "counter", (), "Remote calls passed over unseen because their deadline had passed."
+)
+CALLS_RUNNING = Metric("awoke_rpc_running_calls", "gauge", (), "Remote calls that are being carried out.")
+CALLS_WAITING = Metric(
+    "awoke_rpc_waiting_calls", "gauge", (), "Remote calls that wait for a thread, a task or their method."
+)
 HEALTHY = Metric("awoke_healthy", "gauge", (), "1 when all is well, else 0; /health says why.")
 
 CATALOGUE: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

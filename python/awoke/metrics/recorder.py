@@ -78,6 +78,7 @@ class Sources(Protocol):
     def threads(self) -> Sequence[Owned]: ...
     def queued(self) -> tuple[int, int]: ...
     def health(self) -> Health: ...
+    def calls(self) -> dict[str, int]: ...
 
 
 class Recorder:
@@ -121,6 +122,20 @@ class Recorder:
         self._count(catalogue.JOBS, 1, topic, handler, outcome)
         self._histograms[catalogue.JOB_WAIT.name].labels(topic).observe(waited_s)
         self._histograms[catalogue.JOB_RUN.name].labels(topic, handler).observe(ran_s)
+
+    def call_ended(self, method: str, outcome: str, queue_s: float, run_s: float) -> None:
+        """Count a remote call that was answered; an empty method where the service has none of its name."""
+        self._count(catalogue.CALLS, 1, method, outcome)
+        self._histograms[catalogue.CALL_QUEUE.name].labels(method).observe(queue_s)
+        self._histograms[catalogue.CALL_RUN.name].labels(method).observe(run_s)
+
+    def reply_acknowledged(self, method: str, reply_s: float) -> None:
+        """Count a reply that has arrived."""
+        self._histograms[catalogue.CALL_REPLY.name].labels(method).observe(reply_s)
+
+    def call_refused(self, reason: str) -> None:
+        """Count a record that was not answered."""
+        self._count(catalogue.CALLS_REFUSED, 1, reason)
 
     def on_event(self, event: Event) -> None:
         """Count what an event tells of."""
@@ -170,6 +185,7 @@ READ_WHEN_ASKED = frozenset(
         catalogue.BROKER_RECEIVED,
         catalogue.BROKER_RETRIES,
         catalogue.BROKER_ERRORS,
+        catalogue.CALLS_EXPIRED,
     }
 )
 """Counters that the engine and librdkafka keep."""
@@ -204,6 +220,10 @@ class SourcesCollector(Collector):
             (catalogue.CLOCK_WAKES, "clock_wakes"),
         ):
             yield counter(metric, [((pool,), counts[name]) for pool, counts in counters.items()])
+        calls = self._sources.calls()
+        yield counter(catalogue.CALLS_EXPIRED, [((), calls["expired"])] if calls else [])
+        yield gauge(catalogue.CALLS_RUNNING, [((), calls["running"])] if calls else [])
+        yield gauge(catalogue.CALLS_WAITING, [((), calls["waiting"])] if calls else [])
         yield from self._of_brokers()
 
     def _of_brokers(self) -> Iterable[Family]:

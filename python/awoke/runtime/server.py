@@ -16,6 +16,9 @@ from awoke.errors import ConfigError, FencedError, KafkaError, UnknownTopic
 from awoke.events import Event, EventSource
 from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder
+from awoke.rpc import topics as rpc_topics
+from awoke.rpc.protocol import Topics
+from awoke.rpc.responder import Responder
 from awoke.runtime import ledger
 from awoke.runtime.async_executor import AsyncExecutor
 from awoke.runtime.exactly_once import Transactions
@@ -51,6 +54,8 @@ class Server:
         self.metrics = Recorder() if is_asked_for else None
         self.transactions: Transactions | None = None
         """Where a route is exactly-once: what commits results with offsets."""
+        self.responder: Responder | None = None
+        """Where the app has methods that others may call: what answers."""
         self.endpoint: Endpoint | None = None
         """Where metrics and health are served, if they are."""
         self._scope = Scope(app.name, 0, app.events, self.ledger)
@@ -76,8 +81,9 @@ class Server:
         Raises:
             ConfigError: no route, or a setting that librdkafka refuses; BrokerUnreachable; UnknownTopic.
         """
-        if not self.app.routes:
-            raise ConfigError(f"app {self.app.name!r} has no route: decorate something with @app.on(topic)", "routes")
+        if not self.app.routes and not self.app.rpc.methods:
+            text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
+            raise ConfigError(text, "routes")
         self._check_topics()
         self._source = EventSource(self.app.events)
         self._end_listening = self._listen()
@@ -86,15 +92,27 @@ class Server:
             self._open_endpoint()
             if any(route.max_processing_s is not None for route in self.app.routes.values()):
                 self.overdue.start()
-            if any(route.is_exactly_once for route in self.app.routes.values()):
+            if self._has_transactions:
                 self.transactions = Transactions(self, self._source.box)
             self._start_workers()
+            if self.app.rpc.methods:
+                self.responder = Responder(self, self.app.rpc, self.app.events)
+                self.responder.start()
             self.member = self._join()
             self.app.runs(lambda each: self._scope.background(*each), self._resume)
         except BaseException:
             self._end(time.monotonic() + 1.0)
             raise
-        self.app.events.emit("app.started", app=self.app.name, group=self.group, topics=sorted(self.app.routes))
+        self.app.events.emit("app.started", app=self.app.name, group=self.group, topics=sorted(self._topics_in()))
+
+    def _topics_in(self) -> list[str]:
+        return [*self.app.routes, *([self.responder.topics.calls] if self.responder is not None else [])]
+
+    @property
+    def _has_transactions(self) -> bool:
+        rpc = self.app.rpc
+        is_rpc = bool(rpc.methods) and rpc.settings.mode == "exactly_once"
+        return is_rpc or any(route.is_exactly_once for route in self.app.routes.values())
 
     @property
     def group(self) -> str:
@@ -103,8 +121,9 @@ class Server:
 
     @property
     def schedulers(self) -> list[_native.Scheduler]:
-        """Of the worker threads, and of the event loop."""
-        return [self._scheduler, self._async_scheduler]
+        """Of the worker threads, of the event loop, and of the responder."""
+        more = [] if self.responder is None else [self.responder.scheduler]
+        return [self._scheduler, self._async_scheduler, *more]
 
     def quiet(self) -> None:
         """Begin no new jobs. Does not block."""
@@ -146,7 +165,12 @@ class Server:
 
     def counters(self) -> dict[str, dict[str, int]]:
         """What the schedulers count about themselves."""
-        return {"threads": self._scheduler.counters(), "loop": self._async_scheduler.counters()}
+        more = {} if self.responder is None else {"rpc": self.responder.scheduler.counters()}
+        return {"threads": self._scheduler.counters(), "loop": self._async_scheduler.counters(), **more}
+
+    def calls(self) -> dict[str, int]:
+        """How many remote calls run, wait and have expired; empty where the app has no methods. Does not block."""
+        return {} if self.responder is None else self.responder.counts()
 
     def resize(self, workers: int) -> None:
         """Have so many worker threads from now on; of too many, busy ones end after their job. Does not block.
@@ -262,6 +286,8 @@ class Server:
         return len(late) + undelivered
 
     def _check_topics(self) -> None:
+        if self.app.rpc.methods:
+            rpc_topics.ensure(self.settings, Topics.of(self.app.rpc.service), self.app.rpc.settings.partitions)
         routes = self.app.routes.values()
         wanted = set(self.app.routes) | {topic for route in routes for topic in route.topics_out}
         with Admin(settings=self.settings) as admin:
@@ -312,6 +338,8 @@ class Server:
             )
             for route in self.app.routes.values()
         ]
+        if self.responder is not None:
+            routes.append(self.responder.route)
         return _native.GroupMember(
             client_properties(self.settings, **{"group.id": self.group}),
             routes,
@@ -329,9 +357,12 @@ class Server:
         if self._loop_worker is not None:
             workers.append(self._loop_worker)
         late = [worker for worker in workers if not worker.join(max(0.0, deadline_s - time.monotonic()))]
-        for worker in late:
-            logger.error("%s is still running:\n%s", worker.thread.name, stack_of(worker.thread))
-        return [worker.thread.name for worker in late]
+        late_threads = [worker.thread for worker in late]
+        if self.responder is not None:
+            late_threads += self.responder.close(deadline_s)
+        for thread in late_threads:
+            logger.error("%s is still running:\n%s", thread.name, stack_of(thread))
+        return [thread.name for thread in late_threads]
 
 
 def workers_of(app: App) -> int:

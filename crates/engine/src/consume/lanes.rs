@@ -12,15 +12,18 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::CString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::finished::{decode, encode};
 use super::offsets::ToCommit;
 use super::watermark::{Change, Trail, Watermark};
-use crate::kafka::{Batch, Client, Loose, Position, TopicPartition};
+use crate::Result;
+use crate::counters::Counter;
+use crate::kafka::{Batch, Client, Loose, Position, TopicPartition, c_string};
 
 /// What messages share a lane by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +37,7 @@ pub enum LaneBy {
 }
 
 /// How many messages of a partition are worked on at once, and which not.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Concurrency {
     /// The most jobs at once.
     pub jobs_max: usize,
@@ -48,6 +51,37 @@ pub struct Concurrency {
     pub shares: bool,
     /// After a crash, how many messages are taken one by one.
     pub careful_messages: usize,
+    /// When a message is passed over unseen; `None` for never.
+    pub expiry: Option<Arc<Expiry>>,
+}
+
+/// Messages that say themselves when nobody wants them any more: they are passed over unseen, and counted.
+#[derive(Debug)]
+pub struct Expiry {
+    header: CString,
+    allowance_ms: u64,
+    passed_over: Counter,
+}
+
+impl Expiry {
+    /// The header holds the moment, in milliseconds since 1970 as a decimal number; so much later it counts as past.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`]: the header's name holds a zero.
+    pub fn new(header: &str, allowance: Duration) -> Result<Self> {
+        let allowance_ms = u64::try_from(allowance.as_millis()).unwrap_or(u64::MAX);
+        Ok(Self { header: c_string("a header", header)?, allowance_ms, passed_over: Counter::default() })
+    }
+
+    /// How many messages were passed over.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over.get()
+    }
+
+    fn has_passed(&self, message: &Loose, now_ms: u64) -> bool {
+        let moment = message.header(&self.header).and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok());
+        moment.is_some_and(|moment| moment.saturating_add(self.allowance_ms) < now_ms)
+    }
 }
 
 /// The most that the text for what is done may have, of the 4,096 bytes that a broker takes by default.
@@ -205,12 +239,17 @@ impl Lanes {
     /// Takes messages in, in offset order. `told` are the numbers of their lanes, where the route says them.
     pub(super) fn admit(&self, batch: Batch, told: Option<&[u64]>) -> Wakes {
         let now = Instant::now();
+        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let mut passed_over = Vec::new();
         let mut state = self.state();
         let mut wakes = Wakes::default();
         for (place, message) in batch.into_loose().into_iter().enumerate() {
             let (offset, leader_epoch) = (message.offset(), message.leader_epoch());
-            if state.was_done_earlier(offset) {
+            let expiry = self.settings.expiry.as_ref().filter(|expiry| expiry.has_passed(&message, now_ms));
+            if let Some(expiry) = expiry {
+                expiry.passed_over.increment();
+            }
+            if expiry.is_some() || state.was_done_earlier(offset) {
                 wakes.is_news |= state.watermark.pass_over(offset, leader_epoch, now) == Change::Moved;
                 passed_over.push(message);
                 continue;

@@ -26,7 +26,7 @@ mod watermark;
 pub use flow::{Flow, PullLimits, RateLimit};
 pub use group_member::{GroupMember, GroupSettings, PartitionState};
 pub use job::{Hook, HookJob, Job, Sorting, Work};
-pub use lanes::{Concurrency, LaneBy};
+pub use lanes::{Concurrency, Expiry, LaneBy};
 pub use partition_queue::{LaneOwner, LaneSettings, PartitionQueue};
 pub use reader::{Read, Reader};
 pub use route::Route;

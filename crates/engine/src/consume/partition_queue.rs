@@ -133,7 +133,8 @@ impl PartitionQueue {
     ) -> Result<Arc<Self>> {
         let Surroundings { client, offsets, on_stored } = surroundings;
         let queue = Queue::partition(&client, &at)?;
-        let lanes = settings.concurrency.map(|each| Arc::new(Lanes::new(at.clone(), each, Arc::clone(&client))));
+        let lanes =
+            settings.concurrency.clone().map(|each| Arc::new(Lanes::new(at.clone(), each, Arc::clone(&client))));
         offsets.open(&at, generation, lanes.clone(), settings.is_transactional);
         let partition = Arc::new(Self {
             at,

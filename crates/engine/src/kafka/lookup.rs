@@ -7,6 +7,7 @@ use rdkafka_sys as ffi;
 
 use super::{Client, Code, Position, TopicPartition, TopicPartitionList, c_string};
 use crate::Result;
+use crate::clock::Deadline;
 
 /// What a group has committed for a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,26 @@ impl Client {
         code.check(format!("look up an offset of {at} by time"))?;
         list.check("look up an offset by time")?;
         Ok(list.entries().first().map_or(-1, |(_, offset, _)| *offset))
+    }
+
+    /// One past the last message of a partition. Blocks the calling thread.
+    pub(crate) fn end_offset(&self, at: &TopicPartition, deadline: &Deadline) -> Result<i64> {
+        self.check_process()?;
+        let topic = c_string("a topic", &at.topic)?;
+        let (mut low, mut high) = (0, 0);
+        // SAFETY: handle and name are alive; librdkafka fills both numbers in.
+        let code = Code::of(unsafe {
+            ffi::rd_kafka_query_watermark_offsets(
+                self.handle(),
+                topic.as_ptr(),
+                at.partition,
+                &raw mut low,
+                &raw mut high,
+                deadline.remaining_ms(),
+            )
+        });
+        code.check(format!("look up the end of {at}"))?;
+        Ok(high)
     }
 
     /// One past the last message of a partition as the last fetch saw it; `None` when nothing was fetched yet. Does not block.

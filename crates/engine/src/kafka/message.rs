@@ -1,5 +1,6 @@
 //! A batch of messages as librdkafka fetched them: lent, not copied.
 
+use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rdkafka_sys as ffi;
@@ -169,6 +170,20 @@ impl Loose {
         unsafe { ffi::rd_kafka_message_leader_epoch(self.0) }
     }
 
+    /// The last header of this name.
+    pub(crate) fn header(&self, name: &CStr) -> Option<&[u8]> {
+        let mut headers = std::ptr::null_mut();
+        let (mut value, mut size) = (std::ptr::null(), 0);
+        // SAFETY: as above; nobody else has the message, so its headers may be parsed. They live as long as it.
+        unsafe {
+            if Code::of(ffi::rd_kafka_message_headers(self.0, &raw mut headers)) != Code::NONE {
+                return None;
+            }
+            let code = ffi::rd_kafka_header_get_last(headers, name.as_ptr(), &raw mut value, &raw mut size);
+            (Code::of(code) == Code::NONE).then(|| bytes_of(value.cast(), size)).flatten()
+        }
+    }
+
     pub(crate) fn key(&self) -> Option<&[u8]> {
         // SAFETY: as above; librdkafka gives a pointer and its length.
         unsafe { bytes_of((*self.0).key.cast(), (*self.0).key_len) }
@@ -255,4 +270,41 @@ impl<'a> MessageRef<'a> {
 unsafe fn bytes_of<'a>(start: *const u8, size: usize) -> Option<&'a [u8]> {
     // SAFETY: the caller's promise.
     (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, size) })
+}
+
+/// A fetched record that is nobody's batch: all of it copied.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fetched {
+    pub(crate) value: Vec<u8>,
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+}
+
+impl Fetched {
+    /// # Safety
+    /// `message` is a fetched message that lives, and nobody else reads its headers.
+    pub(super) unsafe fn of(message: *const ffi::rd_kafka_message_t) -> Self {
+        // SAFETY: the caller's promise; names end in zero, values have their length.
+        unsafe {
+            let mut fetched = Self {
+                value: bytes_of((*message).payload.cast(), (*message).len).unwrap_or_default().to_vec(),
+                headers: Vec::new(),
+            };
+            let mut headers = std::ptr::null_mut();
+            if Code::of(ffi::rd_kafka_message_headers(message, &raw mut headers)) != Code::NONE {
+                return fetched;
+            }
+            let (mut name, mut value, mut size) = (std::ptr::null(), std::ptr::null(), 0);
+            while Code::of(ffi::rd_kafka_header_get_all(
+                headers,
+                fetched.headers.len(),
+                &raw mut name,
+                &raw mut value,
+                &raw mut size,
+            )) == Code::NONE
+            {
+                fetched.headers.push((text_of(name), bytes_of(value.cast(), size).unwrap_or_default().to_vec()));
+            }
+            fetched
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rdkafka_sys as ffi;
 
-use super::{Batch, Client, Code, TopicPartition, TopicPartitionList, c_string, text_of};
+use super::{Batch, Client, Code, Fetched, TopicPartition, TopicPartitionList, c_string, text_of};
 use crate::clock::Deadline;
 use crate::{Error, Result};
 
@@ -176,6 +176,20 @@ impl Event {
     pub(crate) fn partitions(&self) -> TopicPartitionList {
         // SAFETY: the list belongs to the event; we keep a copy.
         unsafe { TopicPartitionList::copy_of(ffi::rd_kafka_event_topic_partition_list(self.0)) }
+    }
+
+    /// The messages of an event that holds fetched ones; what could not be fetched is left out.
+    pub(crate) fn fetched(&self) -> Vec<Fetched> {
+        let mut found = Vec::new();
+        // SAFETY: the event is ours, and its messages live as long; null after the last.
+        unsafe {
+            while let Some(message) = ffi::rd_kafka_event_message_next(self.0).as_ref() {
+                if (&raw const message.err).cast::<i32>().read() == Code::NONE.0 {
+                    found.push(Fetched::of(message));
+                }
+            }
+        }
+        found
     }
 
     pub(crate) fn opaque(&self) -> *mut c_void {

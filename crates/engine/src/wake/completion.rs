@@ -24,23 +24,40 @@ pub enum Waker {
         /// What tells the receiver which completion this was.
         token: u64,
     },
+    /// A part of the engine that goes on by itself: called on the thread that completes, so it must be short.
+    Listener {
+        /// What is called.
+        listener: Arc<dyn Listener>,
+        /// What tells it which completion this was.
+        token: u64,
+    },
+}
+
+/// A part of the engine that goes on when a completion has its result.
+pub trait Listener: Send + Sync + std::fmt::Debug {
+    /// The completion with this token has its result. Must not block.
+    fn tell(&self, token: u64);
 }
 
 impl Waker {
-    pub(super) fn wake(self) {
+    pub(crate) fn wake(self) {
         match self {
             Self::Parker(parker) => parker.unpark(),
             Self::Latch(latch) => latch.count_down(),
             Self::Mailbox { mailbox, token } => mailbox.post(token),
+            Self::Listener { listener, token } => listener.tell(token),
         }
     }
 
-    fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Parker(mine), Self::Parker(other)) => Arc::ptr_eq(mine, other),
             (Self::Latch(mine), Self::Latch(other)) => Arc::ptr_eq(mine, other),
             (Self::Mailbox { mailbox, token }, Self::Mailbox { mailbox: other, token: its }) => {
                 Arc::ptr_eq(mailbox, other) && token == its
+            }
+            (Self::Listener { listener, token }, Self::Listener { listener: other, token: its }) => {
+                Arc::ptr_eq(listener, other) && token == its
             }
             _ => false,
         }

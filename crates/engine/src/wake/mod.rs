@@ -7,7 +7,7 @@ pub mod parker;
 pub mod sequencer;
 mod waits;
 
-pub use completion::{Completion, Latch, Waker};
+pub use completion::{Completion, Latch, Listener, Waker};
 pub use lead::{Lead, Place};
 pub use mailbox::{Bell, EventFd, Mailbox};
 pub use parker::Parker;

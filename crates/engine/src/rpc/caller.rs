@@ -1,0 +1,384 @@
+//! Asks the responders of a service, and hands their replies to whoever waits for them.
+//!
+//! A call goes: room for it → `calls`, under a name that nobody can guess → the request, through a producer that does not linger →
+//! a responder → `replies` → `Call`. It is known before its request leaves, and forgotten when it ends, however it ends.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rdkafka_sys as ffi;
+
+use super::call::{Call, Failure, Next, Wanted};
+use super::calls::{CallCounters, Calls};
+use super::protocol::{self, CallId};
+use super::replies::{Names, Replies, Waiting};
+use super::signature::SigningKey;
+use crate::clock::Deadline;
+use crate::events::EventBox;
+use crate::kafka::{ClientConfig, TopicPartition};
+use crate::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
+use crate::wake::{Listener, Parker, Waker};
+use crate::{Error, Result};
+
+/// Whom a caller asks, and within which bounds.
+#[derive(Clone, Debug)]
+pub struct CallerOptions {
+    /// Where requests go.
+    pub calls_topic: String,
+    /// Where replies come.
+    pub replies_topic: String,
+    /// The responders' group.
+    pub group: String,
+    /// Who calls, as responders are told.
+    pub name: String,
+    /// Calls that may be under way.
+    pub calls_max: usize,
+    /// Bytes of their requests.
+    pub bytes_max: usize,
+    /// A reply that is larger is refused.
+    pub reply_bytes_max: usize,
+    /// What requests are signed with and replies must be.
+    pub key: Option<SigningKey>,
+}
+
+/// A call to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The method's name.
+    pub method: &'a str,
+    /// JSON.
+    pub body: &'a [u8],
+    /// Calls with one key go to one responder, in order.
+    pub key: Option<&'a [u8]>,
+    /// How long the caller waits.
+    pub timeout: Duration,
+    /// The same for all attempts at one call.
+    pub idempotency_key: Option<&'a [u8]>,
+    /// Other headers.
+    pub headers: &'a [(&'a str, Option<&'a [u8]>)],
+}
+
+impl Request<'_> {
+    fn size_bytes(&self) -> usize {
+        let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len)).sum();
+        self.body.len() + self.method.len() + self.key.map_or(0, <[u8]>::len) + headers
+    }
+}
+
+/// Asks the responders of a service. Usable from any number of threads.
+pub struct Caller {
+    inner: Arc<Inner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Calls whose requests are not acknowledged yet.
+type Unacknowledged = HashMap<u64, (Arc<Call>, Arc<DeliveryHandle>)>;
+
+#[derive(Debug)]
+struct Inner {
+    options: CallerOptions,
+    /// The caller's part of the names of its calls.
+    number: u64,
+    producer: Sender,
+    replies: Arc<Replies>,
+    calls: Arc<Calls>,
+    /// Of the topic of calls.
+    partitions: usize,
+    sent: Mutex<Unacknowledged>,
+}
+
+struct Sender(Producer);
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sender")
+    }
+}
+
+impl Caller {
+    /// Finds the caller's place for replies; when this returns, no reply can be missed. Blocks the calling thread.
+    pub fn new(
+        producer_config: &ClientConfig,
+        consumer_config: &ClientConfig,
+        options: CallerOptions,
+        events: Arc<EventBox>,
+        timeout: Duration,
+    ) -> Result<Self> {
+        let deadline = Deadline::after(Some(timeout));
+        let number = random_number()?;
+        let calls =
+            Arc::new(Calls::new(options.calls_max, options.bytes_max, options.reply_bytes_max, options.key.clone()));
+        let names = Names {
+            caller: number,
+            group: options.group.clone(),
+            calls_topic: options.calls_topic.as_str().into(),
+            replies_topic: options.replies_topic.clone(),
+        };
+        let replies = Replies::new(consumer_config, Arc::clone(&events), names, Arc::clone(&calls), &deadline)?;
+        let partitions = replies.partitions_of(&options.calls_topic, &deadline)?;
+        let producer = Sender(Producer::new(producer_config, ProducerOptions::default(), events)?);
+        let thread = std::thread::Builder::new()
+            .name("awoke-replies".into())
+            .spawn({
+                let replies = Arc::clone(&replies);
+                move || replies.run()
+            })
+            .map_err(|error| Error::System { operation: "start the replies' thread", detail: error.to_string() })?;
+        let inner = Inner { options, number, producer, replies, calls, partitions, sent: Mutex::default() };
+        Ok(Self { inner: Arc::new(inner), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Calls, if there is room for a call more; `None` where there is none. Does not block.
+    pub fn try_call(&self, request: &Request<'_>, wanted: Wanted) -> Result<Option<Arc<Call>>> {
+        self.inner.producer.0.check_process()?;
+        if !self.inner.calls.try_enter(request.size_bytes())? {
+            return Ok(None);
+        }
+        self.inner.begin(request, wanted, request.timeout).map(Some)
+    }
+
+    /// Calls, waiting for room. Blocks the calling thread while as many calls are under way as may be.
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`] when there was no room in time; what the producer refuses. The call was not made then.
+    pub fn call(&self, request: &Request<'_>, wanted: Wanted) -> Result<Arc<Call>> {
+        self.inner.producer.0.check_process()?;
+        let deadline = Deadline::after(Some(request.timeout));
+        self.inner.calls.enter(request.size_bytes(), &deadline)?;
+        self.inner.begin(request, wanted, deadline.remaining().unwrap_or(request.timeout))
+    }
+
+    /// Calls without wanting a reply. Blocks the calling thread while the producer's queue is full.
+    pub fn cast(&self, request: &Request<'_>) -> Result<Arc<DeliveryHandle>> {
+        let inner = &self.inner;
+        let id = CallId { caller: inner.number, call: random_number()? };
+        let at = inner.place_for(request, id);
+        inner.send(protocol::CAST, id, request, request.timeout, &at, None)
+    }
+
+    /// Gives a call up, and has its responder told. Does not block. `false` when it had ended before.
+    pub fn cancel(&self, call: &Arc<Call>) -> Result<bool> {
+        self.inner.producer.0.check_process()?;
+        if !self.inner.calls.fail(call, Failure::Cancelled) {
+            return Ok(false);
+        }
+        self.inner.follow_up(call, protocol::CANCEL, None)?;
+        Ok(true)
+    }
+
+    /// Takes what comes next of a call; `None` when it is not there yet. Does not block.
+    pub fn try_next(&self, call: &Arc<Call>) -> Result<Option<Next>> {
+        let next = call.try_next();
+        if let Some(credit) = call.credit() {
+            self.inner.follow_up(call, protocol::MORE, Some(credit))?;
+        }
+        Ok(next)
+    }
+
+    /// Begins a wait for what comes next of a call; `None` when it is there.
+    pub fn begin_wait(&self, call: &Arc<Call>, waker: Waker) -> Option<Waiting> {
+        self.inner.replies.begin_wait(call, waker)
+    }
+
+    /// Waits for what comes next of a call, at most until its deadline; whether it is there. Blocks the calling thread, which
+    /// serves replies if nobody else does.
+    pub fn wait(&self, call: &Arc<Call>, deadline: &Deadline) -> bool {
+        let parker = Arc::new(Parker::default());
+        if let Some(waiting) = self.begin_wait(call, Waker::Parker(Arc::clone(&parker))) {
+            let deadline_of_both = deadline.or_earlier(Some(call.until));
+            while !waiting.step(deadline) && !deadline.has_passed() {
+                if waiting.is_follower() {
+                    parker.park_until(&deadline_of_both);
+                }
+            }
+        }
+        call.is_ready()
+    }
+
+    /// Where replies come in.
+    pub fn replies_at(&self) -> &TopicPartition {
+        self.inner.replies.at()
+    }
+
+    /// How many calls have not ended.
+    pub fn open_calls(&self) -> usize {
+        self.inner.calls.count()
+    }
+
+    /// What the caller counts.
+    pub fn counters(&self) -> &CallCounters {
+        &self.inner.calls.counters
+    }
+
+    /// Refuses use in another process than the caller's.
+    pub fn check_process(&self) -> Result<()> {
+        self.inner.producer.0.check_process()
+    }
+
+    /// Ends all calls and the caller's thread, and delivers what was sent. Blocks the calling thread, at most so long.
+    pub fn close(&self, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        self.inner.calls.close();
+        self.inner.replies.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic of the thread has been printed; there is nothing left to save.
+            drop(thread.join());
+        }
+        self.inner.producer.0.close(Some(timeout)).map(drop)
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if self.check_process().is_ok() {
+            drop(self.close(Duration::ZERO));
+        }
+    }
+}
+
+impl Inner {
+    /// Makes a call that has room.
+    fn begin(self: &Arc<Self>, request: &Request<'_>, wanted: Wanted, left: Duration) -> Result<Arc<Call>> {
+        let size_bytes = request.size_bytes();
+        let begun = random_number().and_then(|number| {
+            let id = CallId { caller: self.number, call: number };
+            let call = Call::new(id, wanted, left, self.place_for(request, id), size_bytes);
+            self.calls.add(&call).map(|moment| (call, moment))
+        });
+        let (call, moment) = begun.inspect_err(|_| self.calls.leave(size_bytes))?;
+        self.replies.arm(moment);
+        let window = match wanted {
+            Wanted::Stream(window) => Some(window),
+            Wanted::One | Wanted::Several(_) => None,
+        };
+        match self.send(protocol::CALL, call.id, request, left, &call.request_at, window) {
+            Ok(delivery) => self.watch(&call, &delivery),
+            Err(error) => {
+                self.calls.fail(&call, Failure::Closed);
+                return Err(error);
+            }
+        }
+        Ok(call)
+    }
+
+    /// Has the call end when its request can't be delivered.
+    fn watch(self: &Arc<Self>, call: &Arc<Call>, delivery: &Arc<DeliveryHandle>) {
+        let token = call.id.call;
+        let waker = Waker::Listener { listener: Arc::<Self>::clone(self), token };
+        self.sent().insert(token, (Arc::clone(call), Arc::clone(delivery)));
+        if !delivery.completion().register(waker) {
+            self.tell(token);
+        }
+    }
+
+    fn sent(&self) -> MutexGuard<'_, Unacknowledged> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a request goes: by its key, or anywhere.
+    fn place_for(&self, request: &Request<'_>, id: CallId) -> TopicPartition {
+        let partition = match request.key.or(request.idempotency_key) {
+            // SAFETY: reads the key; the topic's handle is not looked at.
+            Some(key) => unsafe {
+                ffi::rd_kafka_msg_partitioner_murmur2(
+                    std::ptr::null(),
+                    key.as_ptr().cast(),
+                    key.len(),
+                    self.partitions as i32,
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
+                )
+            },
+            None => (id.call % self.partitions as u64) as i32,
+        };
+        TopicPartition::new(self.options.calls_topic.as_str(), partition)
+    }
+
+    fn send(
+        &self,
+        kind: &str,
+        id: CallId,
+        request: &Request<'_>,
+        left: Duration,
+        at: &TopicPartition,
+        credit: Option<u64>,
+    ) -> Result<Arc<DeliveryHandle>> {
+        let id = id.to_bytes();
+        let deadline_ms = protocol::deadline_ms(left).to_string();
+        let budget_ms = left.as_millis().to_string();
+        let reply_partition = self.replies.at().partition.to_string();
+        let credit = credit.map(|credit| credit.to_string());
+        let is_cast = kind == protocol::CAST;
+        let mut headers: Vec<(&str, Option<&[u8]>)> = Vec::with_capacity(12 + request.headers.len());
+        headers.push((protocol::KIND, Some(kind.as_bytes())));
+        headers.push((protocol::ID, Some(&id)));
+        headers.push((protocol::METHOD, Some(request.method.as_bytes())));
+        headers.push((protocol::DEADLINE, Some(deadline_ms.as_bytes())));
+        headers.push((protocol::BUDGET, Some(budget_ms.as_bytes())));
+        headers.push((protocol::CALLER, Some(self.options.name.as_bytes())));
+        if !is_cast {
+            headers.push((protocol::REPLY_TOPIC, Some(self.options.replies_topic.as_bytes())));
+            headers.push((protocol::REPLY_PARTITION, Some(reply_partition.as_bytes())));
+        }
+        if let Some(key) = request.idempotency_key {
+            headers.push((protocol::IDEMPOTENCY, Some(key)));
+        }
+        if let Some(credit) = &credit {
+            headers.push((protocol::CREDIT, Some(credit.as_bytes())));
+        }
+        headers.extend_from_slice(request.headers);
+        let signature = self.options.key.as_ref().map(|key| {
+            let of = |name| headers.iter().find_map(|(each, value)| (*each == name).then_some(*value)).flatten();
+            let fields = protocol::SIGNED.map(|name| of(name).unwrap_or_default());
+            let mut fields = fields.to_vec();
+            fields.push(request.body);
+            key.sign(&fields)
+        });
+        if let Some(signature) = &signature {
+            headers.push((protocol::SIGNATURE, Some(signature)));
+        }
+        let record = Record {
+            value: Some(request.body),
+            key: request.key,
+            partition: Some(at.partition),
+            timestamp_ms: None,
+            headers: &headers,
+            variant: None,
+        };
+        match self.producer.0.try_produce(&at.topic, &record)? {
+            Some(handle) => Ok(handle),
+            None => self.producer.0.produce(&at.topic, &record, &Deadline::after(Some(left))),
+        }
+    }
+
+    /// Tells whoever works on a call something more about it.
+    fn follow_up(&self, call: &Call, kind: &str, credit: Option<u64>) -> Result<()> {
+        let left = call.until.saturating_duration_since(Instant::now());
+        let nothing = Request { method: "", body: b"", key: None, timeout: left, idempotency_key: None, headers: &[] };
+        self.send(kind, call.id, &nothing, left, &call.request_at, credit).map(drop)
+    }
+}
+
+impl Listener for Inner {
+    /// The broker has answered for a request.
+    fn tell(&self, token: u64) {
+        let Some((call, delivery)) = self.sent().remove(&token) else { return };
+        if let Some(Err(error)) = delivery.result() {
+            self.calls.fail(&call, Failure::Unavailable(format!("the request was not delivered: {error}")));
+        }
+    }
+}
+
+/// A number that nobody can guess, never 0.
+fn random_number() -> Result<u64> {
+    let mut bytes = [0u8; 8];
+    // SAFETY: writes eight bytes on our stack.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got != 8 {
+        return Err(Error::last_system("getrandom"));
+    }
+    Ok(u64::from_ne_bytes(bytes).max(1))
+}

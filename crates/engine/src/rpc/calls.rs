@@ -1,0 +1,266 @@
+//! The calls that have not ended, by their names; and when each of them ends at the latest.
+//!
+//! Whoever ends a call (its reply, its deadline, its caller, a broken way) takes it out of the table: `Call` lets only the first of
+//! them do so. One lock for the table, never held while a call's own is taken or anybody is woken.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::call::{Call, Failure, Taken, Wanted};
+use super::protocol::{self, CallId};
+use super::signature::SigningKey;
+use crate::clock::Deadline;
+use crate::counters::Counter;
+use crate::kafka::Fetched;
+use crate::produce::Room;
+use crate::sync::{Mutex, lock};
+use crate::{Error, Result};
+
+/// So many ended calls are remembered, to tell a late reply from one that was never asked for.
+const REMEMBERED: usize = 10_000;
+
+/// After so long without an answer, or half of the caller's patience, it is asked whether anybody is there; then at doubling distances.
+const ASK_AFTER: Duration = Duration::from_millis(250);
+const ASK_DISTANCE_MAX: Duration = Duration::from_secs(5);
+
+/// What a caller counts.
+#[derive(Debug, Default)]
+pub struct CallCounters {
+    /// Calls begun.
+    pub begun: Counter,
+    /// Replies taken.
+    pub replies: Counter,
+    /// Replies to calls that had ended unanswered.
+    pub late: Counter,
+    /// Replies that had come before.
+    pub duplicate: Counter,
+    /// Replies to calls of this caller's that it does not know.
+    pub unknown: Counter,
+    /// Replies to other callers, which read the same partition.
+    pub foreign: Counter,
+    /// Replies whose signature is missing or wrong.
+    pub forged: Counter,
+    /// Replies larger than is allowed.
+    pub huge: Counter,
+    /// Records that are no replies.
+    pub undecodable: Counter,
+    /// Calls whose deadline passed.
+    pub expired: Counter,
+}
+
+/// The calls that have not ended.
+#[derive(Debug)]
+pub(super) struct Calls {
+    table: Mutex<Table>,
+    room: Room,
+    key: Option<SigningKey>,
+    reply_bytes_max: usize,
+    pub(super) counters: CallCounters,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    open: HashMap<u64, Open>,
+    /// By the moment at which something is to be done about a call: it ends, or somebody asks.
+    moments: BTreeSet<(Instant, u64)>,
+    ended: VecDeque<u64>,
+    how_ended: HashMap<u64, WasAnswered>,
+    is_closed: bool,
+}
+
+type WasAnswered = bool;
+
+#[derive(Debug)]
+struct Open {
+    call: Arc<Call>,
+    /// Its entry in `moments`.
+    moment: Instant,
+    ask_distance: Duration,
+}
+
+/// What the time has brought.
+pub(super) struct Due {
+    /// Calls for whose sake it is to be asked whether anybody is there.
+    pub(super) is_to_ask: bool,
+    /// When there is something to do again.
+    pub(super) next: Option<Instant>,
+}
+
+impl Calls {
+    pub(super) fn new(calls_max: usize, bytes_max: usize, reply_bytes_max: usize, key: Option<SigningKey>) -> Self {
+        let room = Room::new(calls_max, bytes_max);
+        Self { table: Mutex::default(), room, key, reply_bytes_max, counters: CallCounters::default() }
+    }
+
+    /// Waits for room for one call more. Blocks the calling thread.
+    pub(super) fn enter(&self, bytes: usize, deadline: &Deadline) -> Result<()> {
+        self.room.enter(bytes, deadline)
+    }
+
+    /// As `enter`; whether there was room. Does not block.
+    pub(super) fn try_enter(&self, bytes: usize) -> Result<bool> {
+        self.room.try_enter(bytes)
+    }
+
+    /// Gives back the room of a call that was not begun.
+    pub(super) fn leave(&self, bytes: usize) {
+        self.room.leave(1, bytes);
+    }
+
+    /// Adds a call, which has room; the moment at which something is to be done about it.
+    pub(super) fn add(&self, call: &Arc<Call>) -> Result<Instant> {
+        let patience = call.until.saturating_duration_since(call.began);
+        let ask_distance = ASK_AFTER.min(patience / 2);
+        let moment = (call.began + ask_distance).min(call.until);
+        let mut table = lock(&self.table);
+        if table.is_closed {
+            return Err(Error::Closed { what: "caller" });
+        }
+        table.open.insert(call.id.call, Open { call: Arc::clone(call), moment, ask_distance });
+        table.moments.insert((moment, call.id.call));
+        drop(table);
+        self.counters.begun.increment();
+        Ok(moment)
+    }
+
+    /// How many calls have not ended.
+    pub(super) fn count(&self) -> usize {
+        lock(&self.table).open.len()
+    }
+
+    /// Ends a call without a reply; `false` when it had ended before.
+    pub(super) fn fail(&self, call: &Call, failure: Failure) -> bool {
+        let is_expired = failure == Failure::DeadlineExceeded;
+        let is_ended = call.fail(failure);
+        if is_ended {
+            self.counters.expired.add(u64::from(is_expired));
+            self.retire(call, false);
+        }
+        is_ended
+    }
+
+    fn retire(&self, call: &Call, was_answered: WasAnswered) {
+        let number = call.id.call;
+        let mut table = lock(&self.table);
+        let Some(open) = table.open.remove(&number) else { return };
+        table.moments.remove(&(open.moment, number));
+        if table.ended.len() >= REMEMBERED
+            && let Some(oldest) = table.ended.pop_front()
+        {
+            table.how_ended.remove(&oldest);
+        }
+        table.ended.push_back(number);
+        table.how_ended.insert(number, was_answered);
+        drop(table);
+        self.room.leave(1, call.size_bytes);
+    }
+
+    /// A record has come to the caller's place; the call that it has moved on.
+    pub(super) fn take_in(&self, caller: u64, fetched: Fetched) -> Option<Arc<Call>> {
+        let Some(id) = protocol::header(&fetched.headers, protocol::ID).and_then(CallId::of) else {
+            self.counters.undecodable.increment();
+            return None;
+        };
+        if id.caller != caller {
+            self.counters.foreign.increment();
+            return None;
+        }
+        if !self.is_genuine(&fetched) {
+            self.counters.forged.increment();
+            return None;
+        }
+        let found = lock(&self.table).open.get(&id.call).map(|open| Arc::clone(&open.call));
+        let Some(call) = found else {
+            self.count_stray(id.call);
+            return None;
+        };
+        if fetched.value.len() > self.reply_bytes_max {
+            self.counters.huge.increment();
+            return self.fail(&call, Failure::TooLarge(fetched.value.len())).then_some(call);
+        }
+        let Some(reply) = protocol::read_reply(fetched) else {
+            self.counters.undecodable.increment();
+            return None;
+        };
+        match call.take_in(reply) {
+            Taken::Ignored => {
+                self.counters.duplicate.increment();
+                return None;
+            }
+            Taken::Ended => self.retire(&call, true),
+            Taken::GoesOn => (),
+        }
+        self.counters.replies.increment();
+        Some(call)
+    }
+
+    fn count_stray(&self, number: u64) {
+        let how_ended = lock(&self.table).how_ended.get(&number).copied();
+        match how_ended {
+            None => self.counters.unknown.increment(),
+            Some(true) => self.counters.duplicate.increment(),
+            Some(false) => self.counters.late.increment(),
+        }
+    }
+
+    /// Whether the signature is right, where one is asked for.
+    fn is_genuine(&self, fetched: &Fetched) -> bool {
+        let Some(key) = &self.key else { return true };
+        let of = |name| protocol::header(&fetched.headers, name).unwrap_or_default();
+        let fields = [of(protocol::ID), of(protocol::KIND), of(protocol::SEQUENCE), of(protocol::CODE), &fetched.value];
+        key.verify(&fields, of(protocol::SIGNATURE))
+    }
+
+    /// Does what is due by now.
+    pub(super) fn look(&self, now: Instant) -> Due {
+        let mut expired = Vec::new();
+        let mut is_to_ask = false;
+        let mut table = lock(&self.table);
+        while let Some(&(moment, number)) = table.moments.first()
+            && moment <= now
+        {
+            table.moments.remove(&(moment, number));
+            let Some(open) = table.open.get_mut(&number) else { continue };
+            if open.call.until <= now {
+                expired.push(Arc::clone(&open.call));
+                continue;
+            }
+            is_to_ask |= !open.call.was_answered() && !matches!(open.call.wanted, Wanted::Several(_));
+            open.ask_distance = (open.ask_distance * 2).min(ASK_DISTANCE_MAX);
+            open.moment = (now + open.ask_distance).min(open.call.until);
+            let again = (open.moment, number);
+            table.moments.insert(again);
+        }
+        let next = table.moments.first().map(|(moment, _)| *moment);
+        drop(table);
+        for call in expired {
+            self.fail(&call, Failure::DeadlineExceeded);
+        }
+        Due { is_to_ask, next }
+    }
+
+    /// Ends calls that have no answer and were begun before a moment.
+    pub(super) fn fail_unanswered(&self, began_before: Instant, failure: &Failure) {
+        let is_nobody_there = matches!(failure, Failure::NobodyThere(_));
+        for call in self.all() {
+            let is_concerned = !is_nobody_there || (!call.was_answered() && !matches!(call.wanted, Wanted::Several(_)));
+            if call.began < began_before && is_concerned {
+                self.fail(&call, failure.clone());
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Call>> {
+        lock(&self.table).open.values().map(|open| Arc::clone(&open.call)).collect()
+    }
+
+    /// Ends all calls, and lets none begin.
+    pub(super) fn close(&self) {
+        self.room.close();
+        lock(&self.table).is_closed = true;
+        for call in self.all() {
+            self.fail(&call, Failure::Closed);
+        }
+    }
+}

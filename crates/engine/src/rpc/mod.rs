@@ -1,0 +1,18 @@
+//! Questions over Kafka: who asks, what was asked and not answered, and where answers come in.
+//!
+//! `caller` asks, `calls` knows what has no answer yet, `replies` brings answers, `call` is what whoever asked holds. Who answers
+//! is user code, and so Python's; `protocol` and `signature` are what both sides agree on.
+
+mod call;
+mod caller;
+mod calls;
+pub mod protocol;
+mod replies;
+mod signature;
+
+pub use call::{Call, Failure, Next, Wanted};
+pub use caller::{Caller, CallerOptions, Request};
+pub use calls::CallCounters;
+pub use protocol::{CallId, Reply, ReplyKind};
+pub use replies::Waiting;
+pub use signature::SigningKey;

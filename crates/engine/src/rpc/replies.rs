@@ -1,0 +1,402 @@
+//! Where replies come in, who serves them, and what the time brings.
+//!
+//! A caller reads a partition of the reply topic from the offset that was its end before the first call went out: no reply can be
+//! missed, and no group is joined. Whoever waits for a reply serves the queue, if nobody does, and so takes its own reply without a
+//! change of threads; others who wait are served by it, and the first of them is handed the lead.
+//!
+//! The thread `awoke-replies`:
+//! 1. Wait until a reply comes while nobody leads, or something is due.
+//! 2. Serve what is there, if nobody leads.
+//! 3. End calls whose deadline has passed. Ask whether anybody is there, for the sake of calls that wait for long. End all
+//!    calls when the broker of the reply partition is gone.
+//! 4. End when the caller is closed.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rdkafka_sys as ffi;
+
+use super::call::{Call, Failure};
+use super::calls::Calls;
+use crate::Result;
+use crate::clock::Deadline;
+use crate::events::{EventBox, What};
+use crate::kafka::{
+    Client, ClientConfig, Code, Kind, Position, Presence, Queue, QueueEvent, TopicPartition, TopicPartitionList,
+};
+use crate::wake::{Lead, Listener, Parker, Place, Waker};
+
+/// How long brokers may take to say who leads a partition, when one of them is in trouble.
+const LEADER_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// How long a question about the responders may take.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(5);
+
+thread_local! {
+    /// The call that this thread serves the queue for; 0 for none.
+    static SERVES_FOR: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Where replies come in.
+pub(super) struct Replies {
+    client: Arc<Client>,
+    queue: Queue,
+    at: TopicPartition,
+    /// The caller's part of the names of its calls.
+    caller: u64,
+    calls: Arc<Calls>,
+    /// Who should answer, and where they take calls from.
+    group: String,
+    calls_topic: Arc<str>,
+    /// Who serves the queue. Asked under the queue's lock; nothing of librdkafka's is called under this one.
+    lead: Lead,
+    /// Where the thread waits.
+    parker: Parker,
+    state: Mutex<State>,
+    is_closing: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// When the thread comes up by itself.
+    armed: Option<Instant>,
+    /// When the question that is under way was asked.
+    asked: Option<Instant>,
+    /// Brokers that could not be reached since the last reply.
+    suspects: BTreeSet<i32>,
+    is_in_trouble: bool,
+    /// The broker that led the partition when last heard.
+    leader: i32,
+}
+
+impl std::fmt::Debug for Replies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Replies({})", self.at)
+    }
+}
+
+/// Who asks, and whom.
+pub(super) struct Names {
+    pub(super) caller: u64,
+    pub(super) group: String,
+    pub(super) calls_topic: Arc<str>,
+    pub(super) replies_topic: String,
+}
+
+impl Replies {
+    /// Makes the client, looks up the end of a partition, and begins to fetch from there. Blocks the calling thread.
+    pub(super) fn new(
+        config: &ClientConfig,
+        events: Arc<EventBox>,
+        names: Names,
+        calls: Arc<Calls>,
+        deadline: &Deadline,
+    ) -> Result<Arc<Self>> {
+        let mut native = config.clone();
+        native
+            .set_default("group.id", "awoke-caller") // librdkafka wants a name; no group is joined under it.
+            .set_default("fetch.error.backoff.ms", "50")
+            .set("auto.offset.reset", "latest")
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false");
+        let client = Client::new(Kind::Consumer, "caller", &native, events, None, |conf| {
+            // SAFETY: the configuration is valid while the client is made.
+            unsafe { ffi::rd_kafka_conf_set_events(conf, ffi::RD_KAFKA_EVENT_ERROR) };
+        })?;
+        // SAFETY: the handle is alive.
+        Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
+        let queue = Queue::consumer(&client).ok_or(crate::Error::Closed { what: "caller" })?;
+        let metadata = client.metadata(Some(&names.replies_topic), deadline)?;
+        let topic = metadata.topics.into_iter().next();
+        let partitions = topic.map_or_else(Vec::new, |topic| topic.partitions);
+        let operation = || format!("read replies from {}", names.replies_topic);
+        if partitions.is_empty() {
+            return Err(crate::Error::kafka(operation(), Code::UNKNOWN_TOPIC, ""));
+        }
+        let chosen = &partitions[(names.caller % partitions.len() as u64) as usize];
+        let at = TopicPartition::new(names.replies_topic.as_str(), chosen.partition);
+        let offset = client.end_offset(&at, deadline)?;
+        let mut list = TopicPartitionList::new();
+        list.add(&at, Some(Position { offset, leader_epoch: -1 }))?;
+        // SAFETY: handle and list are alive; librdkafka copies the list.
+        Code::of(unsafe { ffi::rd_kafka_assign(client.handle(), list.as_ptr()) }).check(operation())?;
+        let replies = Arc::new(Self {
+            client,
+            queue,
+            at,
+            caller: names.caller,
+            calls,
+            group: names.group,
+            calls_topic: names.calls_topic,
+            lead: Lead::default(),
+            parker: Parker::default(),
+            state: Mutex::new(State { leader: chosen.leader, ..State::default() }),
+            is_closing: AtomicBool::new(false),
+        });
+        // SAFETY: the callback is disabled before the last reference goes.
+        unsafe { replies.queue.enable_callback(on_non_empty, Arc::as_ptr(&replies).cast_mut().cast()) };
+        Ok(replies)
+    }
+
+    pub(super) const fn at(&self) -> &TopicPartition {
+        &self.at
+    }
+
+    /// How many partitions a topic has. Blocks the calling thread.
+    pub(super) fn partitions_of(&self, topic: &str, deadline: &Deadline) -> Result<usize> {
+        let metadata = self.client.metadata(Some(topic), deadline)?;
+        let count = metadata.topics.first().map_or(0, |topic| topic.partitions.len());
+        if count == 0 {
+            return Err(crate::Error::kafka(format!("describe topic {topic}"), Code::UNKNOWN_TOPIC, ""));
+        }
+        Ok(count)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the thread come up at this moment at the latest.
+    pub(super) fn arm(&self, moment: Instant) {
+        let mut state = self.state();
+        if state.armed.is_none_or(|armed| moment < armed) {
+            state.armed = Some(moment);
+            drop(state);
+            self.parker.unpark();
+        }
+    }
+
+    /// The thread.
+    pub(super) fn run(&self) {
+        while !self.is_closing.load(Ordering::Acquire) {
+            let armed = self.state().armed;
+            self.parker.park_until(&Deadline::NEVER.or_earlier(armed));
+            if self.lead.try_take() {
+                self.serve(&Deadline::after(Some(Duration::ZERO)));
+                self.leave(Place::Leader);
+            }
+            // Before the look: what is added after it arms anew.
+            self.state().armed = None;
+            let due = self.calls.look(Instant::now());
+            if let Some(next) = due.next {
+                self.arm_at_latest(next);
+            }
+            let is_doubtful = due.is_to_ask || self.state().is_in_trouble;
+            let is_broken = is_doubtful && self.is_way_broken();
+            if due.is_to_ask && !is_broken {
+                self.ask();
+            }
+        }
+    }
+
+    fn arm_at_latest(&self, moment: Instant) {
+        let mut state = self.state();
+        state.armed = Some(state.armed.map_or(moment, |armed| armed.min(moment)));
+    }
+
+    /// Serves whatever comes until there is nothing more, waiting for the first. Blocks the calling thread, which leads.
+    fn serve(&self, deadline: &Deadline) {
+        let mut next = self.queue.poll(deadline);
+        while let Some(event) = next {
+            self.handle(&event);
+            next = self.queue.poll(&Deadline::after(Some(Duration::ZERO)));
+        }
+    }
+
+    fn handle(&self, event: &QueueEvent) {
+        match event.kind() {
+            ffi::RD_KAFKA_EVENT_FETCH => {
+                for fetched in event.fetched() {
+                    self.calls.take_in(self.caller, fetched);
+                }
+                self.state().suspects.clear();
+            }
+            ffi::RD_KAFKA_EVENT_DESCRIBECONSUMERGROUPS_RESULT => self.on_presence(event),
+            ffi::RD_KAFKA_EVENT_ERROR => {
+                let (code, text) = (event.code(), event.error_text());
+                if let Some(broker) = broker_of(&text) {
+                    let mut state = self.state();
+                    state.suspects.insert(broker);
+                    state.is_in_trouble = true;
+                    drop(state);
+                    self.parker.unpark();
+                }
+                self.client.emit(What::Error { code, text, fatal: code == Code::FATAL });
+            }
+            _ => (),
+        }
+    }
+
+    /// Asks whether anybody is there, unless that is being asked.
+    fn ask(&self) {
+        let now = Instant::now();
+        let mut state = self.state();
+        // An answer that never came is none.
+        if state.asked.is_some_and(|asked| now < asked + 2 * QUESTION_TIMEOUT) {
+            return;
+        }
+        state.asked = Some(now);
+        drop(state);
+        if let Err(error) = self.client.ask_for_group(&self.group, &self.queue, QUESTION_TIMEOUT) {
+            self.client.emit(What::Error { code: error.code(), text: error.to_string(), fatal: false });
+        }
+    }
+
+    fn on_presence(&self, event: &QueueEvent) {
+        let asked = self.state().asked.take();
+        if let (Some(asked), Presence::Absent) = (asked, Presence::of(event, &self.calls_topic)) {
+            let text = format!("no member of group {:?} works on {}", self.group, self.calls_topic);
+            self.calls.fail_unanswered(asked, &Failure::NobodyThere(text));
+        }
+    }
+
+    /// Whether the broker that leads the partition can't be reached; all calls end with that. Blocks the calling thread.
+    fn is_way_broken(&self) -> bool {
+        let (suspects, known) = {
+            let mut state = self.state();
+            state.is_in_trouble = false;
+            (state.suspects.clone(), state.leader)
+        };
+        if suspects.is_empty() {
+            return false;
+        }
+        let now = Instant::now();
+        let leader = self.leader().unwrap_or(known);
+        self.state().leader = leader;
+        let is_broken = leader < 0 || suspects.contains(&leader);
+        if is_broken {
+            let text = format!("the broker that leads {} can't be reached, so no reply can come", self.at);
+            self.calls.fail_unanswered(now, &Failure::Unavailable(text));
+        } else {
+            self.state().suspects.clear();
+        }
+        is_broken
+    }
+
+    /// The broker that leads the partition now, -1 for none; `None` when nobody says.
+    fn leader(&self) -> Option<i32> {
+        let deadline = Deadline::after(Some(LEADER_TIMEOUT));
+        let metadata = self.client.metadata(Some(&self.at.topic), &deadline).ok()?;
+        let topic = metadata.topics.into_iter().next()?;
+        topic.partitions.iter().find(|each| each.partition == self.at.partition).map(|each| each.leader)
+    }
+
+    fn leave(&self, place: Place) {
+        if self.lead.leave(place) && !self.queue.is_empty() {
+            self.parker.unpark();
+        }
+    }
+
+    /// Ends the thread's loop. Does not wait for it.
+    pub(super) fn close(&self) {
+        self.queue.disable_callback();
+        self.is_closing.store(true, Ordering::Release);
+        self.parker.unpark();
+        self.queue.interrupt();
+    }
+
+    /// Begins a wait for what comes next of a call; `None` when it is there. The waker is woken when there may be something to
+    /// do: see `Waiting`.
+    pub(super) fn begin_wait(self: &Arc<Self>, call: &Arc<Call>, waker: Waker) -> Option<Waiting> {
+        if !call.register(waker.clone()) {
+            return None;
+        }
+        let place = Cell::new(self.lead.join(waker.clone()));
+        Some(Waiting { call: Arc::clone(call), replies: Arc::clone(self), place, waker })
+    }
+}
+
+impl Listener for Replies {
+    /// A call that a leader serves for has something for it.
+    fn tell(&self, token: u64) {
+        // The leader itself sees it.
+        if SERVES_FOR.get() != token {
+            self.queue.interrupt();
+        }
+    }
+}
+
+impl Drop for Replies {
+    fn drop(&mut self) {
+        if self.client.check_process().is_ok() {
+            self.queue.disable_callback();
+            // SAFETY: the handle is alive; a null list stops fetching.
+            unsafe { ffi::rd_kafka_assign(self.client.handle(), std::ptr::null()) };
+        }
+    }
+}
+
+/// A wait for what comes next of a call, of a thread that serves replies when it is its turn. Dropped, it gives its place to others.
+pub struct Waiting {
+    call: Arc<Call>,
+    replies: Arc<Replies>,
+    place: Cell<Place>,
+    waker: Waker,
+}
+
+impl Waiting {
+    /// Serves until something is there, the call's own deadline or this one passes, if that is this thread's part; whether something is
+    /// there. May return early. Then, a follower waits for its waker, and comes again. Blocks a leader.
+    pub fn step(&self, deadline: &Deadline) -> bool {
+        let (call, replies) = (&self.call, &self.replies);
+        let place = replies.lead.look(self.place.get());
+        self.place.set(place);
+        if place == Place::Leader && !call.is_ready() {
+            let token = call.id.call;
+            let listener = Waker::Listener { listener: Arc::<Replies>::clone(replies), token };
+            if call.register(listener.clone()) {
+                SERVES_FOR.set(token);
+                replies.serve(&deadline.or_earlier(Some(call.until)));
+                SERVES_FOR.set(0);
+                call.unregister(&listener);
+            }
+        }
+        if !call.is_ready() && Instant::now() >= call.until {
+            replies.calls.fail(call, Failure::DeadlineExceeded);
+        }
+        call.is_ready()
+    }
+
+    /// Whether somebody else serves.
+    pub fn is_follower(&self) -> bool {
+        self.place.get() != Place::Leader
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.call.unregister(&self.waker);
+        self.replies.leave(self.place.get());
+    }
+}
+
+/// librdkafka's callback: the queue has turned non-empty. Runs on its threads, under the queue's lock.
+unsafe extern "C" fn on_non_empty(_rk: *mut ffi::rd_kafka_t, opaque: *mut c_void) {
+    // SAFETY: the replies live until the callback has been disabled.
+    let replies = unsafe { &*opaque.cast::<Replies>() };
+    if !replies.lead.is_led() {
+        replies.parker.unpark();
+    }
+}
+
+/// The broker that an error of librdkafka's is about: it begins with `host:port/id: `.
+fn broker_of(text: &str) -> Option<i32> {
+    let (name, _) = text.split_once(": ")?;
+    name.rsplit_once('/')?.1.parse().ok()
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_their_broker() {
+        assert_eq!(broker_of("127.0.0.1:9092/3: Connect to ipv4#127.0.0.1:9092 failed: refused"), Some(3));
+        assert_eq!(broker_of("127.0.0.1:9092/bootstrap: Connect failed"), None);
+        assert_eq!(broker_of("2/3 brokers are down"), None);
+    }
+}

@@ -1,0 +1,52 @@
+"""Calls over Kafka: `app.rpc` answers them, `Caller` makes them. See `docs/rpc.md`."""
+
+from awoke.errors import RpcError
+from awoke.rpc.caller import Caller, Gathered, PendingResult, Proxy, Retries, Stream
+from awoke.rpc.context import IncomingCall, current_call
+from awoke.rpc.errors import (
+    Aborted,
+    AlreadyExists,
+    Cancelled,
+    DataLoss,
+    DeadlineExceeded,
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    NobodyThere,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    Unauthenticated,
+    Unavailable,
+    Unimplemented,
+)
+from awoke.rpc.methods import Options, Rpc
+
+__all__ = [
+    "Aborted",
+    "AlreadyExists",
+    "Caller",
+    "Cancelled",
+    "DataLoss",
+    "DeadlineExceeded",
+    "FailedPrecondition",
+    "Gathered",
+    "IncomingCall",
+    "Internal",
+    "InvalidArgument",
+    "NobodyThere",
+    "NotFound",
+    "Options",
+    "PendingResult",
+    "PermissionDenied",
+    "Proxy",
+    "ResourceExhausted",
+    "Retries",
+    "Rpc",
+    "RpcError",
+    "Stream",
+    "Unauthenticated",
+    "Unavailable",
+    "Unimplemented",
+    "current_call",
+]

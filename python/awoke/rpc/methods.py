@@ -1,0 +1,320 @@
+"""The methods of a service: by exact name, with typed arguments that are checked before they are called."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeVar, overload
+
+import msgspec
+
+from awoke.errors import ConfigError, RpcError
+from awoke.rpc.errors import KINDS, Internal, InvalidArgument
+from awoke.rpc.protocol import METHODS
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+Kind = Literal["def", "async def", "generator", "async generator"]
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
+
+CALLER_WORDS = frozenset({"timeout_s", "key", "idempotent", "idempotency_key", "returns", "headers"})
+"""What a caller says about a call beside its arguments: no parameter may have such a name."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a service answers."""
+
+    mode: Literal["at_most_once", "at_least_once", "exactly_once"] = "at_least_once"
+    """What happens to a call whose responder dies: it is not carried out again; it is carried out again; or what it sent
+    through its reply and its offset are one transaction."""
+    threads: int = 8
+    """Calls of `def` methods that run at once in each process."""
+    tasks: int = 1_000
+    """Calls of `async def` methods that run at once in each process."""
+    waiting_max: int = 1_000
+    """Calls that wait in a process for a thread, a task, or their method; more are refused."""
+    waiting_bytes_max: int = 64 * 1024 * 1024
+    """Bytes of them."""
+    patience: float = 0.5
+    """A call that has spent this share of its caller's time in queues is refused, so that the others are in time."""
+    retry_after_s: float = 0.1
+    """When whoever is refused is told to come again."""
+    clock_skew_s: float = 0.0
+    """By so much the callers' clocks may be behind: so much later a call counts as expired."""
+    timeout_max_s: float = 3_600.0
+    """A call whose deadline is farther away is refused."""
+    request_bytes_max: int = 1024 * 1024
+    """A larger request is refused before it is decoded."""
+    reply_topics: tuple[str, ...] = ()
+    """Topics that replies may go to, beside the service's own."""
+    partitions: int = 1
+    """Of topics that are made."""
+    secret: bytes | None = None
+    """What requests must be signed with, and replies are."""
+    tracebacks: bool = False
+    """Whether callers are told where a method failed, and with what words."""
+    results_max: int = 10_000
+    """Results that are kept for callers that ask again with the same idempotency key."""
+    results_bytes_max: int = 64 * 1024 * 1024
+    """Bytes of them."""
+    results_ttl_s: float = 300.0
+    """How long they are kept."""
+
+    def __post_init__(self) -> None:
+        for name in ("threads", "tasks", "waiting_max", "waiting_bytes_max", "partitions", "request_bytes_max"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"rpc option {name!r}: must be at least 1, not {getattr(self, name)}", name)
+        for name in ("retry_after_s", "clock_skew_s", "results_max", "results_bytes_max", "results_ttl_s"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"rpc option {name!r}: must not be negative, but is {getattr(self, name)}", name)
+        if not 0 < self.patience <= 1:
+            raise ConfigError(
+                f"rpc option 'patience': must be more than 0 and at most 1, not {self.patience}", "patience"
+            )
+        if self.timeout_max_s <= 0:
+            raise ConfigError(
+                f"rpc option 'timeout_max_s': must be more than 0, not {self.timeout_max_s}", "timeout_max_s"
+            )
+        if self.secret is not None and not self.secret:
+            raise ConfigError("rpc option 'secret': must not be empty", "secret")
+
+
+class Method:
+    """One method of a service."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        is_idempotent: bool,
+        concurrency: int | None,
+        callers: frozenset[str] | None,
+        deadline_s: float | None,
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.is_idempotent = is_idempotent
+        self.concurrency = concurrency
+        """How many of its calls run at once in a process; None for no limit of its own."""
+        self.callers = callers
+        """Who may call it; None for anybody."""
+        self.deadline_s = deadline_s
+        """How long a call may run, whatever its caller grants; None for no limit of its own."""
+        self.kind = kind_of(function)
+        self._decode: Callable[[bytes], Any] | None = None
+        self._fields: tuple[str, ...] = ()
+        self._check()
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it runs on the event loop."""
+        return self.kind.startswith("async")
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it gives several results."""
+        return self.kind.endswith("generator")
+
+    def prepare(self) -> None:
+        """Read its annotations.
+
+        Raises:
+            ConfigError: one is no type that JSON can be read as.
+        """
+        try:
+            hints = typing.get_type_hints(self.function, include_extras=True)
+            fields: list[Any] = []
+            for parameter in inspect.signature(self.function).parameters.values():
+                hint = hints.get(parameter.name, Any)
+                is_required = parameter.default is inspect.Parameter.empty
+                fields.append(
+                    (parameter.name, hint)
+                    if is_required
+                    else (parameter.name, hint | None if parameter.default is None else hint, parameter.default)
+                )
+            arguments = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+            decode = msgspec.json.Decoder(arguments).decode
+        except (TypeError, NameError, ValueError, msgspec.MsgspecError) as error:
+            text = f"rpc method {self.name!r}: its parameters can't be read from JSON: {error}"
+            raise ConfigError(text, "method") from None
+        self._arguments, self._fields, self._decode = arguments, tuple(name for name, *_ in fields), decode
+
+    def arguments(self, body: bytes) -> dict[str, Any]:
+        """A request's body as named arguments.
+
+        Raises:
+            InvalidArgument: one is missing, unknown, or of a wrong kind; names it.
+        """
+        assert self._decode is not None
+        try:
+            if body[:1] == b"[":
+                values = self._in_order(msgspec.json.decode(body))
+            else:
+                values = self._decode(body or b"{}")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidArgument(f"{self.name}: {error}", details={"method": self.name}) from None
+        return {name: getattr(values, name) for name in self._fields}
+
+    def _in_order(self, values: list[Any]) -> Any:
+        if len(values) > len(self._fields):
+            text = f"{self.name}: takes {len(self._fields)} arguments, {len(values)} were given"
+            raise InvalidArgument(text, details={"method": self.name})
+        return msgspec.convert(dict(zip(self._fields, values, strict=False)), self._arguments)
+
+    def describe(self) -> dict[str, Any]:
+        """What callers are told of it."""
+        return {
+            "name": self.name,
+            "signature": f"{self.name}{inspect.signature(self.function)}",
+            "doc": inspect.getdoc(self.function) or "",
+            "is_idempotent": self.is_idempotent,
+            "is_stream": self.is_stream,
+        }
+
+    def _check(self) -> None:
+        if not NAME.fullmatch(self.name) or keyword.iskeyword(self.name):
+            raise ConfigError(f"rpc method {self.name!r}: is no name for a method", "method")
+        if self.concurrency is not None and self.concurrency < 1:
+            raise ConfigError(f"rpc method {self.name!r}: concurrency must be at least 1", "concurrency")
+        if self.deadline_s is not None and self.deadline_s <= 0:
+            raise ConfigError(f"rpc method {self.name!r}: deadline_s must be more than 0", "deadline_s")
+        for parameter in inspect.signature(self.function).parameters.values():
+            problem = None
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                problem = "arguments come by their names: no *args, no **kwargs, nothing that has a place only"
+            elif parameter.name in CALLER_WORDS:
+                problem = "that is a word of the caller's; give it another name"
+            if problem is not None:
+                raise ConfigError(f"rpc method {self.name!r}, parameter {parameter.name!r}: {problem}", "method")
+
+
+class Rpc:
+    """The methods of an app, which is a service by its name: `app.rpc`."""
+
+    def __init__(self, service: str) -> None:
+        self.service = service
+        self.methods: dict[str, Method] = {}
+        self.settings = Options()
+        self._mapped: dict[type[Exception], type[RpcError] | str] = {}
+
+    @overload
+    def method(self, function: Function, /) -> Function: ...
+
+    @overload
+    def method(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        idempotent: bool = False,
+        concurrency: int | None = None,
+        callers: Iterable[str] | None = None,
+        deadline_s: float | None = None,
+    ) -> Callable[[Function], Function]: ...
+
+    def method(
+        self,
+        function: Function | None = None,
+        /,
+        *,
+        name: str | None = None,
+        idempotent: bool = False,
+        concurrency: int | None = None,
+        callers: Iterable[str] | None = None,
+        deadline_s: float | None = None,
+    ) -> Function | Callable[[Function], Function]:
+        """Serve the decorated function, `def` or `async def`, under its name. A generator gives its results one by one.
+
+        Arguments are read as its annotations say and checked before it is called. `idempotent` says that to carry it out
+        twice is as good as once. At most `concurrency` of its calls run at once in a process. Of callers, only
+        those named in `callers` may call it. It may run for `deadline_s`, or for as long as its caller waits.
+
+        Raises:
+            ConfigError: the name is taken, or something above makes no sense.
+        """
+
+        def decorate(function: Function) -> Function:
+            allowed = None if callers is None else frozenset([callers] if isinstance(callers, str) else callers)
+            method = Method(function, name or function.__name__, idempotent, concurrency, allowed, deadline_s)
+            self._add(method)
+            return function
+
+        return decorate if function is None else decorate(function)
+
+    def options(self, **options: Any) -> None:
+        """Say how the service answers: see `awoke.rpc.Options`.
+
+        Raises:
+            ConfigError: an option that does not exist or makes no sense.
+        """
+        merged = {**{name: getattr(self.settings, name) for name in Options.__struct_fields__}, **options}
+        try:
+            self.settings = msgspec.convert(merged, Options)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"rpc options: {error}", "rpc") from None
+
+    def maps(self, kind: type[Exception], to: type[RpcError] | str) -> None:
+        """Tell callers of this exception, and of those that derive from it, by this error or code, with its words.
+
+        Raises:
+            ConfigError: neither an exception, nor an error or a code.
+        """
+        is_code = isinstance(to, str) or (isinstance(to, type) and issubclass(to, RpcError))
+        if not (isinstance(kind, type) and issubclass(kind, Exception) and is_code):
+            raise ConfigError(f"rpc: {kind!r} can't be mapped to {to!r}", "maps")
+        self._mapped[kind] = to
+
+    def error_of(self, error: BaseException) -> RpcError:
+        """What callers are told of an exception."""
+        if isinstance(error, RpcError):
+            return error
+        for kind in type(error).__mro__:
+            to = self._mapped.get(kind)  # type: ignore[arg-type]
+            if to is None:
+                continue
+            if isinstance(to, str):
+                found = KINDS.get(to, RpcError)(str(error))
+                found.code = to
+                return found
+            return to(str(error))
+        words = f": {error}" if self.settings.tracebacks else "; the service's log says more"
+        return Internal(f"{type(error).__name__}{words}")
+
+    def prepare(self) -> None:
+        """Read all annotations.
+
+        Raises:
+            ConfigError: see `Method.prepare`.
+        """
+        if METHODS not in self.methods:
+            self._add(Method(self._describe, METHODS, True, None, None, None))
+        for method in self.methods.values():
+            method.prepare()
+
+    def _describe(self) -> list[Mapping[str, Any]]:
+        """What methods there are."""
+        return [method.describe() for name, method in sorted(self.methods.items()) if name != METHODS]
+
+    def _add(self, method: Method) -> None:
+        if method.name in self.methods:
+            raise ConfigError(f"rpc method {method.name!r}: the service has one of this name", "method")
+        self.methods[method.name] = method
+
+
+def kind_of(function: Callable[..., Any]) -> Kind:
+    """How it is called.
+
+    Raises:
+        ConfigError: it is no function.
+    """
+    if not callable(function) or isinstance(function, type):
+        raise ConfigError(f"an rpc method is a function, not {function!r}", "method")
+    if inspect.isasyncgenfunction(function):
+        return "async generator"
+    if inspect.iscoroutinefunction(function):
+        return "async def"
+    return "generator" if inspect.isgeneratorfunction(function) else "def"

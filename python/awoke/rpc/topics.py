@@ -1,0 +1,41 @@
+"""A service's topics: there, or made."""
+
+from __future__ import annotations
+
+import contextlib
+
+from awoke.admin import Admin
+from awoke.errors import KafkaError, UnknownTopic
+from awoke.rpc.protocol import Topics
+from awoke.settings import Settings
+
+RETENTION = {"retention.ms": "3600000", "segment.ms": "600000", "message.timestamp.type": "CreateTime"}
+"""What nobody has taken in an hour nobody waits for any more."""
+
+
+def ensure(settings: Settings, topics: Topics, partitions: int) -> None:
+    """Look whether the topics are there, and make those that are not. Blocks up to `startup_timeout_s` for each.
+
+    Raises:
+        UnknownTopic: one is not there and can't be made; says why. BrokerUnreachable.
+    """
+    with Admin(settings=settings) as admin:
+        for topic in topics:
+            try:
+                admin.describe_topic(topic, settings.startup_timeout_s)
+            except UnknownTopic:
+                _create(admin, topic, partitions, settings.startup_timeout_s)
+
+
+def _create(admin: Admin, topic: str, partitions: int, timeout_s: float) -> None:
+    try:
+        admin.create_topic(topic, partitions=partitions, config=RETENTION, timeout_s=timeout_s)
+    except KafkaError as error:
+        if error.code_name != "TOPIC_ALREADY_EXISTS":
+            text = (
+                f"topic {topic!r} does not exist and can't be made ({error}); "
+                f"create it: awoke topics create {topic} --partitions {partitions}"
+            )
+            raise UnknownTopic(text, error.code, error.code_name) from None
+    with contextlib.suppress(UnknownTopic):  # Brokers learn of it one after the other.
+        admin.describe_topic(topic, timeout_s)

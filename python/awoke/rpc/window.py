@@ -1,0 +1,64 @@
+"""How many results of a stream may be under way: its caller says how many, and then how many more."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from awoke.rpc.context import IncomingCall
+
+
+class Window:
+    """One thread or task takes; any may add."""
+
+    def __init__(self, credit: int | None) -> None:
+        self._credit = credit
+        """None without a limit."""
+        self._lock = threading.Lock()
+        self._wake: Callable[[], object] | None = None
+
+    def add(self, credit: int) -> None:
+        """The caller takes so many more. Does not block."""
+        with self._lock:
+            if self._credit is not None:
+                self._credit += credit
+            wake, self._wake = self._wake, None
+        if wake is not None:
+            wake()
+
+    def wake(self) -> None:
+        """Whoever waits looks whether it still should. Does not block."""
+        self.add(0)
+
+    def take(self, call: IncomingCall) -> bool:
+        """Wait until one may be sent; False when the caller waits no more. Blocks."""
+        while not call.is_cancelled:
+            arrived = threading.Event()
+            if self._try_take(arrived.set):
+                return True
+            arrived.wait(call.remaining_s)
+        return False
+
+    async def take_async(self, call: IncomingCall) -> bool:
+        """As `take`, on the running loop."""
+        loop = asyncio.get_running_loop()
+        while not call.is_cancelled:
+            arrived = asyncio.Event()
+            if self._try_take(lambda: loop.call_soon_threadsafe(arrived.set)):  # noqa: B023 - of this turn
+                return True
+            try:
+                await asyncio.wait_for(arrived.wait(), call.remaining_s)
+            except TimeoutError:
+                return False
+        return False
+
+    def _try_take(self, wake: Callable[[], object]) -> bool:
+        with self._lock:
+            if self._credit is None:
+                return True
+            if self._credit > 0:
+                self._credit -= 1
+                return True
+            self._wake = wake
+            return False
