@@ -3,6 +3,8 @@
  * native consume      BOOTSTRAP TOPIC GROUP MESSAGES [property=value ...]
  * native produce      BOOTSTRAP TOPIC -     MESSAGES [property=value ...]
  * native sync-produce BOOTSTRAP TOPIC -     MESSAGES [property=value ...]
+ * native round-trip   BOOTSTRAP TOPIC -     MESSAGES [producer.property=value ...]
+ *   produces to partition 0, consumes it, produces what came to partition 1, and consumes that; also prints median and p99.
  *
  * Prints one line of JSON: {"seconds": 0.25, "messages": 1000000}. An error goes to standard error with exit code 1.
  */
@@ -174,17 +176,82 @@ static void produce(rd_kafka_t *client, const char *name, int64_t messages, int 
     rd_kafka_topic_destroy(topic);
 }
 
+/* A consumer of one partition, from its end on. */
+static rd_kafka_t *follow(const char *bootstrap, const char *topic, int32_t partition) {
+    rd_kafka_t *client = make_client(RD_KAFKA_CONSUMER, bootstrap, "native", NULL, 0);
+    rd_kafka_poll_set_consumer(client);
+    int64_t low = 0, high = 0;
+    if (rd_kafka_query_watermark_offsets(client, topic, partition, &low, &high, DEADLINE_S * 1000))
+        fail("watermarks", "no answer");
+    rd_kafka_topic_partition_list_t *places = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(places, topic, partition)->offset = high;
+    if (rd_kafka_assign(client, places))
+        fail("assign", "refused");
+    rd_kafka_topic_partition_list_destroy(places);
+    return client;
+}
+
+static rd_kafka_message_t *next_message(rd_kafka_t *client) {
+    rd_kafka_message_t *message = rd_kafka_consumer_poll(client, DEADLINE_S * 1000);
+    if (message == NULL || message->err)
+        fail("consume", message == NULL ? "deadline passed" : rd_kafka_message_errstr(message));
+    return message;
+}
+
+static void send_to(rd_kafka_t *client, rd_kafka_topic_t *topic, int32_t partition, const void *value, size_t size) {
+    if (rd_kafka_produce(topic, partition, RD_KAFKA_MSG_F_COPY, (void *)value, size, NULL, 0, NULL))
+        fail("produce", rd_kafka_err2str(rd_kafka_last_error()));
+    rd_kafka_poll(client, 0);
+}
+
+static int by_size(const void *one, const void *other) {
+    double difference = *(const double *)one - *(const double *)other;
+    return (difference > 0) - (difference < 0);
+}
+
+static void round_trip(rd_kafka_t *producer, const char *bootstrap, const char *name, int64_t messages) {
+    static char value[VALUE_BYTES_MAX];
+    fill_value(value);
+    rd_kafka_t *calls = follow(bootstrap, name, 0), *replies = follow(bootstrap, name, 1);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(producer, name, NULL);
+    double *times = calloc((size_t)messages, sizeof *times), total = 0;
+    for (int64_t i = -5 * WARM_UP_MESSAGES; i < messages; i++) {
+        double began = monotonic_s();
+        send_to(producer, topic, 0, value, value_bytes);
+        rd_kafka_message_t *call = next_message(calls);
+        send_to(producer, topic, 1, call->payload, call->len);
+        rd_kafka_message_destroy(call);
+        rd_kafka_message_destroy(next_message(replies));
+        if (i >= 0)
+            total += times[i] = monotonic_s() - began;
+    }
+    qsort(times, (size_t)messages, sizeof *times, by_size);
+    printf(
+        "{\"seconds\": %.9f, \"messages\": %lld, \"call_median_us\": %.1f, \"call_p99_us\": %.1f}\n", total,
+        (long long)messages, times[messages / 2] * 1e6, times[messages * 99 / 100] * 1e6);
+    free(times);
+    rd_kafka_topic_destroy(topic);
+    rd_kafka_consumer_close(calls);
+    rd_kafka_consumer_close(replies);
+    rd_kafka_destroy(calls);
+    rd_kafka_destroy(replies);
+}
+
 int main(int argc, char **argv) {
     if (argc < 6)
         fail("native", "MODE BOOTSTRAP TOPIC GROUP MESSAGES [property=value ...]");
     int is_consumer = strcmp(argv[1], "consume") == 0;
-    if (!is_consumer && strcmp(argv[1], "produce") != 0 && strcmp(argv[1], "sync-produce") != 0)
+    int is_round_trip = strcmp(argv[1], "round-trip") == 0;
+    int is_producer = strcmp(argv[1], "produce") == 0 || strcmp(argv[1], "sync-produce") == 0;
+    if (!is_consumer && !is_producer && !is_round_trip)
         fail(argv[1], "is no mode");
     int64_t messages = atoll(argv[5]);
     rd_kafka_type_t type = is_consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER;
     rd_kafka_t *client = make_client(type, argv[2], is_consumer ? argv[4] : NULL, argv + 6, argc - 6);
     if (is_consumer)
         consume(client, argv[3], messages);
+    else if (is_round_trip)
+        round_trip(client, argv[2], argv[3], messages);
     else
         produce(client, argv[3], messages, strcmp(argv[1], "sync-produce") == 0);
     rd_kafka_destroy(client);

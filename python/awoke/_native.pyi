@@ -149,6 +149,7 @@ class Producer:
         produce_timeout_s: float | None,
         idle_after_s: float | None,
         events: EventBox,
+        patience_s: float = 0.0,
     ) -> Self: ...
     def produce(
         self,

@@ -59,6 +59,7 @@ impl Producer {
 #[pymethods]
 impl Producer {
     #[new]
+    #[pyo3(signature = (properties, encoder, produce_timeout_s, idle_after_s, events, patience_s=0.0))]
     fn new(
         py: Python<'_>,
         properties: BTreeMap<String, String>,
@@ -66,9 +67,11 @@ impl Producer {
         produce_timeout_s: Option<f64>,
         idle_after_s: Option<f64>,
         events: &EventBox,
+        patience_s: f64,
     ) -> PyResult<Self> {
         let events = Arc::clone(&events.inner);
-        let options = engine::ProducerOptions { idle_after: duration(idle_after_s)?, is_alone: false };
+        let patience = duration(Some(patience_s))?.unwrap_or_default();
+        let options = engine::ProducerOptions { idle_after: duration(idle_after_s)?, patience, is_alone: false };
         let made = py.detach(|| engine::Producer::new(&config(properties), options, events));
         let inner = made.map_err(|error| to_python(&error))?;
         let limit = inner.delivery_timeout().map(|timeout| timeout + GRACE);

@@ -21,15 +21,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Protocol
 
-import msgspec
-
 from awoke import _native, serde
 from awoke._native import DeliveryHandle, HookJob, Job, Message, PendingCommit
 from awoke._waiting import call_back
 from awoke.concurrency import Lanes
 from awoke.errors import AwokeError, ClosedError, EncodeError, FencedError, MessageTooLarge, ProducerFenced, RpcError
 from awoke.events import Events
-from awoke.producer import Producer
 from awoke.rpc import protocol
 from awoke.rpc.context import current
 from awoke.rpc.errors import (
@@ -46,7 +43,7 @@ from awoke.rpc.protocol import Topics
 from awoke.rpc.results import Result, Results
 from awoke.rpc.turnstile import Turnstile
 from awoke.rpc.work import Contribution, Request, Work
-from awoke.settings import Settings
+from awoke.settings import Settings, client_properties
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +56,9 @@ RETRY_S = 0.2
 """A call whose reply was refused is carried out again after so long, if its caller still waits."""
 
 COMMIT_TIMEOUT_S = 10.0
+
+PATIENCE_S = 0.01
+"""So long acknowledgements of replies may lie: nobody waits for them, and many cost no more than one."""
 
 REMEMBERED = 100_000
 """Names of calls that are remembered: of signed ones, and of cancelled ones that have not come yet."""
@@ -107,7 +107,7 @@ class Refused(Exception):
 class Responder:
     """Answers the calls of a service. `start` and `close` once; the rest is its threads'."""
 
-    def __init__(self, host: Host, rpc: Rpc, events: Events) -> None:
+    def __init__(self, host: Host, rpc: Rpc, events: Events, box: _native.EventBox) -> None:
         rpc.prepare()
         self._host, self._rpc, self._events = host, rpc, events
         self._options = options = rpc.settings
@@ -115,7 +115,10 @@ class Responder:
         self._reply_topics = {self.topics.replies, *options.reply_topics}
         self.scheduler = _native.Scheduler()
         self.route = self._make_route()
-        self._producer = Producer(settings=at_once(host.settings), events=events)
+        properties = client_properties(host.settings, **{"linger.ms": "0", **host.settings.kafka})
+        self._producer = _native.Producer(
+            properties, serde.encode, host.settings.produce_timeout_s, None, box, PATIENCE_S
+        )
         self._for_threads = Turnstile(options.threads, options.waiting_max, options.waiting_bytes_max)
         self._for_tasks = Turnstile(options.tasks, options.waiting_max, options.waiting_bytes_max)
         self._results: Results[Work] = Results(options.results_max, options.results_bytes_max, options.results_ttl_s)
@@ -623,7 +626,3 @@ def encoded(result: Any) -> bytes:
     except EncodeError as error:
         raise Internal(f"the result can't be written as JSON: {error}") from error
 
-
-def at_once(settings: Settings) -> Settings:
-    """Settings of a producer whose messages do not linger: somebody waits for each."""
-    return msgspec.structs.replace(settings, kafka={"linger.ms": "0", **settings.kafka})

@@ -96,7 +96,7 @@ class Server:
                 self.transactions = Transactions(self, self._source.box)
             self._start_workers()
             if self.app.rpc.methods:
-                self.responder = Responder(self, self.app.rpc, self.app.events)
+                self.responder = Responder(self, self.app.rpc, self.app.events, self._source.box)
                 self.responder.start()
             self.member = self._join()
             self.app.runs(lambda each: self._scope.background(*each), self._resume)

@@ -128,7 +128,7 @@ impl Transactor {
         limits: TransactionLimits,
         events: &Arc<EventBox>,
     ) -> Result<Self> {
-        let options = ProducerOptions { idle_after: None, is_alone };
+        let options = ProducerOptions { is_alone, ..ProducerOptions::default() };
         let name = config.get("transactional.id").unwrap_or_default();
         let producer = |number| {
             let mut config = config.clone();

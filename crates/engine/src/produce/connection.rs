@@ -154,7 +154,12 @@ const DECIDES_ON_IDEMPOTENCE: [&str; 8] = [
 
 impl Connection {
     /// Makes the client and starts its report thread, which also notices when it is `idle`.
-    pub(super) fn new(config: &ClientConfig, events: Arc<EventBox>, idle: Option<Idle>) -> Result<Self> {
+    pub(super) fn new(
+        config: &ClientConfig,
+        events: Arc<EventBox>,
+        idle: Option<Idle>,
+        patience: Duration,
+    ) -> Result<Self> {
         config.refuse(&OWN_SETTINGS)?;
         let messages_max = config.effective_number("queue.buffering.max.messages")? as usize;
         let bytes_max = config.effective_number("queue.buffering.max.kbytes")? as usize * 1024;
@@ -181,7 +186,7 @@ impl Connection {
         let client = Client::new(kind, "producer", &native, events, Some(Arc::clone(&end_txns)), prepare)?;
         let room = Arc::new(Room::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
         let is_idempotent = native.effective("enable.idempotence")? == "true" && !is_transactional;
-        let reports = Reports::new(Arc::clone(&client), Arc::clone(&room), linger(config), is_idempotent);
+        let reports = Reports::new(Arc::clone(&client), Arc::clone(&room), linger(config), patience, is_idempotent);
         let transactions =
             is_transactional.then(|| Transactions::new(Arc::clone(&client), end_txns, Arc::clone(&reports)));
         let thread = std::thread::Builder::new()

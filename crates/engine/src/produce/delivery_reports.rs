@@ -93,6 +93,10 @@ pub struct Reports {
     is_closing: AtomicBool,
     /// How long messages linger; where they don't, nobody need hurry them.
     linger: Duration,
+    /// How long reports that nobody waits for may lie, so that several are served at once.
+    patience: Duration,
+    /// The report thread knows of them, and comes when it is time.
+    is_patient: AtomicBool,
     /// Whether nothing is sent before a broker has given the producer an id.
     is_idempotent: bool,
     /// Counted up with each record.
@@ -133,7 +137,13 @@ impl IdleWatch {
 }
 
 impl Reports {
-    pub(super) fn new(client: Arc<Client>, room: Arc<Room>, linger: Duration, is_idempotent: bool) -> Arc<Self> {
+    pub(super) fn new(
+        client: Arc<Client>,
+        room: Arc<Room>,
+        linger: Duration,
+        patience: Duration,
+        is_idempotent: bool,
+    ) -> Arc<Self> {
         let queue = Queue::main(&client);
         let reports = Arc::new(Self {
             client,
@@ -145,6 +155,8 @@ impl Reports {
             is_hurried: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             linger,
+            patience,
+            is_patient: AtomicBool::new(false),
             is_idempotent,
             sent: AtomicU32::new(0),
             failed: AtomicU32::new(0),
@@ -177,6 +189,9 @@ impl Reports {
     /// Has what is awaited sent without lingering: once for all messages that somebody has begun to wait for.
     pub(super) fn begin_hurry(&self) {
         if !self.lingers() {
+            if self.is_patient.load(Ordering::Acquire) {
+                self.parker.unpark();
+            }
             return;
         }
         // Said before anybody is looked for: whoever leaves the lead looks at it after.
@@ -257,12 +272,16 @@ impl Reports {
             self.get_acquainted();
         }
         let (mut watch, mut hurry) = (idle.map(IdleWatch::new), None::<Hurry>);
+        let mut serve_at = None;
         while !self.is_closing.load(Ordering::Acquire) {
             let idle_at = watch.as_ref().map(|watch| watch.due);
             let hurry_at = hurry.and_then(|hurry| hurry.next);
-            self.parker.park_until(&Deadline::NEVER.or_earlier(idle_at).or_earlier(hurry_at));
+            self.parker.park_until(&Deadline::NEVER.or_earlier(idle_at).or_earlier(hurry_at).or_earlier(serve_at));
             if watch.as_mut().is_some_and(|watch| watch.look(self.sent.load(Ordering::Relaxed))) {
                 return;
+            }
+            if !self.has_patience_ended(&mut serve_at) {
+                continue;
             }
             if self.lead.try_take() {
                 self.serve_all(&mut hurry);
@@ -272,6 +291,25 @@ impl Reports {
             }
         }
         self.serve_once(0);
+    }
+
+    /// Whether reports are to be served now; else it says when.
+    fn has_patience_ended(&self, serve_at: &mut Option<Instant>) -> bool {
+        if self.patience.is_zero() {
+            return true;
+        }
+        // Said first: from here on whoever begins to wait wakes this thread, and no report does.
+        self.is_patient.store(true, Ordering::SeqCst);
+        let now = Instant::now();
+        let at = *serve_at.get_or_insert(now + self.patience);
+        let is_urgent = self.awaited.load(Ordering::SeqCst) > 0 || self.is_hurried.load(Ordering::Acquire);
+        let has_ended = is_urgent || at <= now || self.is_closing.load(Ordering::Acquire);
+        if has_ended {
+            *serve_at = None;
+            // Before they are served: what comes after wakes this thread again.
+            self.is_patient.store(false, Ordering::SeqCst);
+        }
+        has_ended
     }
 
     /// Has librdkafka (2.12.1) ask for a producer id at once: it does so whenever metadata come and a broker is up, else every half
@@ -357,7 +395,8 @@ impl Drop for Reports {
 unsafe extern "C" fn on_non_empty(_rk: *mut ffi::rd_kafka_t, opaque: *mut c_void) {
     // SAFETY: the reports live until the callback has been disabled.
     let reports = unsafe { &*opaque.cast::<Reports>() };
-    if !reports.lead.is_led() {
+    let is_expected = reports.is_patient.load(Ordering::SeqCst) && reports.awaited.load(Ordering::SeqCst) == 0;
+    if !is_expected && !reports.lead.is_led() {
         reports.parker.unpark();
     }
 }

@@ -32,6 +32,8 @@ pub struct Producer {
 pub struct ProducerOptions {
     /// The connection is closed when nothing was sent for one to two times as long; `None` keeps it.
     pub idle_after: Option<Duration>,
+    /// So long reports that nobody waits for may lie, so that several are served at once.
+    pub patience: Duration,
     /// Nobody else can have the transactional id: whoever is fenced has overslept, and begins anew.
     pub is_alone: bool,
 }
@@ -65,7 +67,7 @@ impl Producer {
             let current = Arc::downgrade(&self.current);
             Idle { after, close: Box::new(move || current.upgrade().is_some_and(|current| rest(&current))) }
         });
-        Connection::new(&self.config, Arc::clone(&self.events), idle).map(Arc::new)
+        Connection::new(&self.config, Arc::clone(&self.events), idle, self.options.patience).map(Arc::new)
     }
 
     /// Refuses use in another process than the producer's.

@@ -22,6 +22,9 @@ use crate::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
 use crate::wake::{Listener, Parker, Waker};
 use crate::{Error, Result};
 
+/// So long it may take until a call is ended because its request was refused.
+const PATIENCE: Duration = Duration::from_millis(10);
+
 /// Whom a caller asks, and within which bounds.
 #[derive(Clone, Debug)]
 pub struct CallerOptions {
@@ -118,7 +121,7 @@ impl Caller {
         };
         let replies = Replies::new(consumer_config, Arc::clone(&events), names, Arc::clone(&calls), &deadline)?;
         let partitions = replies.partitions_of(&options.calls_topic, &deadline)?;
-        let producer = Sender(Producer::new(producer_config, ProducerOptions::default(), events)?);
+        let producer = Sender(Producer::new(producer_config, ProducerOptions { patience: PATIENCE, ..ProducerOptions::default() }, events)?);
         let thread = std::thread::Builder::new()
             .name("awoke-replies".into())
             .spawn({
