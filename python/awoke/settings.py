@@ -203,9 +203,18 @@ STATISTICS_MS = "5000"
 """How often librdkafka says what it measures, where metrics are served."""
 
 
+embedded: set[str] = set()
+"""Addresses of brokers inside this process."""
+
+EMBEDDED_WAIT_MS = "10"
+"""Embedded brokers answer a fetch when messages are there already, or when its wait is over: it must be short."""
+
+
 def client_properties(settings: Settings, **more: str) -> dict[str, str]:
     """librdkafka's properties for one client; what the user set wins, but for `more`."""
     statistics = {} if settings.metrics_port is None else {"statistics.interval.ms": STATISTICS_MS}
+    if settings.bootstrap_servers in embedded:
+        statistics["fetch.wait.max.ms"] = EMBEDDED_WAIT_MS
     return {
         "bootstrap.servers": settings.bootstrap_servers,
         "client.id": "awoke",

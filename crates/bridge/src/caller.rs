@@ -1,10 +1,11 @@
 //! A caller of remote methods and its calls, as Python sees them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use awoke_engine::clock::Deadline;
+use awoke_engine::fork_guard::Birthplace;
 use awoke_engine::rpc as engine;
 use awoke_engine::wake::Waker;
 use pyo3::prelude::*;
@@ -117,7 +118,8 @@ impl Caller {
             Some(call) => Ok(call),
             None => py.detach(|| caller.call(request, wanted)),
         });
-        Ok(Call { inner: begun.map_err(|error| to_python(&error))?, caller })
+        let (inner, birthplace) = (begun.map_err(|error| to_python(&error))?, caller.birthplace());
+        Ok(Call { inner, birthplace, caller: Arc::downgrade(&caller) })
     }
 
     /// Calls without wanting a reply; see the stub. Blocks with the GIL released while the producer's queue is full.
@@ -210,7 +212,9 @@ fn parts(
 #[pyclass(frozen, freelist = 256, module = "awoke._native")]
 pub struct Call {
     inner: Arc<engine::Call>,
-    caller: Arc<engine::Caller>,
+    birthplace: Birthplace,
+    /// Weak: a call that is kept, by an exception say, must keep no client. When it is gone, the call has ended.
+    caller: Weak<engine::Caller>,
 }
 
 #[pymethods]
@@ -223,19 +227,26 @@ impl Call {
             return Ok(true);
         }
         let deadline = Deadline::after(duration(timeout_s)?);
+        let Some(caller) = self.caller.upgrade() else { return Ok(self.inner.is_ready()) };
         if is_main_thread() {
             let deadline = deadline.or_earlier(Some(self.inner.until()));
-            wait_in_turn(py, &deadline, |waker| self.caller.begin_wait(&self.inner, waker))?;
-            // The deadline may have ended that wait before it ended the call.
-            return Ok(self.inner.is_ready() || py.detach(|| self.caller.wait(&self.inner, &deadline)));
+            wait_in_turn(py, &deadline, |waker| caller.begin_wait(&self.inner, waker))?;
         }
-        Ok(py.detach(|| self.caller.wait(&self.inner, &deadline)))
+        // On the main thread the deadline may have ended that wait before it ended the call.
+        Ok(py.detach(|| {
+            let is_there = self.inner.is_ready() || caller.wait(&self.inner, &deadline);
+            drop(caller); // Without the GIL: it may be the last.
+            is_there
+        }))
     }
 
     /// Takes what comes next; see the stub. Does not block.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.check_process()?;
-        let next = self.caller.try_next(&self.inner).map_err(|error| to_python(&error))?;
+        let next = match self.caller.upgrade() {
+            Some(caller) => caller.try_next(&self.inner).map_err(|error| to_python(&error))?,
+            None => self.inner.try_next(),
+        };
         let parts = match next {
             None => return Ok(None),
             Some(engine::Next::Reply(reply)) => {
@@ -269,7 +280,8 @@ impl Call {
     /// Gives the call up; `False` when it had ended before. Does not block.
     fn cancel(&self) -> PyResult<bool> {
         self.check_process()?;
-        self.caller.cancel(&self.inner).map_err(|error| to_python(&error))
+        let Some(caller) = self.caller.upgrade() else { return Ok(false) };
+        caller.cancel(&self.inner).map_err(|error| to_python(&error))
     }
 
     /// Has `token` posted to the mailbox when something is there; `False` when it is now.
@@ -293,7 +305,7 @@ impl Call {
 
 impl Call {
     fn check_process(&self) -> PyResult<()> {
-        self.caller.check_process().map_err(|error| to_python(&error))
+        self.birthplace.check("call").map_err(|error| to_python(&error))
     }
 }
 

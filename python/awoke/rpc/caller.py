@@ -328,6 +328,20 @@ class Caller:
         found: list[dict[str, Any]] = self.call(protocol.METHODS, timeout_s=timeout_s, idempotent=True)
         return found
 
+    def wait_until_served(self, timeout_s: float = 30.0) -> None:
+        """Wait until a responder answers. Blocks.
+
+        Raises:
+            RpcError: none did within `timeout_s`.
+        """
+        until_s = time.monotonic() + timeout_s
+        while True:
+            try:
+                self.methods(timeout_s=max(0.0, until_s - time.monotonic()))
+            except NobodyThere:
+                continue  # It took the while in which somebody was looked for.
+            return
+
     def open_calls(self) -> int:
         """How many calls have not ended. Does not block."""
         return self._native.open_calls()

@@ -151,10 +151,8 @@ class Method:
         """
         assert self._decode is not None
         try:
-            if body[:1] == b"[":
-                values = self._in_order(msgspec.json.decode(body))
-            else:
-                values = self._decode(body or b"{}")
+            is_in_order = body[:1] == b"["
+            values = self._in_order(msgspec.json.decode(body)) if is_in_order else self._decode(body or b"{}")
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgument(f"{self.name}: {error}", details={"method": self.name}) from None
         return {name: getattr(values, name) for name in self._fields}
@@ -169,7 +167,7 @@ class Method:
         """What callers are told of it."""
         return {
             "name": self.name,
-            "signature": f"{self.name}{inspect.signature(self.function)}",
+            "signature": f"{self.name}{inspect.signature(self.function, eval_str=True)}",
             "doc": inspect.getdoc(self.function) or "",
             "is_idempotent": self.is_idempotent,
             "is_stream": self.is_stream,

@@ -456,6 +456,8 @@ class Responder:
 
     def _answer_error(self, work: Work, error: BaseException) -> None:
         told = self._rpc.error_of(error)
+        if work.contribution is not None and self._host.transactions is not None:
+            work.contribution = self._host.transactions.contribution()  # What it sent before it failed is not sent.
         trace = None
         if told is not error and isinstance(told, Internal):
             logger.error("rpc method %s failed", work.request.method, exc_info=error)

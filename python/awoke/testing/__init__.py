@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from awoke import _native
 from awoke.events import EventSource
-from awoke.settings import KafkaValue
+from awoke.settings import KafkaValue, embedded
 
 if TYPE_CHECKING:
     from awoke.app import App
@@ -27,11 +27,9 @@ class EmbeddedCluster:
     def __init__(self, brokers: int = 1) -> None:
         self._source = EventSource()
         self._native = _native.MockCluster(brokers, self._source.box)
-
-    @property
-    def bootstrap_servers(self) -> str:
+        self.bootstrap_servers = self._native.bootstrap_servers
         """Where the brokers listen."""
-        return self._native.bootstrap_servers
+        embedded.add(self.bootstrap_servers)
 
     def create_topic(self, name: str, partitions: int = 1, replicas: int = 1) -> None:
         """Create a topic; one that exists stays as it is."""
@@ -47,6 +45,7 @@ class EmbeddedCluster:
 
     def close(self) -> None:
         """Stop the brokers. Closing again does nothing."""
+        embedded.discard(self.bootstrap_servers)
         self._native.close()
         self._source.close()
 

@@ -191,16 +191,16 @@ impl Call {
         lock(&self.inbox).waiting.retain(|each| !each.is(waker));
     }
 
-    /// A reply has come.
-    pub(super) fn take_in(&self, reply: Reply) -> Taken {
+    /// A reply has come; who is to be woken for it, by the caller of this.
+    pub(super) fn take_in(&self, reply: Reply) -> (Taken, Vec<Waker>) {
         let mut inbox = lock(&self.inbox);
         if inbox.end.is_some() {
-            return Taken::Ignored;
+            return (Taken::Ignored, Vec::new());
         }
         if matches!(self.wanted, Wanted::Stream(_)) && reply.kind != ReplyKind::Error {
             // What comes again comes from a responder that began again.
             if reply.sequence < inbox.came {
-                return Taken::Ignored;
+                return (Taken::Ignored, Vec::new());
             }
             if reply.sequence > inbox.came {
                 inbox.end = Some(Ended::Failed(Failure::Gap { expected: inbox.came, came: reply.sequence }));
@@ -221,22 +221,16 @@ impl Call {
             }
         }
         let taken = if inbox.end.is_some() { Taken::Ended } else { Taken::GoesOn };
-        let wakers = inbox.wakers();
-        drop(inbox);
-        wakers.into_iter().for_each(Waker::wake);
-        taken
+        (taken, inbox.wakers())
     }
 
-    /// Ends the call; `false` when it had ended before.
-    pub(super) fn fail(&self, failure: Failure) -> bool {
+    /// Ends the call; who is to be woken for it, or `None` when it had ended before.
+    pub(super) fn fail(&self, failure: Failure) -> Option<Vec<Waker>> {
         let mut inbox = lock(&self.inbox);
         if inbox.end.is_some() {
-            return false;
+            return None;
         }
         inbox.end = Some(Ended::Failed(failure));
-        let wakers = inbox.wakers();
-        drop(inbox);
-        wakers.into_iter().for_each(Waker::wake);
-        true
+        Some(inbox.wakers())
     }
 }

@@ -17,6 +17,7 @@ use super::replies::{Names, Replies, Waiting};
 use super::signature::SigningKey;
 use crate::clock::Deadline;
 use crate::events::EventBox;
+use crate::fork_guard::Birthplace;
 use crate::kafka::{ClientConfig, TopicPartition};
 use crate::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
 use crate::wake::{Listener, Parker, Waker};
@@ -119,9 +120,13 @@ impl Caller {
             calls_topic: options.calls_topic.as_str().into(),
             replies_topic: options.replies_topic.clone(),
         };
-        let replies = Replies::new(consumer_config, Arc::clone(&events), names, Arc::clone(&calls), &deadline)?;
-        let partitions = replies.partitions_of(&options.calls_topic, &deadline)?;
-        let producer = Sender(Producer::new(producer_config, ProducerOptions { patience: PATIENCE, ..ProducerOptions::default() }, events)?);
+        let (replies, partitions) =
+            Replies::new(consumer_config, Arc::clone(&events), names, Arc::clone(&calls), &deadline)?;
+        let producer = Sender(Producer::new(
+            producer_config,
+            ProducerOptions { patience: PATIENCE, ..ProducerOptions::default() },
+            events,
+        )?);
         let thread = std::thread::Builder::new()
             .name("awoke-replies".into())
             .spawn({
@@ -213,6 +218,11 @@ impl Caller {
     /// What the caller counts.
     pub fn counters(&self) -> &CallCounters {
         &self.inner.calls.counters
+    }
+
+    /// The process that the caller belongs to.
+    pub fn birthplace(&self) -> Birthplace {
+        self.inner.replies.birthplace()
     }
 
     /// Refuses use in another process than the caller's.

@@ -15,6 +15,7 @@ use crate::counters::Counter;
 use crate::kafka::Fetched;
 use crate::produce::Room;
 use crate::sync::{Mutex, lock};
+use crate::wake::Waker;
 use crate::{Error, Result};
 
 /// So many ended calls are remembered, to tell a late reply from one that was never asked for.
@@ -132,12 +133,12 @@ impl Calls {
     /// Ends a call without a reply; `false` when it had ended before.
     pub(super) fn fail(&self, call: &Call, failure: Failure) -> bool {
         let is_expired = failure == Failure::DeadlineExceeded;
-        let is_ended = call.fail(failure);
-        if is_ended {
-            self.counters.expired.add(u64::from(is_expired));
-            self.retire(call, false);
-        }
-        is_ended
+        let Some(wakers) = call.fail(failure) else { return false };
+        // Whoever is woken finds it counted, and gone.
+        self.counters.expired.add(u64::from(is_expired));
+        self.retire(call, false);
+        wakers.into_iter().for_each(Waker::wake);
+        true
     }
 
     fn retire(&self, call: &Call, was_answered: WasAnswered) {
@@ -156,43 +157,45 @@ impl Calls {
         self.room.leave(1, call.size_bytes);
     }
 
-    /// A record has come to the caller's place; the call that it has moved on.
-    pub(super) fn take_in(&self, caller: u64, fetched: Fetched) -> Option<Arc<Call>> {
+    /// A record has come to the caller's place.
+    pub(super) fn take_in(&self, caller: u64, fetched: Fetched) {
         let Some(id) = protocol::header(&fetched.headers, protocol::ID).and_then(CallId::of) else {
             self.counters.undecodable.increment();
-            return None;
+            return;
         };
         if id.caller != caller {
             self.counters.foreign.increment();
-            return None;
+            return;
         }
         if !self.is_genuine(&fetched) {
             self.counters.forged.increment();
-            return None;
+            return;
         }
         let found = lock(&self.table).open.get(&id.call).map(|open| Arc::clone(&open.call));
         let Some(call) = found else {
             self.count_stray(id.call);
-            return None;
+            return;
         };
         if fetched.value.len() > self.reply_bytes_max {
             self.counters.huge.increment();
-            return self.fail(&call, Failure::TooLarge(fetched.value.len())).then_some(call);
+            self.fail(&call, Failure::TooLarge(fetched.value.len()));
+            return;
         }
         let Some(reply) = protocol::read_reply(fetched) else {
             self.counters.undecodable.increment();
-            return None;
+            return;
         };
-        match call.take_in(reply) {
+        let (taken, wakers) = call.take_in(reply);
+        match taken {
             Taken::Ignored => {
                 self.counters.duplicate.increment();
-                return None;
+                return;
             }
             Taken::Ended => self.retire(&call, true),
             Taken::GoesOn => (),
         }
         self.counters.replies.increment();
-        Some(call)
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     fn count_stray(&self, number: u64) {

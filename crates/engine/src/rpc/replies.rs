@@ -22,16 +22,18 @@ use rdkafka_sys as ffi;
 
 use super::call::{Call, Failure};
 use super::calls::Calls;
-use crate::Result;
 use crate::clock::Deadline;
 use crate::events::{EventBox, What};
+use crate::fork_guard::Birthplace;
 use crate::kafka::{
-    Client, ClientConfig, Code, Kind, Position, Presence, Queue, QueueEvent, TopicPartition, TopicPartitionList,
+    Client, ClientConfig, Code, Kind, PartitionInfo, Position, Presence, Queue, QueueEvent, TopicPartition,
+    TopicPartitionList,
 };
 use crate::wake::{Lead, Listener, Parker, Place, Waker};
+use crate::{Error, Result};
 
 /// How long brokers may take to say who leads a partition, when one of them is in trouble.
-const LEADER_TIMEOUT: Duration = Duration::from_millis(250);
+const LEADER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a question about the responders may take.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -66,6 +68,8 @@ struct State {
     armed: Option<Instant>,
     /// When the question that is under way was asked.
     asked: Option<Instant>,
+    /// When the question was asked whose answer was that nobody is there; since then nobody has come.
+    absent: Option<Instant>,
     /// Brokers that could not be reached since the last reply.
     suspects: BTreeSet<i32>,
     is_in_trouble: bool,
@@ -88,14 +92,15 @@ pub(super) struct Names {
 }
 
 impl Replies {
-    /// Makes the client, looks up the end of a partition, and begins to fetch from there. Blocks the calling thread.
+    /// Makes the client, looks up the end of a partition, and begins to fetch from there; also says how many partitions the topic of
+    /// calls has. Blocks the calling thread.
     pub(super) fn new(
         config: &ClientConfig,
         events: Arc<EventBox>,
         names: Names,
         calls: Arc<Calls>,
         deadline: &Deadline,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<(Arc<Self>, usize)> {
         let mut native = config.clone();
         native
             .set_default("group.id", "awoke-caller") // librdkafka wants a name; no group is joined under it.
@@ -109,21 +114,18 @@ impl Replies {
         })?;
         // SAFETY: the handle is alive.
         Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
-        let queue = Queue::consumer(&client).ok_or(crate::Error::Closed { what: "caller" })?;
-        let metadata = client.metadata(Some(&names.replies_topic), deadline)?;
-        let topic = metadata.topics.into_iter().next();
-        let partitions = topic.map_or_else(Vec::new, |topic| topic.partitions);
-        let operation = || format!("read replies from {}", names.replies_topic);
-        if partitions.is_empty() {
-            return Err(crate::Error::kafka(operation(), Code::UNKNOWN_TOPIC, ""));
-        }
+        let queue = Queue::consumer(&client).ok_or(Error::Closed { what: "caller" })?;
+        // Before anything is fetched: what is asked after that waits behind a fetch on the same connection.
+        let calls_partitions = partitions_of(&client, &names.calls_topic, deadline)?.len();
+        let partitions = partitions_of(&client, &names.replies_topic, deadline)?;
         let chosen = &partitions[(names.caller % partitions.len() as u64) as usize];
         let at = TopicPartition::new(names.replies_topic.as_str(), chosen.partition);
         let offset = client.end_offset(&at, deadline)?;
         let mut list = TopicPartitionList::new();
         list.add(&at, Some(Position { offset, leader_epoch: -1 }))?;
         // SAFETY: handle and list are alive; librdkafka copies the list.
-        Code::of(unsafe { ffi::rd_kafka_assign(client.handle(), list.as_ptr()) }).check(operation())?;
+        Code::of(unsafe { ffi::rd_kafka_assign(client.handle(), list.as_ptr()) })
+            .check(format!("read replies from {at}"))?;
         let replies = Arc::new(Self {
             client,
             queue,
@@ -139,21 +141,16 @@ impl Replies {
         });
         // SAFETY: the callback is disabled before the last reference goes.
         unsafe { replies.queue.enable_callback(on_non_empty, Arc::as_ptr(&replies).cast_mut().cast()) };
-        Ok(replies)
+        Ok((replies, calls_partitions))
     }
 
     pub(super) const fn at(&self) -> &TopicPartition {
         &self.at
     }
 
-    /// How many partitions a topic has. Blocks the calling thread.
-    pub(super) fn partitions_of(&self, topic: &str, deadline: &Deadline) -> Result<usize> {
-        let metadata = self.client.metadata(Some(topic), deadline)?;
-        let count = metadata.topics.first().map_or(0, |topic| topic.partitions.len());
-        if count == 0 {
-            return Err(crate::Error::kafka(format!("describe topic {topic}"), Code::UNKNOWN_TOPIC, ""));
-        }
-        Ok(count)
+    /// The process that the caller belongs to.
+    pub(super) fn birthplace(&self) -> Birthplace {
+        self.client.birthplace()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -213,7 +210,9 @@ impl Replies {
                 for fetched in event.fetched() {
                     self.calls.take_in(self.caller, fetched);
                 }
-                self.state().suspects.clear();
+                let mut state = self.state();
+                state.suspects.clear();
+                state.absent = None;
             }
             ffi::RD_KAFKA_EVENT_DESCRIBECONSUMERGROUPS_RESULT => self.on_presence(event),
             ffi::RD_KAFKA_EVENT_ERROR => {
@@ -246,11 +245,19 @@ impl Replies {
         }
     }
 
+    /// Ends calls that have seen two answers that nobody is there: one that has just started joins meanwhile.
     fn on_presence(&self, event: &QueueEvent) {
-        let asked = self.state().asked.take();
-        if let (Some(asked), Presence::Absent) = (asked, Presence::of(event, &self.calls_topic)) {
+        let mut state = self.state();
+        let Some(asked) = state.asked.take() else { return };
+        if Presence::of(event, &self.calls_topic) != Presence::Absent {
+            state.absent = None;
+            return;
+        }
+        let before = state.absent.replace(asked);
+        drop(state);
+        if let Some(before) = before {
             let text = format!("no member of group {:?} works on {}", self.group, self.calls_topic);
-            self.calls.fail_unanswered(asked, &Failure::NobodyThere(text));
+            self.calls.fail_unanswered(before, &Failure::NobodyThere(text));
         }
     }
 
@@ -381,6 +388,16 @@ unsafe extern "C" fn on_non_empty(_rk: *mut ffi::rd_kafka_t, opaque: *mut c_void
     if !replies.lead.is_led() {
         replies.parker.unpark();
     }
+}
+
+/// The partitions of a topic; at least one.
+fn partitions_of(client: &Client, topic: &str, deadline: &Deadline) -> Result<Vec<PartitionInfo>> {
+    let metadata = client.metadata(Some(topic), deadline)?;
+    let partitions = metadata.topics.into_iter().next().map_or_else(Vec::new, |topic| topic.partitions);
+    if partitions.is_empty() {
+        return Err(Error::kafka(format!("describe topic {topic}"), Code::UNKNOWN_TOPIC, ""));
+    }
+    Ok(partitions)
 }
 
 /// The broker that an error of librdkafka's is about: it begins with `host:port/id: `.

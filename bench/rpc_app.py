@@ -1,0 +1,46 @@
+"""The service of `bench.rpc` and `bench.rpc_load`: does nothing, or as much as it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+import awoke
+from awoke import rpc
+
+app = awoke.App(os.environ.get("BENCH_SERVICE", "bench-rpc"))
+app.rpc.options(threads=int(os.environ.get("BENCH_THREADS", "8")), tasks=int(os.environ.get("BENCH_TASKS", "1000")))
+never = threading.Event()
+
+
+@app.rpc.method
+def echo(text: str) -> str:
+    """What came."""
+    return text
+
+
+@app.rpc.method
+async def aecho(text: str) -> str:
+    """What came, from the event loop."""
+    return text
+
+
+@app.rpc.method
+def work(seconds: float) -> str:
+    """Take some time, as a database would."""
+    never.wait(seconds)
+    return "done"
+
+
+@app.rpc.method
+async def awork(seconds: float) -> str:
+    """Take some time without a thread."""
+    await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=seconds)
+    return "done"
+
+
+@app.rpc.method
+def hold() -> bool:
+    """Never answer."""
+    return rpc.current_call().wait_cancelled()
