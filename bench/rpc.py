@@ -23,7 +23,15 @@ TEXT = VALUE.decode()
 def service(job: Job, **environment: str) -> Iterator[str]:
     """awoke's service in a process of its own; its name."""
     name = unique("bench-service")
-    command = [sys.executable, "-c", "from awoke.cli import main; main()", "run", "bench.rpc_app:app", "--log-level", "warning"]
+    command = [
+        sys.executable,
+        "-c",
+        "from awoke.cli import main; main()",
+        "run",
+        "bench.rpc_app:app",
+        "--log-level",
+        "warning",
+    ]
     process = subprocess.Popen(
         [*command, "--bootstrap-servers", job.bootstrap_servers],
         cwd=REPOSITORY,
@@ -113,11 +121,13 @@ def confluent_by_hand(job: Job) -> Result:
             responder.stdout.close()
 
 
-def follow(bootstrap_servers: str, topic: str, partition: int):  # type: ignore[no-untyped-def]  # noqa: ANN201
+def follow(bootstrap_servers: str, topic: str, partition: int):  # type: ignore[no-untyped-def]
     """A consumer of confluent-kafka's that reads one partition from its end on."""
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": unique("bench"), "enable.auto.commit": False})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap_servers, "group.id": unique("bench"), "enable.auto.commit": False}
+    )
     _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
     consumer.assign([TopicPartition(topic, partition, end)])
     return consumer

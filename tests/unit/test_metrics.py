@@ -34,6 +34,9 @@ class Fake:
     def queued(self) -> tuple[int, int]:
         return 3, 300
 
+    def calls(self) -> dict[str, int]:
+        return {"running": 1, "waiting": 2, "expired": 3}
+
     def health(self) -> Health:
         return Health(False, ["something"])
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 import awoke
-from awoke.cli import dead_letter, doctor, produce, run, swarm, tail, threads, topics
+from awoke.cli import dead_letter, doctor, produce, rpc, run, swarm, tail, threads, topics
 from awoke.errors import AwokeError, ConfigError
 
 EXIT_FAILED = 1
@@ -30,6 +30,7 @@ app.command("produce")(produce.produce)
 app.command("tail")(tail.tail)
 app.add_typer(topics.app, name="topics")
 app.add_typer(dead_letter.app, name="dead-letter")
+app.add_typer(rpc.app, name="rpc")
 app.command("threads")(threads.threads)
 for command in (swarm.status, swarm.stop, swarm.quiet, swarm.reload, swarm.scale, swarm.dump):
     app.command(command.__name__)(command)

@@ -92,15 +92,16 @@ class Caller:
     It has a place of its own on the service's reply topic, found before this returns: no reply can be missed. Blocks up to
     `startup_timeout_s`.
 
-    `timeout_s` holds for calls that do not say; within a method that is itself carrying out a call, none waits longer than that
-    call's own caller. `name` is who calls, as responders are told. `group` is the responders' consumer group, where it is not the
-    service's name. At most `calls_max` calls, and `bytes_max` bytes of requests, are under way; more wait for room in their time. A
-    reply larger than `reply_bytes_max` is refused. With a `secret`, requests are signed and replies must be. `errors` are classes for
-    codes of the service's own. `idempotent` names methods that may be carried out twice. `window` is how many results of a stream may be
-    under way.
+    `timeout_s` holds for calls that do not say; within a method that is itself carrying out a call, none waits longer
+    than that call's own caller. `name` is who calls, as responders are told. `group` is the responders' consumer group,
+    where it is not the service's name. At most `calls_max` calls, and `bytes_max` bytes of requests, are under way;
+    more wait for room in their time. A reply larger than `reply_bytes_max` is refused. With a `secret`, requests are
+    signed and replies must be. `errors` are classes for codes of the service's own. `idempotent` names methods that may
+    be carried out twice. `window` is how many results of a stream may be under way. With `create_topics`, topics that
+    are not there are made, with so many `partitions`; else the service makes them when it starts.
 
     Raises:
-        ConfigError, BrokerUnreachable; UnknownTopic: the service's topics are not there and can't be made.
+        ConfigError, BrokerUnreachable; UnknownTopic: the service's topics are not there.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class Caller:
         bytes_max: int = 64 * 1024 * 1024,
         reply_bytes_max: int = 16 * 1024 * 1024,
         window: int = 256,
+        create_topics: bool = False,
         partitions: int = 1,
         kafka: Mapping[str, KafkaValue] | None = None,
         settings: Settings | None = None,
@@ -140,7 +142,10 @@ class Caller:
         self._tracer = Tracer(name or service, group or service) if settings.tracing else None
         self._closed = threading.Event()
         at = Topics.of(service)
-        topics.ensure(settings, at, partitions)
+        if create_topics:
+            topics.ensure(settings, at, partitions)
+        else:
+            topics.check(settings, service, at)
         whom = Whom(at.calls, at.replies, group or service, name, calls_max, bytes_max, reply_bytes_max, secret)
         producing = client_properties(settings, **{"linger.ms": "0", **DELIVERY_TIMEOUT, **settings.kafka})
         self._source = EventSource(events)
@@ -170,8 +175,8 @@ class Caller:
         Arguments come by name, or all in order. Calls with one `key` are carried out in order, by one responder.
 
         Raises:
-            RpcError: see `awoke.rpc.errors`; before all DeadlineExceeded: no reply within `timeout_s`; NobodyThere: there is no
-            responder; InvalidArgument, Unimplemented, Internal. DecodeError: the result is not what `returns` says.
+            RpcError: see `awoke.rpc.errors`; before all DeadlineExceeded: no reply within `timeout_s`; NobodyThere: there is
+            no responder; InvalidArgument, Unimplemented, Internal. DecodeError: the result is not what `returns` says.
             EncodeError; ClosedError; ForkedClientError. TypeError: arguments by name and in order.
         """
         plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers)
@@ -316,7 +321,7 @@ class Caller:
         return gathering.gathered()
 
     def proxy(self, *, timeout_s: float | None = None) -> Proxy:
-        """The service's methods as attributes: `shop.quote(sku="A1")`. Any name will do: the responder knows which there are."""
+        """The service's methods as attributes: `shop.quote(sku="A1")`. The responder knows which there are."""
         return Proxy(partial(self.call, timeout_s=timeout_s))
 
     def aproxy(self, *, timeout_s: float | None = None) -> Proxy:
@@ -324,7 +329,10 @@ class Caller:
         return Proxy(partial(self.acall, timeout_s=timeout_s))
 
     def methods(self, timeout_s: float | None = None) -> list[dict[str, Any]]:
-        """What the service can do: name, signature, doc, is_idempotent, is_stream of each method. Blocks; raises as `call`."""
+        """What the service can do: name, signature, doc, is_idempotent, is_stream of each method.
+
+        Blocks; raises as `call`.
+        """
         found: list[dict[str, Any]] = self.call(protocol.METHODS, timeout_s=timeout_s, idempotent=True)
         return found
 
@@ -347,8 +355,8 @@ class Caller:
         return self._native.open_calls()
 
     def counters(self) -> dict[str, int]:
-        """What was counted: calls `begun`, `expired`; `replies`, and those that were `late`, `duplicate`, `unknown` (never asked
-        for), `foreign` (other callers'), `forged`, `huge`, `undecodable`. Does not block."""
+        """What was counted: calls `begun`, `expired`; `replies`, and those that were `late`, `duplicate`, `unknown` (never
+        asked for), `foreign` (other callers'), `forged`, `huge`, `undecodable`. Does not block."""
         return self._native.counters()
 
     @property

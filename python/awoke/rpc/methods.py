@@ -237,7 +237,8 @@ class Rpc:
 
         def decorate(function: Function) -> Function:
             allowed = None if callers is None else frozenset([callers] if isinstance(callers, str) else callers)
-            method = Method(function, name or function.__name__, idempotent, concurrency, allowed, deadline_s)
+            own_name = str(getattr(function, "__name__", function))
+            method = Method(function, name or own_name, idempotent, concurrency, allowed, deadline_s)
             self._add(method)
             return function
 
@@ -271,7 +272,7 @@ class Rpc:
         if isinstance(error, RpcError):
             return error
         for kind in type(error).__mro__:
-            to = self._mapped.get(kind)  # type: ignore[arg-type]
+            to = self._mapped.get(kind)
             if to is None:
                 continue
             if isinstance(to, str):

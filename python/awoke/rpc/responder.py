@@ -1,11 +1,11 @@
 """Answers the calls of a service, in one process of its app.
 
-A call goes: `_receive` (who calls, may they, is there time) → `Turnstile` (now, or in line) → `_carry_out` → `_reply` → the job
-ends when the reply is acknowledged, or with the transaction that it is part of.
+A call goes: `_receive` (who calls, may they, is there time) → `Turnstile` (now, or in line) → `_carry_out` → `_answer` → the
+job ends when the reply is acknowledged, or with the transaction that it is part of.
 
-There is one thread more than may run methods at once, so that one of them always receives: a cancellation, a call whose time is
-over and one too many are seen though all others are busy. Whoever receives a call carries it out itself, if it may; whoever ends one
-goes on with the next in line. So a call that comes to an idle service changes threads once.
+There is one thread more than may run methods at once, so that one of them always receives: a cancellation, a call whose
+time is over and one too many are seen though all others are busy. Whoever receives a call carries it out itself, if it
+may; whoever ends one goes on with the next in line. So a call that comes to an idle service changes threads once.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ class Responder:
     # It is carried out.
 
     def _carry_out(self, work: Work) -> Work | None:
-        """Carry out a call whose turn it is; the next one, whose turn comes with its end. Blocks as long as user code does."""
+        """Carry out a call whose turn it is; the next one, whose turn comes with its end. Blocks as user code does."""
         loop = self._loop
         if work.is_async and loop is not None:
             if work.job is not None:
@@ -387,7 +387,7 @@ class Responder:
         return self._options.mode == "at_most_once"
 
     def _begin(self, work: Work) -> bool:
-        """Whether a call is still to be carried out, now that its turn has come. Blocks where its offset is committed first."""
+        """Whether a call is still to be carried out, now that its turn has come. Blocks to commit its offset first."""
         job = work.job
         if job is not None:
             job.hold_partition()
@@ -627,4 +627,3 @@ def encoded(result: Any) -> bytes:
         return serde.encode(result)
     except EncodeError as error:
         raise Internal(f"the result can't be written as JSON: {error}") from error
-

@@ -27,6 +27,24 @@ def ensure(settings: Settings, topics: Topics, partitions: int) -> None:
                 _create(admin, topic, partitions, settings.startup_timeout_s)
 
 
+def check(settings: Settings, service: str, topics: Topics) -> None:
+    """Look whether the topics are there. Blocks up to `startup_timeout_s` for each.
+
+    Raises:
+        UnknownTopic: one is not. BrokerUnreachable.
+    """
+    with Admin(settings=settings) as admin:
+        for topic in topics:
+            try:
+                admin.describe_topic(topic, settings.startup_timeout_s)
+            except UnknownTopic as error:
+                text = (
+                    f"service {service!r} has no topic {topic} on {settings.bootstrap_servers}: if that is its name, "
+                    "start it, which makes its topics, or make them here with create_topics=True"
+                )
+                raise UnknownTopic(text, error.code, error.code_name) from None
+
+
 def _create(admin: Admin, topic: str, partitions: int, timeout_s: float) -> None:
     try:
         admin.create_topic(topic, partitions=partitions, config=RETENTION, timeout_s=timeout_s)

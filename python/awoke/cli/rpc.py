@@ -1,0 +1,110 @@
+"""`awoke rpc`: calls methods of a service, and tells which it has."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.errors import ConfigError
+from awoke.rpc import Caller, DeadlineExceeded, RpcError, Unimplemented
+
+app = typer.Typer(help="Call methods of a service over Kafka.", no_args_is_help=True)
+
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for the result.")]
+Group = Annotated[str | None, typer.Option(help="The responders' group, where it is not the service's name.")]
+Secret = Annotated[
+    str | None, typer.Option(envvar="AWOKE_RPC_SECRET", help="What calls are signed with; better in the environment.")
+]
+
+
+@app.command("call")
+def call(
+    service: str,
+    method: str,
+    arguments: Annotated[list[str] | None, typer.Argument(help="name=value; JSON, or else text.")] = None,
+    timeout_s: Timeout = 5.0,
+    key: Annotated[str | None, typer.Option(help="Calls with one key are carried out in order.")] = None,
+    stream: Annotated[bool, typer.Option("--stream", help="A result a line, as they come.")] = False,
+    group: Group = None,
+    secret: Secret = None,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Call a method, and print its result as JSON: `awoke rpc call shop quote sku=A1 quantity=3`."""
+    named = {name: value_of(text) for name, text in pairs(arguments, "an argument").items()}
+    with open_caller(service, timeout_s, group, secret, bootstrap_servers, kafka) as caller:
+        try:
+            if stream:
+                for result in caller.stream(method, key=key, **named):
+                    typer.echo(json.dumps(result, ensure_ascii=False))
+            else:
+                typer.echo(json.dumps(caller.call(method, key=key, **named), ensure_ascii=False))
+        except TypeError as error:
+            raise ConfigError(f"{method}: {error}", "arguments") from None
+        except RpcError as error:
+            raise told(caller, error) from None
+
+
+@app.command("methods")
+def methods(
+    service: str,
+    timeout_s: Timeout = 5.0,
+    group: Group = None,
+    secret: Secret = None,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Show the methods of a service: signatures, what they do, whether they may be called twice."""
+    with open_caller(service, timeout_s, group, secret, bootstrap_servers, kafka) as caller:
+        found = caller.methods()
+    table = Table("method", "idempotent", "results", "what it does", title=service)
+    for each in found:
+        is_idempotent, results = ("yes" if each["is_idempotent"] else "no"), ("many" if each["is_stream"] else "one")
+        table.add_row(each["signature"], is_idempotent, results, each["doc"])
+    Console().print(table)
+
+
+def open_caller(
+    service: str,
+    timeout_s: float,
+    group: str | None,
+    secret: str | None,
+    bootstrap_servers: str | None,
+    kafka: list[str] | None,
+) -> Caller:
+    """A caller as the options say."""
+    return Caller(
+        service,
+        bootstrap_servers,
+        name="awoke rpc",
+        group=group,
+        timeout_s=timeout_s,
+        secret=None if secret is None else secret.encode(),
+        kafka=pairs(kafka, "--kafka"),
+    )
+
+
+def value_of(text: str) -> Any:
+    """JSON, or else the text itself."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def told(caller: Caller, error: RpcError) -> RpcError:
+    """An error in the words of the shell."""
+    words = f"{error.code}: {error}"
+    if isinstance(error, Unimplemented):
+        words += f"; see: awoke rpc methods {caller.service}"
+    elif isinstance(error, DeadlineExceeded):
+        words += "; wait longer with --timeout-s"
+    if error.remote_traceback:
+        words += f"\n{error.remote_traceback}"
+    return RpcError(words)

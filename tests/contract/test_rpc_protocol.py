@@ -1,0 +1,266 @@
+"""What is on the wire: callers in other languages, and records that nobody should believe."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import awoke
+from awoke import rpc
+from awoke.rpc import protocol
+from awoke.testing import running
+from tests.contract.test_rpc import WITHIN_S, calling, new_app
+from tests.support.clusters import Cluster
+from tests.support.waiting import Collected
+
+SECRET = b"0123456789abcdef"
+ID = b"sixteen bytes id"
+
+Headers = dict[str, bytes | str | None]
+
+
+class Wire:
+    """A service, and somebody who writes its topics by hand."""
+
+    def __init__(self, app: awoke.App, server: awoke.Server, producer: awoke.Producer) -> None:
+        self.app, self.server, self._producer = app, server, producer
+        self.refused = Collected[str]()
+        app.events.subscribe("rpc.refused", lambda event: self.refused.add(event.fields["reason"]))
+
+    def headers(self, **more: str | bytes | None) -> Headers:
+        """Of a call of `echo`."""
+        plain: Headers = {
+            protocol.KIND: "call",
+            protocol.ID: ID,
+            protocol.METHOD: "echo",
+            protocol.REPLY_TOPIC: f"{self.app.name}.rpc.replies",
+            protocol.REPLY_PARTITION: "0",
+            protocol.DEADLINE: str(int((time.time() + WITHIN_S) * 1_000)),
+        }
+        changed = {**plain, **{name.replace("_", "-"): value for name, value in more.items()}}
+        return {name: value for name, value in changed.items() if value is not None}
+
+    def call(self, body: bytes, headers: Headers, *, key: bytes | None = None) -> None:
+        """Write a call."""
+        self._producer.produce(f"{self.app.name}.rpc.calls", body, key=key, headers=headers, partition=0).wait(WITHIN_S)
+
+    def reply(self, caller: rpc.Caller, body: bytes, headers: Headers) -> None:
+        """Write a reply to where a caller looks for them."""
+        topic, partition = caller.replies_at
+        self._producer.produce(topic, body, headers=headers, partition=partition).wait(WITHIN_S)
+
+    def replies(self, count: int) -> list[tuple[str, object]]:
+        """So many replies of the service: kind and body."""
+        found: list[tuple[str, object]] = []
+        topic, settings = f"{self.app.name}.rpc.replies", self.app.settings
+        with awoke.Reader(topic, bootstrap_servers=settings.bootstrap_servers) as reader:
+            for message in reader:
+                headers = dict(message.headers)
+                if headers[protocol.ID] == ID:
+                    found.append(((headers[protocol.KIND] or b"").decode(), json.loads(message.value or b"null")))
+                if len(found) == count:
+                    break
+        return found
+
+
+@contextlib.contextmanager
+def served(cluster: Cluster, **options: Any) -> Iterator[Wire]:
+    app = new_app(cluster, **options)
+
+    @app.rpc.method
+    def echo(text: str) -> str:
+        return text
+
+    with running(app) as server, awoke.Producer(cluster.bootstrap_servers) as producer:
+        yield Wire(app, server, producer)
+
+
+def test_a_plain_producer_can_call(cluster: Cluster) -> None:
+    with served(cluster) as wire:
+        wire.call(b'{"text": "hello"}', wire.headers())
+        wire.call(b'["in order"]', wire.headers(rpc_deadline_ms=None))
+        wire.call(b"{", wire.headers())
+        wire.call(b'{"text": 1}', wire.headers())
+        replies = wire.replies(4)
+    assert {body for kind, body in replies if kind == "reply"} == {"hello", "in order"}
+    assert sorted(kind for kind, _ in replies) == ["error", "error", "reply", "reply"]
+    assert {body["code"] for kind, body in replies if kind == "error"} == {"invalid_argument"}  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"rpc_kind": "nonsense"}, "undecodable"),
+        ({"rpc_deadline_ms": "soon"}, "undecodable"),
+        ({"rpc_deadline_ms": "9" * 30}, "undecodable"),
+        ({"rpc_reply_partition": "-1"}, "undecodable"),
+        ({"rpc_reply_partition": None}, "undecodable"),
+        ({"rpc_id": None}, "undecodable"),
+        ({"rpc_id": b"x" * 65}, "undecodable"),
+        ({"rpc_reply_topic": "__consumer_offsets"}, "reply_topic"),
+        ({"rpc_budget_ms": b"\xff\xff"}, "undecodable"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused_and_counted(
+    cluster: Cluster, changes: dict[str, str | bytes | None], reason: str
+) -> None:
+    with served(cluster) as wire:
+        wire.call(b'{"text": "bad"}', wire.headers(**changes))
+        assert wire.refused.wait_for(1) == [reason]
+        wire.call(b'{"text": "good"}', wire.headers())
+        assert wire.replies(1) == [("reply", "good")]
+
+
+def test_a_huge_request_is_refused_before_it_is_decoded(cluster: Cluster) -> None:
+    with served(cluster, request_bytes_max=1_000) as wire:
+        wire.call(json.dumps({"text": "x" * 1_000}).encode(), wire.headers())
+        assert wire.refused.wait_for(1) == ["huge"]
+
+
+def test_replies_that_make_no_sense_are_counted_and_harmless(cluster: Cluster) -> None:
+    app, go, began = new_app(cluster), threading.Event(), threading.Event()
+
+    @app.rpc.method
+    def hold(number: int) -> int:
+        began.set()
+        go.wait(WITHIN_S)
+        return number
+
+    with (
+        calling(app, reply_bytes_max=1_000) as caller,
+        awoke.Producer(cluster.bootstrap_servers) as producer,
+        running_wire(app, producer) as wire,
+    ):
+        before = caller.counters()
+        gone = caller.submit("hold", number=0, timeout_s=0.05)
+        with pytest.raises(rpc.DeadlineExceeded):
+            gone.wait()
+        pending = caller.submit("hold", number=1)
+        huge = caller.submit("hold", number=2)
+        assert began.wait(WITHIN_S)
+        mine = pending.id
+        wire.reply(caller, b"0", {})
+        wire.reply(caller, b"0", {protocol.ID: b"short", protocol.KIND: "reply"})
+        wire.reply(caller, b"0", {protocol.ID: ID, protocol.KIND: "reply"})
+        wire.reply(caller, b"0", {protocol.ID: mine[:8] + b"unknown!", protocol.KIND: "reply"})
+        wire.reply(caller, b"0", {protocol.ID: gone.id, protocol.KIND: "reply"})
+        wire.reply(caller, b"0", {protocol.ID: mine, protocol.KIND: "nonsense"})
+        wire.reply(caller, b"0" * 1_001, {protocol.ID: huge.id, protocol.KIND: "reply"})
+        with pytest.raises(rpc.ResourceExhausted, match="1001 bytes"):
+            huge.wait()
+        assert not pending.done()
+        go.set()
+        assert pending.wait() == 1
+        wire.reply(caller, b"0", {protocol.ID: mine, protocol.KIND: "reply"})
+        assert caller.call("hold", number=3) == 3
+        counts = {name: count - before[name] for name, count in caller.counters().items()}
+    assert (counts["undecodable"], counts["foreign"], counts["unknown"], counts["huge"]) == (3, 1, 1, 1)
+    assert counts["late"] >= 1
+    assert counts["duplicate"] == 1
+
+
+@contextlib.contextmanager
+def running_wire(app: awoke.App, producer: awoke.Producer) -> Iterator[Wire]:
+    """The wire of an app that runs already."""
+    yield Wire(app, None, producer)  # type: ignore[arg-type]
+
+
+def test_a_result_that_is_no_json_is_a_clear_error(cluster: Cluster) -> None:
+    app, go = new_app(cluster), threading.Event()
+
+    @app.rpc.method
+    def hold() -> None:
+        go.wait(WITHIN_S)
+
+    with (
+        calling(app) as caller,
+        awoke.Producer(cluster.bootstrap_servers) as producer,
+        running_wire(app, producer) as wire,
+    ):
+        for kind, error in (("reply", awoke.DecodeError), ("error", rpc.Internal)):
+            pending = caller.submit("hold")
+            wire.reply(caller, b"\xff{", {protocol.ID: pending.id, protocol.KIND: kind})
+            with pytest.raises(error):
+                pending.wait()
+        go.set()
+
+
+def test_signed_calls(cluster: Cluster) -> None:
+    app, refused = new_app(cluster, secret=SECRET), Collected[str]()
+    app.events.subscribe("rpc.refused", lambda event: refused.add(event.fields["reason"]))
+
+    @app.rpc.method
+    def echo(text: str) -> str:
+        return text
+
+    @app.rpc.method
+    def stream(to: int) -> Iterator[int]:
+        yield from range(to)
+
+    with calling(app, secret=SECRET, window=4) as caller:
+        assert caller.call("echo", text="signed") == "signed"
+        assert list(caller.stream("stream", to=50)) == list(range(50))
+        with pytest.raises(rpc.InvalidArgument):
+            caller.call("echo")
+        for wrong in (None, b"another secret"):
+            with (
+                rpc.Caller(app.name, cluster.bootstrap_servers, secret=wrong) as other,
+                pytest.raises(rpc.DeadlineExceeded),
+            ):
+                other.call("echo", text="x", timeout_s=0.5)
+        assert set(refused.wait_for(2)) == {"forged"}
+        with rpc.Caller(app.name, cluster.bootstrap_servers, secret=SECRET) as trusting:
+            before = trusting.counters()["forged"]
+            pending = trusting.submit("echo", text="mine", timeout_s=WITHIN_S)
+            assert pending.wait() == "mine"
+            assert trusting.counters()["forged"] == before
+
+
+def test_a_forged_reply_does_not_end_a_call(cluster: Cluster) -> None:
+    app, go, began = new_app(cluster, secret=SECRET), threading.Event(), threading.Event()
+
+    @app.rpc.method
+    def hold() -> str:
+        began.set()
+        go.wait(WITHIN_S)
+        return "true"
+
+    with (
+        calling(app, secret=SECRET) as caller,
+        awoke.Producer(cluster.bootstrap_servers) as producer,
+        running_wire(app, producer) as wire,
+    ):
+        pending = caller.submit("hold")
+        assert began.wait(WITHIN_S)
+        forged: Headers = {protocol.ID: pending.id, protocol.KIND: "reply"}
+        wire.reply(caller, b'"false"', forged)
+        wire.reply(caller, b'"false"', {**forged, protocol.SIGNATURE: b"x" * 32})
+        go.set()
+        assert pending.wait() == "true"
+        assert caller.counters()["forged"] == 2
+
+
+def test_a_copied_call_is_not_carried_out_again(cluster: Cluster) -> None:
+    app, seen, refused = new_app(cluster, secret=SECRET), Collected[str](), Collected[str]()
+    app.events.subscribe("rpc.refused", lambda event: refused.add(event.fields["reason"]))
+
+    @app.rpc.method
+    def charge(card: str) -> None:
+        seen.add(card)
+
+    with calling(app, secret=SECRET) as caller, awoke.Producer(cluster.bootstrap_servers) as producer:
+        caller.call("charge", card="visa")
+        topic = f"{app.name}.rpc.calls"
+        with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+            wanted = [message for message in reader.read_until_end(WITHIN_S) if b"visa" in (message.value or b"")]
+            (message,) = wanted
+            producer.produce(topic, message.value, headers=message.headers, partition=message.partition).wait(WITHIN_S)
+        assert refused.wait_for(1) == ["replayed"]
+        caller.call("charge", card="master")
+    assert seen.items == ["visa", "master"]
