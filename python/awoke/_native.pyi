@@ -389,9 +389,6 @@ class _Whom(Protocol):
     @property
     def secret(self) -> bytes | None: ...
 
-Part = tuple[str, bytes | str | None, list[tuple[str, bytes]] | str | None]
-"""`reply`, `item` or `error`, a body, headers; or `end`; or `failed`, a code, words."""
-
 @final
 class Caller:
     def __new__(
@@ -432,7 +429,8 @@ class Caller:
 @final
 class Call:
     def wait(self, timeout_s: float | None = None) -> bool: ...
-    def result(self) -> Part | None: ...
+    def result(self) -> tuple[str, bytes | str | None, list[tuple[str, bytes]] | str | None] | None:
+        """`reply`, `item` or `error`, a body, headers; or `end`; or `failed`, a code, words; None for nothing yet."""
     def done(self) -> bool: ...
     def has_ended(self) -> bool: ...
     def cancel(self) -> bool: ...

@@ -30,7 +30,10 @@ AwokeError
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 UNREACHABLE_CODES = frozenset({-195, -187, -185})
 UNKNOWN_TOPIC_CODES = frozenset({3, -188})

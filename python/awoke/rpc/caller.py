@@ -35,6 +35,9 @@ DELIVERY_TIMEOUT = {"message.timeout.ms": "30000"}
 
 Headers = Mapping[str, bytes | str | None]
 
+Part = tuple[str, bytes | str | None, list[tuple[str, bytes]] | str | None]
+"""What comes next of a call, as the engine tells it."""
+
 
 class Retries(msgspec.Struct, frozen=True):
     """When a call that failed is made again, within its deadline and under the same idempotency key.
@@ -452,7 +455,7 @@ class Caller:
             if not pending.has_ended():
                 pending.cancel()
 
-    def read(self, plan: Plan, part: _native.Part, returns: Any) -> Any:
+    def read(self, plan: Plan, part: Part, returns: Any) -> Any:
         """A part of a reply as its result.
 
         Raises:
@@ -531,7 +534,7 @@ class PendingResult:
 
     def __init__(self, caller: Caller, plan: Plan, native: _native.Call, returns: Any) -> None:
         self._caller, self._plan, self._native, self._returns = caller, plan, native, returns
-        self._part: _native.Part | None = None
+        self._part: Part | None = None
 
     def wait(self, timeout_s: float | None = None) -> Any:
         """Wait for the result, at most until the call's own deadline. Blocks with the GIL released.
@@ -642,7 +645,7 @@ class Gathering:
         self._results: list[Any] = []
         self._errors: list[RpcError] = []
 
-    def add(self, part: _native.Part | None) -> bool:
+    def add(self, part: Part | None) -> bool:
         """Whether that is all."""
         if part is None or part[0] == protocol.END or part[:2] == ("failed", "deadline_exceeded"):
             return True
