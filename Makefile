@@ -53,12 +53,14 @@ bench: build ## Measure awoke beside its rivals on a real broker
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
-soak: build ## Repeat the restart, rebalance, copy and swarm scenarios on real Kafka (TIMES=20), with 100 kills of nodes each
+soak: build ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls each
 	for run in $$(seq $${TIMES:-20}); do \
 	  $(BIN)/python -m pytest -q tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py \
 	    tests/scenarios/test_lanes_killed.py tests/scenarios/test_lanes_rebalance.py \
 	    tests/scenarios/test_copy.py tests/scenarios/test_transactor_faults.py || exit 1; \
 	  AWOKE_KILLS=100 $(BIN)/python -m pytest -q --timeout 900 tests/scenarios/test_swarm.py -k killed || exit 1; \
+	  AWOKE_CALLS=50000 AWOKE_KILLS=25 AWOKE_CALLERS=500 $(BIN)/python -m pytest -q --timeout 900 \
+	    tests/scenarios/test_rpc_faults.py || exit 1; \
 	done
 
 wheel: .venv/stamp ## Build a wheel into dist/ and try it in a clean virtual environment

@@ -33,12 +33,14 @@ class Swarm:
         nodes: int = 2,
         env: dict[str, str] | None = None,
         is_classic: bool = True,
+        target: str = TARGET,
     ) -> None:
+        self._target = target
         self.socket = str(folder / "swarm.sock")
         self.log = folder / "done"
         classic = ("session.timeout.ms=6000", "heartbeat.interval.ms=500") if is_classic else ()
         kafka = (*classic, "reconnect.backoff.max.ms=500")
-        arguments = ["run", TARGET, "--nodes", str(nodes), "--socket", self.socket, "-b", bootstrap_servers]
+        arguments = ["run", target, "--nodes", str(nodes), "--socket", self.socket, "-b", bootstrap_servers]
         arguments += [word for each in kafka for word in ("--kafka", each)]
         env = {"SWARM_TOPIC": topic, "AWOKE_GROUP": topic, "SWARM_LOG": str(self.log), **(env or {})}
         self.process = Process(*arguments, *options, env=env)
@@ -46,7 +48,7 @@ class Swarm:
 
     def status(self) -> dict[str, Any]:
         """What the supervisor says."""
-        found = ask(TARGET, self.socket, "status")
+        found = ask(self._target, self.socket, "status")
         self._seen |= {each["pid"] for each in found["nodes"] if each["pid"]}
         return found
 
@@ -85,7 +87,7 @@ class Swarm:
 
     def ask(self, command: str, **fields: Any) -> dict[str, Any]:
         """Ask the supervisor."""
-        return ask(TARGET, self.socket, command, **fields)
+        return ask(self._target, self.socket, command, **fields)
 
     def stop(self, within_s: float = 60.0) -> int:
         """Stop it in order; its exit code."""

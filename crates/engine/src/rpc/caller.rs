@@ -117,7 +117,7 @@ impl Caller {
         let names = Names {
             caller: number,
             group: options.group.clone(),
-            calls_topic: options.calls_topic.as_str().into(),
+            calls_topic: options.calls_topic.clone(),
             replies_topic: options.replies_topic.clone(),
         };
         let (replies, partitions) =

@@ -51,9 +51,8 @@ pub(super) struct Replies {
     /// The caller's part of the names of its calls.
     caller: u64,
     calls: Arc<Calls>,
-    /// Who should answer, and where they take calls from.
+    /// Who should answer.
     group: String,
-    calls_topic: Arc<str>,
     /// Who serves the queue. Asked under the queue's lock; nothing of librdkafka's is called under this one.
     lead: Lead,
     /// Where the thread waits.
@@ -70,6 +69,8 @@ struct State {
     asked: Option<Instant>,
     /// When the question was asked whose answer was that nobody is there; since then nobody has come.
     absent: Option<Instant>,
+    /// Somebody has.
+    has_answered: bool,
     /// Brokers that could not be reached since the last reply.
     suspects: BTreeSet<i32>,
     is_in_trouble: bool,
@@ -87,7 +88,7 @@ impl std::fmt::Debug for Replies {
 pub(super) struct Names {
     pub(super) caller: u64,
     pub(super) group: String,
-    pub(super) calls_topic: Arc<str>,
+    pub(super) calls_topic: String,
     pub(super) replies_topic: String,
 }
 
@@ -133,7 +134,6 @@ impl Replies {
             caller: names.caller,
             calls,
             group: names.group,
-            calls_topic: names.calls_topic,
             lead: Lead::default(),
             parker: Parker::default(),
             state: Mutex::new(State { leader: chosen.leader, ..State::default() }),
@@ -212,9 +212,9 @@ impl Replies {
                 }
                 let mut state = self.state();
                 state.suspects.clear();
-                state.absent = None;
+                (state.absent, state.has_answered) = (None, true);
             }
-            ffi::RD_KAFKA_EVENT_DESCRIBECONSUMERGROUPS_RESULT => self.on_presence(event),
+            ffi::RD_KAFKA_EVENT_LISTCONSUMERGROUPS_RESULT => self.on_presence(event),
             ffi::RD_KAFKA_EVENT_ERROR => {
                 let (code, text) = (event.code(), event.error_text());
                 if let Some(broker) = broker_of(&text) {
@@ -240,7 +240,7 @@ impl Replies {
         }
         state.asked = Some(now);
         drop(state);
-        if let Err(error) = self.client.ask_for_group(&self.group, &self.queue, QUESTION_TIMEOUT) {
+        if let Err(error) = self.client.ask_for_groups(&self.queue, QUESTION_TIMEOUT) {
             self.client.emit(What::Error { code: error.code(), text: error.to_string(), fatal: false });
         }
     }
@@ -249,14 +249,20 @@ impl Replies {
     fn on_presence(&self, event: &QueueEvent) {
         let mut state = self.state();
         let Some(asked) = state.asked.take() else { return };
-        if Presence::of(event, &self.calls_topic) != Presence::Absent {
+        let is_absent = match Presence::of(event, &self.group) {
+            Presence::Empty => true,
+            // A group that has answered exists: brokers do not list it to this client, which may not see it.
+            Presence::Unlisted => !state.has_answered,
+            Presence::Present | Presence::Unknown => false,
+        };
+        if !is_absent {
             state.absent = None;
             return;
         }
         let before = state.absent.replace(asked);
         drop(state);
         if let Some(before) = before {
-            let text = format!("no member of group {:?} works on {}", self.group, self.calls_topic);
+            let text = format!("group {:?}, which should answer, has no member", self.group);
             self.calls.fail_unanswered(before, &Failure::NobodyThere(text));
         }
     }
