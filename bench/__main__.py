@@ -21,6 +21,8 @@ FULL: dict[str, list[str]] = {
     "handles": [],
     "exactly_once": [],
     "swarm": [],
+    "rpc": [],
+    "rpc_load": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -35,6 +37,8 @@ QUICK: dict[str, list[str]] = {
     "handles": ["--messages", "50"],
     "exactly_once": ["--messages", "20000", "--runs", "1"],
     "swarm": ["--kills", "5", "--messages", "2000"],
+    "rpc": ["--messages", "200", "--runs", "1"],
+    "rpc_load": ["--calls", "2000", "--seconds", "2"],
 }
 
 

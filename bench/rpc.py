@@ -66,7 +66,10 @@ def awoke_call(job: Job) -> Result:
     """`call` to a `def` method, in another process."""
     from awoke import rpc
 
-    with service(job) as name, rpc.Caller(name, job.bootstrap_servers, timeout_s=TIMEOUT_S, create_topics=True) as caller:
+    with (
+        service(job) as name,
+        rpc.Caller(name, job.bootstrap_servers, timeout_s=TIMEOUT_S, create_topics=True) as caller,
+    ):
         caller.submit("echo", text=TEXT).wait()
         return timed(lambda: caller.call("echo", text=TEXT), job.messages)
 
@@ -85,7 +88,10 @@ def awoke_acall(job: Job) -> Result:
             times_ns.append(time.perf_counter_ns() - began_ns)
         return {**latency("call", times_ns), "hundred_calls_s": sum(times_ns[:FIRST_CALLS]) / 1e9}
 
-    with service(job) as name, rpc.Caller(name, job.bootstrap_servers, timeout_s=TIMEOUT_S, create_topics=True) as caller:
+    with (
+        service(job) as name,
+        rpc.Caller(name, job.bootstrap_servers, timeout_s=TIMEOUT_S, create_topics=True) as caller,
+    ):
         return asyncio.run(ask(caller))
 
 

@@ -42,8 +42,8 @@ def asked_until_answered(caller: rpc.Caller, method: str, **arguments: object) -
     """The answer of the first call that has one, within a minute."""
     until_s = time.monotonic() + 60
     while time.monotonic() < until_s:
-        with contextlib.suppress(rpc.RpcError):
-            return caller.call(method, timeout_s=10, **arguments)  # type: ignore[arg-type]
+        with contextlib.suppress(rpc.RpcError):  # Each of them takes a while.
+            return caller.call(method, timeout_s=3, **arguments)  # type: ignore[arg-type]
     raise AssertionError(f"{method} was not answered")
 
 
@@ -65,7 +65,8 @@ def test_every_call_ends_once_while_responders_are_killed(real_cluster: RealClus
             for _ in range(KILLS):
                 if killing.wait(chosen.uniform(0.2, 0.6)):
                     return
-                swarm.kill(chosen.randrange(1, 3))
+                killed = swarm.kill(chosen.randrange(1, 3))
+                swarm.wait_until(lambda found: all(each["pid"] not in (None, killed) for each in found["nodes"]))  # noqa: B023
                 swarm.wait_up()
 
         def call(number: int) -> None:
@@ -138,27 +139,30 @@ def test_calls_fail_soon_when_the_replies_broker_dies_and_work_again(tmp_path: P
         with running(app), rpc.Caller(service, kafka.bootstrap_servers, timeout_s=60) as caller:
             caller.wait_until_served()
             assert caller.call("hold", seconds=0) == "done"
-            pending = [caller.submit("hold", seconds=30) for _ in range(3)]
+            pending = [caller.submit("hold", seconds=15) for _ in range(3)]
             leader = admin.describe_topic(f"{service}.rpc.replies").partitions[0].leader
             kafka.kill_broker(leader)
             began_s = time.monotonic()
             for each in pending:
                 with pytest.raises(rpc.Unavailable, match="can't be reached"):
                     each.wait()
-            assert time.monotonic() - began_s < 5
+            failed_s = time.monotonic() - began_s
+            assert failed_s < 5
             assert asked_until_answered(caller, "hold", seconds=0) == "done"
+            print(f"failed after {failed_s:.2f} s, answered again after {time.monotonic() - began_s:.1f} s")
             assert caller.open_calls() == 0
 
 
 def test_a_call_whose_request_can_not_be_sent_ends_in_time() -> None:
     with KafkaCluster(brokers=1) as kafka:
-        app = awoke.App(unique("away"), bootstrap_servers=kafka.bootstrap_servers)
+        soon = {"reconnect.backoff.max.ms": 500}
+        app = awoke.App(unique("away"), bootstrap_servers=kafka.bootstrap_servers, kafka=soon)
 
         @app.rpc.method
         def double(number: int) -> int:
             return 2 * number
 
-        with running(app), rpc.Caller(app.name, kafka.bootstrap_servers, timeout_s=30) as caller:
+        with running(app), rpc.Caller(app.name, kafka.bootstrap_servers, timeout_s=30, kafka=soon) as caller:
             caller.wait_until_served()
             kafka.kill_broker(1)
             began_s = time.monotonic()
