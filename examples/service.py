@@ -48,28 +48,32 @@ def catalogue() -> Iterator[str]:
 
 async def many(shop: rpc.Caller) -> list[str]:
     """A few hundred calls at once."""
-    return await asyncio.gather(*(shop.acall("reserve", sku="A1", quantity=number) for number in range(CALLS)))
+    calls = (shop.acall("reserve", sku="A1", quantity=number) for number in range(CALLS))
+    return list(await asyncio.gather(*calls))
 
 
 def main() -> None:
     """Serve on brokers inside the process, and call."""
     logging.basicConfig()
-    with EmbeddedCluster() as cluster, running(app, bootstrap_servers=cluster.bootstrap_servers):
-        with rpc.Caller("shop", cluster.bootstrap_servers, timeout_s=30) as shop:
-            price = shop.call("quote", sku="A1", quantity=3, returns=Money)
-            print(f"3 x A1 cost {price.amount:.2f} {price.currency}")
-            print(f"to be had: {', '.join(shop.stream('catalogue'))}")
-            try:
-                shop.call("quote", sku="C3")
-            except rpc.NotFound as error:
-                print(f"not found: {error}")
-            try:
-                shop.call("quote", sku="A1", quantity="three")
-            except rpc.InvalidArgument as error:
-                print(f"refused: {error}")
-            reserved = asyncio.run(many(shop))
-            assert reserved == [f"{number} x A1" for number in range(CALLS)]
-            print(f"{len(reserved)} calls at once, each with its own answer; {shop.open_calls()} are left open")
+    with (
+        EmbeddedCluster() as cluster,
+        running(app, bootstrap_servers=cluster.bootstrap_servers),
+        rpc.Caller("shop", cluster.bootstrap_servers, timeout_s=30) as shop,
+    ):
+        price = shop.call("quote", sku="A1", quantity=3, returns=Money)
+        print(f"3 x A1 cost {price.amount:.2f} {price.currency}")
+        print(f"to be had: {', '.join(shop.stream('catalogue'))}")
+        try:
+            shop.call("quote", sku="C3")
+        except rpc.NotFound as error:
+            print(f"not found: {error}")
+        try:
+            shop.call("quote", sku="A1", quantity="three")
+        except rpc.InvalidArgument as error:
+            print(f"refused: {error}")
+        reserved = asyncio.run(many(shop))
+        assert reserved == [f"{number} x A1" for number in range(CALLS)]
+        print(f"{len(reserved)} calls at once, each with its own answer; {shop.open_calls()} are left open")
 
 
 if __name__ == "__main__":

@@ -53,9 +53,10 @@ class IncomingCall:
         """When its caller stops waiting, on `time.monotonic()`."""
         self.contribution: Sender | None = None
         """Of an exactly-once service: what is sent through it is seen together with the reply, or not at all."""
-        self._cancelled = threading.Event()
-        self._on_cancel: Callable[[], object] | None = None
-        self._lock = threading.Lock()
+        self.was_given_up = False
+        """Whether its caller has cancelled it."""
+        self._told: list[Callable[[], object]] = []
+        """Who is to be told when it is."""
 
     @property
     def remaining_s(self) -> float:
@@ -65,34 +66,40 @@ class IncomingCall:
     @property
     def is_cancelled(self) -> bool:
         """Whether its caller waits no more: it has cancelled the call, or the deadline has passed."""
-        return self._cancelled.is_set() or time.monotonic() >= self.until_s
-
-    @property
-    def was_given_up(self) -> bool:
-        """Whether its caller has cancelled it."""
-        return self._cancelled.is_set()
+        return self.was_given_up or time.monotonic() >= self.until_s
 
     def wait_cancelled(self, timeout_s: float | None = None) -> bool:
         """Wait until its caller waits no more, at most so long; whether it does not. Blocks."""
         left_s = self.remaining_s if timeout_s is None else min(timeout_s, self.remaining_s)
-        return self._cancelled.wait(left_s) or self.is_cancelled
+        cancelled = threading.Event()
+        self.when_cancelled(cancelled.set)
+        try:
+            cancelled.wait(left_s)
+        finally:
+            with _telling:
+                if cancelled.set in self._told:
+                    self._told.remove(cancelled.set)
+        return self.is_cancelled
 
     def cancel(self) -> None:
         """What the runtime does when the caller cancels."""
-        with self._lock:
-            self._cancelled.set()
-            on_cancel = self._on_cancel
-        if on_cancel is not None:
-            on_cancel()
+        with _telling:
+            self.was_given_up = True
+            told, self._told = self._told, []
+        for each in told:
+            each()
 
     def when_cancelled(self, function: Callable[[], object]) -> None:
-        """Call a function when the caller cancels, on the thread that learns of it; at once if it has. One at a time."""
-        with self._lock:
-            self._on_cancel = function
-            is_cancelled = self._cancelled.is_set()
-        if is_cancelled:
-            function()
+        """Call a function when the caller cancels, on the thread that learns of it; at once if it has."""
+        with _telling:
+            if not self.was_given_up:
+                self._told.append(function)
+                return
+        function()
 
+
+_telling = threading.Lock()
+"""Held for moves only, and seldom: one for all calls, so that a call that nobody cancels needs none of its own."""
 
 current: ContextVar[IncomingCall | None] = ContextVar("current", default=None)
 

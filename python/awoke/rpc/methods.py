@@ -104,20 +104,14 @@ class Method:
         """Who may call it; None for anybody."""
         self.deadline_s = deadline_s
         """How long a call may run, whatever its caller grants; None for no limit of its own."""
-        self.kind = kind_of(function)
+        kind = kind_of(function)
+        self.is_async = kind.startswith("async")
+        """Whether it runs on the event loop."""
+        self.is_stream = kind.endswith("generator")
+        """Whether it gives several results."""
         self._decode: Callable[[bytes], Any] | None = None
         self._fields: tuple[str, ...] = ()
         self._check()
-
-    @property
-    def is_async(self) -> bool:
-        """Whether it runs on the event loop."""
-        return self.kind.startswith("async")
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether it gives several results."""
-        return self.kind.endswith("generator")
 
     def prepare(self) -> None:
         """Read its annotations.

@@ -64,6 +64,9 @@ REMEMBERED = 100_000
 """Names of calls that are remembered: of signed ones, and of cancelled ones that have not come yet."""
 
 
+NOTHING: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+
+
 class Transactions(Protocol):
     """Makes contributions."""
 
@@ -242,10 +245,10 @@ class Responder:
                 if found is None:
                     self._cancelled.first(request.id, True)
                 else:
-                    found.cancel()
+                    found.call.cancel()
                 return None
             case protocol.MORE:
-                if found is not None:
+                if found is not None and found.window is not None:
                     found.window.add(request.credit() or 0)
                 return None
             case protocol.CALL | protocol.CAST:
@@ -334,16 +337,25 @@ class Responder:
             return None
         try:
             if self._begin(work):
-                with self._acting_for(work):
-                    result = work.method.function(**work.arguments())
-                    if work.is_stream:
-                        self._send_all(work, result)
+                result = self._call(work)
                 self._answer_result(work, result)
         except Exception as error:
             self._answer_error(work, error)
         finally:
             following = self._for_threads.leave(work)
         return following
+
+    def _call(self, work: Work) -> Any:
+        token, tracer = current.set(work.call), self._host.tracer
+        try:
+            with NOTHING if tracer is None else tracer.message(work.message, work.method.name):
+                result = work.method.function(**work.arguments())
+                if work.is_stream:
+                    self._send_all(work, result)
+            return result
+        finally:
+            work.ran_s = time.perf_counter() - work.began_s
+            current.reset(token)
 
     def _begin_task(self, work: Work) -> None:
         assert self._loop is not None
@@ -361,13 +373,7 @@ class Responder:
         """As `_carry_out`."""
         try:
             if await asyncio.to_thread(self._begin, work) if self._must_commit_first else self._begin(work):
-                with self._acting_for(work):
-                    async with asyncio.timeout(work.call.remaining_s):
-                        result = work.method.function(**work.arguments())
-                        if work.is_stream:
-                            await self._send_all_async(work, result)
-                        else:
-                            result = await result
+                result = await self._call_async(work)
                 self._answer_result(work, result)
         except asyncio.CancelledError:
             self._answer_error(work, Unavailable("the responder has stopped"))
@@ -381,6 +387,20 @@ class Responder:
             following = self._for_tasks.leave(work)
             if following is not None:
                 self._begin_task(following)
+
+    async def _call_async(self, work: Work) -> Any:
+        token, tracer = current.set(work.call), self._host.tracer
+        try:
+            with NOTHING if tracer is None else tracer.message(work.message, work.method.name):
+                async with asyncio.timeout(work.call.remaining_s):
+                    result = work.method.function(**work.arguments())
+                    if not work.is_stream:
+                        return await result
+                    await self._send_all_async(work, result)
+                    return None
+        finally:
+            work.ran_s = time.perf_counter() - work.began_s
+            current.reset(token)
 
     @property
     def _must_commit_first(self) -> bool:
@@ -419,21 +439,10 @@ class Responder:
         except AwokeError as error:
             raise Unavailable(f"the call was not carried out: its offset could not be committed: {error}") from None
 
-    @contextlib.contextmanager
-    def _acting_for(self, work: Work) -> Iterator[None]:
-        token = current.set(work.call)
-        tracer = self._host.tracer
-        try:
-            with contextlib.nullcontext() if tracer is None else tracer.message(work.message, work.method.name):
-                yield
-        finally:
-            work.ran_s = time.perf_counter() - work.began_s
-            current.reset(token)
-
     def _send_all(self, work: Work, results: Iterator[Any]) -> None:
         """The results of a generator, as fast as its caller takes them."""
         for result in results:
-            if work.contribution is None and not work.window.take(work.call):
+            if work.contribution is None and work.window is not None and not work.window.take(work.call):
                 results.close()  # type: ignore[attr-defined]
                 return
             self._send(work, protocol.ITEM, encoded(result))
@@ -441,7 +450,8 @@ class Responder:
     async def _send_all_async(self, work: Work, results: Any) -> None:
         """As `_send_all`."""
         async for result in results:
-            if work.contribution is None and not await work.window.take_async(work.call):
+            window = None if work.contribution is not None else work.window
+            if window is not None and not await window.take_async(work.call):
                 await results.aclose()
                 return
             self._send(work, protocol.ITEM, encoded(result))

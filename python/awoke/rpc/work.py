@@ -83,7 +83,12 @@ class Work:
         self.reply_to = reply_to
         """Topic and partition; None where nobody wants a reply."""
         self._method: Method | None = None
-        self.window = Window(request.credit())
+        self.is_async = False
+        """Whether it runs on the event loop."""
+        self.is_stream = False
+        """Whether it has several results."""
+        self.window: Window | None = None
+        """Of a stream: how many may be under way."""
         self.sequence = 0
         self.began_s = 0.0
         """When it began to run, on `time.perf_counter()`."""
@@ -112,22 +117,15 @@ class Work:
 
     @method.setter
     def method(self, method: Method) -> None:
-        self._method = method
+        self._method, self.is_async, self.is_stream = method, method.is_async, method.is_stream
+        if method.is_stream:
+            self.window = Window(self.request.credit())
+            self.call.when_cancelled(self.window.wake)
 
     @property
     def is_known(self) -> bool:
         """Whether the service has its method."""
         return self._method is not None
-
-    @property
-    def is_async(self) -> bool:
-        """Whether it runs on the event loop."""
-        return self._method is not None and self._method.is_async
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether it has several results."""
-        return self._method is not None and self._method.is_stream
 
     @property
     def caller_left_s(self) -> float:
@@ -146,11 +144,6 @@ class Work:
     def size_bytes(self) -> int:
         """Of the request."""
         return self.request.size_bytes
-
-    def cancel(self) -> None:
-        """Its caller waits no more."""
-        self.call.cancel()
-        self.window.wake()
 
 
 def text(headers: protocol.Headers, name: str) -> str:
