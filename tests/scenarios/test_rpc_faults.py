@@ -34,7 +34,15 @@ THREADS = 16
 def swarm_of(cluster: RealCluster, service: str, folder: Path, **env: str) -> Swarm:
     environment = {"RPC_SERVICE": service, **env}
     return Swarm(
-        cluster.bootstrap_servers, service, folder, "--restarts-max", str(KILLS * 2 + 5), env=environment, target=TARGET
+        cluster.bootstrap_servers,
+        service,
+        folder,
+        "--restarts-max",
+        str(KILLS * 2 + 5),
+        "--restart-backoff-s",
+        "0",
+        env=environment,
+        target=TARGET,
     )
 
 

@@ -99,7 +99,7 @@ class Copying:
             # What would come twice comes now: nothing is left to copy.
             for process in processes:
                 process.signal(signal.SIGTERM)
-                process.wait()
+                assert process.wait() == 0, process.output
         finally:
             for process in processes:
                 process.__exit__(None, None, None)

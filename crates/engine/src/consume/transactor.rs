@@ -322,7 +322,7 @@ fn try_once(
 ) -> std::result::Result<(), Trouble> {
     let limit = producer.transaction_timeout();
     let deadline = Deadline::after(Some(limit));
-    let transaction = producer.begin(&deadline).map_err(|error| trouble(&error))?;
+    let transaction = producer.begin(&deadline).map_err(|error| trouble(producer, &error))?;
     // The transaction in doubt has been ended by the begin of this one.
     if let Some(positions) = in_doubt.as_deref() {
         if was_committed(contributions, positions).ok_or(Trouble::InDoubt)? {
@@ -331,7 +331,7 @@ fn try_once(
         }
         *in_doubt = None;
     }
-    send(&transaction, contributions, &deadline)?;
+    send(producer, &transaction, contributions, &deadline)?;
     // Who we are first: a partition that is held after this was held under that generation.
     let consumer = contributions[0].partition.client();
     let group = GroupMetadata::of(consumer).ok_or(Trouble::Again)?;
@@ -347,8 +347,8 @@ fn try_once(
         return Ok(());
     }
     let list = positions_list(positions.iter().map(|placed| (&placed.at, placed.position, placed.metadata.as_deref())))
-        .map_err(|error| trouble(&error))?;
-    transaction.send_offsets(&list, &group, &deadline).map_err(|error| trouble(&error))?;
+        .map_err(|error| trouble(producer, &error))?;
+    transaction.send_offsets(&list, &group, &deadline).map_err(|error| trouble(producer, &error))?;
     match transaction.commit(&Deadline::after(Some(limit))) {
         Ok(()) => {
             note_committed(contributions, &positions);
@@ -358,12 +358,18 @@ fn try_once(
             *in_doubt = Some(positions);
             Err(Trouble::InDoubt)
         }
-        Err(error) => Err(trouble(&error)),
+        // Whether it was committed before the broker gave its id to nobody is for the group's offsets to say.
+        Err(Error::ProducerFenced { .. }) if producer.is_alone() => {
+            *in_doubt = Some(positions);
+            Err(Trouble::InDoubt)
+        }
+        Err(error) => Err(trouble(producer, &error)),
     }
 }
 
 /// Sends all records and waits for their reports.
 fn send(
+    producer: &Producer,
     transaction: &Transaction,
     contributions: &[Contribution],
     deadline: &Deadline,
@@ -378,11 +384,11 @@ fn send(
                     refused.insert(index, error);
                     break;
                 }
-                Err(error) => return Err(trouble(&error)),
+                Err(error) => return Err(trouble(producer, &error)),
             }
         }
     }
-    transaction.flush(deadline.remaining()).map_err(|error| trouble(&error))?;
+    transaction.flush(deadline.remaining()).map_err(|error| trouble(producer, &error))?;
     let mut is_through = true;
     for (index, handle) in sent {
         match handle.result() {
@@ -454,8 +460,10 @@ fn is_of_record(error: &Error) -> bool {
     }
 }
 
-fn trouble(error: &Error) -> Trouble {
+fn trouble(producer: &Producer, error: &Error) -> Trouble {
     match error {
+        // It slept longer than its transaction may last: nobody else can have its id.
+        Error::ProducerFenced { .. } if producer.is_alone() => Trouble::Again,
         Error::ProducerFenced { .. } | Error::Closed { .. } | Error::Forked { .. } | Error::Config { .. } => {
             Trouble::Hopeless(error.clone())
         }

@@ -70,6 +70,11 @@ impl Producer {
         Connection::new(&self.config, Arc::clone(&self.events), idle, self.options.patience).map(Arc::new)
     }
 
+    /// Nobody else can have the transactional id.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.options.is_alone
+    }
+
     /// Refuses use in another process than the producer's.
     pub(crate) fn check_process(&self) -> Result<()> {
         self.guard.check()
