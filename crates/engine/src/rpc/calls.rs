@@ -267,3 +267,111 @@ impl Calls {
         }
     }
 }
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::kafka::TopicPartition;
+
+    const ME: u64 = 7;
+
+    fn calls(key: Option<&[u8]>) -> Calls {
+        Calls::new(10, 1_000, 100, key.map(SigningKey::new))
+    }
+
+    fn begun(calls: &Calls, number: u64, wanted: Wanted, timeout: Duration) -> Arc<Call> {
+        assert!(calls.try_enter(1).expect("open"));
+        let id = CallId { caller: ME, call: number };
+        let call = Call::new(id, wanted, timeout, TopicPartition::new("calls", 0), 1);
+        calls.add(&call).expect("open");
+        call
+    }
+
+    fn reply(number: u64, kind: &str, more: &[(&str, &str)], size: usize) -> Fetched {
+        let id = CallId { caller: ME, call: number }.to_bytes().to_vec();
+        let mut headers = vec![(protocol::ID.to_owned(), id), (protocol::KIND.to_owned(), kind.into())];
+        headers.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
+        Fetched { value: vec![b'1'; size], headers }
+    }
+
+    #[test]
+    fn strays_are_told_apart() {
+        let calls = calls(None);
+        let (answered, late) = (begun(&calls, 1, Wanted::One, ASK_AFTER), begun(&calls, 2, Wanted::One, ASK_AFTER));
+        calls.take_in(ME, reply(1, "reply", &[], 1));
+        assert!(answered.has_ended());
+        assert!(calls.fail(&late, Failure::DeadlineExceeded));
+        for number in [1, 2, 3] {
+            calls.take_in(ME, reply(number, "reply", &[], 1));
+        }
+        calls.take_in(ME + 1, reply(1, "reply", &[], 1));
+        calls.take_in(ME, Fetched::default());
+        let found = &calls.counters;
+        let counts =
+            [&found.replies, &found.duplicate, &found.late, &found.unknown, &found.foreign, &found.undecodable];
+        assert_eq!(counts.map(Counter::get), [1; 6]);
+        assert_eq!(calls.count(), 0);
+    }
+
+    #[test]
+    fn a_reply_that_is_too_large_ends_its_call_and_one_that_is_none_does_not() {
+        let calls = calls(None);
+        let call = begun(&calls, 1, Wanted::One, ASK_AFTER);
+        calls.take_in(ME, reply(1, "nonsense", &[], 1));
+        calls.take_in(ME, reply(1, "reply", &[(protocol::SEQUENCE, "x")], 1));
+        assert!(!call.is_ready());
+        calls.take_in(ME, reply(1, "reply", &[], 101));
+        assert!(matches!(call.try_next(), Some(super::super::Next::Failed(Failure::TooLarge(101)))));
+    }
+
+    #[test]
+    fn a_stream_comes_once_in_order_or_breaks() {
+        let calls = calls(None);
+        let call = begun(&calls, 1, Wanted::Stream(4), ASK_AFTER);
+        let item = |at: &str| calls.take_in(ME, reply(1, "item", &[(protocol::SEQUENCE, at)], 1));
+        item("0");
+        item("0");
+        item("1");
+        assert_eq!(calls.counters.duplicate.get(), 1);
+        assert_eq!(call.credit(), None);
+        assert!(call.try_next().is_some() && call.try_next().is_some());
+        assert_eq!(call.credit(), Some(2), "half of the window was taken");
+        assert_eq!(call.credit(), None);
+        item("3");
+        let gap = Failure::Gap { expected: 2, came: 3 };
+        assert!(matches!(call.try_next(), Some(super::super::Next::Failed(failure)) if failure == gap));
+    }
+
+    #[test]
+    fn a_forged_reply_changes_nothing() {
+        let calls = calls(Some(b"secret"));
+        let call = begun(&calls, 1, Wanted::One, ASK_AFTER);
+        calls.take_in(ME, reply(1, "reply", &[], 1));
+        calls.take_in(ME, reply(1, "reply", &[(protocol::SIGNATURE, "guess")], 1));
+        assert_eq!((calls.counters.forged.get(), call.is_ready()), (2, false));
+        let mut signed = reply(1, "reply", &[], 1);
+        let fields = [signed.headers[0].1.clone(), signed.headers[1].1.clone(), vec![], vec![], signed.value.clone()];
+        let signature = SigningKey::new(b"secret").sign(&fields.each_ref().map(Vec::as_slice));
+        signed.headers.push((protocol::SIGNATURE.to_owned(), signature));
+        calls.take_in(ME, signed);
+        assert!(call.is_ready());
+    }
+
+    #[test]
+    fn time_ends_calls_and_asks_for_those_that_wait() {
+        let calls = calls(None);
+        let short = begun(&calls, 1, Wanted::One, Duration::from_millis(100));
+        let long = begun(&calls, 2, Wanted::One, Duration::from_mins(1));
+        let gathering = begun(&calls, 3, Wanted::Several(2), Duration::from_mins(1));
+        let due = calls.look(short.began);
+        assert!(!due.is_to_ask && due.next.is_some());
+        let due = calls.look(short.began + Duration::from_millis(60));
+        assert!(due.is_to_ask, "half of the patience of the first is over");
+        let due = calls.look(short.began + Duration::from_millis(150));
+        assert!(short.has_ended() && !long.has_ended() && !due.is_to_ask);
+        assert!(calls.look(long.began + Duration::from_millis(300)).is_to_ask);
+        calls.fail_unanswered(Instant::now() + ASK_AFTER, &Failure::NobodyThere(String::new()));
+        assert!(long.has_ended() && !gathering.has_ended(), "whoever asks several waits for those that come");
+        assert_eq!(calls.counters.expired.get(), 1);
+    }
+}

@@ -6,6 +6,8 @@
 mod call;
 mod caller;
 mod calls;
+#[cfg(all(test, feature = "model"))]
+mod models;
 pub mod protocol;
 mod replies;
 mod signature;
