@@ -410,7 +410,8 @@ class Caller:
         headers: Sequence[tuple[str, bytes | str | None]] | None = None,
         replies: int = 1,
         window: int | None = None,
-    ) -> Call: ...
+        may_wait: bool = True,
+    ) -> Call | None: ...
     def cast(
         self,
         method: str,

@@ -462,6 +462,55 @@ def test_a_caller_has_its_own_limits(cluster: Cluster) -> None:
         assert caller.call("hold") == 1
 
 
+def test_tasks_wait_for_room_without_their_loop(cluster: Cluster) -> None:
+    app = new_app(cluster)
+
+    @app.rpc.method
+    def echo(number: int) -> int:
+        return number
+
+    async def ask(caller: rpc.Caller) -> list[Any]:
+        beats = 0
+
+        async def beat() -> None:
+            nonlocal beats
+            while True:
+                beats += 1
+                await asyncio.sleep(0.001)
+
+        beating = asyncio.create_task(beat())
+        found = await asyncio.gather(*(caller.acall("echo", number=number) for number in range(60)))
+        beating.cancel()
+        assert beats > 1
+        return list(found)
+
+    with calling(app, calls_max=2) as caller:
+        assert asyncio.run(ask(caller)) == list(range(60))
+
+
+def test_a_method_that_ends_the_process_ends_the_app(cluster: Cluster) -> None:
+    app, gave_up = new_app(cluster, threads=1), Collected[BaseException]()
+
+    @app.rpc.method
+    def leave() -> None:
+        raise SystemExit(3)
+
+    @app.rpc.method
+    async def aleave() -> None:
+        raise SystemExit(4)
+
+    server = awoke.Server(app, gave_up.add)
+    server.start()
+    with rpc.Caller(app.name, cluster.bootstrap_servers, timeout_s=WITHIN_S) as caller:
+        with pytest.raises(rpc.Internal):
+            caller.call("leave")
+        (error,) = gave_up.wait_for(1)
+        assert isinstance(error, SystemExit)
+        with pytest.raises(rpc.Internal):
+            caller.call("aleave")
+    assert server.stop()
+
+
 def test_only_those_who_may_call(cluster: Cluster) -> None:
     app = new_app(cluster)
 

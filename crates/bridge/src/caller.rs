@@ -92,8 +92,8 @@ impl Caller {
         Ok(Self { inner: Open::new("caller", made.map_err(|error| to_python(&error))?) })
     }
 
-    /// Begins a call; see the stub. Blocks, with the GIL released, only where too many calls are under way.
-    #[pyo3(signature = (method, body, timeout_s, *, key=None, idempotency_key=None, headers=None, replies=1, window=None))]
+    /// Begins a call; `None` where there is no room and it may not wait for it, which it does with the GIL released.
+    #[pyo3(signature = (method, body, timeout_s, *, key=None, idempotency_key=None, headers=None, replies=1, window=None, may_wait=true))]
     #[allow(clippy::too_many_arguments)] // What a call has; all but three by name.
     fn call(
         &self,
@@ -106,7 +106,8 @@ impl Caller {
         headers: Option<&Bound<'_, PyAny>>,
         replies: usize,
         window: Option<u64>,
-    ) -> PyResult<Call> {
+        may_wait: bool,
+    ) -> PyResult<Option<Call>> {
         let parts = parts(method, body, timeout_s, key, idempotency_key, headers)?;
         let wanted = match (window, replies) {
             (Some(window), _) => engine::Wanted::Stream(window),
@@ -115,11 +116,12 @@ impl Caller {
         };
         let caller = self.open()?;
         let begun = parts.with(|request| match caller.try_call(request, wanted)? {
-            Some(call) => Ok(call),
-            None => py.detach(|| caller.call(request, wanted)),
+            None if may_wait => py.detach(|| caller.call(request, wanted)).map(Some),
+            begun => Ok(begun),
         });
-        let (inner, birthplace) = (begun.map_err(|error| to_python(&error))?, caller.birthplace());
-        Ok(Call { inner, birthplace, caller: Arc::downgrade(&caller) })
+        let birthplace = caller.birthplace();
+        let begun = begun.map_err(|error| to_python(&error))?;
+        Ok(begun.map(|inner| Call { inner, birthplace, caller: Arc::downgrade(&caller) }))
     }
 
     /// Calls without wanting a reply; see the stub. Blocks with the GIL released while the producer's queue is full.

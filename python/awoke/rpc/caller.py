@@ -211,7 +211,8 @@ class Caller:
         plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers)
         while True:
             try:
-                result = await self._begin(plan, returns)
+                plan.attempts += 1
+                result = await PendingResult(self, plan, await self._enter_async(plan), returns)
             except RpcError as error:
                 await _pause(self._delay_s(plan, error))
             else:
@@ -316,7 +317,7 @@ class Caller:
     ) -> Gathered:
         """As `scatter`, awaited on the running loop."""
         plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers)
-        pending = self._enter(plan, replies=replies)
+        pending = await self._enter_async(plan, replies=replies)
         gathering = Gathering(self, plan, replies, until, returns)
         with self._given_up(pending):
             while not gathering.add(await resolve(pending)):
@@ -422,11 +423,24 @@ class Caller:
         return PendingResult(self, plan, self._enter(plan), returns)
 
     def _enter(self, plan: Plan, *, replies: int = 1, window: int | None = None) -> _native.Call:
+        """Blocks while as many calls are under way as may be."""
+        call = self._try_enter(plan, replies, window, may_wait=True)
+        assert call is not None
+        return call
+
+    async def _enter_async(self, plan: Plan, *, replies: int = 1) -> _native.Call:
+        """As `_enter`; it is another thread that blocks, if one has to."""
+        call = self._try_enter(plan, replies, None, may_wait=False)
+        return await asyncio.to_thread(self._enter, plan, replies=replies) if call is None else call
+
+    def _try_enter(self, plan: Plan, replies: int, window: int | None, *, may_wait: bool) -> _native.Call | None:
         left_s = plan.left_s()
         if left_s <= 0:
             raise self.failure(plan, "deadline_exceeded", "")
         try:
-            return self._native.call(plan.method, plan.body, left_s, replies=replies, window=window, **plan.more())
+            return self._native.call(
+                plan.method, plan.body, left_s, replies=replies, window=window, may_wait=may_wait, **plan.more()
+            )
         except QueueFull as error:
             raise ResourceExhausted(f"{self.service}.{plan.method}: too many calls are under way: {error}") from None
 

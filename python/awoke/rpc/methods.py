@@ -265,6 +265,8 @@ class Rpc:
         """What callers are told of an exception."""
         if isinstance(error, RpcError):
             return error
+        if not isinstance(error, Exception):
+            return Internal("the responder ends")
         for kind in type(error).__mro__:
             to = self._mapped.get(kind)
             if to is None:

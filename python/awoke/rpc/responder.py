@@ -134,6 +134,7 @@ class Responder:
         self._threads: list[threading.Thread] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closing = False
 
     def _make_route(self) -> _native.Route:
         return _native.Route(
@@ -190,13 +191,12 @@ class Responder:
     def _take(self, job: Job) -> None:
         try:
             work = self._receive(job)
-            while work is not None:
-                work = self._carry_out(work)
         except Exception:
             logger.exception("a call could not be received; it is tried again")
             job.retry(1.0)
-        except BaseException as error:
-            self._host.give_up(error)
+            return
+        while work is not None:
+            work = self._carry_out(work)
 
     def _receive(self, job: Job) -> Work | None:
         """Look at what has come; the call, if it is to be carried out here and now."""
@@ -339,11 +339,9 @@ class Responder:
             if self._begin(work):
                 result = self._call(work)
                 self._answer_result(work, result)
-        except Exception as error:
+        except BaseException as error:
             self._answer_error(work, error)
-        finally:
-            following = self._for_threads.leave(work)
-        return following
+        return self._for_threads.leave(work)
 
     def _call(self, work: Work) -> Any:
         token, tracer = current.set(work.call), self._host.tracer
@@ -377,16 +375,14 @@ class Responder:
                 self._answer_result(work, result)
         except asyncio.CancelledError:
             self._answer_error(work, Unavailable("the responder has stopped"))
-            raise
         except TimeoutError as error:
             is_late = work.call.remaining_s <= 0
             self._answer_error(work, DeadlineExceeded(f"{work.method.name} took too long") if is_late else error)
-        except Exception as error:
+        except BaseException as error:
             self._answer_error(work, error)
-        finally:
-            following = self._for_tasks.leave(work)
-            if following is not None:
-                self._begin_task(following)
+        following = self._for_tasks.leave(work)
+        if following is not None and not self._is_closing:
+            self._begin_task(following)
 
     async def _call_async(self, work: Work) -> Any:
         token, tracer = current.set(work.call), self._host.tracer
@@ -412,8 +408,7 @@ class Responder:
         if job is not None:
             job.hold_partition()
             if job.is_fenced:
-                self._forget(work)
-                job.retry(0.0)  # Whoever has the partition now carries it out.
+                self._abandon(work)
                 return False
         if work.call.is_cancelled:
             raise DeadlineExceeded("its caller waits no more")
@@ -465,6 +460,24 @@ class Responder:
             self._answer(work, protocol.REPLY, encoded(result), None)
 
     def _answer_error(self, work: Work, error: BaseException) -> None:
+        """Raises nothing: whoever calls it has others to look after."""
+        try:
+            self._tell_error(work, error)
+        except Exception:
+            logger.exception("a call of %s could not be answered; it is carried out again", work.request.method)
+            self._abandon(work)
+        if not isinstance(error, Exception):
+            self._host.give_up(error)
+
+    def _abandon(self, work: Work) -> None:
+        """Neither carried out nor answered: whoever has the partition then does it, and what waits for the same, too."""
+        self._forget(work)
+        others = [] if work.result_key is None else self._results.finish(work.result_key, None)
+        for each in (work, *others):
+            if each.job is not None:
+                each.job.retry(0.0)
+
+    def _tell_error(self, work: Work, error: BaseException) -> None:
         told = self._rpc.error_of(error)
         if work.contribution is not None and self._host.transactions is not None:
             work.contribution = self._host.transactions.contribution()  # What it sent before it failed is not sent.
@@ -592,6 +605,7 @@ class Responder:
     def _cancel_tasks(self) -> None:
         """The member has been closed: what still runs is nobody's concern."""
         assert self._loop is not None
+        self._is_closing = True
         for task in self._tasks:
             task.cancel()
         if self._tasks:

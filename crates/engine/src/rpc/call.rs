@@ -176,6 +176,11 @@ impl Call {
         is_due.then(|| std::mem::take(&mut inbox.taken))
     }
 
+    /// The responder could not be told: it is with the next reply that is taken.
+    pub(super) fn give_back(&self, credit: u64) {
+        lock(&self.inbox).taken += credit;
+    }
+
     /// Registers a waker; `false`, and nothing registered, when the call is ready.
     pub fn register(&self, waker: Waker) -> bool {
         let mut inbox = lock(&self.inbox);

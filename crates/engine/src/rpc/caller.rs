@@ -144,7 +144,7 @@ impl Caller {
         if !self.inner.calls.try_enter(request.size_bytes())? {
             return Ok(None);
         }
-        self.inner.begin(request, wanted, request.timeout).map(Some)
+        self.inner.begin(request, wanted, request.timeout, false)
     }
 
     /// Calls, waiting for room. Blocks the calling thread while as many calls are under way as may be.
@@ -155,7 +155,9 @@ impl Caller {
         self.inner.producer.0.check_process()?;
         let deadline = Deadline::after(Some(request.timeout));
         self.inner.calls.enter(request.size_bytes(), &deadline)?;
-        self.inner.begin(request, wanted, deadline.remaining().unwrap_or(request.timeout))
+        let left = deadline.remaining().unwrap_or(request.timeout);
+        let begun = self.inner.begin(request, wanted, left, true)?;
+        begun.ok_or(Error::Closed { what: "caller" }) // Impossible: it has waited for room.
     }
 
     /// Calls without wanting a reply. Blocks the calling thread while the producer's queue is full.
@@ -163,7 +165,9 @@ impl Caller {
         let inner = &self.inner;
         let id = CallId { caller: inner.number, call: random_number()? };
         let at = inner.place_for(request, id);
-        inner.send(protocol::CAST, id, request, request.timeout, &at, None)
+        let header = Header { kind: protocol::CAST, id, left: request.timeout, credit: None };
+        let sent = inner.send(&header, request, &at, true)?;
+        sent.ok_or(Error::Closed { what: "caller" }) // Impossible: it has waited for room.
     }
 
     /// Gives a call up, and has its responder told. Does not block. `false` when it had ended before.
@@ -172,15 +176,17 @@ impl Caller {
         if !self.inner.calls.fail(call, Failure::Cancelled) {
             return Ok(false);
         }
-        self.inner.follow_up(call, protocol::CANCEL, None)?;
-        Ok(true)
+        // Where there is no room it is not told: its deadline will.
+        self.inner.follow_up(call, protocol::CANCEL, None).map(|_| true)
     }
 
     /// Takes what comes next of a call; `None` when it is not there yet. Does not block.
     pub fn try_next(&self, call: &Arc<Call>) -> Result<Option<Next>> {
         let next = call.try_next();
-        if let Some(credit) = call.credit() {
-            self.inner.follow_up(call, protocol::MORE, Some(credit))?;
+        if let Some(credit) = call.credit()
+            && !self.inner.follow_up(call, protocol::MORE, Some(credit))?
+        {
+            call.give_back(credit);
         }
         Ok(next)
     }
@@ -253,8 +259,14 @@ impl Drop for Caller {
 }
 
 impl Inner {
-    /// Makes a call that has room.
-    fn begin(self: &Arc<Self>, request: &Request<'_>, wanted: Wanted, left: Duration) -> Result<Arc<Call>> {
+    /// Makes a call that has room; `None` where it would have to wait for room in the producer's queue, and may not.
+    fn begin(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        wanted: Wanted,
+        left: Duration,
+        may_wait: bool,
+    ) -> Result<Option<Arc<Call>>> {
         let size_bytes = request.size_bytes();
         let begun = random_number().and_then(|number| {
             let id = CallId { caller: self.number, call: number };
@@ -263,18 +275,21 @@ impl Inner {
         });
         let (call, moment) = begun.inspect_err(|_| self.calls.leave(size_bytes))?;
         self.replies.arm(moment);
-        let window = match wanted {
+        let credit = match wanted {
             Wanted::Stream(window) => Some(window),
             Wanted::One | Wanted::Several(_) => None,
         };
-        match self.send(protocol::CALL, call.id, request, left, &call.request_at, window) {
-            Ok(delivery) => self.watch(&call, &delivery),
-            Err(error) => {
+        let header = Header { kind: protocol::CALL, id: call.id, left, credit };
+        match self.send(&header, request, &call.request_at, may_wait) {
+            Ok(Some(delivery)) => {
+                self.watch(&call, &delivery);
+                Ok(Some(call))
+            }
+            other => {
                 self.calls.fail(&call, Failure::Closed);
-                return Err(error);
+                other.map(|_| None)
             }
         }
-        Ok(call)
     }
 
     /// Has the call end when its request can't be delivered.
@@ -310,20 +325,20 @@ impl Inner {
         TopicPartition::new(self.options.calls_topic.as_str(), partition)
     }
 
+    /// Sends a record; `None` where it would have to wait for room in the producer's queue, and may not.
     fn send(
         &self,
-        kind: &str,
-        id: CallId,
+        header: &Header<'_>,
         request: &Request<'_>,
-        left: Duration,
         at: &TopicPartition,
-        credit: Option<u64>,
-    ) -> Result<Arc<DeliveryHandle>> {
-        let id = id.to_bytes();
+        may_wait: bool,
+    ) -> Result<Option<Arc<DeliveryHandle>>> {
+        let Header { kind, left, .. } = *header;
+        let id = header.id.to_bytes();
         let deadline_ms = protocol::deadline_ms(left).to_string();
         let budget_ms = left.as_millis().to_string();
         let reply_partition = self.replies.at().partition.to_string();
-        let credit = credit.map(|credit| credit.to_string());
+        let credit = header.credit.map(|credit| credit.to_string());
         let is_cast = kind == protocol::CAST;
         let mut headers: Vec<(&str, Option<&[u8]>)> = Vec::with_capacity(12 + request.headers.len());
         headers.push((protocol::KIND, Some(kind.as_bytes())));
@@ -362,17 +377,26 @@ impl Inner {
             variant: None,
         };
         match self.producer.0.try_produce(&at.topic, &record)? {
-            Some(handle) => Ok(handle),
-            None => self.producer.0.produce(&at.topic, &record, &Deadline::after(Some(left))),
+            None if may_wait => self.producer.0.produce(&at.topic, &record, &Deadline::after(Some(left))).map(Some),
+            sent => Ok(sent),
         }
     }
 
-    /// Tells whoever works on a call something more about it.
-    fn follow_up(&self, call: &Call, kind: &str, credit: Option<u64>) -> Result<()> {
+    /// Tells whoever works on a call something more about it; whether there was room for it.
+    fn follow_up(&self, call: &Call, kind: &str, credit: Option<u64>) -> Result<bool> {
         let left = call.until.saturating_duration_since(Instant::now());
         let nothing = Request { method: "", body: b"", key: None, timeout: left, idempotency_key: None, headers: &[] };
-        self.send(kind, call.id, &nothing, left, &call.request_at, credit).map(drop)
+        let header = Header { kind, id: call.id, left, credit };
+        self.send(&header, &nothing, &call.request_at, false).map(|sent| sent.is_some())
     }
+}
+
+/// What a record says beside the request.
+struct Header<'a> {
+    kind: &'a str,
+    id: CallId,
+    left: Duration,
+    credit: Option<u64>,
 }
 
 impl Listener for Inner {
