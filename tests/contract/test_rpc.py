@@ -69,6 +69,8 @@ def test_arguments_and_results_are_typed(cluster: Cluster) -> None:
             caller.call("quote", "A", quantity=1)
         with pytest.raises(awoke.EncodeError):
             caller.call("quote", sku=object())
+        with pytest.raises(ValueError, match="belong to the protocol"):
+            caller.call("quote", sku="A", headers={"rpc-kind": "cast"})
 
 
 @pytest.mark.parametrize(

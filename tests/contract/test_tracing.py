@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import awoke
+from awoke import rpc
 from awoke.testing import running
 from tests.contract.test_consume import new_app
 from tests.support.clusters import Cluster
@@ -87,3 +88,25 @@ def test_a_batch_has_a_span_that_links_to_its_producers(
     (span,) = spans.get_finished_spans()
     assert [f"{link.context.trace_id:032x}" for link in span.links] == [TRACE]
     assert [event.name for event in span.events] == ["exception"]
+
+
+def test_a_call_continues_its_callers_trace(cluster: Cluster, spans: InMemorySpanExporter) -> None:
+    app = new_app(cluster, tracing=True)
+
+    @app.rpc.method
+    def note(text: str) -> str | None:
+        value = rpc.current_call().headers.get("traceparent")
+        return None if value is None else value.decode()
+
+    with running(app), rpc.Caller(app.name, settings=app.settings, timeout_s=30) as caller:
+        caller.wait_until_served()
+        spans.clear()
+        with trace.get_tracer("test").start_as_current_span("outside") as outside:
+            traceparent = caller.call("note", text="x")
+        trace_id = f"{outside.get_span_context().trace_id:032x}"
+    assert trace_id in traceparent
+    within = next(span for span in spans.get_finished_spans() if span.name.startswith("process"))
+    assert within.parent is not None
+    assert f"{within.parent.trace_id:032x}" == trace_id
+    assert within.attributes is not None
+    assert within.attributes["code.function.name"] == "note"

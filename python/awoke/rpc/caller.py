@@ -180,7 +180,8 @@ class Caller:
         Raises:
             RpcError: see `awoke.rpc.errors`; before all DeadlineExceeded: no reply within `timeout_s`; NobodyThere: there is
             no responder; InvalidArgument, Unimplemented, Internal. DecodeError: the result is not what `returns` says.
-            EncodeError; ClosedError; ForkedClientError. TypeError: arguments by name and in order.
+            EncodeError; ClosedError; ForkedClientError. TypeError: arguments by name and in order. ValueError: a header of
+            the protocol's.
         """
         plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers)
         while True:
@@ -405,6 +406,8 @@ class Caller:
         if is_idempotent and idempotency_key is None and self._retries.attempts > 1:
             idempotency_key = uuid.uuid4().bytes
         more: list[tuple[str, bytes | str | None]] = list((headers or {}).items())
+        if any(name.startswith(protocol.PREFIX) for name, _ in more):
+            raise ValueError(f"headers whose names begin with {protocol.PREFIX} belong to the protocol")
         if self._tracer is not None:
             more = self._tracer.headers(more)
         return Plan(

@@ -12,6 +12,9 @@ import msgspec
 from awoke import serde
 from awoke.errors import RpcError
 
+PREFIX = "rpc-"
+"""The names of headers that belong to the protocol begin so."""
+
 KIND = "rpc-kind"
 ID = "rpc-id"
 METHOD = "rpc-method"
