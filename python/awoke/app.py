@@ -13,6 +13,7 @@ from awoke.events import Events
 from awoke.middleware import Middleware
 from awoke.producer import Producer
 from awoke.routing import Route, RouteOptions
+from awoke.rpc.caller import Caller
 from awoke.rpc.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
 
@@ -48,6 +49,8 @@ class App:
         """The methods that others may call over Kafka: see `awoke.rpc`."""
         self._arguments: dict[str, Any] = {**settings, "kafka": kafka}
         self._producer: Producer | None = None
+        self._callers: dict[str, Caller] = {}
+        self._making_caller = threading.Lock()
         self._lock = threading.Lock()
         self._backgrounds: list[Background] = []
         self._start_background: Callable[[Background], object] | None = None
@@ -190,6 +193,28 @@ class App:
                     middleware=self.middleware,
                 )
             return self._producer
+
+    def caller(self, service: str, **options: Any) -> Caller:
+        """A caller of another service, under this app's name and settings; see `awoke.rpc.Caller` for options and errors.
+
+        Made on first use, which blocks, and closed by the runtime when it stops; what it counts is among the metrics.
+        """
+        with self._making_caller:
+            if service not in self._callers:
+                options = {"name": self.name, **options}
+                self._callers[service] = Caller(service, settings=self.settings, events=self.events, **options)
+            return self._callers[service]
+
+    def callers(self) -> dict[str, Caller]:
+        """Those that were made, by service. Does not block."""
+        return dict(self._callers)
+
+    def close_callers(self, timeout_s: float) -> None:
+        """Close them. The next use makes new ones. Blocks, for each as long as that."""
+        with self._making_caller:
+            callers, self._callers = self._callers, {}
+        for each in callers.values():
+            each.close(timeout_s)
 
     def runs(
         self, start_background: Callable[[Background], object] | None, resume: Callable[[str, int], bool] | None

@@ -669,6 +669,27 @@ def test_calls_are_counted(cluster: Cluster) -> None:
         assert "awoke_rpc_running_calls 0.0" in text
 
 
+def test_a_service_that_calls_another_counts_its_calls(cluster: Cluster) -> None:
+    stock, shop = new_app(cluster), new_app(cluster)
+
+    @stock.rpc.method(callers=[shop.name])
+    def left(sku: str) -> int:
+        return len(sku)
+
+    @shop.rpc.method
+    def offer(sku: str) -> bool:
+        return bool(shop.caller(stock.name).call("left", sku=sku) > 0)
+
+    shop.use(metrics_port=0)
+    with running(stock), running(shop) as server, rpc.Caller(shop.name, cluster.bootstrap_servers) as caller:
+        assert caller.call("offer", sku="A1", timeout_s=WITHIN_S)
+        assert shop.caller(stock.name) is shop.caller(stock.name)
+        text = server.metrics_text().decode()
+        assert f'awoke_rpc_caller_total{{service="{stock.name}",what="replies"}} 1.0' in text
+        assert f'awoke_rpc_open_calls{{service="{stock.name}"}} 0.0' in text
+    assert shop.callers() == {}
+
+
 def test_nobody_there_is_learned_soon(real_cluster: Any) -> None:
     service = unique("nobody")
     with pytest.raises(awoke.UnknownTopic, match="start it"):

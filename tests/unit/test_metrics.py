@@ -37,6 +37,9 @@ class Fake:
     def calls(self) -> dict[str, int]:
         return {"running": 1, "waiting": 2, "expired": 3}
 
+    def callers(self) -> dict[str, dict[str, int]]:
+        return {"stock": {"begun": 5, "late": 1, "open": 2}}
+
     def health(self) -> Health:
         return Health(False, ["something"])
 

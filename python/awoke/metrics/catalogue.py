@@ -146,6 +146,14 @@ CALLS_RUNNING = Metric("awoke_rpc_running_calls", "gauge", (), "Remote calls tha
 CALLS_WAITING = Metric(
     "awoke_rpc_waiting_calls", "gauge", (), "Remote calls that wait for a thread, a task or their method."
 )
+CALLER = Metric(
+    "awoke_rpc_caller_total",
+    "counter",
+    ("service", "what"),
+    "Of callers made by app.caller: calls begun and expired; replies, and those that were late, duplicate, unknown, "
+    "foreign (other callers'), forged, huge or undecodable.",
+)
+CALLER_OPEN = Metric("awoke_rpc_open_calls", "gauge", ("service",), "Calls of theirs that have not ended.")
 HEALTHY = Metric("awoke_healthy", "gauge", (), "1 when all is well, else 0; /health says why.")
 
 CATALOGUE: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

@@ -79,6 +79,7 @@ class Sources(Protocol):
     def queued(self) -> tuple[int, int]: ...
     def health(self) -> Health: ...
     def calls(self) -> dict[str, int]: ...
+    def callers(self) -> dict[str, dict[str, int]]: ...
 
 
 class Recorder:
@@ -186,6 +187,7 @@ READ_WHEN_ASKED = frozenset(
         catalogue.BROKER_RETRIES,
         catalogue.BROKER_ERRORS,
         catalogue.CALLS_EXPIRED,
+        catalogue.CALLER,
     }
 )
 """Counters that the engine and librdkafka keep."""
@@ -224,6 +226,10 @@ class SourcesCollector(Collector):
         yield counter(catalogue.CALLS_EXPIRED, [((), calls["expired"])] if calls else [])
         yield gauge(catalogue.CALLS_RUNNING, [((), calls["running"])] if calls else [])
         yield gauge(catalogue.CALLS_WAITING, [((), calls["waiting"])] if calls else [])
+        callers = {service: dict(counts) for service, counts in self._sources.callers().items()}
+        yield gauge(catalogue.CALLER_OPEN, [((service,), counts.pop("open")) for service, counts in callers.items()])
+        counted = [((service, what), count) for service, counts in callers.items() for what, count in counts.items()]
+        yield counter(catalogue.CALLER, counted)
         yield from self._of_brokers()
 
     def _of_brokers(self) -> Iterable[Family]:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from awoke._native import DeliveryHandle, Job, Message, PendingCommit
 from awoke.rpc import protocol
-from awoke.rpc.context import IncomingCall
+from awoke.rpc.context import IncomingCall, Sender
 from awoke.rpc.errors import InvalidArgument
 from awoke.rpc.methods import Method
 from awoke.rpc.window import Window
@@ -16,19 +16,9 @@ TIMEOUT_DEFAULT_S = 30.0
 """For a request without a deadline, from when it was sent."""
 
 
-class Contribution(Protocol):
+class Contribution(Sender, Protocol):
     """What becomes visible together with an offset."""
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Any = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> None: ...
     def submit(self, job: Job, offset: int | None) -> PendingCommit: ...
 
 

@@ -219,6 +219,13 @@ class Server:
         """Messages and bytes of the app's producer that wait for their delivery report. Does not block."""
         return self.app.queued()
 
+    def callers(self) -> dict[str, dict[str, int]]:
+        """What the app's callers count, by service, with the calls that are open. Does not block."""
+        return {
+            service: {**caller.counters(), "open": caller.open_calls()}
+            for service, caller in self.app.callers().items()
+        }
+
     def metrics_text(self) -> bytes:
         """All metrics in Prometheus's text format; empty where none are kept."""
         return b"" if self.metrics is None else self.metrics.text()
@@ -271,6 +278,7 @@ class Server:
         late += self._scope.close(max(0.0, deadline_s - time.monotonic()))
         if self.transactions is not None:
             self.transactions.close()
+        self.app.close_callers(max(1.0, deadline_s - time.monotonic()))
         undelivered = self.app.close_producer(max(1.0, deadline_s - time.monotonic()))
         if undelivered:
             logger.error("%d produced messages were not acknowledged before the shutdown's deadline", undelivered)

@@ -25,10 +25,14 @@ fn reply(id: CallId) -> Fetched {
     Fetched { value: b"1".to_vec(), headers }
 }
 
+fn new_call() -> Arc<Call> {
+    let id = CallId { caller: ME, call: 1 };
+    Call::new(id, Wanted::One, Duration::from_mins(1), TopicPartition::new("calls", 0), 1)
+}
+
 fn begun(calls: &Calls) -> Arc<Call> {
     assert!(calls.try_enter(1).expect("open"));
-    let id = CallId { caller: ME, call: 1 };
-    let call = Call::new(id, Wanted::One, Duration::from_mins(1), TopicPartition::new("calls", 0), 1);
+    let call = new_call();
     calls.add(&call).expect("open");
     call
 }
@@ -87,8 +91,7 @@ fn closing_ends_what_is_being_begun() {
             move || calls.close()
         });
         if calls.try_enter(1).unwrap_or(false) {
-            let id = CallId { caller: ME, call: 1 };
-            let call = Call::new(id, Wanted::One, Duration::from_mins(1), TopicPartition::new("calls", 0), 1);
+            let call = new_call();
             let is_begun = calls.add(&call).is_ok();
             closer.join().expect("no panic");
             assert_eq!(call.has_ended(), is_begun, "a call that was taken in is ended");
