@@ -50,6 +50,16 @@ class Message(Generic[_Value]):
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
         """In order; a name may come more than once."""
+    def request_head(
+        self,
+    ) -> tuple[str, bytes, str, str, str | None, int | None, int | None, int | None, bytes | None, int | None]:
+        """What the headers say of a remote call, for awoke's own responder.
+
+        Kind, id, method, caller, topic and partition for the reply, deadline and budget in ms, idempotency key, credit.
+
+        Raises:
+            ValueError: they make no sense.
+        """
     @property
     def timestamp_ms(self) -> int | None:
         """Milliseconds since 1970."""

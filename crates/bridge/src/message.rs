@@ -6,11 +6,12 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use awoke_engine::kafka::{Batch as EngineBatch, MessageRef, TopicPartition};
-use pyo3::exceptions::{PyBufferError, PyIndexError};
+use awoke_engine::rpc::RequestHead;
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList, PyMemoryView, PyType};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyTuple, PyType};
 
 /// Messages of one topic-partition in offset order.
 #[pyclass(frozen, module = "awoke._native", sequence)]
@@ -382,6 +383,28 @@ impl Message {
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyAny>)> {
         self.with(|message| message.headers().into_iter().map(|(name, value)| (name, bytes(py, value))).collect())
+    }
+
+    /// What the headers say of a remote call; see the stub. Raises `ValueError` when they make no sense.
+    fn request_head<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.with(|message| {
+            let headers = message.headers();
+            let head = RequestHead::read(&headers).map_err(PyValueError::new_err)?;
+            let (topic, partition) = head.reply_to.unzip();
+            (
+                head.kind,
+                PyBytes::new(py, head.id),
+                head.method,
+                head.caller,
+                topic,
+                partition,
+                head.deadline_ms,
+                head.budget_ms,
+                bytes(py, head.idempotency_key),
+                head.credit,
+            )
+                .into_pyobject(py)
+        })
     }
 
     /// Milliseconds since 1970, or `None`.

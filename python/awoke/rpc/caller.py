@@ -186,7 +186,7 @@ class Caller:
         plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers)
         while True:
             try:
-                result = self._begin(plan, returns).wait()
+                result = self._call_once(plan, returns)
             except RpcError as error:
                 delay_s = self._delay_s(plan, error)
                 if self._closed.wait(delay_s):
@@ -258,7 +258,14 @@ class Caller:
         The method is not begun later than `timeout_s` from now. Raises as `submit`.
         """
         plan = self._plan(method, args, kwargs, timeout_s, key, None, idempotency_key, headers)
-        return self._native.cast(method, plan.body, plan.left_s(), **plan.more())
+        return self._native.cast(
+            method,
+            plan.body,
+            plan.left_s(),
+            key=plan.key,
+            idempotency_key=plan.idempotency_key,
+            headers=plan.headers,
+        )
 
     def stream(
         self,
@@ -405,11 +412,7 @@ class Caller:
         )
         if is_idempotent and idempotency_key is None and self._retries.attempts > 1:
             idempotency_key = uuid.uuid4().bytes
-        more: list[tuple[str, bytes | str | None]] = list((headers or {}).items())
-        if any(name.startswith(protocol.PREFIX) for name, _ in more):
-            raise ValueError(f"headers whose names begin with {protocol.PREFIX} belong to the protocol")
-        if self._tracer is not None:
-            more = self._tracer.headers(more)
+        more = None if headers is None and self._tracer is None else self._headers(headers or {})
         return Plan(
             method,
             protocol.arguments_of(args, kwargs),
@@ -420,6 +423,25 @@ class Caller:
             idempotency_key.encode() if isinstance(idempotency_key, str) else idempotency_key,
             more,
         )
+
+    def _headers(self, headers: Headers) -> list[tuple[str, bytes | str | None]]:
+        if any(name.startswith(protocol.PREFIX) for name in headers):
+            raise ValueError(f"headers whose names begin with {protocol.PREFIX} belong to the protocol")
+        pairs = list(headers.items())
+        return pairs if self._tracer is None else self._tracer.headers(pairs)
+
+    def _call_once(self, plan: Plan, returns: Any) -> Any:
+        """As `submit` and `wait`, without the object between them."""
+        plan.attempts += 1
+        native = self._enter(plan)
+        try:
+            native.wait()
+        except BaseException:
+            native.cancel()  # Ctrl-C: nobody waits any more.
+            raise
+        part = native.result()
+        assert part is not None
+        return self.read(plan, part, returns)
 
     def _begin(self, plan: Plan, returns: Any) -> PendingResult:
         plan.attempts += 1
@@ -442,7 +464,15 @@ class Caller:
             raise self.failure(plan, "deadline_exceeded", "")
         try:
             return self._native.call(
-                plan.method, plan.body, left_s, replies=replies, window=window, may_wait=may_wait, **plan.more()
+                plan.method,
+                plan.body,
+                left_s,
+                key=plan.key,
+                idempotency_key=plan.idempotency_key,
+                headers=plan.headers,
+                replies=replies,
+                window=window,
+                may_wait=may_wait,
             )
         except QueueFull as error:
             raise ResourceExhausted(f"{self.service}.{plan.method}: too many calls are under way: {error}") from None
@@ -521,6 +551,18 @@ class Caller:
 class Plan:
     """A call that is made once or several times."""
 
+    __slots__ = (
+        "attempts",
+        "body",
+        "headers",
+        "idempotency_key",
+        "is_idempotent",
+        "key",
+        "method",
+        "timeout_s",
+        "until_s",
+    )
+
     def __init__(
         self,
         method: str,
@@ -530,20 +572,16 @@ class Plan:
         key: bytes | None,
         is_idempotent: bool,
         idempotency_key: bytes | None,
-        headers: list[tuple[str, bytes | str | None]],
+        headers: list[tuple[str, bytes | str | None]] | None,
     ) -> None:
-        self.method, self.body, self.timeout_s = method, body, timeout_s
+        self.method, self.body, self.timeout_s, self.until_s = method, body, timeout_s, until_s
+        self.key, self.idempotency_key, self.headers = key, idempotency_key, headers
         self.is_idempotent = is_idempotent
-        self._until_s, self._key, self._idempotency_key, self._headers = until_s, key, idempotency_key, headers
         self.attempts = 0
 
     def left_s(self) -> float:
         """What is left of its time."""
-        return self._until_s - time.monotonic()
-
-    def more(self) -> dict[str, Any]:
-        """What the engine is told beside method, body and time."""
-        return {"key": self._key, "idempotency_key": self._idempotency_key, "headers": self._headers}
+        return self.until_s - time.monotonic()
 
 
 class PendingResult:

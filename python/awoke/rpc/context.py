@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from awoke._native import Message
 from awoke.errors import ClosedError
 
 
@@ -35,9 +36,8 @@ class IncomingCall:
         method: str,
         call_id: bytes,
         caller: str,
-        key: bytes | None,
         idempotency_key: bytes | None,
-        headers: Mapping[str, bytes | None],
+        message: Message[Any],
         until_s: float,
     ) -> None:
         self.method = method
@@ -45,10 +45,9 @@ class IncomingCall:
         """What its caller has named it."""
         self.caller = caller
         """Who calls, by its own word; see `docs/rpc.md` for signed calls."""
-        self.key = key
         self.idempotency_key = idempotency_key
         """The same for all attempts at one call; None where its caller gave none."""
-        self.headers = headers
+        self._message = message
         self.until_s = until_s
         """When its caller stops waiting, on `time.monotonic()`."""
         self.contribution: Sender | None = None
@@ -57,6 +56,16 @@ class IncomingCall:
         """Whether its caller has cancelled it."""
         self._told: list[Callable[[], object]] = []
         """Who is to be told when it is."""
+
+    @property
+    def key(self) -> bytes | None:
+        """Calls with one key are carried out in order."""
+        return self._message.key
+
+    @property
+    def headers(self) -> Mapping[str, bytes | None]:
+        """All headers; of several with one name the last."""
+        return dict(self._message.headers)
 
     @property
     def remaining_s(self) -> float:

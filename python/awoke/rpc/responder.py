@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from awoke import _native, serde
-from awoke._native import DeliveryHandle, HookJob, Job, Message, PendingCommit
+from awoke._native import Batch, DeliveryHandle, HookJob, Job, Message, PendingCommit
 from awoke._waiting import call_back
 from awoke.concurrency import Lanes
 from awoke.errors import AwokeError, ClosedError, EncodeError, FencedError, MessageTooLarge, ProducerFenced, RpcError
@@ -202,34 +202,36 @@ class Responder:
         """Look at what has come; the call, if it is to be carried out here and now."""
         job.cut(1)
         batch = job.batch()
-        batch.detach()  # It may wait for long, and must not keep librdkafka's memory, and with it the client, alive.
         message = batch[0]
         try:
             if batch.size_bytes > self._options.request_bytes_max:
                 raise Refused("huge")
             request = Request(message, batch.size_bytes, self._options.clock_skew_s)
             self._check_genuine(request, message)
-            work = self._read(request, message, job)
+            work = self._read(request, batch, message, job)
         except Refused as refused:
             self._refuse(str(refused), job)
             return None
-        except InvalidArgument:
+        except ValueError:
             self._refuse("undecodable", job)
             return None
         if work is None:
             complete(job)
             return None
         try:
-            return work if self._admit(work) else None
+            if self._admit(work):
+                return work
         except RpcError as error:
             self._turn_away(work, error)
-            return None
+        else:
+            work.let_go_of_memory()
+        return None
 
     def _check_genuine(self, request: Request, message: Message[Any]) -> None:
         secret = self._options.secret
         if secret is None:
             return
-        if not protocol.is_signed(secret, request.headers, message.raw_value or b""):
+        if not protocol.is_signed(secret, dict(message.headers), message.raw_value or b""):
             raise Refused("forged")
         # What comes again from its own place was not answered; in another place, somebody has copied it.
         place = (message.partition, message.offset)
@@ -237,7 +239,7 @@ class Responder:
         if request.kind != protocol.MORE and self._places.first(name, place) != place:
             raise Refused("replayed")
 
-    def _read(self, request: Request, message: Message[Any], job: Job) -> Work | None:
+    def _read(self, request: Request, batch: Batch[Any], message: Message[Any], job: Job) -> Work | None:
         """A record as a call; None for what is about another one."""
         found = self._open.get(request.id)
         match request.kind:
@@ -249,13 +251,12 @@ class Responder:
                 return None
             case protocol.MORE:
                 if found is not None and found.window is not None:
-                    found.window.add(request.credit() or 0)
+                    found.window.add(request.credit or 0)
                 return None
             case protocol.CALL | protocol.CAST:
-                reply_to = request.reply_to() if request.kind == protocol.CALL else None
-                if reply_to is not None and reply_to[0] not in self._reply_topics:
+                if request.reply_topic is not None and request.reply_topic not in self._reply_topics:
                     raise Refused("reply_topic")
-                return Work(request, message, job, reply_to)
+                return Work(request, batch, message, job)
             case _:
                 raise Refused("undecodable")
 
@@ -333,6 +334,7 @@ class Responder:
         if work.is_async and loop is not None:
             if work.job is not None:
                 work.job.step_aside(True)
+                work.let_go_of_memory()
             loop.call_soon_threadsafe(self._begin_task, work)
             return None
         try:
@@ -511,9 +513,9 @@ class Responder:
     def _send(self, work: Work, kind: str, body: bytes, code: str | None = None) -> None:
         if work.contribution is None and self._host.transactions is not None and self._options.mode == "exactly_once":
             work.contribution = self._host.transactions.contribution()
-        if work.reply_to is None or work.caller_left_s <= 0 or work.call.was_given_up:
+        topic, partition = work.request.reply_topic, work.request.reply_partition
+        if topic is None or work.caller_left_s <= 0 or work.call.was_given_up:
             return  # Nobody wants it, or nobody does any more.
-        topic, partition = work.reply_to
         headers: list[tuple[str, bytes | str | None]] = [
             (protocol.KIND, kind),
             (protocol.ID, work.request.id),
@@ -539,6 +541,7 @@ class Responder:
 
     def _end(self, work: Work, outcome: str) -> None:
         """Nothing more is sent for a call."""
+        work.let_go_of_memory()
         metrics, job = self._host.metrics, work.job
         if metrics is not None:
             metrics.call_ended(work.request.method if work.is_known else "", outcome, work.request.queued_s, work.ran_s)

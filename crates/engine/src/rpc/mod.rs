@@ -15,6 +15,6 @@ mod signature;
 pub use call::{Call, Failure, Next, Wanted};
 pub use caller::{Caller, CallerOptions, Request};
 pub use calls::CallCounters;
-pub use protocol::{CallId, Reply, ReplyKind};
+pub use protocol::{CallId, Reply, ReplyKind, RequestHead};
 pub use replies::Waiting;
 pub use signature::SigningKey;

@@ -52,6 +52,81 @@ pub const END: &str = "end";
 /// The call failed.
 pub const ERROR: &str = "error";
 
+/// The longest name of a call.
+pub const ID_BYTES_MAX: usize = 64;
+
+/// What a record in a topic of calls says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestHead<'a> {
+    /// See the constants above.
+    pub kind: &'a str,
+    /// Names the call; empty where it has no name.
+    pub id: &'a [u8],
+    /// The method that is called.
+    pub method: &'a str,
+    /// Who calls.
+    pub caller: &'a str,
+    /// Topic and partition; `None` where nobody wants a reply.
+    pub reply_to: Option<(&'a str, i32)>,
+    /// When nobody waits any more.
+    pub deadline_ms: Option<u64>,
+    /// How long the caller was ready to wait.
+    pub budget_ms: Option<u64>,
+    /// The same for all attempts at one call.
+    pub idempotency_key: Option<&'a [u8]>,
+    /// How many replies may be under way, or how many more.
+    pub credit: Option<u64>,
+}
+
+impl<'a> RequestHead<'a> {
+    /// Reads headers.
+    ///
+    /// # Errors
+    /// What makes no sense in them, in words.
+    pub fn read(headers: &'a [(String, Option<&'a [u8]>)]) -> std::result::Result<Self, String> {
+        let mut head = Self { kind: CAST, ..Self::default() };
+        let (mut reply_topic, mut reply_partition) = (None, None);
+        for (name, value) in headers {
+            let Some(value) = *value else { continue };
+            match name.as_str() {
+                KIND => head.kind = text(name, value)?,
+                ID => head.id = value,
+                METHOD => head.method = text(name, value)?,
+                CALLER => head.caller = text(name, value)?,
+                REPLY_TOPIC => reply_topic = Some(text(name, value)?),
+                REPLY_PARTITION => reply_partition = Some(number(name, value)?),
+                DEADLINE => head.deadline_ms = Some(number(name, value)?),
+                BUDGET => head.budget_ms = Some(number(name, value)?),
+                IDEMPOTENCY => head.idempotency_key = Some(value),
+                CREDIT => head.credit = Some(number(name, value)?),
+                _ => (),
+            }
+        }
+        if head.kind == CALL
+            && let Some(topic) = reply_topic
+        {
+            let partition = reply_partition.and_then(|partition| i32::try_from(partition).ok());
+            let partition = partition.ok_or_else(|| format!("{REPLY_PARTITION} is missing"))?;
+            if head.id.is_empty() || head.id.len() > ID_BYTES_MAX {
+                return Err(format!("{ID} has {} bytes", head.id.len()));
+            }
+            head.reply_to = Some((topic, partition));
+        }
+        Ok(head)
+    }
+}
+
+fn text<'a>(name: &str, value: &'a [u8]) -> std::result::Result<&'a str, String> {
+    std::str::from_utf8(value).map_err(|_| format!("{name} is no text"))
+}
+
+fn number(name: &str, value: &[u8]) -> std::result::Result<u64, String> {
+    let digits = Some(value).filter(|value| value.len() <= 18 && value.iter().all(u8::is_ascii_digit));
+    digits
+        .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
+        .ok_or_else(|| format!("{name} is no number"))
+}
+
 /// What a reply is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyKind {
@@ -135,4 +210,51 @@ pub(super) fn read_reply(fetched: Fetched) -> Option<Reply> {
 pub(super) fn deadline_ms(budget: Duration) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from((now + budget).as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    fn headers<'a>(changes: &[(&str, Option<&'a [u8]>)]) -> Vec<(String, Option<&'a [u8]>)> {
+        let plain: [(&str, &[u8]); 6] = [
+            (KIND, b"call"),
+            (ID, b"id"),
+            (METHOD, b"quote"),
+            (REPLY_TOPIC, b"replies"),
+            (REPLY_PARTITION, b"3"),
+            (DEADLINE, b"1700000000000"),
+        ];
+        let mut all: Vec<_> = plain.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect();
+        all.retain(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
+        all.extend(changes.iter().map(|(name, value)| ((*name).to_owned(), *value)));
+        all
+    }
+
+    #[test]
+    fn a_request_is_read() {
+        let all = headers(&[("traceparent", Some(b"x")), (CREDIT, Some(b"8"))]);
+        let head = RequestHead::read(&all).expect("makes sense");
+        assert_eq!((head.kind, head.id, head.method, head.reply_to), (CALL, &b"id"[..], "quote", Some(("replies", 3))));
+        assert_eq!((head.deadline_ms, head.budget_ms, head.credit), (Some(1_700_000_000_000), None, Some(8)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let long = [b'x'; ID_BYTES_MAX + 1];
+        let wrong: [(&str, Option<&[u8]>); 9] = [
+            (REPLY_PARTITION, Some(b"-1")),
+            (REPLY_PARTITION, Some(b"4294967296")),
+            (REPLY_PARTITION, None),
+            (DEADLINE, Some(b"soon")),
+            (DEADLINE, Some(b"")),
+            (BUDGET, Some(b"9999999999999999999")),
+            (ID, None),
+            (ID, Some(&long)),
+            (METHOD, Some(b"\xff")),
+        ];
+        for change in wrong {
+            assert!(RequestHead::read(&headers(&[change])).is_err(), "{change:?}");
+        }
+    }
 }
