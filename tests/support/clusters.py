@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import threading
 from typing import Protocol
 
 import awoke
@@ -39,10 +41,25 @@ class RealCluster:
 
     def create_topic(self, name: str, partitions: int = 1, replicas: int = 1) -> None:
         self.admin.create_topic(name, partitions=partitions, replicas=replicas, timeout_s=30)
+        # Brokers hear of it one after the other, and a test may ask any of them.
+        brokers = self.bootstrap_servers.split(",")
+        for broker in brokers if len(brokers) > 1 else []:
+            wait_until_known(broker, name)
 
     def close(self) -> None:
         self.admin.close()
         self.kafka.stop()
+
+
+def wait_until_known(broker: str, topic: str) -> None:
+    """Wait until a broker knows of a topic, asked anew each time: later questions would go to any broker."""
+    looked = threading.Event()
+    for _ in range(100):
+        with awoke.Admin(broker) as admin, contextlib.suppress(awoke.UnknownTopic):
+            admin.describe_topic(topic)
+            return
+        looked.wait(0.1)
+    raise AssertionError(f"{broker} does not know of {topic}")
 
 
 class MockCluster:
