@@ -701,6 +701,20 @@ def test_nobody_there_is_learned_soon(real_cluster: Any) -> None:
         assert time.monotonic() - began_s < 10
 
 
+def test_the_new_group_protocol_serves_too(real_cluster: Any) -> None:
+    app = new_app(real_cluster)
+    app.use(kafka={"group.protocol": "consumer"})
+
+    @app.rpc.method
+    def echo(number: int) -> int:
+        return number
+
+    with calling(app) as caller:
+        assert [caller.call("echo", number=number) for number in range(10)] == list(range(10))
+    with rpc.Caller(app.name, real_cluster.bootstrap_servers) as caller, pytest.raises(rpc.NobodyThere):
+        caller.call("echo", number=1, timeout_s=WITHIN_S)
+
+
 def test_somebody_who_takes_long_is_there(real_cluster: Any) -> None:
     app = new_app(real_cluster)
 
