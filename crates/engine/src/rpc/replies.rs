@@ -38,6 +38,9 @@ const LEADER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a question about the responders may take.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// So many records a thread serves when its own reply has come already.
+const SERVED_FOR_OTHERS_MAX: usize = 64;
+
 thread_local! {
     /// The call that this thread serves the queue for; 0 for none.
     static SERVES_FOR: Cell<u64> = const { Cell::new(0) };
@@ -173,7 +176,7 @@ impl Replies {
             let armed = self.state().armed;
             self.parker.park_until(&Deadline::NEVER.or_earlier(armed));
             if self.lead.try_take() {
-                self.serve(&Deadline::after(Some(Duration::ZERO)));
+                self.serve(None, &Deadline::after(Some(Duration::ZERO)));
                 self.leave(Place::Leader);
             }
             // Before the look: what is added after it arms anew.
@@ -195,11 +198,19 @@ impl Replies {
         state.armed = Some(state.armed.map_or(moment, |armed| armed.min(moment)));
     }
 
-    /// Serves whatever comes until there is nothing more, waiting for the first. Blocks the calling thread, which leads.
-    fn serve(&self, deadline: &Deadline) {
+    /// Serves whatever comes until there is nothing more, waiting for the first; whoever does so for a call of its own serves others
+    /// only for a while longer when that is ready. Blocks the calling thread, which leads.
+    fn serve(&self, mine: Option<&Call>, deadline: &Deadline) {
         let mut next = self.queue.poll(deadline);
+        let mut for_others = SERVED_FOR_OTHERS_MAX;
         while let Some(event) = next {
             self.handle(&event);
+            if mine.is_some_and(Call::is_ready) {
+                for_others -= 1;
+                if for_others == 0 {
+                    return;
+                }
+            }
             next = self.queue.poll(&Deadline::after(Some(Duration::ZERO)));
         }
     }
@@ -207,8 +218,12 @@ impl Replies {
     fn handle(&self, event: &QueueEvent) {
         match event.kind() {
             ffi::RD_KAFKA_EVENT_FETCH => {
-                for fetched in event.fetched() {
-                    self.calls.take_in(self.caller, fetched);
+                let fetched = event.fetched();
+                if fetched.is_empty() {
+                    return;
+                }
+                for each in fetched {
+                    self.calls.take_in(self.caller, each);
                 }
                 let mut state = self.state();
                 state.suspects.clear();
@@ -363,7 +378,7 @@ impl Waiting {
             let listener = Waker::Listener { listener: Arc::<Replies>::clone(replies), token };
             if call.register(listener.clone()) {
                 SERVES_FOR.set(token);
-                replies.serve(&deadline.or_earlier(Some(call.until)));
+                replies.serve(Some(call), &deadline.or_earlier(Some(call.until)));
                 SERVES_FOR.set(0);
                 call.unregister(&listener);
             }
