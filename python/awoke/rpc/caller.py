@@ -150,7 +150,10 @@ class Caller:
         else:
             topics.check(settings, service, at)
         whom = Whom(at.calls, at.replies, group or service, name, calls_max, bytes_max, reply_bytes_max, secret)
-        producing = client_properties(settings, **{"linger.ms": "0", **DELIVERY_TIMEOUT, **settings.kafka})
+        # Two names of one property: whoever has set either has decided.
+        is_decided = any(name in settings.kafka for name in ("message.timeout.ms", "delivery.timeout.ms"))
+        timeout = {} if is_decided else DELIVERY_TIMEOUT
+        producing = client_properties(settings, **{"linger.ms": "0", **timeout, **settings.kafka})
         self._source = EventSource(events)
         try:
             self._native = _native.Caller(
@@ -475,7 +478,8 @@ class Caller:
                 may_wait=may_wait,
             )
         except QueueFull as error:
-            raise ResourceExhausted(f"{self.service}.{plan.method}: too many calls are under way: {error}") from None
+            text = f"too many calls are under way: no room within {error.waited_s:.3f} s; see calls_max and bytes_max"
+            raise ResourceExhausted(f"{self.service}.{plan.method}: {text}") from None
 
     def _delay_s(self, plan: Plan, error: RpcError) -> float:
         """How long to wait before the call is made again; raises the error where it is not."""

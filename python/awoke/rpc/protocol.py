@@ -29,7 +29,6 @@ SEQUENCE = "rpc-sequence"
 CODE = "rpc-code"
 SIGNATURE = "rpc-signature"
 TIMES = "rpc-times-us"
-RESPONDER = "rpc-responder"
 
 CALL, CAST, CANCEL, MORE = "call", "cast", "cancel", "more"
 REPLY, ITEM, END, ERROR = "reply", "item", "end", "error"
@@ -42,8 +41,6 @@ SIGNED_REPLY = (ID, KIND, SEQUENCE, CODE)
 
 METHODS = "rpc.methods"
 """The method that every service has: it tells of the others."""
-
-ID_BYTES_MAX = 64
 
 Headers = Mapping[str, bytes | None]
 

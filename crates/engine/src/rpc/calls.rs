@@ -96,12 +96,12 @@ impl Calls {
 
     /// Waits for room for one call more. Blocks the calling thread.
     pub(super) fn enter(&self, bytes: usize, deadline: &Deadline) -> Result<()> {
-        self.room.enter(bytes, deadline)
+        self.room.enter(bytes, deadline).map_err(of_caller)
     }
 
     /// As `enter`; whether there was room. Does not block.
     pub(super) fn try_enter(&self, bytes: usize) -> Result<bool> {
-        self.room.try_enter(bytes)
+        self.room.try_enter(bytes).map_err(of_caller)
     }
 
     /// Gives back the room of a call that was not begun.
@@ -265,6 +265,14 @@ impl Calls {
         for call in self.all() {
             self.fail(&call, Failure::Closed);
         }
+    }
+}
+
+/// The room is a producer's elsewhere.
+fn of_caller(error: Error) -> Error {
+    match error {
+        Error::Closed { .. } => Error::Closed { what: "caller" },
+        other => other,
     }
 }
 
