@@ -1,7 +1,7 @@
 """Calls over Kafka: `app.rpc` answers them, `Caller` makes them. See `docs/rpc.md`."""
 
 from awoke.errors import RpcError
-from awoke.rpc.caller import Caller, Gathered, PendingResult, Proxy, Retries, Stream
+from awoke.rpc.caller import Caller, Proxy, Retries
 from awoke.rpc.context import IncomingCall, current_call
 from awoke.rpc.errors import (
     Aborted,
@@ -21,6 +21,7 @@ from awoke.rpc.errors import (
     Unimplemented,
 )
 from awoke.rpc.methods import Options, Rpc
+from awoke.rpc.pending import Gathered, PendingResult, Stream
 
 __all__ = [
     "Aborted",

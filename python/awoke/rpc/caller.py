@@ -8,7 +8,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -17,12 +17,13 @@ import msgspec
 
 from awoke import _native
 from awoke._native import DeliveryHandle
-from awoke._waiting import call_back, resolve
+from awoke._waiting import resolve
 from awoke.errors import ClosedError, ConfigError, DecodeError, QueueFull, RpcError
 from awoke.events import Events, EventSource
 from awoke.rpc import protocol, topics
 from awoke.rpc.context import current
 from awoke.rpc.errors import KINDS, DeadlineExceeded, Internal, NobodyThere, ResourceExhausted, error_of
+from awoke.rpc.pending import Gathered, Gathering, Part, PendingResult, Plan, Stream
 from awoke.rpc.protocol import Topics
 from awoke.settings import KafkaValue, Settings, client_properties, load
 from awoke.tracing import Tracer
@@ -31,12 +32,9 @@ TIMEOUT_S = 5.0
 """How long a call waits where its caller does not say."""
 
 DELIVERY_TIMEOUT = {"message.timeout.ms": "30000"}
-"""A request that was not sent by then is dropped; its call has ended long before."""
+"""A request that was not sent by then is dropped, and its call, if it still waits, ends with Unavailable."""
 
 Headers = Mapping[str, bytes | str | None]
-
-Part = tuple[str, bytes | str | None, list[tuple[str, bytes]] | str | None]
-"""What comes next of a call, as the engine tells it."""
 
 
 class Retries(msgspec.Struct, frozen=True):
@@ -78,15 +76,6 @@ class Whom(NamedTuple):
     bytes_max: int
     reply_bytes_max: int
     secret: bytes | None
-
-
-class Gathered(NamedTuple):
-    """What several responders have said."""
-
-    results: list[Any]
-    errors: list[RpcError]
-    is_partial: bool
-    """Whether the time was up before all of them had answered, or one was enough."""
 
 
 class Caller:
@@ -550,178 +539,6 @@ class Caller:
             return DeadlineExceeded(f"{name}: no reply within {plan.timeout_s:g} s; it may still be carried out")
         is_retryable = False if code == "resource_exhausted" else None
         return error_of(code, f"{name}: {text}", is_retryable=is_retryable)
-
-
-class Plan:
-    """A call that is made once or several times."""
-
-    __slots__ = (
-        "attempts",
-        "body",
-        "headers",
-        "idempotency_key",
-        "is_idempotent",
-        "key",
-        "method",
-        "timeout_s",
-        "until_s",
-    )
-
-    def __init__(
-        self,
-        method: str,
-        body: bytes,
-        timeout_s: float,
-        until_s: float,
-        key: bytes | None,
-        is_idempotent: bool,
-        idempotency_key: bytes | None,
-        headers: list[tuple[str, bytes | str | None]] | None,
-    ) -> None:
-        self.method, self.body, self.timeout_s, self.until_s = method, body, timeout_s, until_s
-        self.key, self.idempotency_key, self.headers = key, idempotency_key, headers
-        self.is_idempotent = is_idempotent
-        self.attempts = 0
-
-    def left_s(self) -> float:
-        """What is left of its time."""
-        return self.until_s - time.monotonic()
-
-
-class PendingResult:
-    """A call that was made, and has its result later. Any thread, any event loop."""
-
-    def __init__(self, caller: Caller, plan: Plan, native: _native.Call, returns: Any) -> None:
-        self._caller, self._plan, self._native, self._returns = caller, plan, native, returns
-        self._part: Part | None = None
-
-    def wait(self, timeout_s: float | None = None) -> Any:
-        """Wait for the result, at most until the call's own deadline. Blocks with the GIL released.
-
-        Raises:
-            RpcError: the call failed. TimeoutError: no result within `timeout_s`; the call goes on.
-        """
-        if self._part is None:
-            try:
-                is_there = self._native.wait(timeout_s)
-            except BaseException:
-                self.cancel()  # Ctrl-C: nobody waits any more.
-                raise
-            if not is_there:
-                raise TimeoutError(f"{self._plan.method}: no result within {timeout_s} s")
-        return self.result()
-
-    def result(self) -> Any:
-        """The result, which must be there. Does not block.
-
-        Raises:
-            RpcError: the call failed. TimeoutError: there is no result yet.
-        """
-        if self._part is None:
-            part = self._native.result()
-            if part is None:
-                raise TimeoutError(f"{self._plan.method}: no result yet")
-            self._part = part
-        return self._caller.read(self._plan, self._part, self._returns)
-
-    def done(self) -> bool:
-        """Whether the result is there. Does not block."""
-        return self._part is not None or self._native.done()
-
-    def cancel(self) -> bool:
-        """Give the call up; its responder is told. False when it had ended. Does not block."""
-        return self._native.cancel()
-
-    def add_done_callback(self, callback: Callable[[PendingResult], object]) -> None:
-        """Call `callback(self)` when the result is there, on a thread of awoke's; what it raises is logged."""
-        call_back(self._native, lambda _: callback(self))
-
-    @property
-    def id(self) -> bytes:
-        """What the call is named in its headers."""
-        return bytes(self._native.id)
-
-    @property
-    def woken_at_ns(self) -> int:
-        """When the result came, in nanoseconds of `time.monotonic_ns()`; 0 when nobody was waiting for it then."""
-        return self._native.woken_at_ns
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        return self._resolve().__await__()
-
-    async def _resolve(self) -> Any:
-        if self._part is None:
-            try:
-                self._part = await resolve(self._native)
-            except asyncio.CancelledError:
-                self.cancel()
-                raise
-        return self.result()
-
-
-class Stream:
-    """The results of a call, one by one. One thread, or one task, iterates."""
-
-    def __init__(self, caller: Caller, plan: Plan, native: _native.Call, returns: Any) -> None:
-        self._caller, self._plan, self._native, self._returns = caller, plan, native, returns
-
-    def __iter__(self) -> Iterator[Any]:
-        """Blocks between results. Raises RpcError when the call fails."""
-        try:
-            while self._native.wait():
-                part = self._native.result()
-                assert part is not None
-                if part[0] == protocol.END:
-                    return
-                yield self._caller.read(self._plan, part, self._returns)
-        finally:
-            self.cancel()
-
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        """As iterating, on the running loop."""
-        try:
-            while True:
-                part = await resolve(self._native)
-                assert part is not None
-                if part[0] == protocol.END:
-                    return
-                yield self._caller.read(self._plan, part, self._returns)
-        finally:
-            self.cancel()
-
-    def cancel(self) -> bool:
-        """Give the call up; False when it had ended. Does not block."""
-        return not self._native.has_ended() and self._native.cancel()
-
-
-class Gathering:
-    """Replies of several responders, as they come."""
-
-    def __init__(
-        self, caller: Caller, plan: Plan, replies: int, until: Callable[[list[Any]], bool] | None, returns: Any
-    ) -> None:
-        self._caller, self._plan, self._wanted, self._until, self._returns = caller, plan, replies, until, returns
-        self._results: list[Any] = []
-        self._errors: list[RpcError] = []
-
-    def add(self, part: Part | None) -> bool:
-        """Whether that is all."""
-        if part is None or part[0] == protocol.END or part[:2] == ("failed", "deadline_exceeded"):
-            return True
-        try:
-            self._results.append(self._caller.read(self._plan, part, self._returns))
-        except RpcError as error:
-            if part[0] == "failed":
-                raise
-            self._errors.append(error)
-        return self._has_all() or (self._until is not None and self._until(self._results))
-
-    def gathered(self) -> Gathered:
-        """What there is."""
-        return Gathered(self._results, self._errors, not self._has_all())
-
-    def _has_all(self) -> bool:
-        return len(self._results) + len(self._errors) >= self._wanted
 
 
 class Proxy:
