@@ -1,6 +1,6 @@
 """awoke's engine, as Python sees it. Internal but for Batch, DeliveryHandle, Message and what Producer inherits."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar, final
 
 from typing_extensions import disjoint_base
@@ -182,6 +182,23 @@ class Producer:
         Raises:
             QueueFull: no room in time; MessageTooLarge; EncodeError; KafkaError: refused at once, as for an unknown
             partition; ClosedError; ForkedClientError. Nothing was sent then.
+        """
+    def produce_many(
+        self,
+        topic: str,
+        messages: Iterable[Any],
+        *,
+        timeout_s: float | None = None,
+        variant: Variant | None = None,
+    ) -> list[DeliveryHandle]:
+        """Send messages in order; one handle for each.
+
+        A message is a `Record`, a pair of value and key, or a value alone. Of a list or a tuple many go at once; of anything
+        else each is sent when it comes. Blocks while the queue is full, for each message as long as `timeout_s`; on an
+        error the messages before it have been sent.
+
+        Raises:
+            QueueFull, MessageTooLarge, EncodeError, KafkaError, ClosedError, ForkedClientError: as `produce`.
         """
     def begin(self, timeout_s: float | None = None) -> Transaction: ...
     def flush(self, timeout_s: float | None = None) -> bool:

@@ -82,39 +82,6 @@ class Producer(_native.Producer):
         producer._turns = WeakKeyDictionary()
         return producer
 
-    def produce_many(
-        self, topic: str, messages: Iterable[Any], *, timeout_s: float | None = None
-    ) -> list[DeliveryHandle]:
-        """Send messages in order; one handle for each.
-
-        A message is a `Record`, a pair of value and key, or a value alone. Blocks while the queue is full, for each
-        message as long as `timeout_s`; on an error the messages before it have been sent.
-
-        Raises:
-            QueueFull, MessageTooLarge, EncodeError, KafkaError, ClosedError, ForkedClientError: as `produce`.
-        """
-        produce = self.produce
-        handles = []
-        for message in messages:
-            if type(message) is Record:
-                value, key, headers, partition, timestamp_ms = message
-                handle = produce(
-                    topic,
-                    value,
-                    key=key,
-                    headers=headers,
-                    partition=partition,
-                    timestamp_ms=timestamp_ms,
-                    timeout_s=timeout_s,
-                )
-            elif type(message) is tuple:
-                value, key = message
-                handle = produce(topic, value, key=key, timeout_s=timeout_s)
-            else:
-                handle = produce(topic, message, timeout_s=timeout_s)
-            handles.append(handle)
-        return handles
-
     def transaction(self, timeout_s: float | None = None) -> Transaction:
         """Messages that are seen together or not at all.
 
@@ -199,6 +166,20 @@ class _Shaping(Producer):
         )
 
 
+    def produce_many(
+        self,
+        topic: str,
+        messages: Iterable[Any],
+        *,
+        timeout_s: float | None = None,
+        variant: _native.Variant | None = None,
+    ) -> list[DeliveryHandle]:
+        return [
+            self.produce(topic, **record_of(message)._asdict(), timeout_s=timeout_s, variant=variant)
+            for message in messages
+        ]
+
+
 class Variant:
     """A producer under other settings of topics; made by `Producer.variant`."""
 
@@ -232,13 +213,11 @@ class Variant:
             variant=self._settings,
         )
 
-    def produce_many(self, topic: str, messages: Iterable[Any]) -> list[DeliveryHandle]:
+    def produce_many(
+        self, topic: str, messages: Iterable[Any], *, timeout_s: float | None = None
+    ) -> list[DeliveryHandle]:
         """Send messages in order; as `Producer.produce_many`."""
-        records = map(record_of, messages)
-        return [
-            self.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
-            for value, key, headers, partition, timestamp_ms in records
-        ]
+        return self._producer.produce_many(topic, messages, timeout_s=timeout_s, variant=self._settings)
 
 
 def record_of(message: Any) -> Record:

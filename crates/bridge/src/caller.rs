@@ -136,11 +136,11 @@ impl Caller {
         key: Option<PyBackedBytes>,
         idempotency_key: Option<PyBackedBytes>,
         headers: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<DeliveryHandle> {
+    ) -> PyResult<Py<DeliveryHandle>> {
         let parts = parts(method, body, timeout_s, key, idempotency_key, headers)?;
         let caller = self.open()?;
         let sent = parts.with(|request| py.detach(|| caller.cast(request)));
-        sent.map(|inner| DeliveryHandle::new(inner, Some(parts.timeout))).map_err(|error| to_python(&error))
+        DeliveryHandle::make(py, sent.map_err(|error| to_python(&error))?, Some(parts.timeout))
     }
 
     /// Topic and partition where replies come in.

@@ -8,12 +8,13 @@ use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::produce as engine;
 use awoke_engine::wake::Waker;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::errors::{config, delivery_to_python, duration, to_python};
 use crate::events::EventBox;
-use crate::open::Open;
 use crate::record::Outgoing;
 use crate::transaction::Transaction;
 use crate::waiting::{Mailbox, Turn, is_main_thread, wait_in_turn};
@@ -21,10 +22,13 @@ use crate::waiting::{Mailbox, Turn, is_main_thread, wait_in_turn};
 /// How much longer than `delivery.timeout.ms` a wait without a limit goes on: librdkafka looks at time-outs once a second.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// So many messages of a list are given to librdkafka at once.
+const TOGETHER: usize = 256;
+
 /// Takes messages in and gives a delivery handle for each.
 #[pyclass(frozen, subclass, module = "awoke._native")]
 pub struct Producer {
-    inner: Open<engine::Producer>,
+    inner: Arc<engine::Producer>,
     /// Turns a value that is not bytes, text or nothing into bytes.
     encoder: Py<PyAny>,
     /// How long `produce` waits for room when its caller does not say.
@@ -40,20 +44,45 @@ impl Producer {
         topic: &str,
         record: &engine::Record<'_>,
         timeout: Option<Duration>,
-    ) -> PyResult<DeliveryHandle> {
-        let sent = self.with(|producer| {
-            if let Some(handle) = producer.try_produce(topic, record)? {
-                return Ok(handle);
+    ) -> PyResult<Py<DeliveryHandle>> {
+        let sent = match self.inner.try_produce(topic, record) {
+            Ok(None) => {
+                let deadline = Deadline::after(timeout.or(self.produce_timeout));
+                py.detach(|| self.inner.produce(topic, record, &deadline))
             }
-            let deadline = Deadline::after(timeout.or(self.produce_timeout));
-            py.detach(|| producer.produce(topic, record, &deadline))
-        });
-        sent.map(|inner| DeliveryHandle { inner, limit: self.limit }).map_err(|error| to_python(&error))
+            Ok(Some(handle)) => Ok(handle),
+            Err(error) => Err(error),
+        };
+        DeliveryHandle::make(py, sent.map_err(|error| to_python(&error))?, self.limit)
     }
 
-    fn with<T>(&self, call: impl FnOnce(&engine::Producer) -> Result<T, Error>) -> Result<T, Error> {
-        call(&*self.inner.get()?)
+    /// Sends messages that wait in `pending`, and adds their handles to `sent`.
+    fn send_all(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        pending: &mut Vec<Outgoing>,
+        variant: Option<&engine::Variant>,
+        timeout: Option<Duration>,
+        sent: &mut Vec<Arc<engine::DeliveryHandle>>,
+    ) -> PyResult<()> {
+        let result = Outgoing::with_all(pending, variant, |records| {
+            let mut rest = records;
+            while let Some(first) = rest.first() {
+                let before = sent.len();
+                self.inner.try_produce_many(topic, rest, sent)?;
+                if sent.len() == before {
+                    let deadline = Deadline::after(timeout.or(self.produce_timeout));
+                    sent.push(py.detach(|| self.inner.produce(topic, first, &deadline))?);
+                }
+                rest = &rest[sent.len() - before..];
+            }
+            Ok(())
+        });
+        pending.clear();
+        result.map_err(|error| to_python(&error))
     }
+
 }
 
 #[pymethods]
@@ -75,7 +104,7 @@ impl Producer {
         let made = py.detach(|| engine::Producer::new(&config(properties), options, events));
         let inner = made.map_err(|error| to_python(&error))?;
         let limit = inner.delivery_timeout().map(|timeout| timeout + GRACE);
-        Ok(Self { inner: Open::new("producer", inner), encoder, produce_timeout: duration(produce_timeout_s)?, limit })
+        Ok(Self { inner: Arc::new(inner), encoder, produce_timeout: duration(produce_timeout_s)?, limit })
     }
 
     /// Sends a message; see the stub.
@@ -92,7 +121,7 @@ impl Producer {
         timestamp_ms: Option<i64>,
         timeout_s: Option<f64>,
         variant: Option<&Variant>,
-    ) -> PyResult<DeliveryHandle> {
+    ) -> PyResult<Py<DeliveryHandle>> {
         let encoder = self.encoder.bind(py);
         let record = Outgoing::new(encoder, value, key, headers, partition, timestamp_ms)?;
         let variant = variant.map(|variant| variant.inner.as_ref());
@@ -100,11 +129,45 @@ impl Producer {
         record.with(variant, |record| self.send(py, topic, record, timeout))
     }
 
+    /// Sends messages in order; see the stub.
+    #[pyo3(signature = (topic, messages, *, timeout_s=None, variant=None))]
+    fn produce_many<'py>(
+        &self,
+        py: Python<'py>,
+        topic: &str,
+        messages: &Bound<'py, PyAny>,
+        timeout_s: Option<f64>,
+        variant: Option<&Variant>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (encoder, timeout) = (self.encoder.bind(py), duration(timeout_s)?);
+        let variant = variant.map(|variant| variant.inner.as_ref());
+        // What comes from a generator is sent as it comes; what is there already goes together.
+        let together = if messages.is_instance_of::<PyList>() || messages.is_instance_of::<PyTuple>() { TOGETHER } else { 1 };
+        let (mut pending, mut sent) = (Vec::new(), Vec::new());
+        let mut taken = Ok(());
+        for message in messages.try_iter()? {
+            match message.and_then(|message| Outgoing::of_record(encoder, &message)) {
+                Ok(outgoing) => pending.push(outgoing),
+                Err(error) => {
+                    taken = Err(error); // Those before it are sent all the same.
+                    break;
+                }
+            }
+            if pending.len() >= together {
+                self.send_all(py, topic, &mut pending, variant, timeout, &mut sent)?;
+            }
+        }
+        self.send_all(py, topic, &mut pending, variant, timeout, &mut sent)?;
+        taken?;
+        let handles = sent.into_iter().map(|inner| DeliveryHandle::make(py, inner, self.limit));
+        PyList::new(py, handles.collect::<PyResult<Vec<_>>>()?)
+    }
+
     /// Begins a transaction when those before it have ended. Blocks with the GIL released.
     #[pyo3(signature = (timeout_s=None))]
     fn begin(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Transaction> {
         let timeout = duration(timeout_s)?.or(self.produce_timeout);
-        let begun = py.detach(|| self.inner.get()?.begin(&Deadline::after(timeout)));
+        let begun = py.detach(|| self.inner.begin(&Deadline::after(timeout)));
         let transaction = begun.map_err(|error| to_python(&error))?;
         let encoder = self.encoder.clone_ref(py);
         Ok(Transaction::new(transaction, encoder, self.produce_timeout, self.limit))
@@ -114,28 +177,20 @@ impl Producer {
     #[pyo3(signature = (timeout_s=None))]
     fn flush(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
         let timeout = duration(timeout_s)?.or(self.limit);
-        py.detach(|| self.with(|producer| producer.flush(timeout))).map_err(|error| to_python(&error))
+        py.detach(|| self.inner.flush(timeout)).map_err(|error| to_python(&error))
     }
 
     /// Flushes and ends; how many messages were not answered. Blocks with the GIL released.
     #[pyo3(signature = (timeout_s=None))]
     fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<usize> {
         let timeout = duration(timeout_s)?.or(self.limit);
-        let closed = py.detach(|| {
-            let undelivered = match self.with(|producer| producer.close(timeout)) {
-                Err(Error::Closed { .. }) => return Ok(0),
-                other => other?,
-            };
-            drop(self.inner.take()?);
-            Ok(undelivered)
-        });
-        closed.map_err(|error: Error| to_python(&error))
+        py.detach(|| self.inner.close(timeout)).map_err(|error| to_python(&error))
     }
 
     /// Messages and bytes that wait for their delivery report; none when closed.
     fn queued(&self) -> (usize, usize) {
-        let counters = self.with(|producer| Ok(producer.counters()));
-        counters.map_or((0, 0), |counters| (counters.queued_messages, counters.queued_bytes))
+        let counters = self.inner.counters();
+        (counters.queued_messages, counters.queued_bytes)
     }
 }
 
@@ -163,8 +218,13 @@ pub struct DeliveryHandle {
 }
 
 impl DeliveryHandle {
-    pub const fn new(inner: Arc<engine::DeliveryHandle>, limit: Option<Duration>) -> Self {
-        Self { inner, limit }
+    /// The handle as an object of Python's. It refers to no other, so the garbage collector, which looks at every object of our
+    /// classes, is told not to: of handles there are many.
+    pub fn make(py: Python<'_>, inner: Arc<engine::DeliveryHandle>, limit: Option<Duration>) -> PyResult<Py<Self>> {
+        let handle = Py::new(py, Self { inner, limit })?;
+        // SAFETY: the object is alive, and the GIL held; untracking it again when it goes is allowed.
+        unsafe { ffi::PyObject_GC_UnTrack(handle.as_ptr().cast()) };
+        Ok(handle)
     }
 
     /// The handle, in the process of its producer only: elsewhere its lock may be held for ever.

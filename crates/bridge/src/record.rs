@@ -23,6 +23,8 @@ impl Bytes {
 
 pub type Headers = Vec<(PyBackedStr, Option<Bytes>)>;
 
+type HeaderView<'a> = (&'a str, Option<&'a [u8]>);
+
 /// A message to be sent, whose bytes are Python's for as long as this lives.
 pub struct Outgoing {
     value: Option<Bytes>,
@@ -51,18 +53,55 @@ impl Outgoing {
         })
     }
 
+    /// Takes a message of `produce_many` from Python: a value, a pair of value and key, or an `awoke.Record`, which is a tuple of five.
+    pub fn of_record(encoder: &Bound<'_, PyAny>, message: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Ok(parts) = message.cast::<PyTuple>() else { return Self::new(encoder, message, None, None, None, None) };
+        let part = |index: usize| parts.get_item(index).map(|part| Some(part).filter(|part| !part.is_none()));
+        match parts.len() {
+            2 => Self::new(encoder, &parts.get_item(0)?, part(1)?.as_ref(), None, None, None),
+            5 => {
+                let partition = part(3)?.map(|partition| partition.extract()).transpose()?;
+                let timestamp_ms = part(4)?.map(|timestamp_ms| timestamp_ms.extract()).transpose()?;
+                let (key, headers) = (part(1)?, part(2)?);
+                Self::new(encoder, &parts.get_item(0)?, key.as_ref(), headers.as_ref(), partition, timestamp_ms)
+            }
+            parts => {
+                let text = format!("a message is a value, a pair of value and key, or an awoke.Record, not a tuple of {parts}");
+                Err(PyTypeError::new_err(text))
+            }
+        }
+    }
+
+    /// Calls `send` with the engine's view of many.
+    pub fn with_all<T>(
+        all: &[Self],
+        variant: Option<&engine::Variant>,
+        send: impl FnOnce(&[engine::Record<'_>]) -> T,
+    ) -> T {
+        let headers: Vec<_> = all.iter().map(Self::header_views).collect();
+        let records: Vec<_> =
+            all.iter().zip(&headers).map(|(outgoing, headers)| outgoing.view(headers, variant)).collect();
+        send(&records)
+    }
+
     /// Calls `send` with the engine's view of it.
     pub fn with<T>(&self, variant: Option<&engine::Variant>, send: impl FnOnce(&engine::Record<'_>) -> T) -> T {
-        let headers: Vec<_> =
-            self.headers.iter().map(|(name, value)| (&**name, value.as_ref().map(Bytes::as_slice))).collect();
-        send(&engine::Record {
+        send(&self.view(&self.header_views(), variant))
+    }
+
+    fn header_views(&self) -> Vec<HeaderView<'_>> {
+        self.headers.iter().map(|(name, value)| (&**name, value.as_ref().map(Bytes::as_slice))).collect()
+    }
+
+    fn view<'a>(&'a self, headers: &'a [HeaderView<'a>], variant: Option<&'a engine::Variant>) -> engine::Record<'a> {
+        engine::Record {
             value: self.value.as_ref().map(Bytes::as_slice),
             key: self.key.as_ref().map(Bytes::as_slice),
             partition: self.partition,
             timestamp_ms: self.timestamp_ms,
-            headers: &headers,
+            headers,
             variant,
-        })
+        }
     }
 
     /// A copy, to be sent later.

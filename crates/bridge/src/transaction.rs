@@ -56,7 +56,7 @@ impl Transaction {
         partition: Option<i32>,
         timestamp_ms: Option<i64>,
         timeout_s: Option<f64>,
-    ) -> PyResult<DeliveryHandle> {
+    ) -> PyResult<Py<DeliveryHandle>> {
         let timeout = duration(timeout_s)?.or(self.produce_timeout);
         let record = Outgoing::new(self.encoder.bind(py), value, key, headers, partition, timestamp_ms)?;
         let sent = record.with(None, |record| {
@@ -65,7 +65,7 @@ impl Transaction {
             }
             py.detach(|| self.inner.produce(topic, record, &Deadline::after(timeout)))
         });
-        sent.map(|inner| DeliveryHandle::new(inner, self.limit)).map_err(|error| to_python(&error))
+        DeliveryHandle::make(py, sent.map_err(|error| to_python(&error))?, self.limit)
     }
 
     /// Commits. Blocks with the GIL released.

@@ -3,97 +3,19 @@
 //! A record goes: `Room::try_enter` (or waits in line) → librdkafka's queue, with one reference to its handle as the
 //! opaque → the broker → `delivery_reports`, which completes the handle and gives the room back.
 
-use std::collections::HashMap;
-use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rdkafka_sys as ffi;
 
-use super::delivery_handle::Destination;
+use super::topics::Topics;
 use super::transaction::Transactions;
-use super::{DeliveryHandle, Idle, Reports, Room, delivery_reports};
+use super::{DeliveryHandle, Idle, Record, Reports, Room, delivery_reports};
 use crate::clock::Deadline;
 use crate::events::EventBox;
-use crate::kafka::{Client, ClientConfig, Code, EndTxns, Kind, c_string, set_deliverer};
+use crate::kafka::{Client, ClientConfig, Code, EndTxns, Kind, set_deliverer};
 use crate::{Error, Result};
-
-/// A message to be sent. Everything is copied before `produce` returns.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Record<'a> {
-    /// `None` sends a tombstone.
-    pub value: Option<&'a [u8]>,
-    /// Decides the partition, where none is given.
-    pub key: Option<&'a [u8]>,
-    /// `None` lets the partitioner choose.
-    pub partition: Option<i32>,
-    /// Milliseconds since 1970; `None` for now.
-    pub timestamp_ms: Option<i64>,
-    /// In order; a name may come more than once, a value may be missing.
-    pub headers: &'a [(&'a str, Option<&'a [u8]>)],
-    /// Under other settings than the producer's.
-    pub variant: Option<&'a Variant>,
-}
-
-/// Settings of topics that differ from the producer's: `acks`, compression, time-outs. librdkafka keeps one set of them for a
-/// topic and a connection: whoever sends to a topic first decides which.
-#[derive(Debug)]
-pub struct Variant {
-    id: u32,
-    properties: ClientConfig,
-}
-
-impl Variant {
-    /// Judges the properties as librdkafka does.
-    ///
-    /// # Errors
-    /// [`Error::Config`] for one that is no topic's, or whose value librdkafka does not know.
-    pub fn new(properties: ClientConfig) -> Result<Self> {
-        static IDS: AtomicU32 = AtomicU32::new(1);
-        // SAFETY: takes nothing; what is returned is ours.
-        let conf = unsafe { ffi::rd_kafka_topic_conf_new() };
-        let judged = properties.set_on_topic(conf);
-        // SAFETY: it is ours.
-        unsafe { ffi::rd_kafka_topic_conf_destroy(conf) };
-        judged.map(|()| Self { id: IDS.fetch_add(1, Ordering::Relaxed), properties })
-    }
-}
-
-/// A message to be sent later.
-#[derive(Clone, Debug, Default)]
-pub struct OwnedRecord {
-    /// Where to.
-    pub topic: String,
-    /// As of [`Record`].
-    pub value: Option<Vec<u8>>,
-    /// As of [`Record`].
-    pub key: Option<Vec<u8>>,
-    /// As of [`Record`].
-    pub partition: Option<i32>,
-    /// As of [`Record`].
-    pub timestamp_ms: Option<i64>,
-    /// As of [`Record`].
-    pub headers: Vec<(String, Option<Vec<u8>>)>,
-}
-
-impl OwnedRecord {
-    /// Calls `send` with the topic and a view of the record.
-    pub(crate) fn with<T>(&self, send: impl FnOnce(&str, &Record<'_>) -> T) -> T {
-        let headers: Vec<_> = self.headers.iter().map(|(name, value)| (&**name, value.as_deref())).collect();
-        let (value, key) = (self.value.as_deref(), self.key.as_deref());
-        let (partition, timestamp_ms) = (self.partition, self.timestamp_ms);
-        send(&self.topic, &Record { value, key, partition, timestamp_ms, headers: &headers, variant: None })
-    }
-}
-
-impl Record<'_> {
-    fn size_bytes(&self) -> usize {
-        let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len)).sum();
-        self.value.map_or(0, <[u8]>::len) + self.key.map_or(0, <[u8]>::len) + headers
-    }
-}
 
 /// What a producer counts about itself.
 #[derive(Clone, Copy, Debug)]
@@ -106,33 +28,23 @@ pub struct ProducerCounters {
 
 /// One librdkafka producer. Usable from any number of threads; closed once.
 pub(super) struct Connection {
-    topics: RwLock<HashMap<String, Topic>>,
+    topics: Topics,
     room: Arc<Room>,
     reports: Arc<Reports>,
     thread: Mutex<Option<JoinHandle<()>>>,
     client: Arc<Client>,
     delivery_timeout: Option<Duration>,
+    message_bytes_max: usize,
     /// Where the settings name a transactional id.
     transactions: Option<Transactions>,
 }
 
-/// A topic handle: librdkafka looks the partitioner and the partitions up once.
-struct Topic {
-    /// Whose settings it has; 0 for the producer's.
-    variant: u32,
-    destination: Arc<Destination>,
-    handle: *mut ffi::rd_kafka_topic_t,
-    client: Arc<Client>,
-}
-
-// SAFETY: librdkafka's topic handles may be used from any thread.
-unsafe impl Send for Topic {}
-// SAFETY: as above.
-unsafe impl Sync for Topic {}
-
 /// Who has sent so many records serves the reports that came meanwhile: the messages' memory is then freed by the thread that
 /// asked for it, instead of two threads waiting for each other at the allocator's lock.
 const SERVED_EVERY: u32 = 256;
+
+/// What Kafka's record format adds to key and value, at most.
+const OVERHEAD_BYTES_MAX: usize = 128;
 
 /// Settings that awoke needs for itself.
 const OWN_SETTINGS: [(&str, &str); 2] = [
@@ -197,11 +109,12 @@ impl Connection {
             })
             .map_err(|error| Error::System { operation: "start the report thread", detail: error.to_string() })?;
         Ok(Self {
-            topics: RwLock::default(),
+            topics: Topics::new(Arc::clone(&client), Arc::clone(&reports)),
             room,
             reports,
             thread: Mutex::new(Some(thread)),
             client,
+            message_bytes_max: config.effective_number("message.max.bytes")? as usize,
             delivery_timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)),
             transactions,
         })
@@ -234,6 +147,34 @@ impl Connection {
         self.produce_inside(topic, record, size_bytes)
     }
 
+    /// Sends records in order, as many as there is room for now, and adds their handles to `sent`. Does not block.
+    ///
+    /// # Errors
+    /// As for `produce`, for the first that is refused: those before it, whose handles are in `sent`, have been sent, and none after it.
+    pub(super) fn try_produce_many(
+        &self,
+        topic: &str,
+        records: &[Record<'_>],
+        sent: &mut Vec<Arc<DeliveryHandle>>,
+    ) -> Result<()> {
+        self.client.check_process()?;
+        for run in records.chunk_by(|one, next| self.is_plain(one) && self.is_plain(next)) {
+            if let [record] = run {
+                let Some(handle) = self.try_produce(topic, record)? else { return Ok(()) };
+                sent.push(handle);
+                continue;
+            }
+            let admitted = self.room.try_enter_many(run.iter().map(Record::size_bytes))?;
+            if admitted > 0 {
+                self.produce_together(topic, &run[..admitted], sent)?;
+            }
+            if admitted < run.len() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
     /// Sends everything that waits without lingering, and waits until all of it is answered; `false` when the time was up
     /// first. Blocks the calling thread.
     pub(super) fn flush(&self, timeout: Option<Duration>) -> Result<bool> {
@@ -260,7 +201,7 @@ impl Connection {
         if thread.thread().id() != std::thread::current().id() {
             drop(thread.join());
         }
-        self.topics.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.topics.clear();
         Ok(unanswered)
     }
 
@@ -297,27 +238,42 @@ impl Connection {
 
     /// Hands a record that has its place in the room to librdkafka.
     fn produce_inside(&self, topic: &str, record: &Record<'_>, size_bytes: usize) -> Result<Arc<DeliveryHandle>> {
-        let sent = self.with_topic(topic, record.variant, |topic| {
-            let handle =
-                Arc::new(DeliveryHandle::new(Arc::clone(&topic.destination), size_bytes, self.client.birthplace()));
-            let opaque = Arc::into_raw(Arc::clone(&handle));
-            // SAFETY: the topic handle is alive under the read lock; librdkafka copies the record.
-            let code = unsafe { hand_over(self.client.handle(), topic.handle, record, opaque.cast_mut().cast()) };
-            if code != Code::NONE {
-                // SAFETY: librdkafka refused the message, so the reference is ours again.
-                drop(unsafe { Arc::from_raw(opaque) });
-                return Err(self.refusal(&topic.destination.topic, code, size_bytes));
-            }
-            Ok(handle)
-        });
-        let sent = sent.flatten();
+        let sent = self.topics.with(topic, record.variant, |topic| topic.send(record, size_bytes));
+        let sent = sent.and_then(|sent| sent.map_err(|code| self.refusal(topic, code, size_bytes)));
         if sent.is_err() {
             self.room.leave(1, size_bytes);
         }
-        if self.reports.count_sent().is_multiple_of(SERVED_EVERY) {
+        self.serve_now_and_then(1);
+        sent
+    }
+
+    /// As `produce_inside`, for records that librdkafka takes at once.
+    fn produce_together(&self, topic: &str, records: &[Record<'_>], sent: &mut Vec<Arc<DeliveryHandle>>) -> Result<()> {
+        let before = sent.len();
+        let refused = self.topics.with(topic, records[0].variant, |topic| topic.send_many(records, sent));
+        let refused = refused.inspect_err(|_| {
+            self.room.leave(records.len(), records.iter().map(Record::size_bytes).sum());
+        })?;
+        self.serve_now_and_then((sent.len() - before) as u32);
+        let Some(refused) = refused else { return Ok(()) };
+        self.room.leave(refused.messages, refused.bytes);
+        Err(self.refusal(topic, refused.code, refused.bytes / refused.messages))
+    }
+
+    /// Whether librdkafka can be given this record among others: `rd_kafka_produce_batch` knows no headers and timestamps, goes on
+    /// after a message that is too large, and (2.12.1) forgets one whose partition is not there.
+    fn is_plain(&self, record: &Record<'_>) -> bool {
+        record.partition.is_none()
+            && record.timestamp_ms.is_none()
+            && record.headers.is_empty()
+            && record.size_bytes() + OVERHEAD_BYTES_MAX <= self.message_bytes_max
+    }
+
+    fn serve_now_and_then(&self, sent: u32) {
+        let before = self.reports.count_sent(sent);
+        if before % SERVED_EVERY + sent >= SERVED_EVERY {
             self.reports.serve_once(0);
         }
-        sent
     }
 
     fn refusal(&self, topic: &str, code: Code, size_bytes: usize) -> Error {
@@ -338,55 +294,6 @@ impl Connection {
             code => Error::kafka(format!("produce to {topic}"), code, ""),
         }
     }
-
-    /// Calls `send` with the topic's handle, which is made on first use.
-    fn with_topic<T>(&self, topic: &str, variant: Option<&Variant>, send: impl FnOnce(&Topic) -> T) -> Result<T> {
-        let id = variant.map_or(0, |variant| variant.id);
-        {
-            let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(found) = topics.get(topic) {
-                return found.of_variant(id).map(send);
-            }
-        }
-        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
-        if !topics.contains_key(topic) {
-            topics.insert(topic.to_owned(), self.make_topic(topic, variant)?);
-        }
-        topics[topic].of_variant(id).map(send)
-    }
-
-    fn make_topic(&self, topic: &str, variant: Option<&Variant>) -> Result<Topic> {
-        let name = c_string("a topic", topic)?;
-        let mut conf = std::ptr::null_mut();
-        if let Some(variant) = variant {
-            // SAFETY: the handle is alive; the copy is ours until `rd_kafka_topic_new` takes it.
-            conf = unsafe { ffi::rd_kafka_default_topic_conf_dup(self.client.handle()) };
-            variant.properties.set_on_topic(conf)?; // Judged before: it can't fail here.
-        }
-        // SAFETY: the handle is alive; a null configuration takes the client's own, any other one is librdkafka's from here.
-        let handle = unsafe { ffi::rd_kafka_topic_new(self.client.handle(), name.as_ptr(), conf) };
-        if handle.is_null() {
-            // SAFETY: reads the calling thread's last error.
-            let reason = Code::of(unsafe { ffi::rd_kafka_last_error() }).description();
-            return Err(Error::Invalid { reason: format!("{topic:?} can't be produced to: {reason}") });
-        }
-        let destination = Arc::new(Destination { topic: topic.into(), reports: Arc::downgrade(&self.reports) });
-        let id = variant.map_or(0, |variant| variant.id);
-        Ok(Topic { variant: id, destination, handle, client: Arc::clone(&self.client) })
-    }
-}
-
-impl Topic {
-    fn of_variant(&self, id: u32) -> Result<&Self> {
-        if self.variant == id {
-            return Ok(self);
-        }
-        let reason = format!(
-            "topic {:?} was sent to under other settings before: librdkafka keeps one set for a topic and a connection",
-            self.destination.topic
-        );
-        Err(Error::Config { property: "variant".into(), reason })
-    }
 }
 
 impl Drop for Connection {
@@ -394,15 +301,6 @@ impl Drop for Connection {
         if self.client.check_process().is_ok() {
             // A producer that nobody closed: what was not sent by now is given up, and its handles say so.
             drop(self.close(Some(Duration::ZERO)));
-        }
-    }
-}
-
-impl Drop for Topic {
-    fn drop(&mut self) {
-        if self.client.check_process().is_ok() {
-            // SAFETY: the handle is ours and its client still alive.
-            unsafe { ffi::rd_kafka_topic_destroy(self.handle) };
         }
     }
 }
@@ -416,88 +314,3 @@ fn linger(config: &ClientConfig) -> Duration {
 
 /// librdkafka's.
 const DEFAULT_LINGER_MS: f64 = 5.0;
-
-/// Gives a record to librdkafka, which copies it.
-///
-/// # Safety
-/// Both handles are alive; `opaque` is what `delivery_reports::on_report` expects.
-unsafe fn hand_over(
-    rk: *mut ffi::rd_kafka_t,
-    topic: *mut ffi::rd_kafka_topic_t,
-    record: &Record<'_>,
-    opaque: *mut c_void,
-) -> Code {
-    let (value, value_size) = parts(record.value);
-    let (key, key_size) = parts(record.key);
-    let partition = record.partition.unwrap_or(-1);
-    if record.headers.is_empty() && record.timestamp_ms.is_none() {
-        // SAFETY: value and key outlive the call, which copies them.
-        let result = unsafe {
-            let flags = ffi::RD_KAFKA_MSG_F_COPY;
-            ffi::rd_kafka_produce(topic, partition, flags, value.cast_mut(), value_size, key, key_size, opaque)
-        };
-        // SAFETY: reads the calling thread's last error.
-        return if result == 0 { Code::NONE } else { Code::of(unsafe { ffi::rd_kafka_last_error() }) };
-    }
-    // SAFETY: every pointer outlives the call, which copies all but the headers; those it owns when it succeeds.
-    unsafe { hand_over_rich(rk, topic, record, opaque) }
-}
-
-/// As `hand_over`, with headers or a timestamp.
-///
-/// # Safety
-/// As for `hand_over`.
-unsafe fn hand_over_rich(
-    rk: *mut ffi::rd_kafka_t,
-    topic: *mut ffi::rd_kafka_topic_t,
-    record: &Record<'_>,
-    opaque: *mut c_void,
-) -> Code {
-    use ffi::rd_kafka_vtype_t as vtype;
-    let (value, value_size) = parts(record.value);
-    let (key, key_size) = parts(record.key);
-    let memory = |ptr: *const c_void, size| ffi::rd_kafka_vu_s__bindgen_ty_1 {
-        mem: ffi::rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 { ptr: ptr.cast_mut(), size },
-    };
-    // SAFETY: every pointer outlives the call, which copies all but the headers; those it owns when it succeeds.
-    unsafe {
-        let headers = ffi::rd_kafka_headers_new(record.headers.len());
-        for (name, value) in record.headers {
-            let (value, size) = parts(*value);
-            ffi::rd_kafka_header_add(headers, name.as_ptr().cast(), name.len() as isize, value, size as isize);
-        }
-        let arguments = [
-            argument(vtype::RD_KAFKA_VTYPE_RKT, ffi::rd_kafka_vu_s__bindgen_ty_1 { rkt: topic }),
-            argument(
-                vtype::RD_KAFKA_VTYPE_PARTITION,
-                ffi::rd_kafka_vu_s__bindgen_ty_1 { i32_: record.partition.unwrap_or(-1) },
-            ),
-            argument(vtype::RD_KAFKA_VTYPE_MSGFLAGS, ffi::rd_kafka_vu_s__bindgen_ty_1 { i: ffi::RD_KAFKA_MSG_F_COPY }),
-            argument(vtype::RD_KAFKA_VTYPE_VALUE, memory(value, value_size)),
-            argument(vtype::RD_KAFKA_VTYPE_KEY, memory(key, key_size)),
-            argument(
-                vtype::RD_KAFKA_VTYPE_TIMESTAMP,
-                ffi::rd_kafka_vu_s__bindgen_ty_1 { i64_: record.timestamp_ms.unwrap_or(0) },
-            ),
-            argument(vtype::RD_KAFKA_VTYPE_HEADERS, ffi::rd_kafka_vu_s__bindgen_ty_1 { headers }),
-            argument(vtype::RD_KAFKA_VTYPE_OPAQUE, ffi::rd_kafka_vu_s__bindgen_ty_1 { ptr: opaque }),
-        ];
-        let error = ffi::rd_kafka_produceva(rk, arguments.as_ptr(), arguments.len());
-        if error.is_null() {
-            return Code::NONE;
-        }
-        let code = Code::of(ffi::rd_kafka_error_code(error));
-        ffi::rd_kafka_error_destroy(error);
-        ffi::rd_kafka_headers_destroy(headers);
-        code
-    }
-}
-
-const fn argument(vtype: ffi::rd_kafka_vtype_t, u: ffi::rd_kafka_vu_s__bindgen_ty_1) -> ffi::rd_kafka_vu_t {
-    ffi::rd_kafka_vu_t { vtype, u }
-}
-
-/// Pointer and size; null for `None`, and not null for an empty slice: librdkafka tells a tombstone by it.
-fn parts(bytes: Option<&[u8]>) -> (*const c_void, usize) {
-    bytes.map_or((std::ptr::null(), 0), |bytes| (bytes.as_ptr().cast(), bytes.len()))
-}

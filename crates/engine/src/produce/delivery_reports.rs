@@ -166,9 +166,9 @@ impl Reports {
         reports
     }
 
-    /// Counts a record that is sent; how many came before.
-    pub(super) fn count_sent(&self) -> u32 {
-        self.sent.fetch_add(1, Ordering::Relaxed)
+    /// Counts records that are sent; how many came before.
+    pub(super) fn count_sent(&self, records: u32) -> u32 {
+        self.sent.fetch_add(records, Ordering::Relaxed)
     }
 
     /// Counts a message that failed.

@@ -7,13 +7,16 @@ mod connection;
 mod delivery_handle;
 mod delivery_reports;
 mod producer;
+mod record;
 mod room;
+mod topics;
 mod transaction;
 
-pub use connection::{OwnedRecord, ProducerCounters, Record, Variant};
+pub use connection::ProducerCounters;
 pub use delivery_handle::{Delivery, DeliveryHandle, Report, Waiting};
 use delivery_reports::Idle;
 pub use delivery_reports::Reports;
 pub use producer::{Producer, ProducerOptions};
+pub use record::{OwnedRecord, Record, Variant};
 pub use room::Room;
 pub use transaction::Transaction;

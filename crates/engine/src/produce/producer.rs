@@ -102,6 +102,26 @@ impl Producer {
         self.connection()?.try_produce(topic, record)
     }
 
+    /// Sends records in order, as many as there is room for now, and adds their handles to `sent`. Does not block.
+    ///
+    /// # Errors
+    /// As for `produce`, for the first that is refused: those before it, whose handles are in `sent`, have been sent, and none after it.
+    pub fn try_produce_many(
+        &self,
+        topic: &str,
+        records: &[Record<'_>],
+        sent: &mut Vec<Arc<DeliveryHandle>>,
+    ) -> Result<()> {
+        self.check_process()?;
+        {
+            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+            if let Current::Open(connection) = &*current {
+                return connection.try_produce_many(topic, records, sent);
+            }
+        }
+        self.connection()?.try_produce_many(topic, records, sent)
+    }
+
     /// Sends, waiting for room in the queue. Blocks the calling thread while the queue is full.
     ///
     /// # Errors
@@ -119,7 +139,12 @@ impl Producer {
     /// first. Blocks the calling thread.
     pub fn flush(&self, timeout: Option<Duration>) -> Result<bool> {
         self.check_process()?;
-        self.open().map_or(Ok(true), |connection| connection.flush(timeout))
+        let connection = match &*self.current.read().unwrap_or_else(PoisonError::into_inner) {
+            Current::Open(connection) => Arc::clone(connection),
+            Current::Resting => return Ok(true),
+            Current::Closed => return Err(Error::Closed { what: "producer" }),
+        };
+        connection.flush(timeout)
     }
 
     /// Flushes and ends. Returns how many messages were not answered within `timeout`; their handles fail. A transaction that
@@ -142,9 +167,10 @@ impl Producer {
         }
     }
 
-    /// What the producer counts about itself.
+    /// What the producer counts about itself; nothing in another process, where its locks may be held for ever.
     pub fn counters(&self) -> ProducerCounters {
-        self.open().map_or(ProducerCounters { queued_messages: 0, queued_bytes: 0 }, |connection| connection.counters())
+        let open = self.check_process().ok().and_then(|()| self.open());
+        open.map_or(ProducerCounters { queued_messages: 0, queued_bytes: 0 }, |connection| connection.counters())
     }
 
     /// Begins a transaction when those before it have ended. Blocks the calling thread.

@@ -54,6 +54,25 @@ impl Room {
         Ok(fits)
     }
 
+    /// Has as many of these enter, in their order, as there is room for now; how many. Does not block.
+    pub fn try_enter_many(&self, bytes: impl Iterator<Item = usize>) -> Result<usize> {
+        let mut state = lock(&self.state);
+        if state.is_closed {
+            return Err(Error::Closed { what: "producer" });
+        }
+        if !state.line.is_empty() {
+            return Ok(0);
+        }
+        let before = state.messages;
+        for bytes in bytes {
+            if !self.fits(&state, bytes) {
+                break;
+            }
+            state.admit(bytes);
+        }
+        Ok(state.messages - before)
+    }
+
     /// Enters, waiting for room. Blocks the calling thread.
     ///
     /// # Errors
@@ -168,6 +187,18 @@ mod tests {
         room.leave(1, 1_000);
         assert!(room.try_enter(100).expect("open"));
         assert!(!room.try_enter(1).expect("open"));
+    }
+
+    #[test]
+    fn of_many_as_many_enter_as_there_is_room_for() {
+        let room = Room::new(4, 100);
+        assert_eq!(room.try_enter_many([10, 10].into_iter()).expect("open"), 2);
+        assert_eq!(room.try_enter_many([10, 80, 10].into_iter()).expect("open"), 1);
+        assert_eq!(room.occupancy(), (3, 30));
+        assert_eq!(room.try_enter_many([10; 3].into_iter()).expect("open"), 1);
+        assert_eq!(room.try_enter_many([10; 3].into_iter()).expect("open"), 0);
+        room.close();
+        assert!(matches!(room.try_enter_many([10].into_iter()), Err(Error::Closed { .. })));
     }
 
     #[test]
