@@ -4,6 +4,7 @@
 //! not wait: what is ready is taken first.
 
 mod admin;
+#[cfg(target_os = "linux")]
 mod allocator;
 mod caller;
 mod errors;

@@ -82,7 +82,6 @@ impl Producer {
         pending.clear();
         result.map_err(|error| to_python(&error))
     }
-
 }
 
 #[pymethods]
@@ -142,7 +141,8 @@ impl Producer {
         let (encoder, timeout) = (self.encoder.bind(py), duration(timeout_s)?);
         let variant = variant.map(|variant| variant.inner.as_ref());
         // What comes from a generator is sent as it comes; what is there already goes together.
-        let together = if messages.is_instance_of::<PyList>() || messages.is_instance_of::<PyTuple>() { TOGETHER } else { 1 };
+        let together =
+            if messages.is_instance_of::<PyList>() || messages.is_instance_of::<PyTuple>() { TOGETHER } else { 1 };
         let (mut pending, mut sent) = (Vec::new(), Vec::new());
         let mut taken = Ok(());
         for message in messages.try_iter()? {
@@ -210,7 +210,9 @@ impl Variant {
 }
 
 /// What the sender of a message holds until the broker has answered for it.
-#[pyclass(frozen, freelist = 512, module = "awoke._native")]
+///
+/// So many that are free are kept for the next: a `produce_many` of as many makes the interpreter allocate, and look for garbage, no more.
+#[pyclass(frozen, freelist = 16384, module = "awoke._native")]
 pub struct DeliveryHandle {
     inner: Arc<engine::DeliveryHandle>,
     /// When an answer is certain to have come; `None` when the settings say never.

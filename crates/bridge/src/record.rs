@@ -66,7 +66,9 @@ impl Outgoing {
                 Self::new(encoder, &parts.get_item(0)?, key.as_ref(), headers.as_ref(), partition, timestamp_ms)
             }
             parts => {
-                let text = format!("a message is a value, a pair of value and key, or an awoke.Record, not a tuple of {parts}");
+                let text = format!(
+                    "a message is a value, a pair of value and key, or an awoke.Record, not a tuple of {parts}"
+                );
                 Err(PyTypeError::new_err(text))
             }
         }

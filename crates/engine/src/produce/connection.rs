@@ -39,10 +39,6 @@ pub(super) struct Connection {
     transactions: Option<Transactions>,
 }
 
-/// Who has sent so many records serves the reports that came meanwhile: the messages' memory is then freed by the thread that
-/// asked for it, instead of two threads waiting for each other at the allocator's lock.
-const SERVED_EVERY: u32 = 256;
-
 /// What Kafka's record format adds to key and value, at most.
 const OVERHEAD_BYTES_MAX: usize = 128;
 
@@ -243,7 +239,7 @@ impl Connection {
         if sent.is_err() {
             self.room.leave(1, size_bytes);
         }
-        self.serve_now_and_then(1);
+        self.reports.count_sent(1);
         sent
     }
 
@@ -254,7 +250,7 @@ impl Connection {
         let refused = refused.inspect_err(|_| {
             self.room.leave(records.len(), records.iter().map(Record::size_bytes).sum());
         })?;
-        self.serve_now_and_then((sent.len() - before) as u32);
+        self.reports.count_sent((sent.len() - before) as u32);
         let Some(refused) = refused else { return Ok(()) };
         self.room.leave(refused.messages, refused.bytes);
         Err(self.refusal(topic, refused.code, refused.bytes / refused.messages))
@@ -267,13 +263,6 @@ impl Connection {
             && record.timestamp_ms.is_none()
             && record.headers.is_empty()
             && record.size_bytes() + OVERHEAD_BYTES_MAX <= self.message_bytes_max
-    }
-
-    fn serve_now_and_then(&self, sent: u32) {
-        let before = self.reports.count_sent(sent);
-        if before % SERVED_EVERY + sent >= SERVED_EVERY {
-            self.reports.serve_once(0);
-        }
     }
 
     fn refusal(&self, topic: &str, code: Code, size_bytes: usize) -> Error {

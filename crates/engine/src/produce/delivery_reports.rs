@@ -1,4 +1,4 @@
-//! Who serves delivery reports: whoever waits for one, else the report thread; a thread that sends or flushes helps.
+//! Who serves delivery reports: whoever waits for one, else the report thread; a thread that flushes helps.
 //!
 //! A thread that waits for its handle leads, if nobody does: it flushes (or polls, where nothing lingers), which makes
 //! librdkafka send without lingering, and is itself in librdkafka's delivery callback when its own report comes. Others who wait
@@ -166,9 +166,9 @@ impl Reports {
         reports
     }
 
-    /// Counts records that are sent; how many came before.
-    pub(super) fn count_sent(&self, records: u32) -> u32 {
-        self.sent.fetch_add(records, Ordering::Relaxed)
+    /// Counts records that are sent.
+    pub(super) fn count_sent(&self, records: u32) {
+        self.sent.fetch_add(records, Ordering::Relaxed);
     }
 
     /// Counts a message that failed.

@@ -108,7 +108,11 @@ impl Topic {
     }
 
     /// Gives a record to librdkafka, which copies it.
-    pub(super) fn send(&self, record: &Record<'_>, size_bytes: usize) -> std::result::Result<Arc<DeliveryHandle>, Code> {
+    pub(super) fn send(
+        &self,
+        record: &Record<'_>,
+        size_bytes: usize,
+    ) -> std::result::Result<Arc<DeliveryHandle>, Code> {
         let (handle, opaque) = self.expect_report(size_bytes);
         // SAFETY: the topic handle is alive, and its client; the opaque is what `delivery_reports::on_report` expects.
         let code = unsafe { hand_over(self.client.handle(), self.handle, record, opaque) };
