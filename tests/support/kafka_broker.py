@@ -154,12 +154,17 @@ class Broker:
 
 
 class KafkaCluster:
-    """One or more brokers in KRaft combined mode. A context manager: leaving it stops them and removes their data."""
+    """One or more brokers in KRaft combined mode. A context manager: leaving it stops them and removes their data.
 
-    def __init__(self, brokers: int = 1, properties: dict[str, str] | None = None) -> None:
+    These are in a folder of their own under `parent`; None for where the system has temporary files.
+    """
+
+    def __init__(
+        self, brokers: int = 1, properties: dict[str, str] | None = None, parent: Path | None = None
+    ) -> None:
         self._count = brokers
         self._extra = properties or {}
-        self._folder = Path(tempfile.mkdtemp(prefix="awoke-kafka-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="awoke-kafka-", dir=parent))
         self._brokers: dict[int, Broker] = {}
         self._owner = os.getpid()
 
