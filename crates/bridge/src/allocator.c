@@ -1,19 +1,7 @@
 /* The C library's allocating functions, as librdkafka and the other C libraries of this extension find them when they are linked:
  * mimalloc's. Hidden, so that the rest of the process keeps its own; see allocator.rs. */
 
-#include <stddef.h>
-
-extern void *mi_malloc(size_t size);
-extern void *mi_calloc(size_t count, size_t size);
-extern void *mi_realloc(void *memory, size_t size);
-extern void *mi_reallocarray(void *memory, size_t count, size_t size);
-extern void mi_free(void *memory);
-extern char *mi_strdup(const char *text);
-extern char *mi_strndup(const char *text, size_t size);
-extern char *mi_realpath(const char *path, char *resolved);
-extern int mi_posix_memalign(void **memory, size_t alignment, size_t size);
-extern void *mi_aligned_alloc(size_t alignment, size_t size);
-extern void *mi_memalign(size_t alignment, size_t size);
+#include <mimalloc.h>
 
 #define OURS __attribute__((visibility("hidden")))
 
