@@ -16,12 +16,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::clock::Deadline;
 use crate::counters::Counter;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, MutexGuard, lock};
 use crate::wake::{Bell, Parker};
 
 /// Names a lane as long as it is open.
@@ -92,6 +93,42 @@ pub struct SchedulerCounters {
 pub struct Scheduler<L, H> {
     state: Mutex<State<L, H>>,
     counters: SchedulerCounters,
+}
+
+/// The state, and whom to wake when it is let go of, in this order: whoever is woken under the lock would wait for it at once.
+struct Locked<'a, L, H> {
+    state: MutexGuard<'a, State<L, H>>,
+    wakes: Wakes,
+}
+
+/// Whom to wake; dropped, it does.
+#[derive(Default)]
+struct Wakes {
+    workers: Vec<Arc<Parker>>,
+    bell: Option<Arc<dyn Bell>>,
+}
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        self.workers.iter().for_each(|parker| parker.unpark());
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+    }
+}
+
+impl<L, H> Deref for Locked<'_, L, H> {
+    type Target = State<L, H>;
+
+    fn deref(&self) -> &State<L, H> {
+        &self.state
+    }
+}
+
+impl<L, H> DerefMut for Locked<'_, L, H> {
+    fn deref_mut(&mut self) -> &mut State<L, H> {
+        &mut self.state
+    }
 }
 
 struct State<L, H> {
@@ -219,6 +256,10 @@ impl<L: Clone, H: Clone> Default for Scheduler<L, H> {
 }
 
 impl<L: Clone, H: Clone> Scheduler<L, H> {
+    fn lock(&self) -> Locked<'_, L, H> {
+        Locked { state: lock(&self.state), wakes: Wakes::default() }
+    }
+
     /// What the scheduler counts about itself.
     pub const fn counters(&self) -> &SchedulerCounters {
         &self.counters
@@ -226,14 +267,14 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// A class for lanes; of two that have work, one of weight 2 gets twice as many jobs as one of weight 1.
     pub fn add_class(&self, weight: u32) -> ClassId {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         state.classes.push(Class::new(weight));
         ClassId(state.classes.len() - 1)
     }
 
     /// Opens a lane that has nothing to do yet.
     pub fn open(&self, owner: L, options: LaneOptions<H>) -> LaneId {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         state.turns += 1;
         let turn = state.turns;
         let lane = Lane {
@@ -269,7 +310,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// Closes a lane: what a worker still does for it is nobody's concern any more.
     pub fn close_lane(&self, id: LaneId) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if state.lane(id).is_some() {
             state.lanes[id.slot] = None;
             state.free.push(id.slot);
@@ -317,9 +358,10 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// Ends so many workers: those that wait at once, busy ones when they come for more.
     pub fn dismiss(&self, workers: usize) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         state.leaving += workers;
-        state.idle.iter().rev().take(workers).for_each(|worker| worker.parker.unpark());
+        let leaving: Vec<_> = state.idle.iter().rev().take(workers).map(|worker| Arc::clone(&worker.parker)).collect();
+        state.wakes.workers.extend(leaving);
     }
 
     /// Waits until nobody works on the lane and no hook is left; `false` when the deadline passed first.
@@ -328,7 +370,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
     /// look at a deadline that was brought forward, by unparking it: then the answer is `false`, too.
     pub fn wait_released(&self, id: LaneId, parker: &Arc<Parker>, deadline: &Deadline) -> bool {
         {
-            let mut state = lock(&self.state);
+            let mut state = self.lock();
             let Some(lane) = state.lane(id) else {
                 return true;
             };
@@ -338,7 +380,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
             lane.released = Some(Arc::clone(parker));
         }
         parker.park_until(deadline);
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         let Some(lane) = state.lane(id) else {
             return true;
         };
@@ -348,7 +390,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// The next thing to do, if there is one. Does not block.
     pub fn try_next(&self) -> Option<Next<L, H>> {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if state.is_closed || state.leave() {
             return Some(Next::Closed);
         }
@@ -368,7 +410,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
         if let Some(next) = self.try_next() {
             return (Some(next), None);
         }
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if !state.bells.iter().any(|waiting| Arc::as_ptr(waiting).cast::<()>() == Arc::as_ptr(bell).cast::<()>()) {
             state.bells.push(Arc::clone(bell));
         }
@@ -391,13 +433,13 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
         let me = Arc::new(IdleWorker { parker: Arc::clone(parker), given: Mutex::new(None) });
         loop {
             let wait_until = {
-                let mut state = lock(&self.state);
+                let mut state = self.lock();
                 match self.take(&mut state, &me, deadline) {
                     Some(next) => {
                         let watched_the_clock = state.forget(&me);
                         self.balance(&mut state);
                         if watched_the_clock {
-                            self.hand_the_clock_on(&state);
+                            self.hand_the_clock_on(&mut state);
                         }
                         return next;
                     }
@@ -429,7 +471,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// Gives a lane back.
     pub fn finish(&self, id: LaneId, outcome: Outcome) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         let is_quiet = state.is_quiet;
         let Some(lane) = state.lane(id) else { return };
         lane.is_busy = false;
@@ -460,7 +502,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
     /// Gives a lane back and begins another one: whoever works goes on with it, and nobody is woken for it.
     pub fn exchange(&self, id: LaneId, outcome: Outcome, other: LaneId) -> Option<Next<L, H>> {
         {
-            let mut state = lock(&self.state);
+            let mut state = self.lock();
             let is_quiet = state.is_quiet;
             // In line, so that it stays there should it not be begun; at work, so that nobody else is given it.
             let lane = state.lane(other)?;
@@ -481,7 +523,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// Something goes on for a lane though no worker holds it: until `let_go` it counts as not released.
     pub fn hold(&self, id: LaneId) {
-        if let Some(lane) = lock(&self.state).lane(id) {
+        if let Some(lane) = self.lock().lane(id) {
             lane.holds += 1;
         }
     }
@@ -489,7 +531,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
     /// Ends a `hold`.
     pub fn let_go(&self, id: LaneId) {
         let waiting = {
-            let mut state = lock(&self.state);
+            let mut state = self.lock();
             let Some(lane) = state.lane(id) else { return };
             lane.holds = lane.holds.saturating_sub(1);
             if lane.is_released() { lane.released.take() } else { None }
@@ -501,7 +543,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// Has a lane looked at when its time has come, whatever happens before.
     pub fn look_at(&self, id: LaneId, moment: Instant) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if state.lane(id).is_some() {
             self.set_alarm(&mut state, moment, id, Alarm::Look);
         }
@@ -509,12 +551,12 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// Gives no messages to anybody from now on; hooks still run.
     pub fn quiet(&self) {
-        lock(&self.state).is_quiet = true;
+        self.lock().is_quiet = true;
     }
 
     /// Ends every worker's wait, now and later.
     pub fn close(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         state.is_closed = true;
         let idle = std::mem::take(&mut state.idle);
         let bells = std::mem::take(&mut state.bells);
@@ -525,7 +567,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// Lanes in line, lanes being worked on, workers that wait.
     pub fn census(&self) -> (usize, usize, usize) {
-        let state = lock(&self.state);
+        let state = self.lock();
         let busy = state.lanes.iter().flatten().filter(|lane| lane.is_busy).count();
         let ready = state.classes.iter().map(|class| class.ready.len()).sum();
         (ready, busy, state.idle.len())
@@ -533,13 +575,13 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// Since when the oldest job or hook runs that is under way; `None` when none is.
     pub fn oldest_busy(&self) -> Option<Instant> {
-        let state = lock(&self.state);
+        let state = self.lock();
         state.lanes.iter().flatten().filter(|lane| lane.is_busy).filter_map(|lane| lane.busy_since).min()
     }
 
     /// Changes a lane and queues it if that gave it something to do.
     fn change(&self, id: LaneId, change: impl FnOnce(&mut Lane<L, H>)) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         let is_quiet = state.is_quiet;
         let Some(lane) = state.lane(id) else { return };
         change(lane);
@@ -549,30 +591,31 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
     }
 
     /// Puts a lane with work in line, and gives the head of the line to whoever waits.
-    fn queue(&self, state: &mut State<L, H>, id: LaneId) {
+    fn queue(&self, state: &mut Locked<'_, L, H>, id: LaneId) {
         state.put_in_line(id);
         self.balance(state);
     }
 
     /// While there are lanes in line and workers that wait, gives one to the other: afterwards one of them is none.
-    fn balance(&self, state: &mut State<L, H>) {
+    fn balance(&self, state: &mut Locked<'_, L, H>) {
         while state.has_ready() && !state.idle.is_empty() {
             if let (Some(id), Some(worker)) = (state.pop_ready(), state.idle.pop()) {
                 self.counters.job_wakes.increment();
                 *lock(&worker.given) = Some(id);
-                worker.parker.unpark();
+                state.wakes.workers.push(Arc::clone(&worker.parker));
             }
         }
         if state.has_ready()
+            && state.wakes.bell.is_none()
             && let Some(bell) = state.bells.pop()
         {
             self.counters.job_wakes.increment();
-            bell.ring();
+            state.wakes.bell = Some(bell);
         }
     }
 
     /// Has a lane looked at in time.
-    fn set_alarm(&self, state: &mut State<L, H>, moment: Instant, id: LaneId, alarm: Alarm) {
+    fn set_alarm(&self, state: &mut Locked<'_, L, H>, moment: Instant, id: LaneId, alarm: Alarm) {
         let is_first = state.next_alarm().is_none_or(|first| moment < first);
         state.timers.push(Reverse((moment, id, alarm)));
         if is_first {
@@ -581,10 +624,11 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
     }
 
     /// Wakes the worker that now watches the clock, if there is a clock to watch.
-    fn hand_the_clock_on(&self, state: &State<L, H>) {
+    fn hand_the_clock_on(&self, state: &mut Locked<'_, L, H>) {
         if let (Some(first), false) = (state.idle.first(), state.timers.is_empty()) {
             self.counters.clock_wakes.increment();
-            first.parker.unpark();
+            let first = Arc::clone(&first.parker);
+            state.wakes.workers.push(first);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::clock::Deadline;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, MutexGuard, lock};
 use crate::wake::Parker;
 use crate::{Error, Result};
 
@@ -94,7 +94,7 @@ impl Room {
                 return Err(Error::Closed { what: "producer" }); // Closed since the look above: nobody would wake us.
             }
             state.line.push_back(Arc::clone(&place));
-            self.admit_line(&mut state);
+            self.admit_line(state);
         }
         parker.park_until(deadline);
         let mut state = lock(&self.state);
@@ -107,7 +107,7 @@ impl Room {
                 state.line.remove(index);
                 let (messages, bytes) = (state.messages, state.bytes);
                 // A large message at the head may have held up smaller ones that fit.
-                self.admit_line(&mut state);
+                self.admit_line(state);
                 Err(Error::QueueFull { waited: since.elapsed(), messages, bytes })
             }
         }
@@ -118,7 +118,7 @@ impl Room {
         let mut state = lock(&self.state);
         state.messages -= messages;
         state.bytes -= bytes;
-        self.admit_line(&mut state);
+        self.admit_line(state);
     }
 
     /// Turns everybody away, now and later.
@@ -141,12 +141,16 @@ impl Room {
         state.messages < self.messages_max && (state.messages == 0 || state.bytes + bytes <= self.bytes_max)
     }
 
-    fn admit_line(&self, state: &mut State) {
-        while state.line.front().is_some_and(|place| self.fits(state, place.bytes)) {
+    /// Admits those at the head of the line who fit, and wakes them when the lock is down: they take it first of all.
+    fn admit_line(&self, mut state: MutexGuard<'_, State>) {
+        let mut admitted = Vec::new();
+        while state.line.front().is_some_and(|place| self.fits(&state, place.bytes)) {
             let place = state.line.pop_front().expect("the line has a head");
             state.admit(place.bytes);
-            place.parker.unpark();
+            admitted.push(place);
         }
+        drop(state);
+        admitted.iter().for_each(|place| place.parker.unpark());
     }
 }
 
