@@ -165,7 +165,6 @@ class _Shaping(Producer):
             variant=variant,
         )
 
-
     def produce_many(
         self,
         topic: str,

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,80 @@ def test_produce_many_takes_values_pairs_and_records(
         found = list(reader.read_until_end(30))
     assert [message.key for message in found] == [None, b"key", b"k"]
     assert found[2].headers == [("h", b"1")]
+
+
+def test_produce_many_keeps_the_order_of_whatever_it_is_given(
+    producer: awoke.Producer, topic: CreateTopic, cluster: Cluster
+) -> None:
+    # Given messages of all kinds in one list, more than go to librdkafka at once
+    name = topic(partitions=1)
+    kinds: list[Callable[[bytes], Any]] = [
+        lambda value: value,
+        lambda value: (value, b"key"),
+        lambda value: awoke.Record(value, partition=0),
+        lambda value: awoke.Record(value, timestamp_ms=1_700_000_000_000),
+        lambda value: awoke.Record(value, headers=[("h", value)]),
+        lambda value: (None, value),
+    ]
+    messages = [kinds[number // 7 % len(kinds)](b"%d" % number) for number in range(2_000)]
+
+    # When they are sent
+    found = awoke.wait_all(producer.produce_many(name, messages), 30)
+
+    # Then each handle is that of its message, and all are there in their order
+    assert [delivery.offset for delivery in found] == list(range(2_000))
+    with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        numbers = [int(message.value or message.key or b"") for message in reader.read_until_end(30)]
+    assert numbers == list(range(2_000))
+
+
+def test_produce_many_sends_what_comes_before_what_it_refuses(
+    producer: awoke.Producer, topic: CreateTopic, cluster: Cluster
+) -> None:
+    for refused, error in (
+        (b"x" * 2_000_000, awoke.MessageTooLarge),
+        (object(), awoke.EncodeError),
+        ((1, 2, 3), TypeError),
+    ):
+        name = topic(partitions=1)
+        with pytest.raises(error):
+            producer.produce_many(name, [*[b"x"] * 300, refused, *[b"y"] * 300])
+        assert producer.flush(30)
+        with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
+            assert [message.value for message in reader.read_until_end(30)] == [b"x"] * 300
+
+
+def test_produce_many_sends_what_a_generator_gives_when_it_does(
+    producer: awoke.Producer, topic: CreateTopic, cluster: Cluster
+) -> None:
+    name = topic(partitions=1)
+
+    def messages() -> Iterator[bytes]:
+        yield b"first"
+        assert producer.flush(30)
+        with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
+            assert [message.value for message in reader.read_until_end(30)] == [b"first"]
+        yield b"second"
+
+    first, second = awoke.wait_all(producer.produce_many(name, messages()), 30)
+    assert (first.offset, second.offset) == (0, 1)
+
+
+def test_produce_many_waits_for_room(topic: CreateTopic, cluster: Cluster) -> None:
+    name = topic(partitions=1)
+    with awoke.Producer(
+        cluster.bootstrap_servers, kafka={"queue.buffering.max.messages": 100, "linger.ms": 60_000}
+    ) as narrow:
+        # Given a full queue: nobody waits, so what is in it lingers
+        with pytest.raises(awoke.QueueFull):
+            narrow.produce_many(name, [b"x"] * 101, timeout_s=0)
+        assert narrow.queued()[0] == 100
+        assert narrow.flush(30)
+
+    with awoke.Producer(cluster.bootstrap_servers, kafka={"queue.buffering.max.messages": 100}) as narrow:
+        # Then more than there is room for is sent all the same
+        found = awoke.wait_all(narrow.produce_many(name, [b"x"] * 5_000), 30)
+    assert [delivery.offset for delivery in found] == list(range(100, 5_100))
 
 
 def test_callbacks_run_on_a_thread_of_awokes(producer: awoke.Producer, topic: CreateTopic) -> None:

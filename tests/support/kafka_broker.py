@@ -159,9 +159,7 @@ class KafkaCluster:
     These are in a folder of their own under `parent`; None for where the system has temporary files.
     """
 
-    def __init__(
-        self, brokers: int = 1, properties: dict[str, str] | None = None, parent: Path | None = None
-    ) -> None:
+    def __init__(self, brokers: int = 1, properties: dict[str, str] | None = None, parent: Path | None = None) -> None:
         self._count = brokers
         self._extra = properties or {}
         self._folder = Path(tempfile.mkdtemp(prefix="awoke-kafka-", dir=parent))

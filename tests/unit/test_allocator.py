@@ -10,8 +10,26 @@ from awoke import _native
 
 ALLOCATE = {
     *("malloc", "calloc", "realloc", "reallocarray", "free", "posix_memalign", "aligned_alloc", "memalign", "valloc"),
-    *("strdup", "strndup", "wcsdup", "asprintf", "vasprintf", "__asprintf_chk", "__vasprintf_chk", "getline", "getdelim"),
-    *("realpath", "scandir", "scandir64", "open_memstream", "get_current_dir_name", "tempnam", "canonicalize_file_name"),
+    *(
+        "strdup",
+        "strndup",
+        "wcsdup",
+        "asprintf",
+        "vasprintf",
+        "__asprintf_chk",
+        "__vasprintf_chk",
+        "getline",
+        "getdelim",
+    ),
+    *(
+        "realpath",
+        "scandir",
+        "scandir64",
+        "open_memstream",
+        "get_current_dir_name",
+        "tempnam",
+        "canonicalize_file_name",
+    ),
 }
 """Functions that return memory which `free` gives back, and `free`."""
 

@@ -4,7 +4,7 @@ use awoke_engine::produce as engine;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyMapping, PyString, PyTuple};
 
 /// Bytes of a key or a value, held for as long as the call lasts.
 pub enum Bytes {
@@ -151,10 +151,9 @@ fn key_bytes(key: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
 }
 
 pub fn header_list(headers: &Bound<'_, PyAny>) -> PyResult<Headers> {
-    let items = match headers.cast::<PyMapping>() {
-        Ok(mapping) => mapping.items()?.into_any(),
-        Err(_) => headers.clone(),
-    };
+    // A list first: whether something else is a mapping, Python's registry of abstract classes has to say.
+    let mapping = if headers.is_instance_of::<PyList>() { None } else { headers.cast::<PyMapping>().ok() };
+    let items = mapping.map_or_else(|| Ok(headers.clone()), |mapping| mapping.items().map(Bound::into_any))?;
     items
         .try_iter()?
         .map(|item| {

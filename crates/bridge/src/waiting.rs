@@ -1,10 +1,11 @@
 //! How Python waits: by a descriptor that its event loop or its `select` watches, or blocked with the GIL released.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use awoke_engine::clock::Deadline;
+use awoke_engine::fork_guard::Birthplace;
 use awoke_engine::wake::{Bell as _, Completion, EventFd, Mailbox as EngineMailbox, Waker};
 use pyo3::prelude::*;
 
@@ -132,7 +133,7 @@ pub fn wait_until_ready(py: Python<'_>, awaited: &impl Awaited, deadline: &Deadl
         return Ok(());
     }
     let mailbox = main_mailbox()?;
-    mailbox.drain();
+    mailbox.discard();
     let Some(registration) = awaited.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 }) else {
         return Ok(());
     };
@@ -170,7 +171,7 @@ pub fn wait_in_turn<T: Turn>(
     begin: impl FnOnce(Waker) -> Option<T>,
 ) -> PyResult<()> {
     let mailbox = main_mailbox()?;
-    mailbox.drain();
+    mailbox.discard();
     let Some(turn) = begin(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 }) else {
         return Ok(());
     };
@@ -213,32 +214,36 @@ pub fn wait_readable(py: Python<'_>, bell: &EventFd, deadline: &Deadline) -> PyR
 
 /// Whether this is the process's first thread, where Python runs signal handlers.
 pub fn is_main_thread() -> bool {
+    thread_local! {
+        static FOUND: Cell<Option<(Birthplace, bool)>> = const { Cell::new(None) };
+    }
+    // Found once for a thread and a process: a forked child's only thread is its first, whichever it was.
+    if let Some((_, found)) = FOUND.get().filter(|(process, _)| !process.is_foreign()) {
+        return found;
+    }
     #[cfg(target_os = "linux")]
     // SAFETY: both calls take nothing and always succeed.
-    unsafe {
-        libc::getpid() == libc::gettid()
-    }
+    let found = unsafe { libc::getpid() == libc::gettid() };
     #[cfg(not(target_os = "linux"))]
     // SAFETY: takes nothing and always succeeds.
-    unsafe {
-        libc::pthread_main_np() != 0
-    }
+    let found = unsafe { libc::pthread_main_np() != 0 };
+    FOUND.set(Some((Birthplace::here(), found)));
+    found
 }
 
 /// The main thread's own mailbox, made on first use. After a fork the child's main thread makes one of its own.
 pub fn main_mailbox() -> PyResult<Arc<Tokens>> {
     thread_local! {
-        static MAILBOX: OnceCell<(u32, Arc<Tokens>)> = const { OnceCell::new() };
+        static MAILBOX: RefCell<Option<(Birthplace, Arc<Tokens>)>> = const { RefCell::new(None) };
     }
-    let make = || EventFd::new().map(|bell| Arc::new(Tokens::new(bell))).map_err(|error| to_python(&error));
-    MAILBOX.with(|cell| {
-        let pid = std::process::id();
-        if let Some((_, mailbox)) = cell.get().filter(|(owner, _)| *owner == pid) {
+    MAILBOX.with_borrow_mut(|kept| {
+        if let Some((_, mailbox)) = kept.as_ref().filter(|(process, _)| !process.is_foreign()) {
             return Ok(Arc::clone(mailbox));
         }
-        let mailbox = make()?;
-        // In a forked child the cell is taken by the parent's; the child then makes one for each wait.
-        let _taken = cell.set((pid, Arc::clone(&mailbox)));
+        let bell = EventFd::new().map_err(|error| to_python(&error))?;
+        let mailbox = Arc::new(Tokens::new(bell));
+        // The parent's mailbox, if there is one, is left alone: its lock may be held for ever.
+        std::mem::forget(kept.replace((Birthplace::here(), Arc::clone(&mailbox))));
         Ok(mailbox)
     })
 }

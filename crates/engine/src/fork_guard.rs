@@ -25,7 +25,7 @@ pub struct Birthplace {
 
 impl Birthplace {
     /// This process.
-    fn here() -> Self {
+    pub fn here() -> Self {
         INSTALL.call_once(|| {
             // SAFETY: the handler only adds to an atomic, which is allowed between fork and exec.
             unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };

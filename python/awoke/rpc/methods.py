@@ -149,7 +149,7 @@ class Method:
             values = self._in_order(msgspec.json.decode(body)) if is_in_order else self._decode(body or b"{}")
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgument(f"{self.name}: {error}", details={"method": self.name}) from None
-        return {name: getattr(values, name) for name in self._fields}
+        return msgspec.structs.asdict(values)
 
     def _in_order(self, values: list[Any]) -> Any:
         if len(values) > len(self._fields):

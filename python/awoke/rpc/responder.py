@@ -64,9 +64,6 @@ REMEMBERED = 100_000
 """Names of calls that are remembered: of signed ones, and of cancelled ones that have not come yet."""
 
 
-NOTHING: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-
-
 class Transactions(Protocol):
     """Makes contributions."""
 
@@ -207,7 +204,8 @@ class Responder:
             if batch.size_bytes > self._options.request_bytes_max:
                 raise Refused("huge")
             request = Request(message, batch.size_bytes, self._options.clock_skew_s)
-            self._check_genuine(request, message)
+            if self._options.secret is not None:
+                self._check_genuine(self._options.secret, request, message)
             work = self._read(request, batch, message, job)
         except Refused as refused:
             self._refuse(str(refused), job)
@@ -227,10 +225,7 @@ class Responder:
             work.let_go_of_memory()
         return None
 
-    def _check_genuine(self, request: Request, message: Message[Any]) -> None:
-        secret = self._options.secret
-        if secret is None:
-            return
+    def _check_genuine(self, secret: bytes, request: Request, message: Message[Any]) -> None:
         if not protocol.is_signed(secret, dict(message.headers), message.raw_value or b""):
             raise Refused("forged")
         # What comes again from its own place was not answered; in another place, somebody has copied it.
@@ -278,18 +273,18 @@ class Responder:
         method = self._rpc.methods.get(request.method)
         if method is None:
             raise Unimplemented(f"service {self._rpc.service!r} has no method {request.method[:128]!r}")
-        work.method = method
+        work.has_method(method)
         if method.callers is not None and request.caller not in method.callers:
             raise PermissionDenied(f"{request.caller[:128]!r} may not call {method.name}")
         if request.left_s > options.timeout_max_s:
             text = f"its deadline is {request.left_s:.0f} s away, allowed are {options.timeout_max_s:g} s"
             raise InvalidArgument(text)
-        self._check_patience(work)
-        if not self._is_new(work):
+        self._check_patience(request, request.left_s)
+        if request.idempotency_key is not None and not self._is_new(work, request.idempotency_key):
             return False
         self._open[request.id] = work
         try:
-            is_its_turn = self._turnstile_of(work).enter(work)
+            is_its_turn = (self._for_tasks if work.is_async else self._for_threads).enter(work)
         except ResourceExhausted as error:
             error.retry_after_s = options.retry_after_s
             raise
@@ -297,19 +292,15 @@ class Responder:
             work.job.step_aside(False)
         return is_its_turn
 
-    def _turnstile_of(self, work: Work) -> Turnstile:
-        return self._for_tasks if work.is_async else self._for_threads
-
-    def _check_patience(self, work: Work) -> None:
-        budget_s, options = work.request.budget_s, self._options
-        if budget_s > 0 and work.caller_left_s < budget_s * (1 - options.patience):
+    def _check_patience(self, request: Request, left_s: float) -> None:
+        budget_s, options = request.budget_s, self._options
+        if left_s < budget_s * (1 - options.patience):
             text = f"the call spent more than {options.patience:.0%} of its {budget_s:g} s in queues"
             raise ResourceExhausted(text, retry_after_s=options.retry_after_s)
 
-    def _is_new(self, work: Work) -> bool:
+    def _is_new(self, work: Work, idempotency_key: bytes) -> bool:
         """Whether nobody has carried out, or is carrying out, the same call; else it is answered with that one."""
-        idempotency_key = work.call.idempotency_key
-        if idempotency_key is None or work.is_stream or self._options.results_max == 0:
+        if work.is_stream or self._options.results_max == 0:
             return True
         key = b"\0".join([work.request.caller.encode(), work.request.method.encode(), idempotency_key])
         known = self._results.begin(key, work)
@@ -348,14 +339,19 @@ class Responder:
     def _call(self, work: Work) -> Any:
         token, tracer = current.set(work.call), self._host.tracer
         try:
-            with NOTHING if tracer is None else tracer.message(work.message, work.method.name):
-                result = work.method.function(**work.arguments())
-                if work.is_stream:
-                    self._send_all(work, result)
-            return result
+            if tracer is None:
+                return self._run_method(work)
+            with tracer.message(work.message, work.method.name):
+                return self._run_method(work)
         finally:
             work.ran_s = time.perf_counter() - work.began_s
             current.reset(token)
+
+    def _run_method(self, work: Work) -> Any:
+        result = work.method.function(**work.arguments())
+        if work.is_stream:
+            self._send_all(work, result)
+        return result
 
     def _begin_task(self, work: Work) -> None:
         assert self._loop is not None
@@ -372,7 +368,8 @@ class Responder:
     async def _carry_out_async(self, work: Work) -> None:
         """As `_carry_out`."""
         try:
-            if await asyncio.to_thread(self._begin, work) if self._must_commit_first else self._begin(work):
+            must_commit_first = self._options.mode == "at_most_once"
+            if await asyncio.to_thread(self._begin, work) if must_commit_first else self._begin(work):
                 result = await self._call_async(work)
                 self._answer_result(work, result)
         except asyncio.CancelledError:
@@ -389,20 +386,21 @@ class Responder:
     async def _call_async(self, work: Work) -> Any:
         token, tracer = current.set(work.call), self._host.tracer
         try:
-            with NOTHING if tracer is None else tracer.message(work.message, work.method.name):
-                async with asyncio.timeout(work.call.remaining_s):
-                    result = work.method.function(**work.arguments())
-                    if not work.is_stream:
-                        return await result
-                    await self._send_all_async(work, result)
-                    return None
+            if tracer is None:
+                return await self._run_method_async(work)
+            with tracer.message(work.message, work.method.name):
+                return await self._run_method_async(work)
         finally:
             work.ran_s = time.perf_counter() - work.began_s
             current.reset(token)
 
-    @property
-    def _must_commit_first(self) -> bool:
-        return self._options.mode == "at_most_once"
+    async def _run_method_async(self, work: Work) -> Any:
+        async with asyncio.timeout(work.call.remaining_s):
+            result = work.method.function(**work.arguments())
+            if not work.is_stream:
+                return await result
+            await self._send_all_async(work, result)
+            return None
 
     def _begin(self, work: Work) -> bool:
         """Whether a call is still to be carried out, now that its turn has come. Blocks to commit its offset first."""
@@ -414,10 +412,10 @@ class Responder:
                 return False
         if work.call.is_cancelled:
             raise DeadlineExceeded("its caller waits no more")
-        self._check_patience(work)
+        self._check_patience(work.request, work.caller_left_s)
         if work.method.deadline_s is not None:
             work.call.until_s = min(work.call.until_s, time.monotonic() + work.method.deadline_s)
-        if self._must_commit_first:
+        if self._options.mode == "at_most_once":
             self._commit(work)
         elif self._options.mode == "exactly_once":
             assert self._host.transactions is not None
@@ -499,16 +497,18 @@ class Responder:
     def _answer(self, work: Work, kind: str, body: bytes, code: str | None) -> None:
         """The last reply of a call, to it and to whoever waits for the same; then its job ends."""
         self._forget(work)
-        others: list[Work] = []
+        self._answer_one(work, kind, body, code)
         if work.result_key is not None:
             result = None if kind == protocol.ERROR else Result(kind, body)
-            others = self._results.finish(work.result_key, result)
-        for each in (work, *others):
-            try:
-                self._send(each, kind, body, code)
-                self._end(each, code or "ok")
-            except AwokeError as error:
-                self._on_not_sent(each, error)
+            for each in self._results.finish(work.result_key, result):
+                self._answer_one(each, kind, body, code)
+
+    def _answer_one(self, work: Work, kind: str, body: bytes, code: str | None) -> None:
+        try:
+            self._send(work, kind, body, code)
+            self._end(work, code or "ok")
+        except AwokeError as error:
+            self._on_not_sent(work, error)
 
     def _send(self, work: Work, kind: str, body: bytes, code: str | None = None) -> None:
         if work.contribution is None and self._host.transactions is not None and self._options.mode == "exactly_once":
@@ -519,7 +519,7 @@ class Responder:
         headers: list[tuple[str, bytes | str | None]] = [
             (protocol.KIND, kind),
             (protocol.ID, work.request.id),
-            (protocol.TIMES, f"{work.request.queued_s * 1e6:.0f},{work.ran_s * 1e6:.0f}"),
+            (protocol.TIMES, f"{int(work.request.queued_s * 1e6)},{int(work.ran_s * 1e6)}"),
         ]
         if work.is_stream:
             headers.append((protocol.SEQUENCE, str(work.sequence)))
@@ -634,6 +634,8 @@ class Remembered:
 
     def forget(self, name: bytes) -> bool:
         """Whether anything was said of it; no more."""
+        if name not in self._said:
+            return False
         with self._lock:
             return self._said.pop(name, None) is not None
 

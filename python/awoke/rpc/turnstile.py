@@ -50,14 +50,15 @@ class Turnstile:
         Raises:
             ResourceExhausted: the line is as long as may be.
         """
+        method = call.method
         with self._lock:
-            if self._has_room(call.method) and not self._lines.get(call.method.name):
-                self._begin(call)
+            if self._has_room(method) and not (self._waiting and self._lines.get(method.name)):
+                self._begin(method)
                 return True
             if self._waiting >= self._waiting_max or self._bytes + call.size_bytes > self._bytes_max:
                 raise ResourceExhausted(f"{self._waiting} calls are waiting already")
             self._number += 1
-            self._lines.setdefault(call.method.name, deque()).append((self._number, call))
+            self._lines.setdefault(method.name, deque()).append((self._number, call))
             self._waiting += 1
             self._bytes += call.size_bytes
             return False
@@ -67,6 +68,8 @@ class Turnstile:
         with self._lock:
             self._in_all -= 1
             self._running[call.method.name] -= 1
+            if not self._waiting:
+                return None
             heads = [line[0] for line in self._lines.values() if line and self._has_room(line[0][1].method)]
             if not heads:
                 return None
@@ -74,7 +77,7 @@ class Turnstile:
             self._lines[following.method.name].popleft()
             self._waiting -= 1
             self._bytes -= following.size_bytes
-            self._begin(following)
+            self._begin(following.method)
             return following  # type: ignore[return-value]
 
     @property
@@ -91,6 +94,6 @@ class Turnstile:
         limit = method.concurrency
         return self._in_all < self._running_max and (limit is None or self._running.get(method.name, 0) < limit)
 
-    def _begin(self, call: Entry) -> None:
+    def _begin(self, method: Limited) -> None:
         self._in_all += 1
-        self._running[call.method.name] = self._running.get(call.method.name, 0) + 1
+        self._running[method.name] = self._running.get(method.name, 0) + 1

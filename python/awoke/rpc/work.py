@@ -70,13 +70,16 @@ class Request:
 class Work:
     """A call that is to be carried out."""
 
+    method: Method
+
     def __init__(self, request: Request, batch: Batch[Any], message: Message[Any], job: Job) -> None:
         self._batch = batch
         self.request = request
         self.message = message
         self.job: Job | None = job
         """None where its offset has been committed before."""
-        self._method: Method | None = None
+        self.is_known = False
+        """Whether the service has its method, and `method` is it."""
         self.is_async = False
         """Whether it runs on the event loop."""
         self.is_stream = False
@@ -102,23 +105,13 @@ class Work:
         )
         self._caller_until_s = self.call.until_s
 
-    @property
-    def method(self) -> Method:
-        """Of a call that is known to have one."""
-        assert self._method is not None
-        return self._method
-
-    @method.setter
-    def method(self, method: Method) -> None:
-        self._method, self.is_async, self.is_stream = method, method.is_async, method.is_stream
+    def has_method(self, method: Method) -> None:
+        """Say what it calls."""
+        self.method = method
+        self.is_known, self.is_async, self.is_stream = True, method.is_async, method.is_stream
         if method.is_stream:
             self.window = Window(self.request.credit)
             self.call.when_cancelled(self.window.wake)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the service has its method."""
-        return self._method is not None
 
     @property
     def caller_left_s(self) -> float:

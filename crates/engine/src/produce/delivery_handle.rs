@@ -220,13 +220,17 @@ impl DeliveryHandle {
 
     /// Begins a wait; `None` when the answer is there. The waker is woken when there may be something to do: see `Waiting`.
     pub fn begin_wait(&self, waker: Waker) -> Option<Waiting<'_>> {
-        if !self.completion.register(waker.clone()) {
+        if self.completion.is_done() {
             return None;
         }
         let reports = self.destination.reports.upgrade();
         let place = reports.as_ref().map(|reports| reports.lead().join(waker.clone()));
         let hurry = Cell::new(reports.as_ref().map_or_else(Hurry::default, |reports| reports.hurry()));
+        let waker = if place == Some(Place::Leader) { Waker::Oneself } else { waker };
         let waiting = Waiting { handle: self, reports, place: Cell::new(place), hurry, waker };
+        if !self.completion.register(waiting.waker.clone()) {
+            return None;
+        }
         if waiting.is_follower() {
             self.hurry();
         }

@@ -12,6 +12,7 @@ use rdkafka_sys as ffi;
 
 use super::call::{Call, Failure, Next, Wanted};
 use super::calls::{CallCounters, Calls};
+use super::numbers::Numbers;
 use super::protocol::{self, CallId};
 use super::replies::{Names, Replies, Waiting};
 use super::signature::SigningKey;
@@ -85,6 +86,8 @@ struct Inner {
     options: CallerOptions,
     /// The caller's part of the names of its calls.
     number: u64,
+    /// The calls' own parts.
+    numbers: Numbers,
     producer: Sender,
     replies: Arc<Replies>,
     calls: Arc<Calls>,
@@ -111,7 +114,8 @@ impl Caller {
         timeout: Duration,
     ) -> Result<Self> {
         let deadline = Deadline::after(Some(timeout));
-        let number = random_number()?;
+        let numbers = Numbers::default();
+        let number = numbers.draw()?;
         let calls =
             Arc::new(Calls::new(options.calls_max, options.bytes_max, options.reply_bytes_max, options.key.clone()));
         let names = Names {
@@ -134,7 +138,7 @@ impl Caller {
                 move || replies.run()
             })
             .map_err(|error| Error::System { operation: "start the replies' thread", detail: error.to_string() })?;
-        let inner = Inner { options, number, producer, replies, calls, partitions, sent: Mutex::default() };
+        let inner = Inner { options, number, numbers, producer, replies, calls, partitions, sent: Mutex::default() };
         Ok(Self { inner: Arc::new(inner), thread: Mutex::new(Some(thread)) })
     }
 
@@ -163,7 +167,7 @@ impl Caller {
     /// Calls without wanting a reply. Blocks the calling thread while the producer's queue is full.
     pub fn cast(&self, request: &Request<'_>) -> Result<Arc<DeliveryHandle>> {
         let inner = &self.inner;
-        let id = CallId { caller: inner.number, call: random_number()? };
+        let id = CallId { caller: inner.number, call: inner.numbers.draw()? };
         let at = inner.place_for(request, id);
         let header = Header { kind: protocol::CAST, id, left: request.timeout, credit: None };
         let sent = inner.send(&header, request, &at, true)?;
@@ -268,7 +272,7 @@ impl Inner {
         may_wait: bool,
     ) -> Result<Option<Arc<Call>>> {
         let size_bytes = request.size_bytes();
-        let begun = random_number().and_then(|number| {
+        let begun = self.numbers.draw().and_then(|number| {
             let id = CallId { caller: self.number, call: number };
             let call = Call::new(id, wanted, left, self.place_for(request, id), size_bytes);
             self.calls.add(&call).map(|moment| (call, moment))
@@ -407,15 +411,4 @@ impl Listener for Inner {
             self.calls.fail(&call, Failure::Unavailable(format!("the request was not delivered: {error}")));
         }
     }
-}
-
-/// A number that nobody can guess, never 0.
-fn random_number() -> Result<u64> {
-    let mut bytes = [0u8; 8];
-    // SAFETY: writes eight bytes on our stack.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if got != 8 {
-        return Err(Error::last_system("getrandom"));
-    }
-    Ok(u64::from_ne_bytes(bytes).max(1))
 }

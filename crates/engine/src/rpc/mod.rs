@@ -8,6 +8,7 @@ mod caller;
 mod calls;
 #[cfg(all(test, feature = "model"))]
 mod models;
+mod numbers;
 pub mod protocol;
 mod replies;
 mod signature;

@@ -330,11 +330,14 @@ impl Replies {
     /// Begins a wait for what comes next of a call; `None` when it is there. The waker is woken when there may be something to
     /// do: see `Waiting`.
     pub(super) fn begin_wait(self: &Arc<Self>, call: &Arc<Call>, waker: Waker) -> Option<Waiting> {
-        if !call.register(waker.clone()) {
+        if call.is_ready() {
             return None;
         }
         let place = Cell::new(self.lead.join(waker.clone()));
-        Some(Waiting { call: Arc::clone(call), replies: Arc::clone(self), place, waker })
+        let waiting = Waiting { call: Arc::clone(call), replies: Arc::clone(self), place, waker };
+        // A leader sees for itself what comes.
+        let is_there = waiting.is_follower() && !call.register(waiting.waker.clone());
+        (!is_there).then_some(waiting)
     }
 }
 

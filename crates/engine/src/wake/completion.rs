@@ -13,6 +13,8 @@ use crate::sync::{Mutex, lock};
 /// One way of being told that a completion has its result.
 #[derive(Clone, Debug)]
 pub enum Waker {
+    /// Nobody: a thread waits that sees for itself what comes, because it is the one that serves it.
+    Oneself,
     /// A thread that waits for this completion alone.
     Parker(Arc<Parker>),
     /// A thread that waits for the last of several.
@@ -42,6 +44,7 @@ pub trait Listener: Send + Sync + std::fmt::Debug {
 impl Waker {
     pub(crate) fn wake(self) {
         match self {
+            Self::Oneself => (),
             Self::Parker(parker) => parker.unpark(),
             Self::Latch(latch) => latch.count_down(),
             Self::Mailbox { mailbox, token } => mailbox.post(token),
@@ -51,6 +54,7 @@ impl Waker {
 
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {
+            (Self::Oneself, Self::Oneself) => true,
             (Self::Parker(mine), Self::Parker(other)) => Arc::ptr_eq(mine, other),
             (Self::Latch(mine), Self::Latch(other)) => Arc::ptr_eq(mine, other),
             (Self::Mailbox { mailbox, token }, Self::Mailbox { mailbox: other, token: its }) => {

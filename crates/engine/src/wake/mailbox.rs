@@ -60,6 +60,13 @@ impl<T, B: Bell> Mailbox<T, B> {
         std::mem::take(&mut *lock(&self.items)).into()
     }
 
+    /// Throws away what is there. Without a system call when nothing is; the bell may still ring for what was. Never blocks for a sender.
+    pub fn discard(&self) {
+        if !lock(&self.items).is_empty() {
+            self.drain();
+        }
+    }
+
     /// Items lost because the receiver did not come.
     pub fn dropped(&self) -> u64 {
         self.dropped.get()

@@ -12,51 +12,63 @@ use crate::sync::{Condvar, Mutex, lock};
 /// A place where one thread sleeps until somebody means exactly that thread.
 #[derive(Debug)]
 pub struct Parker {
-    token: Mutex<bool>,
+    state: Mutex<State>,
     arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    has_token: bool,
+    /// A thread waits for it; where none does, to wake it would be a system call for nothing.
+    is_waited_for: bool,
 }
 
 impl Default for Parker {
     fn default() -> Self {
-        Self { token: Mutex::new(false), arrived: Condvar::new() }
+        Self { state: Mutex::new(State::default()), arrived: Condvar::new() }
     }
 }
 
 impl Parker {
     /// Waits for the token and takes it; `false` when the deadline passed first.
     pub fn park_until(&self, deadline: &Deadline) -> bool {
-        let mut token = lock(&self.token);
-        while !*token {
+        let mut state = lock(&self.state);
+        while !state.has_token {
             if deadline.has_passed() {
                 return false;
             }
-            token = match deadline.remaining() {
-                None => self.arrived.wait(token).unwrap_or_else(PoisonError::into_inner),
-                Some(left) => self.arrived.wait_timeout(token, left).unwrap_or_else(PoisonError::into_inner).0,
+            state.is_waited_for = true;
+            state = match deadline.remaining() {
+                None => self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(left) => self.arrived.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
             };
+            state.is_waited_for = false;
         }
-        *token = false;
+        state.has_token = false;
         true
     }
 
     /// Leaves the token; wakes the thread that waits, if one does.
     pub fn unpark(&self) {
-        let mut token = lock(&self.token);
-        *token = true;
-        drop(token);
-        self.arrived.notify_one();
+        let mut state = lock(&self.state);
+        state.has_token = true;
+        let is_waited_for = state.is_waited_for;
+        drop(state);
+        if is_waited_for {
+            self.arrived.notify_one();
+        }
     }
 
     /// Takes a token that somebody left too late, so that the next wait begins clean.
     pub fn clear(&self) {
-        *lock(&self.token) = false;
+        lock(&self.state).has_token = false;
     }
 
     /// Lets a model say "time has passed": wakes the thread to look at its deadline, leaves no token.
     #[cfg(feature = "model")]
     pub fn look_at_the_clock(&self) {
-        let token = lock(&self.token);
+        let state = lock(&self.state);
         self.arrived.notify_one();
-        drop(token);
+        drop(state);
     }
 }
