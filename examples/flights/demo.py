@@ -98,7 +98,7 @@ def produce(flights: Sequence[Flight], servers: str, suffix: str) -> float:
     with awoke.Producer(servers) as producer, progress_bar("produced", len(flights)) as (bar, task):
         for start in range(0, len(flights), SLICE_MESSAGES):
             part = flights[start : start + SLICE_MESSAGES]
-            handles += producer.produce_many(topic, ((flight, flight.route) for flight in part))
+            handles += producer.produce_many(topic, [(flight, flight.route) for flight in part])
             bar.advance(task, len(part))
         awoke.wait_all(handles)
     return time.monotonic() - began_s
