@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import confluent_kafka
 import pytest
 
 import awoke
@@ -18,6 +19,7 @@ from tests.support.clusters import RealCluster, unique
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
+HELD_UP_S = 2.0
 SOON = awoke.Retry(attempts=2, backoff_s=(0.01, 0.02))
 
 
@@ -276,3 +278,45 @@ def test_two_processes_with_one_name_do_not_fight(cluster: RealCluster, topic: C
                 if gave_up.wait(0.25):
                     break
             assert isinstance(one.given_up, awoke.ProducerFenced)
+
+
+@pytest.mark.parametrize("concurrency", [None, awoke.by_key(8)], ids=["partition", "by_key"])
+def test_offsets_that_a_transaction_holds_up_are_waited_for_whoever_joins_meanwhile(
+    cluster: RealCluster, topic: CreateTopic, concurrency: awoke.Concurrency | None
+) -> None:
+    # Given messages that have been done, and a transaction of somebody's that has not ended and holds their offsets
+    group, name, output = unique("group"), topic("in", 2), topic("out", 1)
+
+    def member() -> awoke.App:
+        app = awoke.App(group, bootstrap_servers=cluster.bootstrap_servers)
+        app.on(name, output=output, exactly_once=True, concurrency=concurrency)(lambda message: message.value)
+        return app
+
+    def produce(values: range) -> None:
+        with awoke.Producer(cluster.bootstrap_servers) as producer:
+            awoke.wait_all([producer.produce(name, b"%d" % each, partition=each % 2) for each in values], 30)
+
+    produce(range(100))
+    with running(member()):
+        wait_for_values(cluster, output, 100)
+    other = confluent_kafka.Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": unique("other")}
+    )
+    other.init_transactions(30)
+    other.begin_transaction()
+    reader = confluent_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group})
+    done = [confluent_kafka.TopicPartition(name, each, 50) for each in range(2)]
+    other.send_offsets_to_transaction(done, reader.consumer_group_metadata(), 30)
+
+    # When members come while it lasts
+    with running(member()):
+        for _ in range(2):
+            with running(member()):
+                threading.Event().wait(HELD_UP_S / 2)
+        other.commit_transaction(30)
+        produce(range(100, 200))
+
+        # Then nothing is done again, and what is new is done
+        seen = wait_for_values(cluster, output, 200)
+    assert sorted(map(int, seen)) == list(range(200))
+    reader.close()

@@ -112,7 +112,14 @@ impl Assignment {
     /// Whether what the group has committed matters for a partition before it is read.
     pub(super) fn asks_for_committed(&self, at: &TopicPartition) -> bool {
         let route = self.routes.get(&*at.topic);
-        route.is_some_and(|route| route.start.is_some() || route.lane.concurrency.is_some())
+        route.is_some_and(|route| {
+            route.start.is_some() || route.lane.concurrency.is_some() || route.lane.is_transactional
+        })
+    }
+
+    /// Whether offsets of this partition are committed in transactions.
+    pub(super) fn is_transactional(&self, at: &TopicPartition) -> bool {
+        self.routes.get(&*at.topic).is_some_and(|route| route.lane.is_transactional)
     }
 
     /// Lets go of partitions: what their jobs still report changes nothing.

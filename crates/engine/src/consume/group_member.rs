@@ -55,6 +55,12 @@ const COMMIT_TRIES: usize = 3;
 /// How often the brokers are asked where to begin; each time librdkafka waits for them.
 const LOOKUP_TRIES: usize = 6;
 
+/// How long offsets may be held up by transactions: twice the default time-out of one.
+const STABLE_WITHIN: Duration = Duration::from_secs(120);
+
+/// librdkafka has asked several times when it says that they are: brokers tell nobody when a transaction has ended.
+const STABLE_STEP: Duration = Duration::from_millis(100);
+
 /// A member of a consumer group.
 pub struct GroupMember {
     shared: Arc<Shared>,
@@ -81,9 +87,11 @@ struct Shared {
     client: Arc<Client>,
     queue: Arc<Queue>,
     requests: Mutex<VecDeque<Request>>,
-    /// Where the thread waits for jobs to end; unparked to make it look at `is_hurried`.
+    /// Where the thread waits for jobs to end, or to ask again; unparked to make it look at the two below.
     parker: Arc<Parker>,
     is_hurried: AtomicBool,
+    /// Nothing more is to be begun.
+    is_closing: AtomicBool,
     is_closed: AtomicBool,
     offsets: Arc<Offsets>,
     /// When the thread came up last, in nanoseconds of the monotonic clock.
@@ -148,6 +156,8 @@ impl GroupMember {
         self.shared.client.check_process()?;
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return Ok(()) };
+        self.shared.is_closing.store(true, Ordering::Release);
+        self.shared.parker.unpark();
         self.shared.request(Request::Close(Deadline::after(timeout)))?;
         // A panic of the thread has been printed; there is nothing left to save.
         drop(thread.join());
@@ -193,6 +203,11 @@ impl Drop for GroupMember {
 }
 
 impl Shared {
+    /// Whether there is no use in finding out where to begin.
+    fn is_ending(&self) -> bool {
+        self.is_hurried.load(Ordering::Acquire) || self.is_closing.load(Ordering::Acquire)
+    }
+
     fn new(client: Arc<Client>) -> Result<Self> {
         // Errors and statistics come to the same queue as rebalances, so that one thread waits for all.
         // SAFETY: the handle is alive.
@@ -204,6 +219,7 @@ impl Shared {
             requests: Mutex::default(),
             parker: Arc::default(),
             is_hurried: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             offsets: Arc::default(),
             came_up_ns: AtomicU64::new(monotonic_ns()),
@@ -345,6 +361,7 @@ impl Member {
             .and_then(|committed| Ok((self.with_starts(partitions, list, &committed)?, committed)));
         let (list, committed) = &match found {
             Ok(found) => found,
+            Err(_) if self.shared.is_ending() => return,
             Err(error) => {
                 // Assigned without it, reading would begin somewhere else: messages lost, or done again.
                 let text = format!("could not find out where to begin: {error}");
@@ -370,7 +387,9 @@ impl Member {
         Ok(asked.into_iter().zip(committed).filter_map(|(at, committed)| Some((at, committed?))).collect())
     }
 
-    /// The list, with the offset to begin at wherever a route says one and the group has committed none.
+    /// The list, with the offset to begin at wherever a route says one and the group has committed none; and where offsets are
+    /// committed in transactions, with the committed one: librdkafka (2.12.1) takes one that a transaction holds up for none at all
+    /// when the assignment changes meanwhile, and would begin anew.
     fn with_starts(
         &self,
         partitions: &[TopicPartition],
@@ -378,26 +397,36 @@ impl Member {
         committed: &HashMap<TopicPartition, CommittedOffset>,
     ) -> Result<TopicPartitionList> {
         let start_of = |at: &TopicPartition| self.assignment.start_of(at).filter(|_| !committed.contains_key(at));
-        if partitions.iter().all(|at| start_of(at).is_none()) {
+        let committed_of = |at: &TopicPartition| {
+            let offset = committed.get(at).filter(|_| self.assignment.is_transactional(at))?.offset;
+            Some(Position { offset, leader_epoch: -1 })
+        };
+        if partitions.iter().all(|at| start_of(at).is_none() && committed_of(at).is_none()) {
             return Ok(list.copy());
         }
         let mut with_starts = TopicPartitionList::new();
         for at in partitions {
             let start = start_of(at).map(|start| self.insist(|| start.offset(&self.shared.client, at))).transpose()?;
-            with_starts.add(at, start.map(|offset| Position { offset, leader_epoch: -1 }))?;
+            let start = start.map(|offset| Position { offset, leader_epoch: -1 });
+            with_starts.add(at, committed_of(at).or(start))?;
         }
         Ok(with_starts)
     }
 
-    /// Asks again when the answer was that it may work later.
+    /// Asks again when the answer was that it may work later. An offset that a transaction holds up is known when that has ended, if
+    /// only by its time-out.
     fn insist<T>(&self, ask: impl Fn() -> Result<T>) -> Result<T> {
-        for _ in 1..LOOKUP_TRIES {
+        let (give_up, mut tries) = (Instant::now() + STABLE_WITHIN, 1);
+        loop {
             match ask() {
-                Err(error) if error.is_retriable() && !self.shared.is_hurried.load(Ordering::Acquire) => (),
+                Err(error) if self.shared.is_ending() => return Err(error),
+                Err(error) if error.code() == Code::UNSTABLE_OFFSET_COMMIT && Instant::now() < give_up => {
+                    self.shared.parker.park_until(&Deadline::after(Some(STABLE_STEP)));
+                }
+                Err(error) if error.is_retriable() && tries < LOOKUP_TRIES => tries += 1,
                 answer => return answer,
             }
         }
-        ask()
     }
 
     fn unassign(&self, list: &TopicPartitionList) {

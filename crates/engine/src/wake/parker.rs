@@ -19,8 +19,8 @@ pub struct Parker {
 #[derive(Debug, Default)]
 struct State {
     has_token: bool,
-    /// A thread waits for it; where none does, to wake it would be a system call for nothing.
-    is_waited_for: bool,
+    /// How many threads wait for it: one at most, but for a moment; where none does, to wake it would be a system call for nothing.
+    waiting: usize,
 }
 
 impl Default for Parker {
@@ -37,12 +37,12 @@ impl Parker {
             if deadline.has_passed() {
                 return false;
             }
-            state.is_waited_for = true;
+            state.waiting += 1;
             state = match deadline.remaining() {
                 None => self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(left) => self.arrived.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
             };
-            state.is_waited_for = false;
+            state.waiting -= 1;
         }
         state.has_token = false;
         true
@@ -52,9 +52,9 @@ impl Parker {
     pub fn unpark(&self) {
         let mut state = lock(&self.state);
         state.has_token = true;
-        let is_waited_for = state.is_waited_for;
+        let waiting = state.waiting;
         drop(state);
-        if is_waited_for {
+        if waiting > 0 {
             self.arrived.notify_one();
         }
     }
