@@ -56,7 +56,7 @@ const COMMIT_TRIES: usize = 3;
 const LOOKUP_TRIES: usize = 6;
 
 /// How long offsets may be held up by transactions: twice the default time-out of one.
-const STABLE_WITHIN: Duration = Duration::from_secs(120);
+const STABLE_WITHIN: Duration = Duration::from_mins(2);
 
 /// librdkafka has asked several times when it says that they are: brokers tell nobody when a transaction has ended.
 const STABLE_STEP: Duration = Duration::from_millis(100);
