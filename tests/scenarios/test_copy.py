@@ -13,8 +13,8 @@ from tests.support.copying import Copying, out_of_order
 MESSAGES = 100_000
 
 CRASH = os.environ.get("AWOKE_CRASH", "bounce")
-"""Set to `crash`, the broker is killed, too. One of Kafka 4.4 that dies between a decision to commit and its markers may say, when
-it comes again, that the transaction is complete, without having written them: readers then wait for ever."""
+"""Set to `crash`, the broker is killed, too. Kafka 4.4, killed between a decision to commit and its markers, may say when it
+comes again that the transaction is complete, without having written them: readers then wait for ever."""
 
 
 @pytest.fixture
