@@ -52,14 +52,11 @@ const OWN_SETTINGS: [(&str, &str); 4] = [
 /// How often a commit that has to go out now is tried.
 const COMMIT_TRIES: usize = 3;
 
-/// How often the brokers are asked where to begin; each time librdkafka waits for them.
-const LOOKUP_TRIES: usize = 6;
+/// How long brokers are asked where to begin: twice the default time-out of a transaction, which may hold that up.
+const LOOKUP_WITHIN: Duration = Duration::from_mins(2);
 
-/// How long offsets may be held up by transactions: twice the default time-out of one.
-const STABLE_WITHIN: Duration = Duration::from_mins(2);
-
-/// librdkafka has asked several times when it says that they are: brokers tell nobody when a transaction has ended.
-const STABLE_STEP: Duration = Duration::from_millis(100);
+/// After so long they are asked again: they tell nobody when a transaction has ended. librdkafka has asked several times by then.
+const LOOKUP_AGAIN: Duration = Duration::from_millis(100);
 
 /// A member of a consumer group.
 pub struct GroupMember {
@@ -416,14 +413,12 @@ impl Member {
     /// Asks again when the answer was that it may work later. An offset that a transaction holds up is known when that has ended, if
     /// only by its time-out.
     fn insist<T>(&self, ask: impl Fn() -> Result<T>) -> Result<T> {
-        let (give_up, mut tries) = (Instant::now() + STABLE_WITHIN, 1);
+        let give_up = Instant::now() + LOOKUP_WITHIN;
         loop {
             match ask() {
-                Err(error) if self.shared.is_ending() => return Err(error),
-                Err(error) if error.code() == Code::UNSTABLE_OFFSET_COMMIT && Instant::now() < give_up => {
-                    self.shared.parker.park_until(&Deadline::after(Some(STABLE_STEP)));
+                Err(error) if error.is_retriable() && Instant::now() < give_up && !self.shared.is_ending() => {
+                    self.shared.parker.park_until(&Deadline::after(Some(LOOKUP_AGAIN)));
                 }
-                Err(error) if error.is_retriable() && tries < LOOKUP_TRIES => tries += 1,
                 answer => return answer,
             }
         }

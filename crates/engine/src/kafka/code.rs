@@ -49,8 +49,6 @@ impl Code {
     pub const MESSAGE_TOO_LARGE: Self = Self(10);
     /// No such topic or partition.
     pub const UNKNOWN_TOPIC: Self = Self(3);
-    /// A transaction that has not ended holds up the offset.
-    pub const UNSTABLE_OFFSET_COMMIT: Self = Self(88);
 
     /// The code of a librdkafka result.
     pub(crate) const fn of(code: rdkafka_sys::rd_kafka_resp_err_t) -> Self {
