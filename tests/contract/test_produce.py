@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -89,6 +89,25 @@ def test_produce_many_keeps_the_order_of_whatever_it_is_given(
     with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
         numbers = [int(message.value or message.key or b"") for message in reader.read_until_end(30)]
     assert numbers == list(range(2_000))
+
+
+class Point(NamedTuple):
+    """A value that is a tuple."""
+
+    x: int
+    y: int
+
+
+def test_produce_many_takes_a_tuple_of_ones_own_for_a_value(
+    producer: awoke.Producer, topic: CreateTopic, cluster: Cluster
+) -> None:
+    name = topic(partitions=1)
+    awoke.wait_all(producer.produce_many(name, [Point(1, 2), (Point(3, 4), "key")]), 30)
+    with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        assert [(message.value, message.key) for message in reader.read_until_end(30)] == [
+            (b"[1,2]", None),
+            (b"[3,4]", b"key"),
+        ]
 
 
 def test_produce_many_sends_what_comes_before_what_it_refuses(

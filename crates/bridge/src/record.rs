@@ -4,6 +4,7 @@ use awoke_engine::produce as engine;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyMapping, PyString, PyTuple};
 
 /// Bytes of a key or a value, held for as long as the call lasts.
@@ -53,25 +54,28 @@ impl Outgoing {
         })
     }
 
-    /// Takes a message of `produce_many` from Python: a value, a pair of value and key, or an `awoke.Record`, which is a tuple of five.
+    /// Takes a message of `produce_many` from Python: an `awoke.Record`, a pair of value and key, or else a value.
     pub fn of_record(encoder: &Bound<'_, PyAny>, message: &Bound<'_, PyAny>) -> PyResult<Self> {
+        static RECORD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let Ok(parts) = message.cast::<PyTuple>() else { return Self::new(encoder, message, None, None, None, None) };
         let part = |index: usize| parts.get_item(index).map(|part| Some(part).filter(|part| !part.is_none()));
-        match parts.len() {
-            2 => Self::new(encoder, &parts.get_item(0)?, part(1)?.as_ref(), None, None, None),
-            5 => {
-                let partition = part(3)?.map(|partition| partition.extract()).transpose()?;
-                let timestamp_ms = part(4)?.map(|timestamp_ms| timestamp_ms.extract()).transpose()?;
-                let (key, headers) = (part(1)?, part(2)?);
-                Self::new(encoder, &parts.get_item(0)?, key.as_ref(), headers.as_ref(), partition, timestamp_ms)
-            }
-            parts => {
-                let text = format!(
-                    "a message is a value, a pair of value and key, or an awoke.Record, not a tuple of {parts}"
-                );
-                Err(PyTypeError::new_err(text))
-            }
+        if message.get_type().is(RECORD.import(message.py(), "awoke.producer", "Record")?) {
+            let partition = part(3)?.map(|partition| partition.extract()).transpose()?;
+            let timestamp_ms = part(4)?.map(|timestamp_ms| timestamp_ms.extract()).transpose()?;
+            let (key, headers) = (part(1)?, part(2)?);
+            return Self::new(encoder, &parts.get_item(0)?, key.as_ref(), headers.as_ref(), partition, timestamp_ms);
         }
+        if !message.is_exact_instance_of::<PyTuple>() {
+            return Self::new(encoder, message, None, None, None, None); // A tuple of somebody's own is a value.
+        }
+        if parts.len() != 2 {
+            let text = format!(
+                "a message is a value, a pair of value and key, or an awoke.Record, not a tuple of {}",
+                parts.len()
+            );
+            return Err(PyTypeError::new_err(text));
+        }
+        Self::new(encoder, &parts.get_item(0)?, part(1)?.as_ref(), None, None, None)
     }
 
     /// Calls `send` with the engine's view of many.
