@@ -55,6 +55,10 @@ const COMMIT_TRIES: usize = 3;
 /// How long brokers are asked where to begin: twice the default time-out of a transaction, which may hold that up.
 const LOOKUP_WITHIN: Duration = Duration::from_mins(2);
 
+/// How long they may take for committed offsets, at first and at most. A member that is closed waits so long, too: librdkafka goes on asking
+/// while a transaction holds an offset up.
+const LOOKUP_PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(4));
+
 /// After so long they are asked again: they tell nobody when a transaction has ended. librdkafka has asked several times by then.
 const LOOKUP_AGAIN: Duration = Duration::from_millis(100);
 
@@ -380,7 +384,12 @@ impl Member {
         if asked.is_empty() {
             return Ok(HashMap::new());
         }
-        let committed = self.insist(|| self.shared.client.committed(&asked))?;
+        let mut patience = LOOKUP_PATIENCE.0;
+        let committed = self.insist(|| {
+            let answer = self.shared.client.committed_within(&asked, patience);
+            patience = LOOKUP_PATIENCE.1.min(patience * 2);
+            answer
+        })?;
         Ok(asked.into_iter().zip(committed).filter_map(|(at, committed)| Some((at, committed?))).collect())
     }
 
@@ -412,7 +421,7 @@ impl Member {
 
     /// Asks again when the answer was that it may work later. An offset that a transaction holds up is known when that has ended, if
     /// only by its time-out.
-    fn insist<T>(&self, ask: impl Fn() -> Result<T>) -> Result<T> {
+    fn insist<T>(&self, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
         let give_up = Instant::now() + LOOKUP_WITHIN;
         loop {
             match ask() {

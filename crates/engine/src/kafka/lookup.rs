@@ -24,9 +24,18 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 impl Client {
     /// What the client's group has committed for these partitions, in their order; `None` where there is nothing.
     pub(crate) fn committed(&self, partitions: &[TopicPartition]) -> Result<Vec<Option<CommittedOffset>>> {
+        self.committed_within(partitions, LOOKUP_TIMEOUT)
+    }
+
+    /// As `committed`, in this time.
+    pub(crate) fn committed_within(
+        &self,
+        partitions: &[TopicPartition],
+        timeout: Duration,
+    ) -> Result<Vec<Option<CommittedOffset>>> {
         self.check_process()?;
         let list = TopicPartitionList::of(partitions)?;
-        let timeout_ms = LOOKUP_TIMEOUT.as_millis() as i32;
+        let timeout_ms = timeout.as_millis() as i32;
         // SAFETY: handle and list are alive; librdkafka fills the list in.
         let code = Code::of(unsafe { ffi::rd_kafka_committed(self.handle(), list.as_ptr(), timeout_ms) });
         code.check("look up committed offsets")?;
