@@ -24,10 +24,11 @@ elif os.environ.get("SWARM_IMPORT") == "raise":
 
 
 @app.after_fork
-def crash_at_boot() -> None:
-    """Where the environment says so."""
+def begin() -> None:
+    """Crash, or take memory, where the environment says so."""
     if os.environ.get("SWARM_BOOT") == "crash":
         os._exit(9)
+    hoard.append(bytearray(b"x") * (int(os.environ.get("SWARM_BALLAST_MB", "0")) << 20))
 
 
 @app.on(os.environ.get("SWARM_TOPIC", "none"), retry=awoke.Retry(backoff_s=(0.01, 0.1)))
@@ -38,6 +39,13 @@ def handle(message: awoke.Message[bytes]) -> None:
         os.close(os.open(marker, os.O_CREAT | os.O_WRONLY))
         misbehave(message.value)
     os.write(log, b"%d %d %d %s\n" % (os.getpid(), message.partition, message.offset, message.value))
+
+
+def leak_on() -> None:
+    """10 MB a second."""
+    tick = threading.Event()
+    while not tick.wait(0.1):
+        hoard.append(bytearray(b"x") * (1 << 20))
 
 
 def misbehave(how: bytes) -> None:
@@ -52,6 +60,8 @@ def misbehave(how: bytes) -> None:
             pass
     elif how == b"do-leak":
         hoard.append(bytearray(os.urandom(1 << 20) * 80))
+    elif how == b"do-leak-on":
+        threading.Thread(target=leak_on, name="leak", daemon=True).start()
     elif how == b"do-spawn":
         child = subprocess.Popen(["sleep", "300"])
         with open(os.path.join(os.path.dirname(os.environ["SWARM_LOG"]), "child"), "w") as file:

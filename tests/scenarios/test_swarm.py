@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import re
+import select
 import signal
 import threading
 import time
@@ -128,6 +130,30 @@ def test_nodes_that_are_killed_are_back_and_nothing_is_lost(
         assert swarm.stop() == 0
 
 
+def test_a_kill_is_known_before_the_system_is_through_with_the_process(
+    real_cluster: RealCluster, topic: str, tmp_path: Path
+) -> None:
+    options = ("--restarts-max", "1000", "--restart-backoff-s", "0")
+    env = {"SWARM_BALLAST_MB": "500"}  # Which take the system a while.
+    early = 0
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options, env=env) as swarm:
+        for _ in range(5):
+            dead = swarm.wait_up()["nodes"][0]["pid"]
+            pidfd = os.pidfd_open(dead)
+            is_over = select.poll()
+            is_over.register(pidfd, select.POLLIN)
+            swarm.kill(1)
+            while not is_over.poll(0):
+                is_known = swarm.status()["nodes"][0]["state"] == "ending"
+                if is_known and not is_over.poll(0):
+                    early += 1
+                    break
+            os.close(pidfd)
+            swarm.wait_until(lambda found, dead=dead: found["nodes"][0]["pid"] not in (dead, None))  # type: ignore[misc]
+        assert swarm.stop() == 0
+    assert early, "never: the lifeline's tripwire tells nothing"
+
+
 def test_when_the_supervisor_is_killed_nothing_is_left(
     real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
 ) -> None:
@@ -203,6 +229,26 @@ def test_a_node_that_leaks_is_replaced_in_order(
         assert all(each["restarts"] == 0 for each in found["nodes"])
         flow.stop()
         check(swarm, flow.sent + 4)
+        assert swarm.stop() == 0
+
+
+def test_a_leak_of_10_mb_a_second_is_noticed_in_time(
+    real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
+) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--memory-limit", "150M") as swarm:
+        before = {each["pid"] for each in swarm.wait_up(assigned=PARTITIONS)["nodes"]}
+        send(real_cluster, topic, b"do-leak-on")
+        swarm.process.wait_for("it is replaced in order", 60)
+        swarm.wait_until(
+            lambda found: (
+                len({each["pid"] for each in found["nodes"]} - before - {None}) == 1
+                and all(each["state"] == "up" for each in found["nodes"])
+            )
+        )
+        (noticed,) = re.findall(r"has (\d+) MB: it is replaced", swarm.process.output)
+        assert 150 < int(noticed) < 250, "a sign of life comes every two seconds"
+        flow.stop()
+        check(swarm, flow.sent + 1)
         assert swarm.stop() == 0
 
 

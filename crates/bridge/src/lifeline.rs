@@ -1,5 +1,6 @@
 //! A node's tie to its supervisor, as the node sees it.
 
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,14 +19,17 @@ pub struct Lifeline {
 
 #[pymethods]
 impl Lifeline {
+    /// The tripwire, the writing end of a pipe, belongs to the lifeline from here on: its number is another's in a moment.
     #[new]
-    fn new(socket: i32, interval_s: f64, drain_s: f64, exit_code: i32) -> PyResult<Self> {
+    fn new(socket: i32, tripwire: i32, interval_s: f64, drain_s: f64, exit_code: i32) -> PyResult<Self> {
         let settings = engine::LifelineSettings {
             interval: duration(Some(interval_s))?.unwrap_or_default(),
             drain: duration(Some(drain_s))?.unwrap_or_default(),
             exit_code,
         };
-        let started = engine::Lifeline::start(socket, settings);
+        // SAFETY: the caller gives the descriptor away, as the stub says.
+        let tripwire = unsafe { OwnedFd::from_raw_fd(tripwire) };
+        let started = engine::Lifeline::start(socket, tripwire, settings);
         Ok(Self { inner: started.map_err(|error| to_python(&error))? })
     }
 

@@ -2,10 +2,15 @@
 //!
 //! It knows no Python: whoever holds the interpreter's lock for an hour is alive all the same, and a supervisor's death is noticed
 //! even then. What it sends is read by `swarm/protocol.py`.
+//!
+//! The thread also holds a tripwire: the writing end of a pipe, in a table of descriptors that is this thread's alone. A process that is
+//! killed gives its memory back first and closes its descriptors then, which takes milliseconds, and only after that does anybody
+//! else learn of its end. But each of its threads ends by itself and at once, and closes what is the thread's own: the supervisor,
+//! at the reading end, hears of the kill while the system is still at work on the rest.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -62,8 +67,8 @@ struct Shared {
 }
 
 impl Lifeline {
-    /// Starts the thread.
-    pub fn start(socket: RawFd, settings: LifelineSettings) -> Result<Self> {
+    /// Starts the thread, and leaves the tripwire to it alone.
+    pub fn start(socket: RawFd, tripwire: OwnedFd, settings: LifelineSettings) -> Result<Self> {
         let shared = Arc::new(Shared {
             look: Mutex::default(),
             socket,
@@ -76,13 +81,25 @@ impl Lifeline {
             assigned: AtomicU32::new(0),
             lag: AtomicI64::new(-1),
         });
+        let (is_apart, apart) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("awoke-lifeline".into())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || shared.run()
+                let kept = [socket, shared.stop.descriptor(), tripwire.as_raw_fd()];
+                move || {
+                    // The thread's own copy of the tripwire ends with the thread, and with its table.
+                    let _ = is_apart.send(keep_only(kept));
+                    shared.run();
+                }
             })
             .map_err(|error| Error::System { operation: "start the lifeline", detail: error.to_string() })?;
+        if apart.recv() == Ok(true) {
+            drop(tripwire);
+        } else {
+            // Linux before 5.9: it ends with the process's other descriptors, and tells its end no sooner than they do.
+            let _ = tripwire.into_raw_fd();
+        }
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
@@ -197,6 +214,30 @@ impl Shared {
     }
 }
 
+/// Gives the calling thread a table of descriptors of its own, with these and the standard streams; whether the system can.
+///
+/// What else the process has open must not stay open in that table: whoever waits for its end would wait for this thread's.
+fn keep_only(mut kept: [RawFd; 3]) -> bool {
+    const STREAMS: RawFd = 3;
+    kept.sort_unstable();
+    // From the highest on: the first call makes the table, and copies no more into it than it must.
+    let mut last = u32::MAX;
+    let mut flags = libc::CLOSE_RANGE_UNSHARE;
+    for each in kept.into_iter().rev().chain([STREAMS - 1]) {
+        let first = each.unsigned_abs() + 1;
+        if first <= last {
+            // SAFETY: takes no pointers. What it closes it closes for this thread, which has used none of it; not so only where
+            // the first call fails, and then there is no second one.
+            if unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } != 0 {
+                return false;
+            }
+            flags = 0;
+        }
+        last = each.unsigned_abs().saturating_sub(1);
+    }
+    true
+}
+
 /// Resident bytes and threads.
 fn of_this_process() -> (u64, u32) {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -205,4 +246,35 @@ fn of_this_process() -> (u64, u32) {
     // SAFETY: takes a number, always answers for this one.
     let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     (pages * page_bytes.unsigned_abs(), u32::try_from(threads).unwrap_or(u32::MAX))
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn the_tripwire_is_the_threads_alone() {
+        let (ours, _theirs) = UnixStream::pair().expect("descriptors");
+        let (mut reading, writing) = std::io::pipe().expect("descriptors");
+        let (mut beside, other) = std::io::pipe().expect("descriptors");
+        let number = writing.as_raw_fd();
+        let settings =
+            LifelineSettings { interval: Duration::from_mins(1), drain: Duration::from_mins(1), exit_code: 1 };
+        let lifeline = Lifeline::start(ours.as_raw_fd(), OwnedFd::from(writing), settings).expect("a thread");
+
+        // SAFETY: asks about a number, which is nobody's here.
+        assert_eq!(unsafe { libc::fcntl(number, libc::F_GETFD) }, -1, "the process has it, too");
+        // What others close is closed: the thread has no copy of it.
+        drop(other);
+        assert_eq!(beside.read(&mut [0]).expect("a pipe"), 0);
+        let mut poll = libc::pollfd { fd: reading.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one pollfd on our stack.
+        assert_eq!(unsafe { libc::poll(&raw mut poll, 1, 0) }, 0, "it ended before its time");
+
+        lifeline.close();
+        assert_eq!(reading.read(&mut [0]).expect("a pipe"), 0);
+    }
 }

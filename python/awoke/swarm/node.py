@@ -83,11 +83,21 @@ class Node:
 
         options = self._options
         # Before anything of the user's runs: from here on nothing outlives the supervisor.
-        lifeline = Lifeline(self._control.fileno(), options.heartbeat_s, options.drain_timeout_s, EXIT_ORPHANED)
+        lifeline = Lifeline(
+            self._control.fileno(), self._lay_tripwire(), options.heartbeat_s, options.drain_timeout_s, EXIT_ORPHANED
+        )
         try:
             return self._serve(lifeline)
         finally:
             lifeline.close()
+
+    def _lay_tripwire(self) -> int:
+        """A pipe: the supervisor gets the end that tells, the lifeline the one that is held."""
+        reading, writing = os.pipe()
+        with contextlib.suppress(OSError):  # The supervisor has gone; the lifeline sees that, too.
+            socket.send_fds(self._control, [protocol.encode("tripwire")], [reading])
+        os.close(reading)
+        return writing
 
     def _serve(self, lifeline: Lifeline) -> int:
         from awoke.runtime.server import Server

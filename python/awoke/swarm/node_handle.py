@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from typing import Literal
@@ -10,8 +11,8 @@ from awoke.swarm import linux
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.protocol import Vitals
 
-State = Literal["forking", "booting", "up", "stopping", "ended", "waiting"]
-"""`waiting`: for its restart."""
+State = Literal["forking", "booting", "up", "stopping", "ending", "ended", "waiting"]
+"""`ending`: the system takes its process apart; `waiting`: for its restart."""
 
 
 class NodeHandle:
@@ -22,6 +23,8 @@ class NodeHandle:
         self.state: State = "forking"
         self.pidfd: Pidfd | None = None
         self.control: socket.socket | None = None
+        self.tripwire: int | None = None
+        """At its end when the process ends, some milliseconds before the pidfd tells (see `lifeline.rs`)."""
         self.vitals: Vitals | None = None
         self.heard_s = self.began_s = time.monotonic()
         self.restarts = 0
@@ -48,11 +51,18 @@ class NodeHandle:
     def end(self) -> None:
         """Its process has ended and been reaped."""
         self.state = "ended"
+        self.drop_tripwire()
         if self.pidfd is not None:
             self.pidfd.close()
         if self.control is not None:
             self.control.close()
         self.pidfd = self.control = None
+
+    def drop_tripwire(self) -> None:
+        """It has told, or there is nothing left to tell."""
+        if self.tripwire is not None:
+            os.close(self.tripwire)
+            self.tripwire = None
 
     @property
     def pid(self) -> int | None:

@@ -315,7 +315,7 @@ class Supervisor:
     def _on_node_says(self, node: NodeHandle) -> None:
         assert node.control is not None
         try:
-            data = node.control.recv(protocol.MESSAGE_MAX)
+            data, descriptors, _, _ = socket.recv_fds(node.control, protocol.MESSAGE_MAX, 1)
         except (BlockingIOError, ConnectionError):
             data = b""
         if not data:
@@ -331,6 +331,9 @@ class Supervisor:
             self._on_vitals(node, message)
             return
         match message["kind"]:
+            case "tripwire":
+                node.tripwire = descriptors[0]
+                self._selector.register(node.tripwire, selectors.EVENT_READ, lambda: self._on_node_ending(node))
             case "ready":
                 self._on_node_ready(node)
             case "assigned":
@@ -375,7 +378,7 @@ class Supervisor:
             node.last_error = f"killed with {resident_bytes >> 20} MB"
             node.pidfd.send(signal.SIGKILL)
         elif soft is not None and resident_bytes > soft:
-            if any(each.state in ("stopping", "forking", "booting") for each in self._nodes.values()):
+            if any(each.state in ("stopping", "ending", "forking", "booting") for each in self._nodes.values()):
                 return  # One at a time.
             # What is shared counts for everybody in the resident size: only its share counts here.
             own_bytes = linux.proportional_bytes(node.pidfd.pid)
@@ -409,8 +412,19 @@ class Supervisor:
                 self._exit_code = self._exit_code or EXIT_LATE
             node.pidfd.send(signal.SIGKILL)
 
+    def _on_node_ending(self, node: NodeHandle) -> None:
+        """Its process ends, or was killed. Until the system is through with it, its ports, locks and files are still its own,
+        and nobody knows how it ended: what is to follow it waits for that.
+        """
+        self._last_death_ns = time.monotonic_ns()
+        node.state = "ending"
+        if node.tripwire is not None:
+            self._selector.unregister(node.tripwire)
+            node.drop_tripwire()
+
     def _on_node_ended(self, node: NodeHandle) -> None:
-        noticed_ns = time.monotonic_ns()
+        if node.state != "ending":
+            self._on_node_ending(node)
         pidfd = node.pidfd
         if pidfd is None:
             return
@@ -418,7 +432,6 @@ class Supervisor:
         if code is None:
             self._deadlines.set(f"{node.number}:reap", REAP_AGAIN_S, lambda: self._on_node_ended(node))
             return
-        self._last_death_ns = noticed_ns
         self._hear_last_words(node)
         for each in (pidfd, node.control):
             with contextlib.suppress(KeyError, ValueError):
