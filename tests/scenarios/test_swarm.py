@@ -110,6 +110,7 @@ def test_nodes_that_are_killed_are_back_and_nothing_is_lost(
     options = ("--restarts-max", "1000", "--restart-backoff-s", "0")
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options) as swarm:
         supervisor = swarm.wait_up(assigned=PARTITIONS)["pid"]
+        assert "_native" not in Path(f"/proc/{supervisor}/maps").read_text(), "it has no use for a Kafka client"
         before = len(os.listdir(f"/proc/{supervisor}/fd"))
         for number in range(KILLS):
             node = chance.choice((1, 2))
@@ -333,6 +334,22 @@ def test_a_term_during_a_back_off_ends_at_once(real_cluster: RealCluster, topic:
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options, env={"SWARM_BOOT": "crash"}) as swarm:
         swarm.wait_until(lambda found: all(each["state"] == "waiting" for each in found["nodes"]))
         assert swarm.stop(10) == 0
+
+
+def test_a_term_in_the_middle_of_a_rebalance_loses_and_repeats_nothing(
+    real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
+) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path) as swarm:
+        swarm.wait_up(assigned=PARTITIONS)
+        swarm.ask("scale", nodes=4)
+        swarm.process.wait_for("node 4 is up", 40)  # It has asked to join; the others are asked to give partitions up.
+        assert swarm.stop() == 0, swarm.process.output
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path) as swarm:
+        swarm.wait_up(assigned=PARTITIONS)
+        check(swarm, flow.stop())
+        assert swarm.stop() == 0
+        offsets = swarm.done()
+    assert sum(map(len, offsets.values())) == flow.sent, "both ended in order"
 
 
 def test_a_term_while_nodes_boot_ends_them(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:

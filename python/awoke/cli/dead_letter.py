@@ -13,10 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 import awoke
-from awoke import dead_letter
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.tail import document, text
-from awoke.dead_letter import Origin
 from awoke.errors import AwokeError, ConfigError
 
 app = typer.Typer(help="Look at messages that were given up, and send them again.", no_args_is_help=True)
@@ -42,7 +40,7 @@ def list_letters(
     table = Table("at", "from", "group", "attempts", "failed at (ms)", "error")
     shown = strangers = 0
     for message in read(topic, bootstrap_servers, kafka):
-        origin = dead_letter.origin(message)
+        origin = awoke.dead_letter.origin(message)
         if origin is None:
             strangers += 1
             continue
@@ -104,7 +102,7 @@ def replay(
     with awoke.Producer(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as producer:
         handles = []
         for message, target in zip(letters, targets, strict=True):
-            record = dead_letter.original(message)
+            record = awoke.dead_letter.original(message)
             handles.append(producer.produce(target, record.value, key=record.key, headers=record.headers))
         awoke.wait_all(handles)
     typer.echo(f"sent {said}; the dead letters are still in {topic}")
@@ -146,20 +144,20 @@ def place_in(message: awoke.Message[Any]) -> Place:
     return message.partition, message.offset
 
 
-def letter_of(message: awoke.Message[Any]) -> Origin:
+def letter_of(message: awoke.Message[Any]) -> awoke.dead_letter.Origin:
     """Where a dead letter came from.
 
     Raises:
         AwokeError: it is none.
     """
-    origin = dead_letter.origin(message)
+    origin = awoke.dead_letter.origin(message)
     if origin is None:
         at = f"{message.topic}[{message.partition}] offset {message.offset}"
-        raise AwokeError(f"{at} is no dead letter: it has no header {dead_letter.TOPIC}")
+        raise AwokeError(f"{at} is no dead letter: it has no header {awoke.dead_letter.TOPIC}")
     return origin
 
 
-def cells(message: awoke.Message[Any], origin: Origin) -> tuple[str, ...]:
+def cells(message: awoke.Message[Any], origin: awoke.dead_letter.Origin) -> tuple[str, ...]:
     """A dead letter as a row."""
     error = f"{origin.error_type}: {origin.error_text}"
     return (
@@ -172,13 +170,13 @@ def cells(message: awoke.Message[Any], origin: Origin) -> tuple[str, ...]:
     )
 
 
-def as_document(message: awoke.Message[Any], origin: Origin) -> str:
+def as_document(message: awoke.Message[Any], origin: awoke.dead_letter.Origin) -> str:
     """A dead letter as JSON."""
     return msgspec.json.encode({**msgspec.json.decode(document(message)), "origin": origin._asdict()}).decode()
 
 
-def whole(message: awoke.Message[Any], origin: Origin) -> str:
+def whole(message: awoke.Message[Any], origin: awoke.dead_letter.Origin) -> str:
     """A dead letter for people."""
-    headers = [f"  {name}: {text(value)}" for name, value in message.headers if name not in dead_letter.HEADERS]
+    headers = [f"  {name}: {text(value)}" for name, value in message.headers if name not in awoke.dead_letter.HEADERS]
     lines = [f"{name}: {value}" for name, value in origin._asdict().items()]
     return "\n".join([*lines, f"key: {text(message.key)}", "headers:", *headers, "value:", text(message.raw_value)])

@@ -13,7 +13,6 @@ from rich.text import Text
 import awoke
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.errors import KafkaError, OperationTimeout
-from awoke.settings import load
 
 
 def doctor(
@@ -22,6 +21,8 @@ def doctor(
     timeout_s: Annotated[float, typer.Option(help="How long to wait for the brokers.")] = 5.0,
 ) -> None:
     """Show what is installed, what is set and from where, and whether the brokers answer."""
+    from awoke.settings import load
+
     console = Console(soft_wrap=True)
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")})
     console.print(

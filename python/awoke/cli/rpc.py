@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import awoke
 from awoke.cli.options import BootstrapServers, Kafka, pairs
-from awoke.errors import ConfigError
-from awoke.rpc import Caller, DeadlineExceeded, RpcError, Unimplemented
+from awoke.errors import ConfigError, RpcError
 
 app = typer.Typer(help="Call methods of a service over Kafka.", no_args_is_help=True)
 
@@ -77,9 +77,9 @@ def open_caller(
     secret: str | None,
     bootstrap_servers: str | None,
     kafka: list[str] | None,
-) -> Caller:
+) -> awoke.rpc.Caller:
     """A caller as the options say."""
-    return Caller(
+    return awoke.rpc.Caller(
         service,
         bootstrap_servers,
         name="awoke rpc",
@@ -98,12 +98,12 @@ def value_of(text: str) -> Any:
         return text
 
 
-def told(caller: Caller, error: RpcError) -> RpcError:
+def told(caller: awoke.rpc.Caller, error: RpcError) -> RpcError:
     """An error in the words of the shell."""
     words = f"{error.code}: {error}"
-    if isinstance(error, Unimplemented):
+    if isinstance(error, awoke.rpc.Unimplemented):
         words += f"; see: awoke rpc methods {caller.service}"
-    elif isinstance(error, DeadlineExceeded):
+    elif isinstance(error, awoke.rpc.DeadlineExceeded):
         words += "; wait longer with --timeout-s"
     if error.remote_traceback:
         words += f"\n{error.remote_traceback}"

@@ -10,9 +10,7 @@ from typing import Annotated
 import typer
 
 from awoke import logs
-from awoke.application import find_app
 from awoke.cli.options import BootstrapServers, Kafka, Socket, pairs
-from awoke.runtime.signals import EXIT_LATE
 
 
 def run(
@@ -86,6 +84,9 @@ def run(
         raise typer.Exit(Supervisor(options).run())
     if memory_limit is not None or memory_hard_limit is not None:
         raise typer.BadParameter("needs --nodes: nobody watches a process that runs alone", param_hint="--memory-limit")
+    from awoke.application import find_app
+    from awoke.runtime.signals import EXIT_LATE
+
     app = find_app(target)
     app.use(metrics_port=metrics_port)
     code = app.run(

@@ -12,18 +12,17 @@ import signal
 import socket
 import threading
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from awoke import logs
+from awoke._native import Lifeline
+from awoke.app import App
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.runtime.server import Server
+from awoke.runtime.signals import wait_and_stop
 from awoke.swarm import linux, protocol
 from awoke.swarm.options import Options
 from awoke.swarm.policy import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_ORPHANED
-
-if TYPE_CHECKING:
-    from awoke._native import Lifeline
-    from awoke.app import App
-    from awoke.runtime.server import Server
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +78,6 @@ class Node:
 
     def run(self) -> int:
         """Run until a signal comes or the app gives up; the exit code."""
-        from awoke._native import Lifeline
-
         options = self._options
         # Before anything of the user's runs: from here on nothing outlives the supervisor.
         lifeline = Lifeline(
@@ -100,9 +97,6 @@ class Node:
         return writing
 
     def _serve(self, lifeline: Lifeline) -> int:
-        from awoke.runtime.server import Server
-        from awoke.runtime.signals import wait_and_stop
-
         for hook in self._app.after_forks:
             hook()
         self._app.use(

@@ -1,0 +1,118 @@
+from . import dead_letter, errors, rpc
+from ._native import (
+    Batch,
+    DeliveryHandle,
+    Message,
+    Sequencer,
+    SequencerPermit,
+    SequencerTicket,
+    librdkafka_version,
+)
+from ._waiting import Delivery
+from .admin import Admin, BrokerInfo, PartitionInfo, TopicInfo
+from .app import App
+from .concurrency import Concurrency, by, by_key, by_partition, unordered
+from .consumer import Consumer
+from .errors import (
+    AppNotFound,
+    AwokeError,
+    BackgroundFailed,
+    BrokerUnreachable,
+    ClosedError,
+    ConfigError,
+    DecodeError,
+    DeliveryFailed,
+    DeliveryTimeout,
+    EncodeError,
+    FencedError,
+    FetchFailed,
+    ForkedClientError,
+    KafkaError,
+    MessageTooLarge,
+    OperationTimeout,
+    ProcessDied,
+    ProducerFenced,
+    QueueFull,
+    RetriesExhausted,
+    RpcError,
+    SequencerBroken,
+    SystemFailure,
+    TransactionAborted,
+    TransactionInDoubt,
+    UnknownTopic,
+)
+from .events import Event, Events
+from .middleware import Middleware, Outgoing
+from .producer import Producer, Record, Variant, wait_all
+from .reader import Reader
+from .routing import Batching, Flow, Retry
+from .runtime.server import Server
+from .transaction import Transaction
+
+__version__: str
+
+__all__ = [
+    "Admin",
+    "App",
+    "AppNotFound",
+    "AwokeError",
+    "BackgroundFailed",
+    "Batch",
+    "Batching",
+    "BrokerInfo",
+    "BrokerUnreachable",
+    "ClosedError",
+    "Concurrency",
+    "ConfigError",
+    "Consumer",
+    "DecodeError",
+    "Delivery",
+    "DeliveryFailed",
+    "DeliveryHandle",
+    "DeliveryTimeout",
+    "EncodeError",
+    "Event",
+    "Events",
+    "FencedError",
+    "FetchFailed",
+    "Flow",
+    "ForkedClientError",
+    "KafkaError",
+    "Message",
+    "MessageTooLarge",
+    "Middleware",
+    "OperationTimeout",
+    "Outgoing",
+    "PartitionInfo",
+    "ProcessDied",
+    "Producer",
+    "ProducerFenced",
+    "QueueFull",
+    "Reader",
+    "Record",
+    "RetriesExhausted",
+    "Retry",
+    "RpcError",
+    "Sequencer",
+    "SequencerBroken",
+    "SequencerPermit",
+    "SequencerTicket",
+    "Server",
+    "SystemFailure",
+    "TopicInfo",
+    "Transaction",
+    "TransactionAborted",
+    "TransactionInDoubt",
+    "UnknownTopic",
+    "Variant",
+    "__version__",
+    "by",
+    "by_key",
+    "by_partition",
+    "dead_letter",
+    "errors",
+    "librdkafka_version",
+    "rpc",
+    "unordered",
+    "wait_all",
+]
