@@ -42,10 +42,10 @@ test-rust: ## Run the engine's own tests
 models: ## Try every interleaving of the waiting primitives
 	cargo test --release -p awoke-engine --features model --lib --locked models
 
-# Two at a time: most of them wait for brokers most of the time.
+# Three at a time: most of them wait for brokers most of the time.
 test-python: build ## Run the Python tests, on the mock cluster and on real Kafka
 	$(BIN)/python tests/support/kafka_broker.py fetch
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15
+	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 15
 
 demo: build ## Join a year of flights on embedded brokers and show the delays by route
 	$(BIN)/python -m examples.flights.demo
