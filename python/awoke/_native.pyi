@@ -50,16 +50,6 @@ class Message(Generic[_Value]):
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
         """In order; a name may come more than once."""
-    def request_head(
-        self,
-    ) -> tuple[str, bytes, str, str, str | None, int | None, int | None, int | None, bytes | None, int | None]:
-        """What the headers say of a remote call, for awoke's own responder.
-
-        Kind, id, method, caller, topic and partition for the reply, deadline and budget in ms, idempotency key, credit.
-
-        Raises:
-            ValueError: they make no sense.
-        """
     @property
     def timestamp_ms(self) -> int | None:
         """Milliseconds since 1970."""
@@ -323,8 +313,70 @@ class Job:
     def ordinals(self) -> list[int | None]: ...
     def step_aside(self, is_held: bool) -> None: ...
     def part(self, offset: int) -> Job | None: ...
-    def hold_partition(self) -> None: ...
+    def hold_partition(self) -> bool: ...
+    def request(self, bytes_max: int, clock_skew_s: float) -> Request:
+        """The first message that is not done, as a call; what is behind it is left to a later job.
+
+        Raises:
+            ValueError: it is none: "huge" or "undecodable". ClosedError: the job has ended.
+        """
     def let_go_of_partition(self) -> None: ...
+
+@final
+class Request:
+    """What a record says of a call, for awoke's own responder."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def id(self) -> bytes: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def caller(self) -> str: ...
+    @property
+    def reply_topic(self) -> str | None: ...
+    @property
+    def reply_partition(self) -> int | None: ...
+    @property
+    def idempotency_key(self) -> bytes | None: ...
+    @property
+    def credit(self) -> int | None: ...
+    @property
+    def budget_s(self) -> float: ...
+    @property
+    def left_s(self) -> float:
+        """How long its caller still waited when the request was read; negative when it did no more."""
+    @property
+    def queued_s(self) -> float:
+        """From the call to the reading, on the callers' clock."""
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def message(self) -> Message[bytes]: ...
+    def let_go(self, is_kept: bool) -> None: ...
+    def reply(
+        self,
+        producer: Producer,
+        kind: str,
+        body: bytes,
+        ran_s: float,
+        code: str | None = None,
+        sequence: int | None = None,
+        signature: bytes | None = None,
+    ) -> DeliveryHandle:
+        """Send a reply. Raises as `Producer.produce`; ValueError: nobody wants one."""
+    def reply_headers(
+        self,
+        kind: str,
+        ran_s: float,
+        code: str | None = None,
+        sequence: int | None = None,
+        signature: bytes | None = None,
+    ) -> list[tuple[str, bytes | str | None]]:
+        """What `reply` would send with it."""
 
 @final
 class Sorting:
@@ -439,6 +491,16 @@ class Caller:
         window: int | None = None,
         may_wait: bool = True,
     ) -> Call | None: ...
+    def ask(
+        self,
+        method: str,
+        body: bytes,
+        timeout_s: float,
+        key: bytes | None = None,
+        idempotency_key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | str | None]] | None = None,
+    ) -> tuple[str, bytes | str | None, str | None] | None:
+        """`call`, `wait` and `result` in one. Blocks with the GIL released."""
     def cast(
         self,
         method: str,
@@ -457,8 +519,8 @@ class Caller:
 @final
 class Call:
     def wait(self, timeout_s: float | None = None) -> bool: ...
-    def result(self) -> tuple[str, bytes | str | None, list[tuple[str, bytes]] | str | None] | None:
-        """`reply`, `item` or `error`, a body, headers; or `end`; or `failed`, a code, words; None for nothing yet."""
+    def result(self) -> tuple[str, bytes | str | None, str | None] | None:
+        """`reply`, `item` or `error`, and a body; or `end`; or `failed`, a code, words; None for nothing yet."""
     def done(self) -> bool: ...
     def has_ended(self) -> bool: ...
     def cancel(self) -> bool: ...

@@ -10,7 +10,7 @@ use awoke_engine::rpc as engine;
 use awoke_engine::wake::Waker;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 
 use crate::errors::{config, duration, to_python};
 use crate::events::EventBox;
@@ -38,26 +38,26 @@ struct Whom {
     secret: Option<PyBackedBytes>,
 }
 
-/// A request's parts, held for as long as the call lasts.
-struct Parts {
-    method: String,
-    body: PyBackedBytes,
+/// A request's parts, which are Python's for as long as the call lasts.
+struct Parts<'a> {
+    method: &'a str,
+    body: &'a [u8],
     timeout: Duration,
-    key: Option<PyBackedBytes>,
-    idempotency_key: Option<PyBackedBytes>,
+    key: Option<&'a [u8]>,
+    idempotency_key: Option<&'a [u8]>,
     headers: Headers,
 }
 
-impl Parts {
+impl Parts<'_> {
     fn with<T>(&self, call: impl FnOnce(&engine::Request<'_>) -> T) -> T {
         let headers: Vec<_> =
             self.headers.iter().map(|(name, value)| (&**name, value.as_ref().map(Bytes::as_slice))).collect();
         call(&engine::Request {
-            method: &self.method,
-            body: &self.body,
-            key: self.key.as_deref(),
+            method: self.method,
+            body: self.body,
+            key: self.key,
             timeout: self.timeout,
-            idempotency_key: self.idempotency_key.as_deref(),
+            idempotency_key: self.idempotency_key,
             headers: &headers,
         })
     }
@@ -98,11 +98,11 @@ impl Caller {
     fn call(
         &self,
         py: Python<'_>,
-        method: String,
-        body: PyBackedBytes,
+        method: &str,
+        body: &[u8],
         timeout_s: f64,
-        key: Option<PyBackedBytes>,
-        idempotency_key: Option<PyBackedBytes>,
+        key: Option<&[u8]>,
+        idempotency_key: Option<&[u8]>,
         headers: Option<&Bound<'_, PyAny>>,
         replies: usize,
         window: Option<u64>,
@@ -114,14 +114,29 @@ impl Caller {
             (None, 1) => engine::Wanted::One,
             (None, several) => engine::Wanted::Several(several),
         };
-        let caller = self.open()?;
-        let begun = parts.with(|request| match caller.try_call(request, wanted)? {
-            None if may_wait => py.detach(|| caller.call(request, wanted)).map(Some),
-            begun => Ok(begun),
-        });
-        let birthplace = caller.birthplace();
-        let begun = begun.map_err(|error| to_python(&error))?;
-        Ok(begun.map(|inner| Call { inner, birthplace, caller: Arc::downgrade(&caller) }))
+        self.begin(py, &parts, wanted, may_wait)
+    }
+
+    /// Calls, waits for the reply, and takes it: `call`, `wait` and `result` in one. Blocks with the GIL released.
+    #[pyo3(signature = (method, body, timeout_s, key=None, idempotency_key=None, headers=None))]
+    #[allow(clippy::too_many_arguments)] // As for a call.
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        method: &str,
+        body: &[u8],
+        timeout_s: f64,
+        key: Option<&[u8]>,
+        idempotency_key: Option<&[u8]>,
+        headers: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let parts = parts(method, body, timeout_s, key, idempotency_key, headers)?;
+        let Some(call) = self.begin(py, &parts, engine::Wanted::One, true)? else { return Ok(None) };
+        if let Err(interrupted) = call.wait(py, None) {
+            call.cancel()?; // Nobody waits any more.
+            return Err(interrupted);
+        }
+        call.result(py)
     }
 
     /// Calls without wanting a reply; see the stub. Blocks with the GIL released while the producer's queue is full.
@@ -130,11 +145,11 @@ impl Caller {
     fn cast(
         &self,
         py: Python<'_>,
-        method: String,
-        body: PyBackedBytes,
+        method: &str,
+        body: &[u8],
         timeout_s: f64,
-        key: Option<PyBackedBytes>,
-        idempotency_key: Option<PyBackedBytes>,
+        key: Option<&[u8]>,
+        idempotency_key: Option<&[u8]>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<DeliveryHandle>> {
         let parts = parts(method, body, timeout_s, key, idempotency_key, headers)?;
@@ -192,19 +207,37 @@ impl Caller {
 }
 
 impl Caller {
+    /// Begins a call; `None` where there is no room and it may not wait for it.
+    fn begin(
+        &self,
+        py: Python<'_>,
+        parts: &Parts<'_>,
+        wanted: engine::Wanted,
+        may_wait: bool,
+    ) -> PyResult<Option<Call>> {
+        let caller = self.open()?;
+        let begun = parts.with(|request| match caller.try_call(request, wanted)? {
+            None if may_wait => py.detach(|| caller.call(request, wanted)).map(Some),
+            begun => Ok(begun),
+        });
+        let birthplace = caller.birthplace();
+        let begun = begun.map_err(|error| to_python(&error))?;
+        Ok(begun.map(|inner| Call { inner, birthplace, caller: Arc::downgrade(&caller) }))
+    }
+
     fn open(&self) -> PyResult<Arc<engine::Caller>> {
         self.inner.get().map_err(|error| to_python(&error))
     }
 }
 
-fn parts(
-    method: String,
-    body: PyBackedBytes,
+fn parts<'a>(
+    method: &'a str,
+    body: &'a [u8],
     timeout_s: f64,
-    key: Option<PyBackedBytes>,
-    idempotency_key: Option<PyBackedBytes>,
+    key: Option<&'a [u8]>,
+    idempotency_key: Option<&'a [u8]>,
     headers: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Parts> {
+) -> PyResult<Parts<'a>> {
     let timeout = duration(Some(timeout_s))?.unwrap_or_default();
     let headers = headers.map(header_list).transpose()?.unwrap_or_default();
     Ok(Parts { method, body, timeout, key, idempotency_key, headers })
@@ -252,11 +285,7 @@ impl Call {
         let parts = match next {
             None => return Ok(None),
             Some(engine::Next::Reply(reply)) => {
-                let headers = PyList::empty(py);
-                for (name, value) in &reply.headers {
-                    headers.append((name, PyBytes::new(py, value)))?;
-                }
-                (reply.kind.name(), PyBytes::new(py, &reply.body).into_any(), headers.into_any())
+                (reply.kind.name(), PyBytes::new(py, &reply.body).into_any(), py.None().into_bound(py))
             }
             Some(engine::Next::End) => ("end", py.None().into_bound(py), py.None().into_bound(py)),
             Some(engine::Next::Failed(failure)) => {

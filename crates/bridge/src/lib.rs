@@ -18,6 +18,7 @@ mod partition;
 mod producer;
 mod reader;
 mod record;
+mod request;
 mod route;
 mod scheduler;
 mod sequencer;
@@ -63,6 +64,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<producer::Producer>()?;
     module.add_class::<producer::Variant>()?;
     module.add_class::<reader::Reader>()?;
+    module.add_class::<request::Request>()?;
     module.add_class::<route::Route>()?;
     module.add_class::<scheduler::HookJob>()?;
     module.add_class::<scheduler::Job>()?;

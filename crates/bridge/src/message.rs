@@ -2,16 +2,16 @@
 
 #![allow(clippy::redundant_closure_for_method_calls)] // `View::offset` would be for one lifetime, not for all.
 
+use std::borrow::Cow;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use awoke_engine::kafka::{Batch as EngineBatch, MessageRef, TopicPartition};
-use awoke_engine::rpc::RequestHead;
-use pyo3::exceptions::{PyBufferError, PyIndexError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyIndexError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList, PyMemoryView, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyType};
 
 /// Messages of one topic-partition in offset order.
 #[pyclass(frozen, module = "awoke._native", sequence)]
@@ -80,15 +80,15 @@ impl<'a> View<'a> {
         }
     }
 
-    fn headers(self) -> Vec<(String, Option<&'a [u8]>)> {
+    fn headers(self) -> Vec<(Cow<'a, str>, Option<&'a [u8]>)> {
         match self {
             Self::Lent(message) => message.headers(),
-            Self::Copied(copy) => copy.headers.iter().map(|(name, value)| (name.clone(), value.as_deref())).collect(),
+            Self::Copied(copy) => copy.headers.iter().map(|(name, value)| (name.into(), value.as_deref())).collect(),
         }
     }
 
     fn copy(self) -> Copy {
-        let headers = self.headers().into_iter().map(|(name, value)| (name, value.map(Into::into)));
+        let headers = self.headers().into_iter().map(|(name, value)| (name.into_owned(), value.map(Into::into)));
         Copy {
             offset: self.offset(),
             value: self.value().map(Into::into),
@@ -311,8 +311,13 @@ pub struct Message {
 }
 
 impl Message {
-    fn new(batch: Py<Batch>, index: usize) -> Self {
+    pub fn new(batch: Py<Batch>, index: usize) -> Self {
         Self { batch, index, decoded: PyOnceLock::new() }
+    }
+
+    /// As `Batch::detach`.
+    pub fn detach(&self) {
+        self.batch.get().detach();
     }
 
     fn with<T>(&self, read: impl FnOnce(View<'_>) -> T) -> T {
@@ -359,7 +364,7 @@ impl Message {
 
     /// The value as bytes; `None` for a tombstone.
     #[getter]
-    fn raw_value<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+    pub fn raw_value<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.with(|message| bytes(py, message.value()))
     }
 
@@ -381,29 +386,9 @@ impl Message {
 
     /// Headers in order as pairs of name and bytes (or `None`); a name may come more than once.
     #[getter]
-    fn headers<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyAny>)> {
-        self.with(|message| message.headers().into_iter().map(|(name, value)| (name, bytes(py, value))).collect())
-    }
-
-    /// What the headers say of a remote call; see the stub. Raises `ValueError` when they make no sense.
-    fn request_head<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.with(|message| {
-            let headers = message.headers();
-            let head = RequestHead::read(&headers).map_err(PyValueError::new_err)?;
-            let (topic, partition) = head.reply_to.unzip();
-            (
-                head.kind,
-                PyBytes::new(py, head.id),
-                head.method,
-                head.caller,
-                topic,
-                partition,
-                head.deadline_ms,
-                head.budget_ms,
-                bytes(py, head.idempotency_key),
-                head.credit,
-            )
-                .into_pyobject(py)
+            PyList::new(py, message.headers().into_iter().map(|(name, value)| (name, bytes(py, value))))
         })
     }
 
@@ -465,6 +450,6 @@ impl ValueBuffer {
     }
 }
 
-fn bytes<'py>(py: Python<'py>, value: Option<&[u8]>) -> Bound<'py, PyAny> {
+pub fn bytes<'py>(py: Python<'py>, value: Option<&[u8]>) -> Bound<'py, PyAny> {
     value.map_or_else(|| py.None().into_bound(py), |value| PyBytes::new(py, value).into_any())
 }

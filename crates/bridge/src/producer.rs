@@ -38,7 +38,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    fn send(
+    pub fn send(
         &self,
         py: Python<'_>,
         topic: &str,

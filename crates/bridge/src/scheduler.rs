@@ -6,6 +6,7 @@ use std::time::Duration;
 use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::consume as engine;
+use awoke_engine::kafka::TopicPartition;
 use awoke_engine::produce::OwnedRecord;
 use awoke_engine::wake::Bell as EngineBell;
 use pyo3::prelude::*;
@@ -16,6 +17,7 @@ use crate::errors::{duration, to_python};
 use crate::message::Batch;
 use crate::partition::Partition;
 use crate::producer::DeliveryHandle;
+use crate::request::Request;
 use crate::waiting::{Bell, seconds_until};
 
 /// Decides which partition is worked on next.
@@ -98,8 +100,7 @@ fn convert(py: Python<'_>, work: engine::Work) -> PyResult<Option<Bound<'_, PyAn
 /// A batch lent to a worker. It ends with `complete` or `retry`; dropped without either, it is tried again.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Job {
-    topic: String,
-    partition: i32,
+    at: TopicPartition,
     generation: u64,
     attempt: u32,
     waited: Duration,
@@ -118,10 +119,8 @@ fn lock(inner: &Mutex<Option<engine::Job>>) -> MutexGuard<'_, Option<engine::Job
 
 impl Job {
     fn new(job: engine::Job) -> Self {
-        let at = job.batch().topic_partition();
         Self {
-            topic: at.topic.to_string(),
-            partition: at.partition,
+            at: job.batch().topic_partition().clone(),
             generation: job.partition().map_or(0, |partition| partition.generation()),
             attempt: job.attempt(),
             waited: job.waited(),
@@ -152,13 +151,13 @@ impl Job {
     /// The topic.
     #[getter]
     fn topic(&self) -> &str {
-        &self.topic
+        &self.at.topic
     }
 
     /// The partition.
     #[getter]
     fn partition(&self) -> i32 {
-        self.partition
+        self.at.partition
     }
 
     /// Which assignment of the partition, counted by the group member.
@@ -255,11 +254,22 @@ impl Job {
         job.part(count).map(Self::new)
     }
 
-    /// From here on the partition is not given back before the job has ended. Does not block.
-    fn hold_partition(&self) {
-        if let Some(job) = self.lock().as_mut() {
+    /// From here on the partition is not given back before the job has ended; whether it was not taken away before. Does not block.
+    fn hold_partition(&self) -> bool {
+        self.lock().as_mut().is_some_and(|job| {
             job.hold_partition();
-        }
+            !job.is_fenced()
+        })
+    }
+
+    /// Leaves all but one message to a later job, and reads that as a call; see the stub. Does not block.
+    fn request(&self, py: Python<'_>, bytes_max: usize, clock_skew_s: f64) -> PyResult<Request> {
+        let lent = self.lock().as_mut().map(|job| {
+            job.cut(1);
+            (Arc::clone(job.batch()), job.first())
+        });
+        let (batch, first) = lent.ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
+        Request::read(py, &batch, first, bytes_max, clock_skew_s)
     }
 
     /// Ends a `hold_partition`. Does not block.

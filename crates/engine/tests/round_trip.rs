@@ -44,7 +44,7 @@ fn work(scheduler: &PartitionScheduler, mut on_job: impl FnMut(usize)) -> Vec<i6
             Work::Job(mut job) => {
                 seen.extend(job.batch().iter().map(|message| {
                     assert_eq!(message.value(), Some(&b"value"[..]));
-                    assert_eq!(message.headers(), [("h".to_owned(), Some(&b"1"[..]))]);
+                    assert_eq!(message.headers(), [("h".into(), Some(&b"1"[..]))]);
                     message.offset()
                 }));
                 job.complete().expect("not fenced");

@@ -114,26 +114,22 @@ class Answers:
         """
         if work.contribution is None and self._host.transactions is not None and self._options.mode == "exactly_once":
             work.contribution = self._host.transactions.contribution()
-        topic, partition = work.request.reply_topic, work.request.reply_partition
-        if topic is None or work.caller_left_s <= 0 or work.call.was_given_up:
+        request = work.request
+        topic = request.reply_topic
+        if topic is None or work.caller_left_s <= 0 or work.was_given_up:
             return  # Nobody wants it, or nobody does any more.
-        headers: list[tuple[str, bytes | str | None]] = [
-            (protocol.KIND, kind),
-            (protocol.ID, work.request.id),
-            (protocol.TIMES, f"{int(work.request.queued_s * 1e6)},{int(work.ran_s * 1e6)}"),
-        ]
+        sequence = signature = None
         if work.is_stream:
-            headers.append((protocol.SEQUENCE, str(work.sequence)))
+            sequence = work.sequence
             work.sequence += 1
-        if code is not None:
-            headers.append((protocol.CODE, code))
         if self._options.secret is not None:
-            headers.append((protocol.SIGNATURE, protocol.sign_reply(self._options.secret, headers, body)))
+            signature = protocol.sign_reply(self._options.secret, request.id, kind, sequence, code, body)
         if work.contribution is not None:
-            work.contribution.produce(topic, body, partition=partition, headers=headers)
+            headers = request.reply_headers(kind, work.ran_s, code, sequence, signature)
+            work.contribution.produce(topic, body, partition=request.reply_partition, headers=headers)
             return
         try:
-            work.last = self._producer.produce(topic, body, partition=partition, headers=headers)
+            work.last = request.reply(self._producer, kind, body, work.ran_s, code, sequence, signature)
         except MessageTooLarge as error:
             if kind == protocol.ERROR:
                 raise
@@ -142,7 +138,7 @@ class Answers:
 
     def end(self, work: Work, outcome: str) -> None:
         """Nothing more is sent for a call."""
-        work.let_go_of_memory()
+        work.end()
         metrics, job = self._host.metrics, work.job
         if metrics is not None:
             metrics.call_ended(work.request.method if work.is_known else "", outcome, work.request.queued_s, work.ran_s)

@@ -425,13 +425,13 @@ class Caller:
     def _call_once(self, plan: Plan, returns: Any) -> Any:
         """As `submit` and `wait`, without the object between them."""
         plan.attempts += 1
-        native = self._enter(plan)
+        left_s = plan.left_s()
+        if left_s <= 0:
+            raise self.failure(plan, "deadline_exceeded", "")
         try:
-            native.wait()
-        except BaseException:
-            native.cancel()  # Ctrl-C: nobody waits any more.
-            raise
-        part = native.result()
+            part = self._native.ask(plan.method, plan.body, left_s, plan.key, plan.idempotency_key, plan.headers)
+        except QueueFull as error:
+            raise self._no_room(plan, error) from None
         assert part is not None
         return self.read(plan, part, returns)
 
@@ -467,8 +467,11 @@ class Caller:
                 may_wait=may_wait,
             )
         except QueueFull as error:
-            text = f"too many calls are under way: no room within {error.waited_s:.3f} s; see calls_max and bytes_max"
-            raise ResourceExhausted(f"{self.service}.{plan.method}: {text}") from None
+            raise self._no_room(plan, error) from None
+
+    def _no_room(self, plan: Plan, error: QueueFull) -> ResourceExhausted:
+        text = f"too many calls are under way: no room within {error.waited_s:.3f} s; see calls_max and bytes_max"
+        return ResourceExhausted(f"{self.service}.{plan.method}: {text}")
 
     def _delay_s(self, plan: Plan, error: RpcError) -> float:
         """How long to wait before the call is made again; raises the error where it is not."""

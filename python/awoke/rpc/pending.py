@@ -15,7 +15,7 @@ from awoke.rpc import protocol
 if TYPE_CHECKING:
     from awoke.rpc.caller import Caller
 
-Part = tuple[str, bytes | str | None, list[tuple[str, bytes]] | str | None]
+Part = tuple[str, bytes | str | None, str | None]
 """What comes next of a call, as the engine tells it."""
 
 

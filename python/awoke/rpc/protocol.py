@@ -28,16 +28,12 @@ CREDIT = "rpc-credit"
 SEQUENCE = "rpc-sequence"
 CODE = "rpc-code"
 SIGNATURE = "rpc-signature"
-TIMES = "rpc-times-us"
 
 CALL, CAST, CANCEL, MORE = "call", "cast", "cancel", "more"
 REPLY, ITEM, END, ERROR = "reply", "item", "end", "error"
 
 SIGNED = (KIND, ID, METHOD, DEADLINE, BUDGET, CALLER, REPLY_TOPIC, REPLY_PARTITION, IDEMPOTENCY, CREDIT)
 """The headers of a request that its signature covers, in this order; its body comes behind them."""
-
-SIGNED_REPLY = (ID, KIND, SEQUENCE, CODE)
-"""The same of a reply."""
 
 METHODS = "rpc.methods"
 """The method that every service has: it tells of the others."""
@@ -109,7 +105,7 @@ def is_signed(secret: bytes, headers: Headers, body: bytes) -> bool:
     return hmac.compare_digest(expected, headers.get(SIGNATURE) or b"")
 
 
-def sign_reply(secret: bytes, headers: list[tuple[str, bytes | str | None]], body: bytes) -> bytes:
-    """The signature of a reply."""
-    found = {name: value.encode() if isinstance(value, str) else value for name, value in headers}
-    return digest(secret, [*(found.get(name) or b"" for name in SIGNED_REPLY), body])
+def sign_reply(secret: bytes, call_id: bytes, kind: str, sequence: int | None, code: str | None, body: bytes) -> bytes:
+    """The signature of a reply: it covers these of its headers, in this order, and its body."""
+    place = b"" if sequence is None else b"%d" % sequence
+    return digest(secret, [call_id, kind.encode(), place, (code or "").encode(), body])

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from awoke._native import Batch, Job, Message
+from awoke._native import Job, Request
 from awoke.errors import RpcError
 from awoke.events import Events
 from awoke.rpc import protocol
@@ -23,7 +23,7 @@ from awoke.rpc.methods import Options, Rpc
 from awoke.rpc.protocol import Topics
 from awoke.rpc.results import Result, Results
 from awoke.rpc.turnstile import Turnstile
-from awoke.rpc.work import Request, Work
+from awoke.rpc.work import Work
 
 REMEMBERED = 100_000
 """Names of calls that are remembered: of signed ones, and of cancelled ones that have not come yet."""
@@ -59,21 +59,14 @@ class Reception:
 
     def receive(self, job: Job) -> Work | None:
         """Look at what has come; the call, if it is to be carried out here and now."""
-        job.cut(1)
-        batch = job.batch()
-        message = batch[0]
+        options = self._options
         try:
-            if batch.size_bytes > self._options.request_bytes_max:
-                raise Refused("huge")
-            request = Request(message, batch.size_bytes, self._options.clock_skew_s)
-            if self._options.secret is not None:
-                self._check_genuine(self._options.secret, request, message)
-            work = self._read(request, batch, message, job)
-        except Refused as refused:
+            request = job.request(options.request_bytes_max, options.clock_skew_s)
+            if options.secret is not None:
+                self._check_genuine(options.secret, request)
+            work = self._read(request, job)
+        except (Refused, ValueError) as refused:
             self._refuse(str(refused), job)
-            return None
-        except ValueError:
-            self._refuse("undecodable", job)
             return None
         if work is None:
             complete(job)
@@ -83,11 +76,10 @@ class Reception:
                 return work
         except RpcError as error:
             self._turn_away(work, error)
-        else:
-            work.let_go_of_memory()
         return None
 
-    def _check_genuine(self, secret: bytes, request: Request, message: Message[Any]) -> None:
+    def _check_genuine(self, secret: bytes, request: Request) -> None:
+        message = request.message
         if not protocol.is_signed(secret, dict(message.headers), message.raw_value or b""):
             raise Refused("forged")
         # What comes again from its own place was not answered; in another place, somebody has copied it.
@@ -96,24 +88,26 @@ class Reception:
         if request.kind != protocol.MORE and self._places.first(name, place) != place:
             raise Refused("replayed")
 
-    def _read(self, request: Request, batch: Batch[Any], message: Message[Any], job: Job) -> Work | None:
+    def _read(self, request: Request, job: Job) -> Work | None:
         """A record as a call; None for what is about another one."""
-        found = self._under_way.get(request.id)
         match request.kind:
+            case protocol.CALL | protocol.CAST:
+                reply_topic = request.reply_topic
+                if reply_topic is not None and reply_topic not in self._reply_topics:
+                    raise Refused("reply_topic")
+                return Work(request, job)
             case protocol.CANCEL:
+                found = self._under_way.get(request.id)
                 if found is None:
                     self._cancelled.first(request.id, True)
                 else:
-                    found.call.cancel()
+                    found.cancel()
                 return None
             case protocol.MORE:
+                found = self._under_way.get(request.id)
                 if found is not None and found.window is not None:
                     found.window.add(request.credit or 0)
                 return None
-            case protocol.CALL | protocol.CAST:
-                if request.reply_topic is not None and request.reply_topic not in self._reply_topics:
-                    raise Refused("reply_topic")
-                return Work(request, batch, message, job)
             case _:
                 raise Refused("undecodable")
 
@@ -129,8 +123,8 @@ class Reception:
         Raises:
             RpcError: it is not to be carried out.
         """
-        request, options = work.request, self._options
-        if request.left_s <= 0 or self._cancelled.forget(request.id):
+        request, options, left_s = work.request, self._options, work.request.left_s
+        if left_s <= 0 or self._cancelled.forget(request.id):
             raise DeadlineExceeded("its caller waits no more")
         method = self._rpc.methods.get(request.method)
         if method is None:
@@ -138,11 +132,12 @@ class Reception:
         work.has_method(method)
         if method.callers is not None and request.caller not in method.callers:
             raise PermissionDenied(f"{request.caller[:128]!r} may not call {method.name}")
-        if request.left_s > options.timeout_max_s:
-            text = f"its deadline is {request.left_s:.0f} s away, allowed are {options.timeout_max_s:g} s"
+        if left_s > options.timeout_max_s:
+            text = f"its deadline is {left_s:.0f} s away, allowed are {options.timeout_max_s:g} s"
             raise InvalidArgument(text)
-        check_patience(options, request, request.left_s)
-        if request.idempotency_key is not None and not self._is_new(work, request.idempotency_key):
+        check_patience(options, request, left_s)
+        idempotency_key = request.idempotency_key
+        if idempotency_key is not None and not self._is_new(work, idempotency_key):
             return False
         self._under_way[request.id] = work
         try:
@@ -150,8 +145,9 @@ class Reception:
         except ResourceExhausted as error:
             error.retry_after_s = options.retry_after_s
             raise
-        if not is_its_turn and work.job is not None:
-            work.job.step_aside(False)
+        if not is_its_turn:
+            work.has_waited = True
+            work.step_aside(False)
         return is_its_turn
 
     def _is_new(self, work: Work, idempotency_key: bytes) -> bool:
@@ -166,8 +162,8 @@ class Reception:
         if isinstance(known, Result):
             self._answers.send(work, known.kind, known.body, known.code)
             self._answers.end(work, "known")
-        elif work.job is not None:
-            work.job.step_aside(False)
+        else:
+            work.step_aside(False)
         return False
 
     def _turn_away(self, work: Work, error: RpcError) -> None:

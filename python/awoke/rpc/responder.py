@@ -145,9 +145,9 @@ class Responder:
         """Carry out a call whose turn it is; the next one, whose turn comes with its end. Blocks as user code does."""
         loop = self._loop
         if work.is_async and loop is not None:
+            work.has_waited = True  # For the loop.
             if work.job is not None:
-                work.job.step_aside(True)
-                work.let_go_of_memory()
+                work.step_aside(True)
             loop.call_soon_threadsafe(self._begin_task, work)
             return None
         try:
@@ -159,11 +159,11 @@ class Responder:
         return self._for_threads.leave(work)
 
     def _call(self, work: Work) -> Any:
-        token, tracer = current.set(work.call), self._host.tracer
+        token, tracer = current.set(work), self._host.tracer
         try:
             if tracer is None:
                 return self._run_method(work)
-            with tracer.message(work.message, work.method.name):
+            with tracer.message(work.request.message, work.method.name):
                 return self._run_method(work)
         finally:
             work.ran_s = time.perf_counter() - work.began_s
@@ -178,7 +178,7 @@ class Responder:
     def _begin_task(self, work: Work) -> None:
         assert self._loop is not None
         task = self._loop.create_task(self._carry_out_async(work))
-        work.call.when_cancelled(partial(self._cancel_task, task))
+        work.when_cancelled(partial(self._cancel_task, task))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -197,7 +197,7 @@ class Responder:
         except asyncio.CancelledError:
             self._answers.give_error(work, Unavailable("the responder has stopped"))
         except TimeoutError as error:
-            is_late = work.call.remaining_s <= 0
+            is_late = work.remaining_s <= 0
             self._answers.give_error(work, DeadlineExceeded(f"{work.method.name} took too long") if is_late else error)
         except BaseException as error:
             self._answers.give_error(work, error)
@@ -206,18 +206,18 @@ class Responder:
             self._begin_task(following)
 
     async def _call_async(self, work: Work) -> Any:
-        token, tracer = current.set(work.call), self._host.tracer
+        token, tracer = current.set(work), self._host.tracer
         try:
             if tracer is None:
                 return await self._run_method_async(work)
-            with tracer.message(work.message, work.method.name):
+            with tracer.message(work.request.message, work.method.name):
                 return await self._run_method_async(work)
         finally:
             work.ran_s = time.perf_counter() - work.began_s
             current.reset(token)
 
     async def _run_method_async(self, work: Work) -> Any:
-        async with asyncio.timeout(work.call.remaining_s):
+        async with asyncio.timeout(work.remaining_s):
             result = work.method.function(**work.arguments())
             if not work.is_stream:
                 return await result
@@ -227,21 +227,20 @@ class Responder:
     def _begin(self, work: Work) -> bool:
         """Whether a call is still to be carried out, now that its turn has come. Blocks to commit its offset first."""
         job = work.job
-        if job is not None:
-            job.hold_partition()
-            if job.is_fenced:
-                self._answers.abandon(work)
-                return False
-        if work.call.is_cancelled:
+        if job is not None and not job.hold_partition():
+            self._answers.abandon(work)
+            return False
+        if work.is_cancelled:
             raise DeadlineExceeded("its caller waits no more")
-        check_patience(self._options, work.request, work.caller_left_s)
+        if work.has_waited:
+            check_patience(self._options, work.request, work.caller_left_s)
         if work.method.deadline_s is not None:
-            work.call.until_s = min(work.call.until_s, time.monotonic() + work.method.deadline_s)
+            work.until_s = min(work.until_s, time.monotonic() + work.method.deadline_s)
         if self._options.mode == "at_most_once":
             self._commit(work)
         elif self._options.mode == "exactly_once":
             assert self._host.transactions is not None
-            work.call.contribution = work.contribution = self._host.transactions.contribution()
+            work.contribution = self._host.transactions.contribution()
         work.began_s = time.perf_counter()
         return True
 
@@ -259,7 +258,7 @@ class Responder:
     def _send_all(self, work: Work, results: Iterator[Any]) -> None:
         """The results of a generator, as fast as its caller takes them."""
         for result in results:
-            if work.contribution is None and work.window is not None and not work.window.take(work.call):
+            if work.contribution is None and work.window is not None and not work.window.take(work):
                 results.close()  # type: ignore[attr-defined]
                 return
             self._answers.send(work, protocol.ITEM, encoded(result))
@@ -268,7 +267,7 @@ class Responder:
         """As `_send_all`."""
         async for result in results:
             window = None if work.contribution is not None else work.window
-            if window is not None and not await window.take_async(work.call):
+            if window is not None and not await window.take_async(work):
                 await results.aclose()
                 return
             self._answers.send(work, protocol.ITEM, encoded(result))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+import time
 
 from awoke.admin import Admin
 from awoke.errors import KafkaError, UnknownTopic
@@ -11,6 +13,7 @@ from awoke.settings import Settings
 
 RETENTION = {"retention.ms": "3600000", "segment.ms": "600000", "message.timestamp.type": "CreateTime"}
 """What nobody has taken in an hour nobody waits for any more."""
+ASK_AGAIN_S = 0.05
 
 
 def ensure(settings: Settings, topics: Topics, partitions: int) -> None:
@@ -55,5 +58,14 @@ def _create(admin: Admin, topic: str, partitions: int, timeout_s: float) -> None
                 f"create it: awoke topics create {topic} --partitions {partitions}"
             )
             raise UnknownTopic(text, error.code, error.code_name) from None
-    with contextlib.suppress(UnknownTopic):  # Brokers learn of it one after the other.
-        admin.describe_topic(topic, timeout_s)
+    _wait_until_known(admin, topic, timeout_s)
+
+
+def _wait_until_known(admin: Admin, topic: str, timeout_s: float) -> None:
+    """Brokers learn of a topic some time after it was made, and say so to nobody: one can only ask again."""
+    until_s, again = time.monotonic() + timeout_s, threading.Event()
+    while time.monotonic() < until_s:
+        with contextlib.suppress(UnknownTopic):
+            admin.describe_topic(topic, timeout_s)
+            return
+        again.wait(ASK_AGAIN_S)

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from awoke.rpc.context import IncomingCall
+from awoke.rpc.context import Patience
 
 
 class Window:
@@ -31,24 +31,24 @@ class Window:
         """Whoever waits looks whether it still should. Does not block."""
         self.add(0)
 
-    def take(self, call: IncomingCall) -> bool:
+    def take(self, caller: Patience) -> bool:
         """Wait until one may be sent; False when the caller waits no more. Blocks."""
-        while not call.is_cancelled:
+        while not caller.is_cancelled:
             arrived = threading.Event()
             if self._try_take(arrived.set):
                 return True
-            arrived.wait(call.remaining_s)
+            arrived.wait(caller.remaining_s)
         return False
 
-    async def take_async(self, call: IncomingCall) -> bool:
+    async def take_async(self, caller: Patience) -> bool:
         """As `take`, on the running loop."""
         loop = asyncio.get_running_loop()
-        while not call.is_cancelled:
+        while not caller.is_cancelled:
             arrived = asyncio.Event()
             if self._try_take(lambda: loop.call_soon_threadsafe(arrived.set)):  # noqa: B023 - of this turn
                 return True
             try:
-                await asyncio.wait_for(arrived.wait(), call.remaining_s)
+                await asyncio.wait_for(arrived.wait(), caller.remaining_s)
             except TimeoutError:
                 return False
         return False

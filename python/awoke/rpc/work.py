@@ -1,17 +1,14 @@
-"""A call on its way through the responder: what its request says, and what is under way for it."""
+"""A call on its way through the responder, and what is under way for it."""
 
 from __future__ import annotations
 
 import time
 from typing import Any, Protocol
 
-from awoke._native import Batch, DeliveryHandle, Job, Message, PendingCommit
-from awoke.rpc.context import IncomingCall, Sender
+from awoke._native import DeliveryHandle, Job, PendingCommit, Request
+from awoke.rpc.context import Carried, Sender
 from awoke.rpc.methods import Method
 from awoke.rpc.window import Window
-
-TIMEOUT_DEFAULT_S = 30.0
-"""For a request without a deadline, from when it was sent."""
 
 
 class Contribution(Sender, Protocol):
@@ -20,98 +17,42 @@ class Contribution(Sender, Protocol):
     def submit(self, job: Job, offset: int | None) -> PendingCommit: ...
 
 
-class Request:
-    """What a record says of a call.
-
-    Raises:
-        ValueError: it makes no sense.
-    """
-
-    __slots__ = (
-        "budget_s",
-        "caller",
-        "credit",
-        "id",
-        "idempotency_key",
-        "kind",
-        "left_s",
-        "method",
-        "queued_s",
-        "reply_partition",
-        "reply_topic",
-        "size_bytes",
-    )
-
-    def __init__(self, message: Message[Any], size_bytes: int, clock_skew_s: float) -> None:
-        (
-            self.kind,
-            self.id,
-            self.method,
-            self.caller,
-            self.reply_topic,
-            self.reply_partition,
-            deadline_ms,
-            budget_ms,
-            self.idempotency_key,
-            self.credit,
-        ) = message.request_head()
-        self.size_bytes = size_bytes
-        now_s = time.time()
-        if deadline_ms is None or budget_ms is None:
-            sent_ms = message.timestamp_ms or int(now_s * 1_000)
-            deadline_ms = sent_ms + int(TIMEOUT_DEFAULT_S * 1_000) if deadline_ms is None else deadline_ms
-            budget_ms = max(0, deadline_ms - sent_ms) if budget_ms is None else budget_ms
-        self.budget_s = budget_ms / 1_000
-        self.left_s = deadline_ms / 1_000 + clock_skew_s - now_s
-        self.queued_s = max(0.0, self.budget_s - self.left_s)
-        """From the call to here, on the callers' clock."""
-
-
-class Work:
-    """A call that is to be carried out."""
+class Work(Carried):
+    """A call that is to be carried out. What most calls never change stands in the class."""
 
     method: Method
+    contribution: Contribution | None = None
+    is_known = False
+    """Whether the service has its method, and `method` is it."""
+    is_async = False
+    """Whether it runs on the event loop."""
+    is_stream = False
+    """Whether it has several results."""
+    has_waited = False
+    """Whether it stood in line."""
+    window: Window | None = None
+    """Of a stream: how many may be under way."""
+    sequence = 0
+    began_s = 0.0
+    """When it began to run, on `time.perf_counter()`."""
+    ran_s = 0.0
+    last: DeliveryHandle | None = None
+    """The reply that was sent last."""
+    result_key: bytes | None = None
 
-    def __init__(self, request: Request, batch: Batch[Any], message: Message[Any], job: Job) -> None:
-        self._batch = batch
-        self.request = request
-        self.message = message
+    def __init__(self, request: Request, job: Job) -> None:
+        super().__init__(request)
         self.job: Job | None = job
         """None where its offset has been committed before."""
-        self.is_known = False
-        """Whether the service has its method, and `method` is it."""
-        self.is_async = False
-        """Whether it runs on the event loop."""
-        self.is_stream = False
-        """Whether it has several results."""
-        self.window: Window | None = None
-        """Of a stream: how many may be under way."""
-        self.sequence = 0
-        self.began_s = 0.0
-        """When it began to run, on `time.perf_counter()`."""
-        self.ran_s = 0.0
-        self.contribution: Contribution | None = None
-        """Where replies go that are committed with the offset."""
-        self.last: DeliveryHandle | None = None
-        """The reply that was sent last."""
-        self.result_key: bytes | None = None
-        self.call = IncomingCall(
-            request.method,
-            request.id,
-            request.caller,
-            request.idempotency_key,
-            message,
-            time.monotonic() + request.left_s,
-        )
-        self._caller_until_s = self.call.until_s
+        self._caller_until_s = self.until_s
 
     def has_method(self, method: Method) -> None:
         """Say what it calls."""
-        self.method = method
-        self.is_known, self.is_async, self.is_stream = True, method.is_async, method.is_stream
+        self.method, self.is_known, self.is_async = method, True, method.is_async
         if method.is_stream:
+            self.is_stream = True
             self.window = Window(self.request.credit)
-            self.call.when_cancelled(self.window.wake)
+            self.when_cancelled(self.window.wake)
 
     @property
     def caller_left_s(self) -> float:
@@ -124,11 +65,17 @@ class Work:
         Raises:
             InvalidArgument: they are not what the method takes.
         """
-        return self.method.arguments(self.message.raw_value or b"")
+        return self.method.arguments(self.request.body)
 
-    def let_go_of_memory(self) -> None:
-        """It waits, or is over: whoever keeps it must not keep librdkafka's memory, and with it the client, alive."""
-        self._batch.detach()
+    def step_aside(self, is_running: bool) -> None:
+        """It waits, or goes on elsewhere: it must not keep librdkafka's memory, and with it the client, alive."""
+        if self.job is not None:
+            self.job.step_aside(is_running)
+        self.request.let_go(is_kept=True)
+
+    def end(self) -> None:
+        """It is over; what somebody may look at later is kept."""
+        self.request.let_go(is_kept=self.is_told_of)
 
     @property
     def size_bytes(self) -> int:

@@ -1,5 +1,6 @@
 //! A batch of messages as librdkafka fetched them: lent, not copied.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -239,26 +240,28 @@ impl<'a> MessageRef<'a> {
     }
 
     /// Its headers in order; a header may have no value, and a name may come more than once.
-    pub fn headers(self) -> Vec<(String, Option<&'a [u8]>)> {
+    pub fn headers(self) -> Vec<(Cow<'a, str>, Option<&'a [u8]>)> {
         let _parsing = self.batch.headers.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut headers = std::ptr::null_mut();
-        let mut found = Vec::new();
-        // SAFETY: the headers belong to the message and live as long; names end in zero, values have their length.
-        unsafe {
-            if Code::of(ffi::rd_kafka_message_headers(self.message, &raw mut headers)) != Code::NONE {
-                return found;
-            }
-            let (mut name, mut value, mut size) = (std::ptr::null(), std::ptr::null(), 0);
-            while Code::of(ffi::rd_kafka_header_get_all(
-                headers,
-                found.len(),
-                &raw mut name,
-                &raw mut value,
-                &raw mut size,
-            )) == Code::NONE
-            {
-                found.push((text_of(name), bytes_of(value.cast(), size)));
-            }
+        // SAFETY: the message is alive, and nobody else parses its headers.
+        unsafe { headers_of(self.message) }
+    }
+}
+
+/// # Safety
+/// `message` is a fetched message that lives for `'a`, and nobody else reads its headers for the first time.
+unsafe fn headers_of<'a>(message: *const ffi::rd_kafka_message_t) -> Vec<(Cow<'a, str>, Option<&'a [u8]>)> {
+    let mut headers = std::ptr::null_mut();
+    // SAFETY: the headers belong to the message and live as long; names end in zero, values have their length.
+    unsafe {
+        if Code::of(ffi::rd_kafka_message_headers(message, &raw mut headers)) != Code::NONE {
+            return Vec::new();
+        }
+        let mut found = Vec::with_capacity(ffi::rd_kafka_header_cnt(headers));
+        let (mut name, mut value, mut size) = (std::ptr::null(), std::ptr::null(), 0);
+        while Code::of(ffi::rd_kafka_header_get_all(headers, found.len(), &raw mut name, &raw mut value, &raw mut size))
+            == Code::NONE
+        {
+            found.push((CStr::from_ptr(name).to_string_lossy(), bytes_of(value.cast(), size)));
         }
         found
     }
@@ -272,39 +275,23 @@ unsafe fn bytes_of<'a>(start: *const u8, size: usize) -> Option<&'a [u8]> {
     (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, size) })
 }
 
-/// A fetched record that is nobody's batch: all of it copied.
+/// A fetched record that is nobody's batch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fetched {
-    pub(crate) value: Vec<u8>,
-    pub(crate) headers: Vec<(String, Vec<u8>)>,
+pub(crate) struct Fetched<'a> {
+    pub(crate) value: Cow<'a, [u8]>,
+    pub(crate) headers: Vec<(Cow<'a, str>, Cow<'a, [u8]>)>,
 }
 
-impl Fetched {
+impl Fetched<'_> {
     /// # Safety
-    /// `message` is a fetched message that lives, and nobody else reads its headers.
+    /// `message` is a fetched message that lives as long as what is made here, and nobody else reads its headers.
     pub(super) unsafe fn of(message: *const ffi::rd_kafka_message_t) -> Self {
-        // SAFETY: the caller's promise; names end in zero, values have their length.
+        // SAFETY: the caller's promise.
         unsafe {
-            let mut fetched = Self {
-                value: bytes_of((*message).payload.cast(), (*message).len).unwrap_or_default().to_vec(),
-                headers: Vec::new(),
-            };
-            let mut headers = std::ptr::null_mut();
-            if Code::of(ffi::rd_kafka_message_headers(message, &raw mut headers)) != Code::NONE {
-                return fetched;
-            }
-            let (mut name, mut value, mut size) = (std::ptr::null(), std::ptr::null(), 0);
-            while Code::of(ffi::rd_kafka_header_get_all(
-                headers,
-                fetched.headers.len(),
-                &raw mut name,
-                &raw mut value,
-                &raw mut size,
-            )) == Code::NONE
-            {
-                fetched.headers.push((text_of(name), bytes_of(value.cast(), size).unwrap_or_default().to_vec()));
-            }
-            fetched
+            let value = bytes_of((*message).payload.cast(), (*message).len).unwrap_or_default();
+            let headers = headers_of(message).into_iter();
+            let headers = headers.map(|(name, value)| (name, Cow::Borrowed(value.unwrap_or_default())));
+            Self { value: Cow::Borrowed(value), headers: headers.collect() }
         }
     }
 }

@@ -179,7 +179,7 @@ impl Event {
     }
 
     /// The messages of an event that holds fetched ones; what could not be fetched is left out.
-    pub(crate) fn fetched(&self) -> Vec<Fetched> {
+    pub(crate) fn fetched(&self) -> Vec<Fetched<'_>> {
         let mut found = Vec::new();
         // SAFETY: the event is ours, and its messages live as long; null after the last.
         unsafe {

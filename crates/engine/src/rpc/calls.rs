@@ -158,7 +158,7 @@ impl Calls {
     }
 
     /// A record has come to the caller's place.
-    pub(super) fn take_in(&self, caller: u64, fetched: Fetched) {
+    pub(super) fn take_in(&self, caller: u64, fetched: &Fetched<'_>) {
         let Some(id) = protocol::header(&fetched.headers, protocol::ID).and_then(CallId::of) else {
             self.counters.undecodable.increment();
             return;
@@ -167,7 +167,7 @@ impl Calls {
             self.counters.foreign.increment();
             return;
         }
-        if !self.is_genuine(&fetched) {
+        if !self.is_genuine(fetched) {
             self.counters.forged.increment();
             return;
         }
@@ -208,7 +208,7 @@ impl Calls {
     }
 
     /// Whether the signature is right, where one is asked for.
-    fn is_genuine(&self, fetched: &Fetched) -> bool {
+    fn is_genuine(&self, fetched: &Fetched<'_>) -> bool {
         let Some(key) = &self.key else { return true };
         let of = |name| protocol::header(&fetched.headers, name).unwrap_or_default();
         let fields = [of(protocol::ID), of(protocol::KIND), of(protocol::SEQUENCE), of(protocol::CODE), &fetched.value];
@@ -295,25 +295,25 @@ mod tests {
         call
     }
 
-    fn reply(number: u64, kind: &str, more: &[(&str, &str)], size: usize) -> Fetched {
+    fn reply<'a>(number: u64, kind: &'a str, more: &[(&'a str, &'a str)], size: usize) -> Fetched<'a> {
         let id = CallId { caller: ME, call: number }.to_bytes().to_vec();
-        let mut headers = vec![(protocol::ID.to_owned(), id), (protocol::KIND.to_owned(), kind.into())];
-        headers.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
-        Fetched { value: vec![b'1'; size], headers }
+        let mut headers = vec![(protocol::ID.into(), id.into()), (protocol::KIND.into(), kind.as_bytes().into())];
+        headers.extend(more.iter().map(|(name, value)| ((*name).into(), value.as_bytes().into())));
+        Fetched { value: vec![b'1'; size].into(), headers }
     }
 
     #[test]
     fn strays_are_told_apart() {
         let calls = calls(None);
         let (answered, late) = (begun(&calls, 1, Wanted::One, ASK_AFTER), begun(&calls, 2, Wanted::One, ASK_AFTER));
-        calls.take_in(ME, reply(1, "reply", &[], 1));
+        calls.take_in(ME, &reply(1, "reply", &[], 1));
         assert!(answered.has_ended());
         assert!(calls.fail(&late, Failure::DeadlineExceeded));
         for number in [1, 2, 3] {
-            calls.take_in(ME, reply(number, "reply", &[], 1));
+            calls.take_in(ME, &reply(number, "reply", &[], 1));
         }
-        calls.take_in(ME + 1, reply(1, "reply", &[], 1));
-        calls.take_in(ME, Fetched::default());
+        calls.take_in(ME + 1, &reply(1, "reply", &[], 1));
+        calls.take_in(ME, &Fetched::default());
         let found = &calls.counters;
         let counts =
             [&found.replies, &found.duplicate, &found.late, &found.unknown, &found.foreign, &found.undecodable];
@@ -325,10 +325,10 @@ mod tests {
     fn a_reply_that_is_too_large_ends_its_call_and_one_that_is_none_does_not() {
         let calls = calls(None);
         let call = begun(&calls, 1, Wanted::One, ASK_AFTER);
-        calls.take_in(ME, reply(1, "nonsense", &[], 1));
-        calls.take_in(ME, reply(1, "reply", &[(protocol::SEQUENCE, "x")], 1));
+        calls.take_in(ME, &reply(1, "nonsense", &[], 1));
+        calls.take_in(ME, &reply(1, "reply", &[(protocol::SEQUENCE, "x")], 1));
         assert!(!call.is_ready());
-        calls.take_in(ME, reply(1, "reply", &[], 101));
+        calls.take_in(ME, &reply(1, "reply", &[], 101));
         assert!(matches!(call.try_next(), Some(super::super::Next::Failed(Failure::TooLarge(101)))));
     }
 
@@ -336,7 +336,7 @@ mod tests {
     fn a_stream_comes_once_in_order_or_breaks() {
         let calls = calls(None);
         let call = begun(&calls, 1, Wanted::Stream(4), ASK_AFTER);
-        let item = |at: &str| calls.take_in(ME, reply(1, "item", &[(protocol::SEQUENCE, at)], 1));
+        let item = |at: &str| calls.take_in(ME, &reply(1, "item", &[(protocol::SEQUENCE, at)], 1));
         item("0");
         item("0");
         item("1");
@@ -354,14 +354,14 @@ mod tests {
     fn a_forged_reply_changes_nothing() {
         let calls = calls(Some(b"secret"));
         let call = begun(&calls, 1, Wanted::One, ASK_AFTER);
-        calls.take_in(ME, reply(1, "reply", &[], 1));
-        calls.take_in(ME, reply(1, "reply", &[(protocol::SIGNATURE, "guess")], 1));
+        calls.take_in(ME, &reply(1, "reply", &[], 1));
+        calls.take_in(ME, &reply(1, "reply", &[(protocol::SIGNATURE, "guess")], 1));
         assert_eq!((calls.counters.forged.get(), call.is_ready()), (2, false));
         let mut signed = reply(1, "reply", &[], 1);
-        let fields = [signed.headers[0].1.clone(), signed.headers[1].1.clone(), vec![], vec![], signed.value.clone()];
-        let signature = SigningKey::new(b"secret").sign(&fields.each_ref().map(Vec::as_slice));
-        signed.headers.push((protocol::SIGNATURE.to_owned(), signature));
-        calls.take_in(ME, signed);
+        let fields = [&*signed.headers[0].1, &signed.headers[1].1, &[], &[], &signed.value];
+        let signature = SigningKey::new(b"secret").sign(&fields);
+        signed.headers.push((protocol::SIGNATURE.into(), signature.into()));
+        calls.take_in(ME, &signed);
         assert!(call.is_ready());
     }
 

@@ -16,6 +16,6 @@ mod signature;
 pub use call::{Call, Failure, Next, Wanted};
 pub use caller::{Caller, CallerOptions, Request};
 pub use calls::CallCounters;
-pub use protocol::{CallId, Reply, ReplyKind, RequestHead};
+pub use protocol::{CallId, Reply, ReplyKind, RequestHead, Times};
 pub use replies::Waiting;
 pub use signature::SigningKey;

@@ -20,9 +20,9 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-fn reply(id: CallId) -> Fetched {
-    let headers = vec![(ID.to_owned(), id.to_bytes().to_vec()), (KIND.to_owned(), b"reply".to_vec())];
-    Fetched { value: b"1".to_vec(), headers }
+fn reply(id: CallId) -> Fetched<'static> {
+    let headers = vec![(ID.into(), id.to_bytes().to_vec().into()), (KIND.into(), b"reply"[..].into())];
+    Fetched { value: b"1"[..].into(), headers }
 }
 
 fn new_call() -> Arc<Call> {
@@ -44,7 +44,7 @@ fn a_reply_against_a_deadline_ends_the_call_once() {
         let call = begun(&calls);
         let replier = thread::spawn({
             let (calls, id) = (Arc::clone(&calls), call.id());
-            move || calls.take_in(ME, reply(id))
+            move || calls.take_in(ME, &reply(id))
         });
         let clock = thread::spawn({
             let (calls, call) = (Arc::clone(&calls), Arc::clone(&call));
@@ -71,7 +71,7 @@ fn whoever_is_woken_finds_its_call_gone() {
         let call = begun(&calls);
         let replier = thread::spawn({
             let (calls, id) = (Arc::clone(&calls), call.id());
-            move || calls.take_in(ME, reply(id))
+            move || calls.take_in(ME, &reply(id))
         });
         let parker = Arc::new(Parker::default());
         if call.register(Waker::Parker(Arc::clone(&parker))) {

@@ -1,5 +1,6 @@
 //! What stands in the headers of calls and replies. `docs/rpc_protocol.md` says it for clients in other languages.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::kafka::Fetched;
@@ -28,6 +29,8 @@ pub const CREDIT: &str = "rpc-credit";
 pub const SEQUENCE: &str = "rpc-sequence";
 /// The code of an error.
 pub const CODE: &str = "rpc-code";
+/// How long a call stood in queues and ran, in microseconds, with a comma between.
+pub const TIMES: &str = "rpc-times-us";
 /// HMAC-SHA256 of what `signature` says.
 pub const SIGNATURE: &str = "rpc-signature";
 
@@ -51,6 +54,9 @@ pub const ITEM: &str = "item";
 pub const END: &str = "end";
 /// The call failed.
 pub const ERROR: &str = "error";
+
+/// For a request without a deadline, from when it was sent.
+pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// The longest name of a call.
 pub const ID_BYTES_MAX: usize = 64;
@@ -83,12 +89,12 @@ impl<'a> RequestHead<'a> {
     ///
     /// # Errors
     /// What makes no sense in them, in words.
-    pub fn read(headers: &'a [(String, Option<&'a [u8]>)]) -> std::result::Result<Self, String> {
+    pub fn read(headers: &'a [(Cow<'a, str>, Option<&'a [u8]>)]) -> std::result::Result<Self, String> {
         let mut head = Self { kind: CAST, ..Self::default() };
         let (mut reply_topic, mut reply_partition) = (None, None);
         for (name, value) in headers {
             let Some(value) = *value else { continue };
-            match name.as_str() {
+            match &**name {
                 KIND => head.kind = text(name, value)?,
                 ID => head.id = value,
                 METHOD => head.method = text(name, value)?,
@@ -113,6 +119,30 @@ impl<'a> RequestHead<'a> {
             head.reply_to = Some((topic, partition));
         }
         Ok(head)
+    }
+}
+
+/// The time of a call, as its responder sees it; seconds on the callers' clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times {
+    /// How long the caller was ready to wait when it called.
+    pub budget_s: f64,
+    /// How long it still waits; negative when it does no more.
+    pub left_s: f64,
+    /// From the call to here.
+    pub queued_s: f64,
+}
+
+impl RequestHead<'_> {
+    /// The call's time, for a record that was sent, and is looked at, so many milliseconds after the beginning of 1970. Clocks may be apart
+    /// by `clock_skew_s`, in the caller's favour.
+    #[allow(clippy::cast_precision_loss)] // Milliseconds of our century have 41 bits.
+    pub fn times(&self, sent_ms: i64, now_ms: f64, clock_skew_s: f64) -> Times {
+        let sent_ms = if sent_ms < 0 { now_ms } else { sent_ms as f64 };
+        let until_ms = self.deadline_ms.map_or(sent_ms + TIMEOUT_DEFAULT.as_secs_f64() * 1e3, |ms| ms as f64);
+        let budget_s = self.budget_ms.map_or((until_ms - sent_ms).max(0.0), |ms| ms as f64) / 1e3;
+        let left_s = (until_ms - now_ms) / 1e3 + clock_skew_s;
+        Times { budget_s, left_s, queued_s: (budget_s - left_s).max(0.0) }
     }
 }
 
@@ -167,8 +197,6 @@ pub struct Reply {
     pub sequence: u64,
     /// JSON; empty where there is nothing to say.
     pub body: Vec<u8>,
-    /// All headers.
-    pub headers: Vec<(String, Vec<u8>)>,
 }
 
 /// The name of a call: the caller's part, then the call's.
@@ -192,18 +220,18 @@ impl CallId {
 }
 
 /// The header's value.
-pub(super) fn header<'a>(headers: &'a [(String, Vec<u8>)], name: &str) -> Option<&'a [u8]> {
-    headers.iter().find_map(|(each, value)| (each == name).then_some(value.as_slice()))
+pub(super) fn header<'a>(headers: &'a [(Cow<'a, str>, Cow<'a, [u8]>)], name: &str) -> Option<&'a [u8]> {
+    headers.iter().find_map(|(each, value)| (each == name).then_some(&**value))
 }
 
 /// Reads a fetched record as a reply; `None` when it is none.
-pub(super) fn read_reply(fetched: Fetched) -> Option<Reply> {
+pub(super) fn read_reply(fetched: &Fetched<'_>) -> Option<Reply> {
     let kind = ReplyKind::of(header(&fetched.headers, KIND)?)?;
     let sequence = match header(&fetched.headers, SEQUENCE) {
         None => 0,
         Some(text) => std::str::from_utf8(text).ok()?.parse().ok()?,
     };
-    Some(Reply { kind, sequence, body: fetched.value, headers: fetched.headers })
+    Some(Reply { kind, sequence, body: fetched.value.to_vec() })
 }
 
 /// The deadline's header: so long from now.
@@ -216,7 +244,7 @@ pub(super) fn deadline_ms(budget: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn headers<'a>(changes: &[(&str, Option<&'a [u8]>)]) -> Vec<(String, Option<&'a [u8]>)> {
+    fn headers<'a>(changes: &[(&'a str, Option<&'a [u8]>)]) -> Vec<(Cow<'a, str>, Option<&'a [u8]>)> {
         let plain: [(&str, &[u8]); 6] = [
             (KIND, b"call"),
             (ID, b"id"),
@@ -225,9 +253,9 @@ mod tests {
             (REPLY_PARTITION, b"3"),
             (DEADLINE, b"1700000000000"),
         ];
-        let mut all: Vec<_> = plain.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect();
+        let mut all: Vec<_> = plain.into_iter().map(|(name, value)| (Cow::from(name), Some(value))).collect();
         all.retain(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
-        all.extend(changes.iter().map(|(name, value)| ((*name).to_owned(), *value)));
+        all.extend(changes.iter().map(|&(name, value)| (Cow::from(name), value)));
         all
     }
 
@@ -237,6 +265,18 @@ mod tests {
         let head = RequestHead::read(&all).expect("makes sense");
         assert_eq!((head.kind, head.id, head.method, head.reply_to), (CALL, &b"id"[..], "quote", Some(("replies", 3))));
         assert_eq!((head.deadline_ms, head.budget_ms, head.credit), (Some(1_700_000_000_000), None, Some(8)));
+    }
+
+    #[test]
+    fn a_call_has_so_much_time_left() {
+        let head = |deadline_ms, budget_ms| RequestHead { deadline_ms, budget_ms, ..RequestHead::default() };
+        let times = |budget_s, left_s, queued_s| Times { budget_s, left_s, queued_s };
+        assert_eq!(head(Some(12_000), Some(5_000)).times(7_000, 8_000.0, 0.0), times(5.0, 4.0, 1.0));
+        assert_eq!(head(Some(12_000), Some(5_000)).times(7_000, 13_000.0, 0.5), times(5.0, -0.5, 5.5));
+        // Without a budget it is what the deadline was away when it was sent; without either, what calls have by default.
+        assert_eq!(head(Some(12_000), None).times(10_000, 11_000.0, 0.0), times(2.0, 1.0, 1.0));
+        assert_eq!(head(None, None).times(10_000, 11_000.0, 0.0), times(30.0, 29.0, 1.0));
+        assert_eq!(head(None, None).times(-1, 11_000.0, 0.0), times(30.0, 30.0, 0.0));
     }
 
     #[test]

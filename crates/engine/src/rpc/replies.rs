@@ -223,7 +223,7 @@ impl Replies {
                     return;
                 }
                 for each in fetched {
-                    self.calls.take_in(self.caller, each);
+                    self.calls.take_in(self.caller, &each);
                 }
                 let mut state = self.state();
                 state.suspects.clear();
