@@ -55,7 +55,7 @@ def versions() -> dict[str, str]:
 
         import awoke
 
-        found["librdkafka of awoke"] = str(awoke.librdkafka_version)
+        found["librdkafka of awoke"] = awoke.librdkafka_version()
         found["librdkafka of confluent-kafka"] = str(confluent_kafka.libversion()[0])
     except ImportError:
         pass

@@ -3,23 +3,30 @@
  * native consume      BOOTSTRAP TOPIC GROUP MESSAGES [property=value ...]
  * native produce      BOOTSTRAP TOPIC -     MESSAGES [property=value ...]
  * native sync-produce BOOTSTRAP TOPIC -     MESSAGES [property=value ...]
+ * native sync-beside  BOOTSTRAP TOPIC -     MESSAGES [property=value ...]
+ *   as sync-produce, alone and then beside a thread that sends 100,000 messages/s with a client of its own and librdkafka's defaults;
+ *   also prints "alone_seconds" and "asynchronous_per_s".
  * native round-trip   BOOTSTRAP TOPIC -     MESSAGES [producer.property=value ...]
  *   produces to partition 0, consumes it, produces what came to partition 1, and consumes that; also prints median and p99.
  *
  * Prints one line of JSON: {"seconds": 0.25, "messages": 1000000}. An error goes to standard error with exit code 1.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rdkafka.h"
 
 enum { VALUE_BYTES = 100, VALUE_BYTES_MAX = 1 << 20, BATCH_MESSAGES = 10000, WARM_UP_MESSAGES = 20, DEADLINE_S = 300 };
 
-static int64_t reported;
-static int64_t refused;
+/* Of the clients that the thread polls. */
+static _Thread_local int64_t reported;
+static _Thread_local int64_t refused;
 static volatile uint64_t checksum; /* Keeps the compiler from leaving out that the values are read. */
 
 static void fail(const char *what, const char *why) {
@@ -176,6 +183,63 @@ static void produce(rd_kafka_t *client, const char *name, int64_t messages, int 
     rd_kafka_topic_destroy(topic);
 }
 
+enum { FLOOD_BURST = 1000, FLOOD_BURST_US = 10000 };
+
+struct flood {
+    const char *bootstrap, *name;
+    atomic_int is_over;
+    int64_t sent;
+};
+
+static void *run_flood(void *argument) {
+    struct flood *flood = argument;
+    static char value[VALUE_BYTES_MAX];
+    fill_value(value);
+    rd_kafka_t *client = make_client(RD_KAFKA_PRODUCER, flood->bootstrap, NULL, NULL, 0);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(client, flood->name, NULL);
+    double began = monotonic_s();
+    while (!flood->is_over) {
+        for (int i = 0; i < FLOOD_BURST; i++)
+            produce_one(client, topic, value);
+        rd_kafka_poll(client, 0);
+        flood->sent += FLOOD_BURST;
+        double ahead = began + (double)flood->sent * FLOOD_BURST_US / FLOOD_BURST / 1e6 - monotonic_s();
+        if (ahead > 0)
+            usleep((useconds_t)(ahead * 1e6));
+    }
+    rd_kafka_flush(client, DEADLINE_S * 1000);
+    rd_kafka_topic_destroy(topic);
+    rd_kafka_destroy(client);
+    return NULL;
+}
+
+static void produce_beside(rd_kafka_t *client, const char *bootstrap, const char *name, int64_t messages) {
+    static char value[VALUE_BYTES_MAX];
+    fill_value(value);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(client, name, NULL);
+    sync_produce(client, topic, value, WARM_UP_MESSAGES);
+    double alone = monotonic_s();
+    sync_produce(client, topic, value, messages);
+    alone = monotonic_s() - alone;
+    struct flood flood = {.bootstrap = bootstrap, .name = name};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_flood, &flood))
+        fail("flood", "no thread");
+    while (flood.sent < 10 * FLOOD_BURST)
+        usleep(FLOOD_BURST_US);
+    int64_t before = flood.sent;
+    double first = monotonic_s();
+    sync_produce(client, topic, value, messages);
+    double beside = monotonic_s() - first;
+    double rate = (double)(flood.sent - before) / beside;
+    flood.is_over = 1;
+    pthread_join(thread, NULL);
+    printf(
+        "{\"seconds\": %.9f, \"messages\": %lld, \"alone_seconds\": %.9f, \"asynchronous_per_s\": %.1f}\n", beside,
+        (long long)messages, alone, rate);
+    rd_kafka_topic_destroy(topic);
+}
+
 /* A consumer of one partition, from its end on. */
 static rd_kafka_t *follow(const char *bootstrap, const char *topic, int32_t partition) {
     rd_kafka_t *client = make_client(RD_KAFKA_CONSUMER, bootstrap, "native", NULL, 0);
@@ -242,8 +306,9 @@ int main(int argc, char **argv) {
         fail("native", "MODE BOOTSTRAP TOPIC GROUP MESSAGES [property=value ...]");
     int is_consumer = strcmp(argv[1], "consume") == 0;
     int is_round_trip = strcmp(argv[1], "round-trip") == 0;
+    int is_beside = strcmp(argv[1], "sync-beside") == 0;
     int is_producer = strcmp(argv[1], "produce") == 0 || strcmp(argv[1], "sync-produce") == 0;
-    if (!is_consumer && !is_producer && !is_round_trip)
+    if (!is_consumer && !is_producer && !is_round_trip && !is_beside)
         fail(argv[1], "is no mode");
     int64_t messages = atoll(argv[5]);
     rd_kafka_type_t type = is_consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER;
@@ -252,6 +317,8 @@ int main(int argc, char **argv) {
         consume(client, argv[3], messages);
     else if (is_round_trip)
         round_trip(client, argv[2], argv[3], messages);
+    else if (is_beside)
+        produce_beside(client, argv[2], argv[3], messages);
     else
         produce(client, argv[3], messages, strcmp(argv[1], "sync-produce") == 0);
     rd_kafka_destroy(client);
