@@ -244,6 +244,18 @@ def test_a_wait_without_an_answer_names_the_operation_and_the_time(silent_broker
         handle.wait(5)
 
 
+def test_what_librdkafka_said_before_anybody_listened_holds_nothing_up() -> None:
+    for _ in range(20):  # A refused connection may come before or after the report thread's bell is hung up.
+        with EmbeddedCluster() as cluster:
+            cluster.create_topic("topic")
+            cluster.set_broker_up(1, False)
+            with awoke.Producer(cluster.bootstrap_servers) as producer:
+                answered = threading.Event()
+                producer.produce("topic", b"value").add_done_callback(lambda _, answered=answered: answered.set())  # type: ignore[misc]
+                cluster.set_broker_up(1, True)
+                assert answered.wait(20), "its report lies where nobody looks"
+
+
 def test_a_full_queue_refuses_or_waits(silent_broker: EmbeddedCluster) -> None:
     kafka = {"queue.buffering.max.messages": 2}
     producer = awoke.Producer(silent_broker.bootstrap_servers, kafka=kafka)

@@ -8,6 +8,7 @@ use awoke_engine::kafka::Batch as EngineBatch;
 use awoke_engine::produce::Record;
 use awoke_engine::rpc::{RequestHead, Times, protocol};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyString};
@@ -52,7 +53,7 @@ impl Request {
         let head = RequestHead::read(&headers).map_err(|_| PyValueError::new_err("undecodable"))?;
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3;
         Ok(Self {
-            kind: PyString::intern(py, head.kind).unbind(),
+            kind: kind_of(py, head.kind).unbind(),
             id: PyBytes::new(py, head.id).unbind(),
             method: PyString::new(py, head.method).unbind(),
             caller: head.caller.into(),
@@ -145,15 +146,16 @@ impl Request {
         self.size_bytes
     }
 
-    /// The arguments as they came.
+    /// The arguments as they came. Raises `ClosedError` when the memory was let go of before anybody asked for the message.
     #[getter]
-    fn body<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+    fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(message) = self.message.get(py) {
-            return message.get().raw_value(py);
+            let value = message.get().raw_value(py);
+            return Ok(if value.is_none() { bytes(py, Some(b"")) } else { value });
         }
         let lent = self.lent();
-        let value = lent.as_ref().and_then(|(native, index)| native.message(*index).value());
-        bytes(py, Some(value.unwrap_or_default()))
+        let (native, index) = lent.as_ref().ok_or_else(|| to_python(&Error::Closed { what: "call" }))?;
+        Ok(bytes(py, Some(native.message(*index).value().unwrap_or_default())))
     }
 
     /// The record itself. Raises `ClosedError` when the memory was let go of before anybody asked.
@@ -169,9 +171,11 @@ impl Request {
         Ok(self.message.get_or_try_init(py, make)?.clone_ref(py))
     }
 
-    /// Lets go of librdkafka's memory; what `is_kept` is copied first. Does not block.
+    /// Lets go of librdkafka's memory; what `is_kept` is copied first. Again, it does nothing. Does not block.
     fn let_go(&self, py: Python<'_>, is_kept: bool) -> PyResult<()> {
-        if is_kept || self.message.get(py).is_some() {
+        // A call that stands in line may be over before whoever put it there comes to this.
+        let is_lent = self.lent().is_some();
+        if is_lent && (is_kept || self.message.get(py).is_some()) {
             self.message(py)?.get().detach();
         }
         self.lent().take();
@@ -213,6 +217,17 @@ impl Request {
         self.with_headers(py, kind, ran_s, code, sequence, signature, |headers| {
             PyList::new(py, headers.iter().map(|(name, value)| (*name, bytes(py, *value))))
         })
+    }
+}
+
+/// What stands in the header, which anybody may have written: no more of it is made to last than what the protocol knows.
+fn kind_of<'py>(py: Python<'py>, kind: &str) -> Bound<'py, PyString> {
+    match kind {
+        protocol::CALL => intern!(py, protocol::CALL).clone(),
+        protocol::CAST => intern!(py, protocol::CAST).clone(),
+        protocol::CANCEL => intern!(py, protocol::CANCEL).clone(),
+        protocol::MORE => intern!(py, protocol::MORE).clone(),
+        other => PyString::new(py, other),
     }
 }
 

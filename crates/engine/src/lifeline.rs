@@ -260,13 +260,14 @@ mod tests {
         let (ours, _theirs) = UnixStream::pair().expect("descriptors");
         let (mut reading, writing) = std::io::pipe().expect("descriptors");
         let (mut beside, other) = std::io::pipe().expect("descriptors");
-        let number = writing.as_raw_fd();
         let settings =
             LifelineSettings { interval: Duration::from_mins(1), drain: Duration::from_mins(1), exit_code: 1 };
         let lifeline = Lifeline::start(ours.as_raw_fd(), OwnedFd::from(writing), settings).expect("a thread");
 
-        // SAFETY: asks about a number, which is nobody's here.
-        assert_eq!(unsafe { libc::fcntl(number, libc::F_GETFD) }, -1, "the process has it, too");
+        let names = std::fs::read_dir("/proc/self/fd").expect("procfs").flatten();
+        let pipe = std::fs::read_link(format!("/proc/self/fd/{}", reading.as_raw_fd())).expect("ours");
+        let ends = names.filter(|each| std::fs::read_link(each.path()).is_ok_and(|file| file == pipe)).count();
+        assert_eq!(ends, 1, "the process has the other end, too");
         // What others close is closed: the thread has no copy of it.
         drop(other);
         assert_eq!(beside.read(&mut [0]).expect("a pipe"), 0);

@@ -70,6 +70,7 @@ class Answers:
         self._forget(work)
         others = [] if work.result_key is None else self._results.finish(work.result_key, None)
         for each in (work, *others):
+            each.end()
             if each.job is not None:
                 each.job.retry(0.0)
 
@@ -183,6 +184,7 @@ class Answers:
 
     def _on_not_sent(self, work: Work, error: AwokeError) -> None:
         logger.warning("the reply to a call of %s could not be sent: %s", work.request.method, error)
+        work.end()
         if work.job is not None:
             work.job.retry(RETRY_S)
 

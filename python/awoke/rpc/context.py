@@ -82,15 +82,12 @@ class IncomingCall:
         self.method = request.method
         self.id = request.id
         """What its caller has named it."""
+        self.contribution = patience.contribution
+        """Of an exactly-once service: what is sent through it is seen together with the reply, or not at all."""
         self.caller = request.caller
         """Who calls, by its own word; see `docs/rpc.md` for signed calls."""
         self.idempotency_key = request.idempotency_key
         """The same for all attempts at one call; None where its caller gave none."""
-
-    @property
-    def contribution(self) -> Sender | None:
-        """Of an exactly-once service: what is sent through it is seen together with the reply, or not at all."""
-        return self._patience.contribution
 
     @property
     def key(self) -> bytes | None:
@@ -137,6 +134,8 @@ class Carried(Patience):
     """A call that is carried out here. What a method is told of it is made when it asks."""
 
     _told_of: IncomingCall | None = None
+    """Not kept longer than the call lasts: each refers to the other."""
+    _is_over = False
 
     def __init__(self, request: Request) -> None:
         super().__init__(time.monotonic() + request.left_s)
@@ -145,14 +144,15 @@ class Carried(Patience):
     @property
     def incoming(self) -> IncomingCall:
         """As its method sees it."""
-        if self._told_of is None:
-            self._told_of = IncomingCall(self.request, self)
-        return self._told_of
+        told_of = self._told_of or IncomingCall(self.request, self)
+        if not self._is_over:
+            self._told_of = told_of
+        return told_of
 
-    @property
-    def is_told_of(self) -> bool:
-        """Whether somebody may have kept `incoming`."""
-        return self._told_of is not None
+    def be_over(self) -> bool:
+        """The call has ended; whether somebody may have kept `incoming`."""
+        told_of, self._told_of, self._is_over = self._told_of, None, True
+        return told_of is not None
 
 
 _telling = threading.Lock()

@@ -61,11 +61,11 @@ class Reception:
         """Look at what has come; the call, if it is to be carried out here and now."""
         options = self._options
         try:
-            request = job.request(options.request_bytes_max, options.clock_skew_s)
+            request = self._request_of(job)
             if options.secret is not None:
                 self._check_genuine(options.secret, request)
             work = self._read(request, job)
-        except (Refused, ValueError) as refused:
+        except Refused as refused:
             self._refuse(str(refused), job)
             return None
         if work is None:
@@ -77,6 +77,12 @@ class Reception:
         except RpcError as error:
             self._turn_away(work, error)
         return None
+
+    def _request_of(self, job: Job) -> Request:
+        try:
+            return job.request(self._options.request_bytes_max, self._options.clock_skew_s)
+        except ValueError as error:
+            raise Refused(str(error)) from None
 
     def _check_genuine(self, secret: bytes, request: Request) -> None:
         message = request.message

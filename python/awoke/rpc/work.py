@@ -69,13 +69,14 @@ class Work(Carried):
 
     def step_aside(self, is_running: bool) -> None:
         """It waits, or goes on elsewhere: it must not keep librdkafka's memory, and with it the client, alive."""
-        if self.job is not None:
-            self.job.step_aside(is_running)
+        job = self.job  # Whoever carries it out by now may say that it has none any more.
+        if job is not None:
+            job.step_aside(is_running)
         self.request.let_go(is_kept=True)
 
     def end(self) -> None:
         """It is over; what somebody may look at later is kept."""
-        self.request.let_go(is_kept=self.is_told_of)
+        self.request.let_go(is_kept=self.be_over())
 
     @property
     def size_bytes(self) -> int:

@@ -34,6 +34,8 @@ class NodeHandle:
         """Whether another process is to follow this one."""
         self.is_asked = False
         """Whether it was asked to end: that is no failure."""
+        self.is_stopping = False
+        """Whether its process was told to end, for whatever reason."""
         self.last_error = ""
         self.mold = 0
         """The generation of the mold that it was forked from."""
@@ -41,7 +43,7 @@ class NodeHandle:
     def begin(self, control: socket.socket, mold: int) -> None:
         """A process is being forked."""
         self.state, self.control, self.mold = "forking", control, mold
-        self.vitals, self.assigned_ns, self.is_asked = None, 0, False
+        self.vitals, self.assigned_ns, self.is_asked, self.is_stopping = None, 0, False, False
         self.began_s = self.heard_s = time.monotonic()
 
     def forked(self, pidfd: Pidfd) -> None:

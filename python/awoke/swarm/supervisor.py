@@ -331,8 +331,9 @@ class Supervisor:
             self._on_vitals(node, message)
             return
         match message["kind"]:
-            case "tripwire":
+            case "tripwire" if descriptors and node.tripwire is None:  # None came where this process may open no more.
                 node.tripwire = descriptors[0]
+                os.set_inheritable(node.tripwire, False)
                 self._selector.register(node.tripwire, selectors.EVENT_READ, lambda: self._on_node_ending(node))
             case "ready":
                 self._on_node_ready(node)
@@ -388,7 +389,7 @@ class Supervisor:
 
     def _replace(self, node: NodeHandle, why: str) -> None:
         """A node is not well: have it say where it is, then end, then be ended."""
-        if node.state in ("stopping", "ended", "waiting") or node.pidfd is None:
+        if node.is_stopping or node.pidfd is None:
             return
         logger.error("node %d %s: it is replaced", node.number, why)
         node.last_error = why
@@ -399,8 +400,8 @@ class Supervisor:
         if node.pidfd is None:
             return
         node.is_asked = node.is_asked or is_asked
-        if node.state != "stopping":
-            node.state = "stopping"
+        if not node.is_stopping:
+            node.is_stopping, node.state = True, "stopping"
             node.pidfd.send(signal.SIGTERM)
             node.pidfd.send(signal.SIGCONT)  # One that is stopped hears nothing else.
             self._deadlines.set(f"{node.number}:kill", self._options.drain_timeout_s, lambda: self._kill(node))
@@ -416,18 +417,18 @@ class Supervisor:
         """Its process ends, or was killed. Until the system is through with it, its ports, locks and files are still its own,
         and nobody knows how it ended: what is to follow it waits for that.
         """
-        self._last_death_ns = time.monotonic_ns()
-        node.state = "ending"
+        if node.state != "ending":
+            self._last_death_ns = time.monotonic_ns()
+            node.state = "ending"
         if node.tripwire is not None:
             self._selector.unregister(node.tripwire)
             node.drop_tripwire()
 
     def _on_node_ended(self, node: NodeHandle) -> None:
-        if node.state != "ending":
-            self._on_node_ending(node)
         pidfd = node.pidfd
         if pidfd is None:
             return
+        self._on_node_ending(node)
         code = pidfd.reap()
         if code is None:
             self._deadlines.set(f"{node.number}:reap", REAP_AGAIN_S, lambda: self._on_node_ended(node))

@@ -163,6 +163,8 @@ impl Reports {
         });
         // SAFETY: the callback is disabled before the last reference goes.
         unsafe { reports.queue.enable_callback(on_non_empty, Arc::as_ptr(&reports).cast_mut().cast()) };
+        // What was in the queue before, a refused connection say, would keep it from ever turning non-empty.
+        reports.wake_if_needed();
         reports
     }
 

@@ -144,6 +144,10 @@ impl Replies {
         });
         // SAFETY: the callback is disabled before the last reference goes.
         unsafe { replies.queue.enable_callback(on_non_empty, Arc::as_ptr(&replies).cast_mut().cast()) };
+        // What was in the queue before would keep it from ever turning non-empty.
+        if !replies.queue.is_empty() {
+            replies.parker.unpark();
+        }
         Ok((replies, calls_partitions))
     }
 
