@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.clusters import RealCluster
-from tests.support.copying import Copying, out_of_order
+from tests.support.copying import BrokerHoldsUp, Copying, out_of_order
 
 MESSAGES = 100_000
 
@@ -17,20 +18,39 @@ CRASH = os.environ.get("AWOKE_CRASH", "bounce")
 comes again that the transaction is complete, without having written them: readers then wait for ever."""
 
 
-@pytest.fixture
-def broker() -> Iterator[RealCluster]:
-    """A broker of this test's own: it is killed."""
+TRIES = 2
+"""A broker that has lost the markers of a transaction, which is shown without awoke, proves nothing: another one is asked."""
+
+
+@contextlib.contextmanager
+def new_broker() -> Iterator[RealCluster]:
+    """A broker of this test's own: it is bounced."""
     cluster = RealCluster()
-    yield cluster
-    cluster.close()
+    try:
+        yield cluster
+    finally:
+        cluster.close()
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("by", ["partition", "by_key"])
-def test_nothing_is_missing_and_nothing_comes_twice(broker: RealCluster, by: str) -> None:
-    copying = Copying(broker, MESSAGES, by=by)
+def copied(by: str) -> tuple[Copying, tuple[list[int], list[int]]]:
     faults = ["kill", "stop", CRASH, "kill", "bounce", "kill"]
-    for numbers in copying.run(faults, every_s=2.5, within_s=150):
+    for left in reversed(range(TRIES)):
+        with new_broker() as broker:
+            copying = Copying(broker, MESSAGES, by=by)
+            try:
+                return copying, copying.run(faults, every_s=2.5, within_s=150)
+            except BrokerHoldsUp as error:
+                print(f"the broker holds offsets up for ever: {error}")
+                if not left:
+                    raise
+    raise AssertionError("unreachable")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("by", ["partition", "by_key"])
+def test_nothing_is_missing_and_nothing_comes_twice(by: str) -> None:
+    copying, seen = copied(by)
+    for numbers in seen:
         assert len(numbers) == len(set(numbers)), f"{len(numbers) - len(set(numbers))} came twice"
         assert set(numbers) == set(range(MESSAGES))
         assert out_of_order(numbers) == 0
@@ -39,9 +59,11 @@ def test_nothing_is_missing_and_nothing_comes_twice(broker: RealCluster, by: str
 
 
 @pytest.mark.timeout(300)
-def test_a_process_that_wakes_up_too_late_changes_nothing(broker: RealCluster) -> None:
-    copying = Copying(broker, 30_000, per_s=3_000)
-    for numbers in copying.run(["freeze"], every_s=1.5, within_s=150):
+def test_a_process_that_wakes_up_too_late_changes_nothing() -> None:
+    with new_broker() as broker:
+        copying = Copying(broker, 30_000, per_s=3_000)
+        seen = copying.run(["freeze"], every_s=1.5, within_s=150)
+    for numbers in seen:
         assert sorted(numbers) == list(range(30_000))
         assert out_of_order(numbers) == 0
     assert copying.freezes == 1

@@ -19,6 +19,10 @@ from tests.support.processes import Process
 
 KEYS = 97
 FROZEN_S = 9.0
+OVER_S = 20.0
+"""Longer than any transaction lasts, and than it takes the broker to notice."""
+HELD_UP = "could not find out where to begin"
+"""What a process says that gives up because offsets stay held up by a transaction."""
 PARTITIONS = 4
 KAFKA = (
     "session.timeout.ms=6000",
@@ -26,6 +30,10 @@ KAFKA = (
     "reconnect.backoff.max.ms=500",
     "topic.metadata.refresh.interval.ms=2000",
 )
+
+
+class BrokerHoldsUp(Exception):
+    """Offsets are held up though nobody runs any more and every transaction is over: the broker has lost its markers."""
 
 
 class CommittedReader:
@@ -96,6 +104,10 @@ class Copying:
             deadline_s = time.monotonic() + within_s
             while not meanwhile.over.wait(0.5) and time.monotonic() < deadline_s:
                 assert any(process.is_running for process in processes), processes[0].output
+                if any(HELD_UP in process.output for process in processes):
+                    break
+            if any(HELD_UP in process.output for process in processes):
+                self._look_at_the_broker(processes)
             # What would come twice comes now: nothing is left to copy.
             for process in processes:
                 process.signal(signal.SIGTERM)
@@ -108,6 +120,27 @@ class Copying:
         after.over.wait(60)
         after.stop()
         return meanwhile.numbers, after.numbers
+
+    def _look_at_the_broker(self, processes: list[Process]) -> None:
+        """Whether it is to blame: asked by a client that is not awoke's, when nothing runs that could hold offsets up.
+
+        Raises:
+            BrokerHoldsUp: it is.
+        """
+        for process in processes:
+            process.__exit__(None, None, None)
+        threading.Event().wait(OVER_S)
+        settings = {"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": self.source}
+        consumer = confluent_kafka.Consumer({**settings, "isolation.level": "read_committed", "log_level": 0})
+        try:
+            places = [confluent_kafka.TopicPartition(self.source, each) for each in range(PARTITIONS)]
+            answered = [place.error for place in consumer.committed(places, 15)]
+        except confluent_kafka.KafkaException as error:
+            raise BrokerHoldsUp(f"{error}\n{processes[0].output}") from None
+        finally:
+            consumer.close()
+        if any(error is not None for error in answered):
+            raise BrokerHoldsUp(f"{answered}\n{processes[0].output}")
 
     def _do(self, fault: str, processes: list[Process], which: int) -> None:
         if fault == "freeze":

@@ -139,7 +139,7 @@ class Broker:
             return
         process.send_signal(number)
         try:
-            process.wait(20)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
