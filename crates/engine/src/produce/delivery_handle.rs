@@ -162,7 +162,7 @@ impl DeliveryHandle {
     /// Ends the poll of the thread that serves reports for this handle, whose report another thread has served.
     pub(super) fn end_service(&self) {
         if let Some(reports) = self.destination.reports.upgrade() {
-            reports.interrupt();
+            reports.end_service();
         }
     }
 

@@ -37,6 +37,9 @@ thread_local! {
 /// What others send meanwhile does not linger either, and goes in smaller batches.
 const FLUSH_MS: i32 = 1;
 
+/// So long a thread flushes beside one that leads, before it looks whether that one is to go.
+const BESIDE: Duration = Duration::from_millis(20);
+
 /// How often, and for how long, a new producer asks who the brokers are.
 const ACQUAINTED_TRIES: usize = 5;
 const ACQUAINTED_WITHIN: Duration = Duration::from_millis(200);
@@ -90,6 +93,10 @@ pub struct Reports {
     awaited: AtomicUsize,
     /// Somebody has begun to wait since the leader last began to serve.
     is_hurried: AtomicBool,
+    /// A leader serves for a handle of its own.
+    is_for_one: AtomicBool,
+    /// Its report was served by another thread: its poll is to end. Whoever polls beside it may have taken what was to end it.
+    is_end_owed: AtomicBool,
     is_closing: AtomicBool,
     /// How long messages linger; where they don't, nobody need hurry them.
     linger: Duration,
@@ -153,6 +160,8 @@ impl Reports {
             parker: Parker::default(),
             awaited: AtomicUsize::new(0),
             is_hurried: AtomicBool::new(false),
+            is_for_one: AtomicBool::new(false),
+            is_end_owed: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             linger,
             patience,
@@ -236,6 +245,8 @@ impl Reports {
         let is_due = mine.is_due();
         hurry.set(mine);
         let left_ms = if is_due { deadline.remaining_ms() } else { deadline.or_earlier(mine.next).remaining_ms() };
+        self.is_end_owed.store(false, Ordering::SeqCst);
+        self.is_for_one.store(true, Ordering::SeqCst);
         handle.is_served_for.store(true, Ordering::SeqCst);
         // After that is said: whoever serves this report from here on ends the poll below.
         if !handle.completion().is_done() {
@@ -248,6 +259,22 @@ impl Reports {
             AWAITED.set(ptr::null());
         }
         handle.is_served_for.store(false, Ordering::SeqCst);
+        self.is_for_one.store(false, Ordering::SeqCst);
+    }
+
+    /// Ends the leader's poll: another thread has served the report that it waits for.
+    pub(super) fn end_service(&self) {
+        self.is_end_owed.store(true, Ordering::SeqCst);
+        self.queue.interrupt();
+    }
+
+    /// To be called after a poll. librdkafka's queue ends one poll for each interruption, whosever it is: where this thread's was ended in the
+    /// place of the leader's, the leader's is ended now.
+    fn pass_interruption_on(&self) {
+        let is_beside = AWAITED.get().is_null() && self.is_for_one.load(Ordering::SeqCst);
+        if is_beside && self.is_end_owed.load(Ordering::SeqCst) {
+            self.queue.interrupt();
+        }
     }
 
     /// Leaves a place; where nobody leads any more, the report thread takes over what there is to do.
@@ -345,6 +372,7 @@ impl Reports {
         // SAFETY: the handle is alive; the callback below runs inside this call.
         unsafe { ffi::rd_kafka_poll(self.client.handle(), timeout_ms) };
         give_room_back(&self.room);
+        self.pass_interruption_on();
     }
 
     /// Has everything sent without lingering until all of it is answered; `false` when the time was up first. Leads, if nobody does:
@@ -352,7 +380,9 @@ impl Reports {
     pub(super) fn flush_all(&self, deadline: &Deadline) -> bool {
         let leads = self.lead.try_take();
         let is_done = loop {
-            let code = self.flush(deadline.remaining_ms());
+            // Beside a leader not for long: see `pass_interruption_on`.
+            let slice = deadline.or_earlier((!leads).then(|| Instant::now() + BESIDE));
+            let code = self.flush(slice.remaining_ms());
             // A flush ends early when the last report came that somebody else waited for.
             if code == Code::NONE || deadline.has_passed() {
                 break code == Code::NONE;
@@ -369,12 +399,8 @@ impl Reports {
         // SAFETY: the handle is alive. Any thread may serve reports: they complete handles, whoever serves them.
         let code = Code::of(unsafe { ffi::rd_kafka_flush(self.client.handle(), timeout_ms) });
         give_room_back(&self.room);
+        self.pass_interruption_on();
         code
-    }
-
-    /// Ends the poll that is under way, or the next one.
-    pub(super) fn interrupt(&self) {
-        self.queue.interrupt();
     }
 
     /// Ends `serve`.
