@@ -19,15 +19,14 @@ CreateTopic = Callable[..., str]
 def two_letters(cluster: Cluster, topic: CreateTopic) -> tuple[str, str]:
     """A topic, and a dead letter topic with two of its messages and one that is no dead letter."""
     name, dead = topic(), topic("dead")
-    with (
-        awoke.Producer(cluster.bootstrap_servers) as producer,
-        awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader,
-    ):
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
         for value in (b"1", b"2"):
             producer.produce(name, value, key=b"key", headers=[("trace", b"a")]).wait(30)
-        for message in reader.read_until_end(30):
-            record = letter(message, "group", 3, ValueError("no good"))
-            producer.produce(dead, record.value, key=record.key, headers=record.headers).wait(30)
+        # Opened now: one that was there before has seen an end that is none any more.
+        with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
+            for message in reader.read_until_end(30):
+                record = letter(message, "group", 3, ValueError("no good"))
+                producer.produce(dead, record.value, key=record.key, headers=record.headers).wait(30)
         producer.produce(dead, b"stranger").wait(30)
     return name, dead
 
