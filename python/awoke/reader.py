@@ -66,8 +66,8 @@ class Reader:
                 yield message
 
     def read_until_end(self, timeout_s: float | None = None) -> Iterator[Message[bytes | None]]:
-        """Messages until every partition has been read to its end, as the reader has found it: what is produced while the reader
-        is open may come behind that.
+        """Messages until every partition has been read to its end, as the reader has found it: what is produced while it is
+        open may come behind that.
 
         Raises:
             OperationTimeout: the ends were not reached within `timeout_s`.
