@@ -64,8 +64,8 @@ def _create(admin: Admin, topic: str, partitions: int, timeout_s: float) -> None
 def _wait_until_known(admin: Admin, topic: str, timeout_s: float) -> None:
     """Brokers learn of a topic some time after it was made, and say so to nobody: one can only ask again."""
     until_s, again = time.monotonic() + timeout_s, threading.Event()
-    while time.monotonic() < until_s:
+    while (left_s := until_s - time.monotonic()) > 0:
         with contextlib.suppress(UnknownTopic):
-            admin.describe_topic(topic, timeout_s)
+            admin.describe_topic(topic, left_s)
             return
         again.wait(ASK_AGAIN_S)

@@ -138,7 +138,7 @@ impl RequestHead<'_> {
     /// by `clock_skew_s`, in the caller's favour.
     #[allow(clippy::cast_precision_loss)] // Milliseconds of our century have 41 bits.
     pub fn times(&self, sent_ms: i64, now_ms: f64, clock_skew_s: f64) -> Times {
-        let sent_ms = if sent_ms < 0 { now_ms } else { sent_ms as f64 };
+        let sent_ms = if sent_ms <= 0 { now_ms } else { sent_ms as f64 };
         let until_ms = self.deadline_ms.map_or(sent_ms + TIMEOUT_DEFAULT.as_secs_f64() * 1e3, |ms| ms as f64);
         let budget_s = self.budget_ms.map_or((until_ms - sent_ms).max(0.0), |ms| ms as f64) / 1e3;
         let left_s = (until_ms - now_ms) / 1e3 + clock_skew_s;
@@ -276,7 +276,9 @@ mod tests {
         // Without a budget it is what the deadline was away when it was sent; without either, what calls have by default.
         assert_eq!(head(Some(12_000), None).times(10_000, 11_000.0, 0.0), times(2.0, 1.0, 1.0));
         assert_eq!(head(None, None).times(10_000, 11_000.0, 0.0), times(30.0, 29.0, 1.0));
-        assert_eq!(head(None, None).times(-1, 11_000.0, 0.0), times(30.0, 30.0, 0.0));
+        for unknown in [-1, 0] {
+            assert_eq!(head(None, None).times(unknown, 11_000.0, 0.0), times(30.0, 30.0, 0.0));
+        }
     }
 
     #[test]
