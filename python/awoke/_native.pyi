@@ -1,6 +1,6 @@
 """awoke's engine, as Python sees it. Internal but for Batch, DeliveryHandle, Message and what Producer inherits."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Generic, Protocol, Self, TypeVar, final
 
 from typing_extensions import disjoint_base
@@ -314,30 +314,45 @@ class Job:
     def step_aside(self, is_held: bool) -> None: ...
     def part(self, offset: int) -> Job | None: ...
     def hold_partition(self) -> bool: ...
-    def request(self, bytes_max: int, clock_skew_s: float) -> Request:
-        """The first message that is not done, as a call; what is behind it is left to a later job.
-
-        Raises:
-            ValueError: it is none: "huge" or "undecodable". ClosedError: the job has ended.
-        """
     def let_go_of_partition(self) -> None: ...
 
 @final
-class Request:
-    """What a record says of a call, for awoke's own responder."""
+class Intake:
+    """Hands out the calls of a service, and decides which are to be carried out. Any thread."""
+
+    def __new__(cls, scheduler: Scheduler, options: Any, reply_topics: Set[str], methods: Sequence[Any]) -> Self:
+        """`options` is an `awoke.rpc.methods.Options`, each method an `awoke.rpc.methods.Method`."""
+    def next(self) -> Work | None:
+        """The next call to be carried out, or refused; None when the scheduler has closed. Blocks with the GIL released."""
+    def end(self, work: Work, kind: str | None, body: bytes) -> list[Work]:
+        """A call is answered (`kind` None: it failed); who waits for the same answer. Does not block."""
+    def leave(self, work: Work) -> Work | None:
+        """A call was carried out; the one that is to be carried out in its place. Does not block."""
+    def counts(self) -> tuple[int, int]:
+        """How many calls run, and how many stand in line. Does not block."""
+
+@final
+class Work:
+    """A call that is to be carried out, or refused, for awoke's own responder. Any thread."""
 
     @property
-    def kind(self) -> str: ...
+    def verdict(self) -> str | None:
+        """Why it is not to be carried out; None where it is."""
+    @property
+    def known(self) -> tuple[str, bytes] | None:
+        """Kind and body of the answer, where it was carried out before."""
     @property
     def id(self) -> bytes: ...
     @property
-    def method(self) -> str: ...
+    def name(self) -> str:
+        """Of the method that is called."""
+    @property
+    def method(self) -> Any:
+        """As `Intake` was told of it; None where there is none of this name."""
     @property
     def caller(self) -> str: ...
     @property
-    def reply_topic(self) -> str | None: ...
-    @property
-    def reply_partition(self) -> int | None: ...
+    def reply_to(self) -> tuple[str, int] | None: ...
     @property
     def idempotency_key(self) -> bytes | None: ...
     @property
@@ -346,37 +361,62 @@ class Request:
     def budget_s(self) -> float: ...
     @property
     def left_s(self) -> float:
-        """How long its caller still waited when the request was read; negative when it did no more."""
+        """How long its caller still waited when it was read; negative when it did no more."""
     @property
     def queued_s(self) -> float:
         """From the call to the reading, on the callers' clock."""
     @property
     def size_bytes(self) -> int: ...
     @property
+    def until_s(self) -> float:
+        """When it is to end, on `time.monotonic()`."""
+    @property
+    def remaining_s(self) -> float: ...
+    @property
+    def is_cancelled(self) -> bool: ...
+    @property
+    def ran_s(self) -> float: ...
+    @property
+    def job(self) -> Job | None: ...
+    @property
+    def last(self) -> DeliveryHandle | None:
+        """The reply that was sent last."""
+    @property
+    def window(self) -> Any:
+        """Of a stream, its `awoke.rpc.window.Window`."""
+    @property
+    def contribution(self) -> Any: ...
+    @contribution.setter
+    def contribution(self, contribution: Any) -> None: ...
+    @property
     def body(self) -> bytes: ...
     @property
     def message(self) -> Message[bytes]: ...
-    def let_go(self, is_kept: bool) -> None: ...
-    def reply(
-        self,
-        producer: Producer,
-        kind: str,
-        body: bytes,
-        ran_s: float,
-        code: str | None = None,
-        sequence: int | None = None,
-        signature: bytes | None = None,
-    ) -> DeliveryHandle:
-        """Send a reply. Raises as `Producer.produce`; ValueError: nobody wants one."""
+    @property
+    def incoming(self) -> Any:
+        """The call as its method sees it: an `awoke.rpc.context.IncomingCall`."""
+    def when_cancelled(self, function: Callable[[], object]) -> bool:
+        """Have a function called when its caller cancels; False where it has done so already."""
+    def forget(self, function: Callable[[], object]) -> None: ...
+    def begin(self) -> str | None:
+        """Its turn has come. Why it is not to be carried out: "fenced", "expired" or "impatient"."""
+    def stop(self) -> None:
+        """Its method has ended."""
+    def take_job(self) -> Job | None:
+        """Its job, for who ends that before the call."""
+    def reply(self, producer: Producer, kind: str, body: bytes, code: str | None = None) -> None:
+        """Send a reply, if anybody wants it. Blocks while the producer's queue is full. Raises as `Producer.produce`."""
     def reply_headers(
-        self,
-        kind: str,
-        ran_s: float,
-        code: str | None = None,
-        sequence: int | None = None,
-        signature: bytes | None = None,
-    ) -> list[tuple[str, bytes | str | None]]:
-        """What `reply` would send with it."""
+        self, kind: str, body: bytes, code: str | None = None
+    ) -> list[tuple[str, bytes | str | None]] | None:
+        """What `reply` would send with it; None where nobody wants it."""
+    def step_aside(self, is_running: bool) -> None: ...
+    def close(self) -> None:
+        """It is over: what nobody kept is let go of."""
+    def end_job(self, delay_s: float) -> None:
+        """End its job when the last reply is acknowledged, or now. Refused, it comes again after `delay_s`."""
+    def retry(self, delay_s: float) -> None:
+        """Have it carried out again by whoever has the partition then."""
 
 @final
 class Sorting:

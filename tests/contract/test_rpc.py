@@ -194,6 +194,7 @@ def test_nested_calls_inherit_what_is_left(cluster: Cluster) -> None:
         return rpc.current_call().remaining_s
 
     with running(inner), rpc.Caller(inner.name, cluster.bootstrap_servers, timeout_s=1_000) as between:
+        between.wait_until_served(WITHIN_S)
 
         @outer.rpc.method
         def through() -> float:

@@ -13,7 +13,6 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.rpc import protocol
 from awoke.testing import running
 from tests.contract.test_rpc import WITHIN_S, calling, new_app
 from tests.support.clusters import Cluster
@@ -36,12 +35,12 @@ class Wire:
     def headers(self, **more: str | bytes | None) -> Headers:
         """Of a call of `echo`."""
         plain: Headers = {
-            protocol.KIND: "call",
-            protocol.ID: ID,
-            protocol.METHOD: "echo",
-            protocol.REPLY_TOPIC: f"{self.app.name}.rpc.replies",
-            protocol.REPLY_PARTITION: "0",
-            protocol.DEADLINE: str(int((time.time() + WITHIN_S) * 1_000)),
+            "rpc-kind": "call",
+            "rpc-id": ID,
+            "rpc-method": "echo",
+            "rpc-reply-topic": f"{self.app.name}.rpc.replies",
+            "rpc-reply-partition": "0",
+            "rpc-deadline-ms": str(int((time.time() + WITHIN_S) * 1_000)),
         }
         changed = {**plain, **{name.replace("_", "-"): value for name, value in more.items()}}
         return {name: value for name, value in changed.items() if value is not None}
@@ -62,8 +61,8 @@ class Wire:
         with awoke.Reader(topic, bootstrap_servers=settings.bootstrap_servers) as reader:
             for message in reader:
                 headers = dict(message.headers)
-                if headers[protocol.ID] == ID:
-                    found.append(((headers[protocol.KIND] or b"").decode(), json.loads(message.value or b"null")))
+                if headers["rpc-id"] == ID:
+                    found.append(((headers["rpc-kind"] or b"").decode(), json.loads(message.value or b"null")))
                 if len(found) == count:
                     break
         return found
@@ -146,18 +145,18 @@ def test_replies_that_make_no_sense_are_counted_and_harmless(cluster: Cluster) -
         assert began.wait(WITHIN_S)
         mine = pending.id
         wire.reply(caller, b"0", {})
-        wire.reply(caller, b"0", {protocol.ID: b"short", protocol.KIND: "reply"})
-        wire.reply(caller, b"0", {protocol.ID: ID, protocol.KIND: "reply"})
-        wire.reply(caller, b"0", {protocol.ID: mine[:8] + b"unknown!", protocol.KIND: "reply"})
-        wire.reply(caller, b"0", {protocol.ID: gone.id, protocol.KIND: "reply"})
-        wire.reply(caller, b"0", {protocol.ID: mine, protocol.KIND: "nonsense"})
-        wire.reply(caller, b"0" * 1_001, {protocol.ID: huge.id, protocol.KIND: "reply"})
+        wire.reply(caller, b"0", {"rpc-id": b"short", "rpc-kind": "reply"})
+        wire.reply(caller, b"0", {"rpc-id": ID, "rpc-kind": "reply"})
+        wire.reply(caller, b"0", {"rpc-id": mine[:8] + b"unknown!", "rpc-kind": "reply"})
+        wire.reply(caller, b"0", {"rpc-id": gone.id, "rpc-kind": "reply"})
+        wire.reply(caller, b"0", {"rpc-id": mine, "rpc-kind": "nonsense"})
+        wire.reply(caller, b"0" * 1_001, {"rpc-id": huge.id, "rpc-kind": "reply"})
         with pytest.raises(rpc.ResourceExhausted, match="1001 bytes"):
             huge.wait()
         assert not pending.done()
         go.set()
         assert pending.wait() == 1
-        wire.reply(caller, b"0", {protocol.ID: mine, protocol.KIND: "reply"})
+        wire.reply(caller, b"0", {"rpc-id": mine, "rpc-kind": "reply"})
         assert caller.call("hold", number=3) == 3
         counts = {name: count - before[name] for name, count in caller.counters().items()}
     assert (counts["undecodable"], counts["foreign"], counts["unknown"], counts["huge"]) == (3, 1, 1, 1)
@@ -185,7 +184,7 @@ def test_a_result_that_is_no_json_is_a_clear_error(cluster: Cluster) -> None:
     ):
         for kind, error in (("reply", awoke.DecodeError), ("error", rpc.Internal)):
             pending = caller.submit("hold")
-            wire.reply(caller, b"\xff{", {protocol.ID: pending.id, protocol.KIND: kind})
+            wire.reply(caller, b"\xff{", {"rpc-id": pending.id, "rpc-kind": kind})
             with pytest.raises(error):
                 pending.wait()
         go.set()
@@ -238,9 +237,9 @@ def test_a_forged_reply_does_not_end_a_call(cluster: Cluster) -> None:
     ):
         pending = caller.submit("hold")
         assert began.wait(WITHIN_S)
-        forged: Headers = {protocol.ID: pending.id, protocol.KIND: "reply"}
+        forged: Headers = {"rpc-id": pending.id, "rpc-kind": "reply"}
         wire.reply(caller, b'"false"', forged)
-        wire.reply(caller, b'"false"', {**forged, protocol.SIGNATURE: b"x" * 32})
+        wire.reply(caller, b'"false"', {**forged, "rpc-signature": b"x" * 32})
         go.set()
         assert pending.wait() == "true"
         assert caller.counters()["forged"] == 2

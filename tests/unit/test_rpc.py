@@ -1,8 +1,8 @@
-"""The parts of remote calls that need no broker: registry, turnstile, results, signatures."""
+"""The parts of remote calls that need no broker: registry, options, arguments, errors."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,19 +12,6 @@ from awoke import rpc
 from awoke.rpc import protocol
 from awoke.rpc.errors import KINDS
 from awoke.rpc.methods import Rpc
-from awoke.rpc.results import Result, Results
-from awoke.rpc.turnstile import Turnstile
-
-
-class Limits(NamedTuple):
-    name: str
-    concurrency: int | None
-
-
-class Entry(NamedTuple):
-    method: Limits
-    number: int
-    size_bytes: int = 10
 
 
 def declare(function: Any, **options: Any) -> None:
@@ -84,65 +71,6 @@ def test_every_code_has_its_class() -> None:
         assert kind.code == code
         assert issubclass(kind, rpc.RpcError)
         assert getattr(rpc, kind.__name__) is kind
-
-
-def test_the_turnstile_keeps_order_and_limits() -> None:
-    turnstile = Turnstile(running_max=2, waiting_max=3, waiting_bytes_max=1_000)
-    free, single = Limits("free", None), Limits("single", 1)
-    first, second = Entry(single, 1), Entry(single, 2)
-    assert turnstile.enter(first)
-    assert not turnstile.enter(second), "its method has no room"
-    third = Entry(free, 3)
-    assert turnstile.enter(third), "another method has"
-    fourth, fifth = Entry(free, 4), Entry(free, 5)
-    assert not turnstile.enter(fourth)
-    assert not turnstile.enter(fifth)
-    with pytest.raises(rpc.ResourceExhausted):
-        turnstile.enter(Entry(free, 6))
-    assert (turnstile.running, turnstile.waiting) == (2, 3)
-    assert turnstile.leave(third) is fourth, "the second call's method has no room yet"
-    assert turnstile.leave(first) is second, "which has waited longest"
-    assert turnstile.leave(second) is fifth
-    assert turnstile.leave(fourth) is None
-    assert turnstile.leave(fifth) is None
-    assert (turnstile.running, turnstile.waiting) == (0, 0)
-
-
-def test_the_turnstile_counts_bytes() -> None:
-    turnstile = Turnstile(running_max=1, waiting_max=10, waiting_bytes_max=25)
-    limits = Limits("any", None)
-    assert turnstile.enter(Entry(limits, 1))
-    assert not turnstile.enter(Entry(limits, 2))
-    with pytest.raises(rpc.ResourceExhausted):
-        turnstile.enter(Entry(limits, 3, size_bytes=16))
-
-
-def test_results_are_bounded_and_grow_old() -> None:
-    now_s = 0.0
-    results = Results[str](count_max=2, bytes_max=100, ttl_s=10, clock=lambda: now_s)
-    assert results.begin(b"1", "first") is True
-    assert results.begin(b"1", "second") is False
-    assert results.finish(b"1", Result("reply", b"x" * 40)) == ["second"]
-    assert results.begin(b"1", "third") == Result("reply", b"x" * 40)
-    assert results.begin(b"2", "failed") is True
-    assert results.finish(b"2", None) == []
-    assert results.begin(b"2", "again") is True, "what failed may be tried again"
-    results.finish(b"2", Result("reply", b"x" * 80))
-    assert results.begin(b"1", "fourth") is True, "there was no room for both"
-    assert isinstance(results.begin(b"2", "fifth"), Result)
-    now_s = 11.0
-    assert results.begin(b"2", "sixth") is True, "it was too old"
-    assert len(results) == 0
-
-
-def test_signatures_cover_every_field() -> None:
-    headers: dict[str, bytes | None] = {name: name.encode() for name in protocol.SIGNED}
-    headers[protocol.SIGNATURE] = protocol.digest(b"k", [*(headers[name] or b"" for name in protocol.SIGNED), b"body"])
-    assert protocol.is_signed(b"k", headers, b"body")
-    assert not protocol.is_signed(b"other", headers, b"body")
-    assert not protocol.is_signed(b"k", headers, b"bodY")
-    for name in protocol.SIGNED:
-        assert not protocol.is_signed(b"k", {**headers, name: b"changed"}, b"body"), name
 
 
 def test_arguments_are_named_or_in_order() -> None:

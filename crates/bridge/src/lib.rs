@@ -10,6 +10,7 @@ mod caller;
 mod errors;
 mod events;
 mod group_member;
+mod intake;
 mod lifeline;
 mod message;
 mod mock_cluster;
@@ -18,13 +19,13 @@ mod partition;
 mod producer;
 mod reader;
 mod record;
-mod request;
 mod route;
 mod scheduler;
 mod sequencer;
 mod transaction;
 mod transactor;
 mod waiting;
+mod work;
 
 use pyo3::prelude::*;
 
@@ -53,6 +54,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<events::EventBox>()?;
     module.add_class::<group_member::GroupMember>()?;
     module.add_class::<group_member::PendingCommit>()?;
+    module.add_class::<intake::Intake>()?;
     module.add_class::<lifeline::Lifeline>()?;
     module.add_class::<message::Batch>()?;
     module.add_class::<message::BatchIterator>()?;
@@ -64,7 +66,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<producer::Producer>()?;
     module.add_class::<producer::Variant>()?;
     module.add_class::<reader::Reader>()?;
-    module.add_class::<request::Request>()?;
     module.add_class::<route::Route>()?;
     module.add_class::<scheduler::HookJob>()?;
     module.add_class::<scheduler::Job>()?;
@@ -78,5 +79,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<transactor::Transactor>()?;
     module.add_class::<waiting::Bell>()?;
     module.add_class::<waiting::Mailbox>()?;
+    module.add_class::<work::Work>()?;
     Ok(())
 }

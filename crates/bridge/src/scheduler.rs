@@ -17,7 +17,6 @@ use crate::errors::{duration, to_python};
 use crate::message::Batch;
 use crate::partition::Partition;
 use crate::producer::DeliveryHandle;
-use crate::request::Request;
 use crate::waiting::{Bell, seconds_until};
 
 /// Decides which partition is worked on next.
@@ -118,7 +117,7 @@ fn lock(inner: &Mutex<Option<engine::Job>>) -> MutexGuard<'_, Option<engine::Job
 }
 
 impl Job {
-    fn new(job: engine::Job) -> Self {
+    pub fn new(job: engine::Job) -> Self {
         Self {
             at: job.batch().topic_partition().clone(),
             generation: job.partition().map_or(0, |partition| partition.generation()),
@@ -239,7 +238,7 @@ impl Job {
     }
 
     /// Gives its slot to others and goes on, holding its lanes, and the partition if it `is_held`. Does not block.
-    fn step_aside(&self, is_held: bool) {
+    pub fn step_aside(&self, is_held: bool) {
         if let Some(job) = self.lock().as_mut() {
             job.step_aside(is_held);
         }
@@ -255,21 +254,11 @@ impl Job {
     }
 
     /// From here on the partition is not given back before the job has ended; whether it was not taken away before. Does not block.
-    fn hold_partition(&self) -> bool {
+    pub fn hold_partition(&self) -> bool {
         self.lock().as_mut().is_some_and(|job| {
             job.hold_partition();
             !job.is_fenced()
         })
-    }
-
-    /// Leaves all but one message to a later job, and reads that as a call; see the stub. Does not block.
-    fn request(&self, py: Python<'_>, bytes_max: usize, clock_skew_s: f64) -> PyResult<Request> {
-        let lent = self.lock().as_mut().map(|job| {
-            job.cut(1);
-            (Arc::clone(job.batch()), job.first())
-        });
-        let (batch, first) = lent.ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
-        Request::read(py, &batch, first, bytes_max, clock_skew_s)
     }
 
     /// Ends a `hold_partition`. Does not block.
@@ -299,13 +288,13 @@ impl Job {
     /// Says that all is done, and gives the partition back. Does not block.
     ///
     /// Raises `FencedError` when the partition was taken away meanwhile.
-    fn complete(&self) -> PyResult<()> {
+    pub fn complete(&self) -> PyResult<()> {
         let job = self.lock().take();
         job.map_or(Ok(()), |mut job| job.complete()).map_err(|error| to_python(&error))
     }
 
     /// Ends when this message is acknowledged; refused, what is not done comes again after `delay_s`. Does not block.
-    fn complete_when(&self, delivery: &DeliveryHandle, delay_s: f64) -> PyResult<()> {
+    pub fn complete_when(&self, delivery: &DeliveryHandle, delay_s: f64) -> PyResult<()> {
         let delay = duration(Some(delay_s))?.unwrap_or_default();
         let delivery = delivery.here()?;
         if let Some(job) = self.lock().take() {
@@ -322,7 +311,7 @@ impl Job {
     }
 
     /// Keeps what is not done and gives the partition back: nobody gets it before `delay_s` is over. Does not block.
-    fn retry(&self, delay_s: f64) -> PyResult<()> {
+    pub fn retry(&self, delay_s: f64) -> PyResult<()> {
         let delay = duration(Some(delay_s))?.unwrap_or_default();
         if let Some(mut job) = self.lock().take() {
             job.retry(delay);

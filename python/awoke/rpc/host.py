@@ -6,9 +6,15 @@ import contextlib
 from typing import Any, Protocol
 
 from awoke import _native
-from awoke._native import Message
-from awoke.rpc.work import Contribution
+from awoke._native import Job, Message, PendingCommit
+from awoke.rpc.context import Sender
 from awoke.settings import Settings
+
+
+class Contribution(Sender, Protocol):
+    """What becomes visible together with an offset."""
+
+    def submit(self, job: Job, offset: int | None) -> PendingCommit: ...
 
 
 class Transactions(Protocol):

@@ -1,7 +1,7 @@
 """Answers the calls of a service, in one process of its app.
 
-A call goes: `Reception` (who calls, may they, is there time) → `Turnstile` (now, or in line) → `_carry_out` → `Answers` → the
-job ends when the reply is acknowledged, or with the transaction that it is part of.
+A call goes: the engine's intake (who calls, may they, is there time; now, or in line) → `_carry_out`, or `Reception` where it
+is not carried out → `Answers` → the job ends when the reply is acknowledged, or with the transaction that it is part of.
 
 There is one thread more than may run methods at once, so that one of them always receives: a cancellation, a call whose
 time is over and one too many are seen though all others are busy. Whoever receives a call carries it out itself, if it
@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from awoke import _native, serde
-from awoke._native import HookJob, Job
+from awoke._native import Work
 from awoke.concurrency import Lanes
 from awoke.errors import AwokeError
 from awoke.events import Events
@@ -31,10 +31,7 @@ from awoke.rpc.errors import DeadlineExceeded, Unavailable
 from awoke.rpc.host import Host
 from awoke.rpc.methods import Rpc
 from awoke.rpc.protocol import Topics
-from awoke.rpc.reception import Reception, check_patience
-from awoke.rpc.results import Results
-from awoke.rpc.turnstile import Turnstile
-from awoke.rpc.work import Work
+from awoke.rpc.reception import Reception
 from awoke.settings import client_properties
 
 logger = logging.getLogger(__name__)
@@ -64,14 +61,10 @@ class Responder:
         self._producer = _native.Producer(
             properties, serde.encode, host.settings.produce_timeout_s, None, box, PATIENCE_S
         )
-        self._for_threads = Turnstile(options.threads, options.waiting_max, options.waiting_bytes_max)
-        self._for_tasks = Turnstile(options.tasks, options.waiting_max, options.waiting_bytes_max)
-        under_way: dict[bytes, Work] = {}  # Calls that wait or run, by the names that their callers gave them.
-        results: Results[Work] = Results(options.results_max, options.results_bytes_max, options.results_ttl_s)
-        self._answers = Answers(host, rpc, events, self._producer, under_way, results)
-        self._reception = Reception(
-            host, rpc, events, self._answers, under_way, results, self._for_threads, self._for_tasks
-        )
+        reply_topics = {self.topics.replies, *options.reply_topics}
+        self._intake = _native.Intake(self.scheduler, options, reply_topics, list(rpc.methods.values()))
+        self._answers = Answers(host, rpc, events, self._producer, self._intake)
+        self._reception = Reception(host, rpc, events, self._answers)
         self._threads: list[threading.Thread] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -113,41 +106,36 @@ class Responder:
 
     def counts(self) -> dict[str, int]:
         """How many calls run, wait, and were passed over because nobody wanted them any more. Does not block."""
-        return {
-            "running": self._for_threads.running + self._for_tasks.running,
-            "waiting": self._for_threads.waiting + self._for_tasks.waiting,
-            "expired": self.route.expired,
-        }
+        running, waiting = self._intake.counts()
+        return {"running": running, "waiting": waiting, "expired": self.route.expired}
 
     # A call comes.
 
     def _run(self) -> None:
-        while (work := self.scheduler.next()) is not None:
-            if isinstance(work, Job):
-                self._take(work)
-            elif isinstance(work, HookJob):
-                work.finish()
-            del work  # A job that is over must not wait for the next one to be freed.
+        take = self._intake.next
+        while (work := take()) is not None:
+            verdict = work.verdict
+            if verdict is not None:
+                self._turn_away(work, verdict)
+            following = work if verdict is None else None
+            while following is not None:
+                following = self._carry_out(following)
+            del work  # A call that is over must not wait for the next one to be freed.
 
-    def _take(self, job: Job) -> None:
+    def _turn_away(self, work: Work, verdict: str) -> None:
         try:
-            work = self._reception.receive(job)
+            self._reception.turn_away(work, verdict)
         except Exception:
-            logger.exception("a call could not be received; it is tried again")
-            job.retry(1.0)
-            return
-        while work is not None:
-            work = self._carry_out(work)
+            logger.exception("a call could not be turned away (%s); it is looked at again", verdict)
+            work.retry(1.0)
 
     # It is carried out.
 
     def _carry_out(self, work: Work) -> Work | None:
         """Carry out a call whose turn it is; the next one, whose turn comes with its end. Blocks as user code does."""
         loop = self._loop
-        if work.is_async and loop is not None:
-            work.has_waited = True  # For the loop.
-            if work.job is not None:
-                work.step_aside(True)
+        if loop is not None and work.method.is_async:
+            work.step_aside(True)
             loop.call_soon_threadsafe(self._begin_task, work)
             return None
         try:
@@ -156,29 +144,31 @@ class Responder:
                 self._answers.give_result(work, result)
         except BaseException as error:
             self._answers.give_error(work, error)
-        return self._for_threads.leave(work)
+        return self._intake.leave(work)
 
     def _call(self, work: Work) -> Any:
         token, tracer = current.set(work), self._host.tracer
         try:
             if tracer is None:
                 return self._run_method(work)
-            with tracer.message(work.request.message, work.method.name):
+            with tracer.message(work.message, work.name):
                 return self._run_method(work)
         finally:
-            work.ran_s = time.perf_counter() - work.began_s
+            work.stop()
             current.reset(token)
 
     def _run_method(self, work: Work) -> Any:
-        result = work.method.function(**work.arguments())
-        if work.is_stream:
+        method = work.method
+        result = method.function(**method.arguments(work.body))
+        if method.is_stream:
             self._send_all(work, result)
         return result
 
     def _begin_task(self, work: Work) -> None:
         assert self._loop is not None
         task = self._loop.create_task(self._carry_out_async(work))
-        work.when_cancelled(partial(self._cancel_task, task))
+        if not work.when_cancelled(partial(self._cancel_task, task)):
+            task.cancel()
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -198,10 +188,10 @@ class Responder:
             self._answers.give_error(work, Unavailable("the responder has stopped"))
         except TimeoutError as error:
             is_late = work.remaining_s <= 0
-            self._answers.give_error(work, DeadlineExceeded(f"{work.method.name} took too long") if is_late else error)
+            self._answers.give_error(work, DeadlineExceeded(f"{work.name} took too long") if is_late else error)
         except BaseException as error:
             self._answers.give_error(work, error)
-        following = self._for_tasks.leave(work)
+        following = self._intake.leave(work)
         if following is not None and not self._is_closing:
             self._begin_task(following)
 
@@ -210,43 +200,40 @@ class Responder:
         try:
             if tracer is None:
                 return await self._run_method_async(work)
-            with tracer.message(work.request.message, work.method.name):
+            with tracer.message(work.message, work.name):
                 return await self._run_method_async(work)
         finally:
-            work.ran_s = time.perf_counter() - work.began_s
+            work.stop()
             current.reset(token)
 
     async def _run_method_async(self, work: Work) -> Any:
         async with asyncio.timeout(work.remaining_s):
-            result = work.method.function(**work.arguments())
-            if not work.is_stream:
+            method = work.method
+            result = method.function(**method.arguments(work.body))
+            if not method.is_stream:
                 return await result
             await self._send_all_async(work, result)
             return None
 
     def _begin(self, work: Work) -> bool:
         """Whether a call is still to be carried out, now that its turn has come. Blocks to commit its offset first."""
-        job = work.job
-        if job is not None and not job.hold_partition():
+        verdict = work.begin()
+        if verdict == "fenced":
             self._answers.abandon(work)
             return False
-        if work.is_cancelled:
-            raise DeadlineExceeded("its caller waits no more")
-        if work.has_waited:
-            check_patience(self._options, work.request, work.caller_left_s)
-        if work.method.deadline_s is not None:
-            work.until_s = min(work.until_s, time.monotonic() + work.method.deadline_s)
-        if self._options.mode == "at_most_once":
+        if verdict is not None:
+            raise self._reception.error_of(work, verdict)
+        mode = self._options.mode
+        if mode == "at_most_once":
             self._commit(work)
-        elif self._options.mode == "exactly_once":
+        elif mode == "exactly_once":
             assert self._host.transactions is not None
             work.contribution = self._host.transactions.contribution()
-        work.began_s = time.perf_counter()
         return True
 
     def _commit(self, work: Work) -> None:
         """From here on the call is not carried out again, whatever happens."""
-        job, work.job = work.job, None
+        job = work.take_job()
         assert job is not None
         assert self._host.member is not None
         try:
@@ -258,7 +245,8 @@ class Responder:
     def _send_all(self, work: Work, results: Iterator[Any]) -> None:
         """The results of a generator, as fast as its caller takes them."""
         for result in results:
-            if work.contribution is None and work.window is not None and not work.window.take(work):
+            window = None if work.contribution is not None else work.window
+            if window is not None and not window.take(work):
                 results.close()  # type: ignore[attr-defined]
                 return
             self._answers.send(work, protocol.ITEM, encoded(result))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
+from functools import partial
 
-from awoke.rpc.context import Patience
+from awoke._native import Work
 
 
 class Window:
@@ -31,24 +33,24 @@ class Window:
         """Whoever waits looks whether it still should. Does not block."""
         self.add(0)
 
-    def take(self, caller: Patience) -> bool:
+    def take(self, call: Work) -> bool:
         """Wait until one may be sent; False when the caller waits no more. Blocks."""
-        while not caller.is_cancelled:
+        while not call.is_cancelled:
             arrived = threading.Event()
             if self._try_take(arrived.set):
                 return True
-            arrived.wait(caller.remaining_s)
+            arrived.wait(call.remaining_s)
         return False
 
-    async def take_async(self, caller: Patience) -> bool:
+    async def take_async(self, call: Work) -> bool:
         """As `take`, on the running loop."""
         loop = asyncio.get_running_loop()
-        while not caller.is_cancelled:
+        while not call.is_cancelled:
             arrived = asyncio.Event()
-            if self._try_take(lambda: loop.call_soon_threadsafe(arrived.set)):  # noqa: B023 - of this turn
+            if self._try_take(partial(_wake_task, loop, arrived)):
                 return True
             try:
-                await asyncio.wait_for(arrived.wait(), caller.remaining_s)
+                await asyncio.wait_for(arrived.wait(), call.remaining_s)
             except TimeoutError:
                 return False
         return False
@@ -62,3 +64,8 @@ class Window:
                 return True
             self._wake = wake
             return False
+
+
+def _wake_task(loop: asyncio.AbstractEventLoop, arrived: asyncio.Event) -> None:
+    with contextlib.suppress(RuntimeError):  # The loop is over, and with it the task.
+        loop.call_soon_threadsafe(arrived.set)

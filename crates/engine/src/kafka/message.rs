@@ -199,6 +199,11 @@ pub struct MessageRef<'a> {
 }
 
 impl<'a> MessageRef<'a> {
+    /// The partition that it is from.
+    pub fn partition(self) -> i32 {
+        self.batch.topic_partition().partition
+    }
+
     /// Its offset.
     #[inline]
     pub fn offset(self) -> i64 {

@@ -1,21 +1,27 @@
 //! Questions over Kafka: who asks, what was asked and not answered, and where answers come in.
 //!
-//! `caller` asks, `calls` knows what has no answer yet, `replies` brings answers, `call` is what whoever asked holds. Who answers
-//! is user code, and so Python's; `protocol` and `signature` are what both sides agree on.
+//! `caller` asks, `calls` knows what has no answer yet, `replies` brings answers, `call` is what whoever asked holds. At the other end
+//! `intake` decides what becomes of a call that comes: `turnstile` knows how many run and which is next, `results` what was carried out
+//! before. Who answers is user code, and so Python's; `protocol` and `signature` are what both sides agree on.
 
 mod call;
 mod caller;
 mod calls;
+mod intake;
 #[cfg(all(test, feature = "model"))]
 mod models;
 mod numbers;
 pub mod protocol;
 mod replies;
+mod results;
 mod signature;
+mod turnstile;
 
 pub use call::{Call, Failure, Next, Wanted};
 pub use caller::{Caller, CallerOptions, Request};
 pub use calls::CallCounters;
+pub use intake::{Arrival, Entered, Intake, IntakeOptions, MethodRules, Refusal, Ticket, Unwanted, size_bytes};
 pub use protocol::{CallId, Reply, ReplyKind, RequestHead, Times};
 pub use replies::Waiting;
+pub use results::Answer;
 pub use signature::SigningKey;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::signature::SigningKey;
 use crate::kafka::Fetched;
 
 /// What a record is: see the constants below.
@@ -84,12 +85,15 @@ pub struct RequestHead<'a> {
     pub credit: Option<u64>,
 }
 
+/// A record's headers, in order.
+pub type HeaderList<'a> = [(Cow<'a, str>, Option<&'a [u8]>)];
+
 impl<'a> RequestHead<'a> {
     /// Reads headers.
     ///
     /// # Errors
     /// What makes no sense in them, in words.
-    pub fn read(headers: &'a [(Cow<'a, str>, Option<&'a [u8]>)]) -> std::result::Result<Self, String> {
+    pub fn read(headers: &'a HeaderList<'a>) -> std::result::Result<Self, String> {
         let mut head = Self { kind: CAST, ..Self::default() };
         let (mut reply_topic, mut reply_partition) = (None, None);
         for (name, value) in headers {
@@ -120,6 +124,20 @@ impl<'a> RequestHead<'a> {
         }
         Ok(head)
     }
+}
+
+/// Whether the signature of a request is right.
+pub fn is_signed(key: &SigningKey, headers: &HeaderList<'_>, body: &[u8]) -> bool {
+    // Of several with one name the last, as everywhere.
+    let of = |name| headers.iter().rev().find_map(|(each, value)| (each == name).then_some(*value)).flatten();
+    let mut fields = SIGNED.map(|name| of(name).unwrap_or_default()).to_vec();
+    fields.push(body);
+    key.verify(&fields, of(SIGNATURE).unwrap_or_default())
+}
+
+/// The signature of a reply.
+pub fn sign_reply(key: &SigningKey, id: &[u8], kind: &str, sequence: &str, code: &str, body: &[u8]) -> Vec<u8> {
+    key.sign(&[id, kind.as_bytes(), sequence.as_bytes(), code.as_bytes(), body])
 }
 
 /// The time of a call, as its responder sees it; seconds on the callers' clock.
@@ -171,7 +189,8 @@ pub enum ReplyKind {
 }
 
 impl ReplyKind {
-    fn of(text: &[u8]) -> Option<Self> {
+    /// By its name in the header.
+    pub fn of(text: &[u8]) -> Option<Self> {
         [(REPLY, Self::Result), (ITEM, Self::Item), (END, Self::End), (ERROR, Self::Error)]
             .into_iter()
             .find_map(|(name, kind)| (name.as_bytes() == text).then_some(kind))
@@ -279,6 +298,25 @@ mod tests {
         for unknown in [-1, 0] {
             assert_eq!(head(None, None).times(unknown, 11_000.0, 0.0), times(30.0, 30.0, 0.0));
         }
+    }
+
+    #[test]
+    fn a_signature_covers_every_field() {
+        let key = SigningKey::new(b"secret");
+        let mut all: Vec<_> = SIGNED.iter().map(|name| (Cow::from(*name), Some(name.as_bytes()))).collect();
+        let mut fields: Vec<_> = SIGNED.iter().map(|name| name.as_bytes()).collect();
+        fields.push(b"body");
+        let signature = key.sign(&fields);
+        all.push((SIGNATURE.into(), Some(&signature)));
+        assert!(is_signed(&key, &all, b"body"));
+        assert!(!is_signed(&key, &all, b"bodY"));
+        assert!(!is_signed(&SigningKey::new(b"other"), &all, b"body"));
+        for (place, name) in SIGNED.iter().enumerate() {
+            let mut changed = all.clone();
+            changed[place].1 = Some(b"changed");
+            assert!(!is_signed(&key, &changed, b"body"), "{name}");
+        }
+        assert!(!is_signed(&key, &all[..SIGNED.len()], b"body"));
     }
 
     #[test]

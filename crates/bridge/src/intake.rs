@@ -1,0 +1,241 @@
+//! Where the calls of a service come in, as its threads see it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use awoke_engine::clock::Deadline;
+use awoke_engine::consume::{Job as EngineJob, PartitionScheduler, Work as Next};
+use awoke_engine::rpc::{self as engine, Arrival, Entered, RequestHead, Times};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+use crate::errors::duration;
+use crate::scheduler::{Job, Scheduler};
+use crate::work::{Method, Parts, Work};
+
+/// Hands out calls that are to be carried out, and decides which are.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Intake {
+    inner: engine::Intake<Held>,
+    methods: Vec<Method>,
+    scheduler: Arc<PartitionScheduler>,
+}
+
+/// A call, as the engine's tables hold it.
+#[derive(Debug)]
+struct Held(Py<Work>);
+
+impl Clone for Held {
+    fn clone(&self) -> Self {
+        // The engine is called with the GIL held: this only finds it.
+        Self(Python::attach(|py| self.0.clone_ref(py)))
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.is(&other.0)
+    }
+}
+
+/// How a service answers, as Python says it: `awoke.rpc.methods.Options`.
+#[derive(FromPyObject)]
+struct Options {
+    threads: usize,
+    tasks: usize,
+    waiting_max: usize,
+    waiting_bytes_max: usize,
+    patience: f64,
+    clock_skew_s: f64,
+    timeout_max_s: f64,
+    request_bytes_max: usize,
+    secret: Option<PyBackedBytes>,
+    results_max: usize,
+    results_bytes_max: usize,
+    results_ttl_s: f64,
+}
+
+/// What is to be known of a method, as Python says it: `awoke.rpc.methods.Method`.
+#[derive(FromPyObject)]
+struct Described {
+    name: String,
+    is_async: bool,
+    is_stream: bool,
+    concurrency: Option<usize>,
+    callers: Option<HashSet<String>>,
+    deadline_s: Option<f64>,
+}
+
+#[pymethods]
+impl Intake {
+    #[new]
+    fn new(
+        scheduler: &Scheduler,
+        options: Options,
+        reply_topics: HashSet<String>,
+        methods: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let options = engine::IntakeOptions {
+            bytes_max: options.request_bytes_max,
+            clock_skew_s: options.clock_skew_s,
+            patience: options.patience,
+            timeout_max_s: options.timeout_max_s,
+            reply_topics,
+            key: options.secret.map(|secret| engine::SigningKey::new(&secret)),
+            threads: options.threads,
+            tasks: options.tasks,
+            waiting_max: options.waiting_max,
+            waiting_bytes_max: options.waiting_bytes_max,
+            results_max: options.results_max,
+            results_bytes_max: options.results_bytes_max,
+            results_ttl: duration(Some(options.results_ttl_s))?.unwrap_or_default(),
+        };
+        let (mut rules, mut described) = (Vec::new(), Vec::new());
+        for object in methods {
+            let Described { name, is_async, is_stream, concurrency, callers, deadline_s } = object.extract()?;
+            rules.push(engine::MethodRules { name, is_async, is_stream, concurrency, callers });
+            described.push(Method { object: object.unbind(), is_stream, deadline_s });
+        }
+        let inner = engine::Intake::new(options, rules);
+        Ok(Self { inner, methods: described, scheduler: Arc::clone(&scheduler.inner) })
+    }
+
+    /// The next call to be carried out, or refused; `None` when the scheduler has closed. Blocks with the GIL released.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Py<Work>>> {
+        loop {
+            let next = match self.scheduler.try_next_work() {
+                Some(next) => next,
+                None => py.detach(|| self.scheduler.next_work(&Deadline::NEVER)),
+            };
+            match next {
+                Next::Job(job) => {
+                    if let Some(work) = self.receive(py, job)? {
+                        return Ok(Some(work));
+                    }
+                }
+                Next::Hook(hook) => hook.finish(),
+                Next::Closed => return Ok(None),
+                Next::Sort(_) | Next::EndOfPartition(_) | Next::TimedOut => (),
+            }
+        }
+    }
+
+    /// A call is answered, with this result (`None`: it failed); who waits for the same. Does not block.
+    #[pyo3(signature = (work, kind, body))]
+    fn end(&self, py: Python<'_>, work: &Bound<'_, Work>, kind: Option<&str>, body: &[u8]) -> Vec<Py<Work>> {
+        let Some(ticket) = work.get().ticket() else { return Vec::new() };
+        let answer = || {
+            let kind = engine::ReplyKind::of(kind?.as_bytes())?;
+            Some(engine::Answer { kind, body: body.to_vec() })
+        };
+        let answer = if ticket.is_once() { answer() } else { None };
+        let others = self.inner.end(ticket, &Held(work.clone().unbind()), answer);
+        others.into_iter().map(|Held(other)| other.clone_ref(py)).collect()
+    }
+
+    /// Whoever carried a call out has done so; what is to be carried out in its place, if anything is. Does not block.
+    fn leave(&self, work: &Work) -> Option<Py<Work>> {
+        self.inner.leave(work.ticket()?).map(|Held(next)| next)
+    }
+
+    /// How many calls run, and how many stand in line. Does not block.
+    fn counts(&self) -> (usize, usize) {
+        self.inner.counts()
+    }
+}
+
+impl Intake {
+    /// Looks at what has come; the call, if it is to be carried out or refused here and now.
+    fn receive(&self, py: Python<'_>, mut job: EngineJob) -> PyResult<Option<Py<Work>>> {
+        job.cut(1);
+        let lent = (Arc::clone(job.batch()), job.first());
+        let message = lent.0.message(lent.1);
+        let headers = message.headers();
+        let head = match self.inner.read(message, &headers) {
+            Ok(Arrival::Call(head)) => head,
+            Ok(Arrival::Cancel(id)) => {
+                let found = self.inner.cancel(id);
+                drop(job.complete()); // Whoever has the partition now sees it, too.
+                found.map_or(Ok(()), |Held(found)| found.get().cancel(py))?;
+                return Ok(None);
+            }
+            Ok(Arrival::More(id, credit)) => {
+                let found = self.inner.find(id);
+                drop(job.complete());
+                found.map_or(Ok(()), |Held(found)| found.get().add_credit(py, credit))?;
+                return Ok(None);
+            }
+            Err(unwanted) => {
+                let (head, verdict) = (RequestHead::default(), Some(reason(unwanted)));
+                let times = Times { budget_s: 0.0, left_s: 0.0, queued_s: 0.0 };
+                return self.make(py, job, &lent, head, times, None, verdict).map(Some);
+            }
+        };
+        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3;
+        let times = head.times(message.timestamp().0, now_ms, self.inner.options().clock_skew_s);
+        let (method, refusal) = self.inner.check(&head, &times);
+        let work = self.make(py, job, &lent, head, times, method, refusal.map(refused))?;
+        let Some(ticket) = work.get().ticket() else { return Ok(Some(work)) };
+        match self.inner.enter(ticket, &Held(work.clone_ref(py))) {
+            Entered::Now => (),
+            Entered::Later => {
+                work.get().step_aside(py, false)?;
+                return Ok(None);
+            }
+            Entered::Known(answer) => work.get().is_known(answer),
+            Entered::Refused(refusal) => work.get().refuse(refused(refusal)),
+        }
+        Ok(Some(work))
+    }
+
+    #[allow(clippy::too_many_arguments)] // What a call is made of.
+    fn make(
+        &self,
+        py: Python<'_>,
+        job: EngineJob,
+        lent: &(Arc<awoke_engine::kafka::Batch>, usize),
+        head: RequestHead<'_>,
+        times: Times,
+        method: Option<usize>,
+        verdict: Option<&'static str>,
+    ) -> PyResult<Py<Work>> {
+        let size_bytes = engine::size_bytes(lent.0.message(lent.1));
+        let entering = method.filter(|_| verdict.is_none());
+        let parts = Parts {
+            head,
+            times,
+            size_bytes,
+            options: self.inner.options(),
+            method: method.map(|method| &self.methods[method]),
+            ticket: entering.map(|method| self.inner.ticket(&head, method, size_bytes)),
+            verdict,
+            lent: (Arc::clone(&lent.0), lent.1),
+            job: Py::new(py, Job::new(job))?,
+        };
+        Py::new(py, Work::new(py, parts)?)
+    }
+}
+
+/// Why a record is not answered, as events and metrics have it.
+const fn reason(unwanted: engine::Unwanted) -> &'static str {
+    match unwanted {
+        engine::Unwanted::Huge => "huge",
+        engine::Unwanted::Undecodable => "undecodable",
+        engine::Unwanted::Forged => "forged",
+        engine::Unwanted::Replayed => "replayed",
+        engine::Unwanted::ReplyTopic => "reply_topic",
+    }
+}
+
+/// Why a call is refused: a word of `awoke.rpc.reception`.
+const fn refused(refusal: engine::Refusal) -> &'static str {
+    match refusal {
+        engine::Refusal::Expired => "expired",
+        engine::Refusal::Unknown => "unknown",
+        engine::Refusal::NotAllowed => "not_allowed",
+        engine::Refusal::TooLong => "too_long",
+        engine::Refusal::Impatient => "impatient",
+        engine::Refusal::Full => "full",
+    }
+}

@@ -1,0 +1,527 @@
+//! A call that is to be carried out, and the replies to it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use awoke_engine::Error;
+use awoke_engine::clock::monotonic_ns;
+use awoke_engine::kafka::Batch as EngineBatch;
+use awoke_engine::produce::Record;
+use awoke_engine::rpc::{Answer, IntakeOptions, RequestHead, Ticket, Times, protocol};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+use crate::errors::to_python;
+use crate::message::{Batch, Message, bytes};
+use crate::producer::{DeliveryHandle, Producer};
+use crate::scheduler::Job;
+
+/// A method of the service, as Python described it.
+pub struct Method {
+    /// `awoke.rpc.methods.Method`.
+    pub object: Py<PyAny>,
+    pub is_stream: bool,
+    pub deadline_s: Option<f64>,
+}
+
+/// A call: what its record says, who carries it out and for how long, and what was sent for it.
+///
+/// It refers to nothing that knows of it: whoever lets go of a responder lets go of its calls.
+#[pyclass(frozen, freelist = 256, module = "awoke._native")]
+pub struct Work {
+    id: Py<PyBytes>,
+    name: Py<PyString>,
+    caller: Box<str>,
+    reply_to: Option<(Box<str>, i32)>,
+    idempotency_key: Option<Box<[u8]>>,
+    credit: Option<u64>,
+    times: Times,
+    size_bytes: usize,
+    options: Arc<IntakeOptions>,
+    method: Option<Py<PyAny>>,
+    deadline_s: Option<f64>,
+    /// How the intake knows it; `None` where it was refused before.
+    ticket: Option<Ticket>,
+    /// When its caller stops waiting, on the monotonic clock.
+    caller_until_ns: u64,
+    /// When it is to end: then, or when its method's time is over.
+    until_ns: AtomicU64,
+    is_given_up: AtomicBool,
+    /// The next reply's place; of streams.
+    sequence: Option<AtomicU64>,
+    /// librdkafka's memory, and the place in it; `None` when it was let go of.
+    lent: Mutex<Option<(Arc<EngineBatch>, usize)>>,
+    /// Made where somebody asks for it.
+    message: PyOnceLock<Py<Message>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    verdict: Option<&'static str>,
+    known: Option<Arc<Answer>>,
+    /// `None` where its offset has been committed before.
+    job: Option<Py<Job>>,
+    began_ns: u64,
+    ran_s: f64,
+    /// The reply that was sent last.
+    last: Option<Py<DeliveryHandle>>,
+    contribution: Option<Py<PyAny>>,
+    window: Option<Py<PyAny>>,
+    /// Who is to be told when its caller cancels.
+    told: Vec<Py<PyAny>>,
+    /// As its method sees it. Not kept longer than the call lasts: each refers to the other.
+    incoming: Option<Py<PyAny>>,
+    is_over: bool,
+}
+
+/// What is made into a call.
+pub struct Parts<'a> {
+    pub head: RequestHead<'a>,
+    pub times: Times,
+    pub size_bytes: usize,
+    pub options: &'a Arc<IntakeOptions>,
+    pub method: Option<&'a Method>,
+    pub ticket: Option<Ticket>,
+    pub verdict: Option<&'static str>,
+    pub lent: (Arc<EngineBatch>, usize),
+    pub job: Py<Job>,
+}
+
+/// The moment so many seconds from now, on the monotonic clock.
+fn moment_ns(seconds: f64) -> u64 {
+    monotonic_ns().saturating_add_signed((seconds * 1e9) as i64)
+}
+
+fn left_s(until_ns: u64) -> f64 {
+    until_ns.saturating_sub(monotonic_ns()) as f64 / 1e9
+}
+
+impl Work {
+    pub fn new(py: Python<'_>, parts: Parts<'_>) -> PyResult<Self> {
+        let Parts { head, times, size_bytes, options, method, ticket, verdict, lent, job } = parts;
+        let until_ns = moment_ns(times.left_s);
+        let mut state = State { verdict, job: Some(job), ..State::default() };
+        let is_stream = method.is_some_and(|method| method.is_stream);
+        if is_stream {
+            static WINDOW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            let window = WINDOW.import(py, "awoke.rpc.window", "Window")?.call1((head.credit,))?;
+            state.told.push(window.getattr("wake")?.unbind());
+            state.window = Some(window.unbind());
+        }
+        Ok(Self {
+            id: PyBytes::new(py, head.id).unbind(),
+            name: PyString::new(py, head.method).unbind(),
+            caller: head.caller.into(),
+            reply_to: head.reply_to.map(|(topic, partition)| (topic.into(), partition)),
+            idempotency_key: head.idempotency_key.map(Into::into),
+            credit: head.credit,
+            times,
+            size_bytes,
+            options: Arc::clone(options),
+            method: method.map(|method| method.object.clone_ref(py)),
+            deadline_s: method.and_then(|method| method.deadline_s),
+            ticket,
+            caller_until_ns: until_ns,
+            until_ns: AtomicU64::new(until_ns),
+            is_given_up: AtomicBool::new(false),
+            sequence: is_stream.then(AtomicU64::default),
+            lent: Mutex::new(Some(lent)),
+            message: PyOnceLock::new(),
+            state: Mutex::new(state),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lent(&self) -> MutexGuard<'_, Option<(Arc<EngineBatch>, usize)>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub const fn ticket(&self) -> Option<&Ticket> {
+        self.ticket.as_ref()
+    }
+
+    /// It is not to be carried out.
+    pub fn refuse(&self, verdict: &'static str) {
+        self.state().verdict = Some(verdict);
+    }
+
+    /// It was carried out before.
+    pub fn is_known(&self, answer: Arc<Answer>) {
+        let mut state = self.state();
+        (state.verdict, state.known) = (Some("known"), Some(answer));
+    }
+
+    /// Its caller waits no longer: whoever wanted to know is told, on this thread.
+    pub fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        self.is_given_up.store(true, Ordering::Release);
+        let told = std::mem::take(&mut self.state().told);
+        if told.is_empty() {
+            return Ok(());
+        }
+        py.import("awoke.rpc.context")?.call_method1("tell", (PyList::new(py, told)?,)).map(drop)
+    }
+
+    /// Its caller takes so many more.
+    pub fn add_credit(&self, py: Python<'_>, credit: u64) -> PyResult<()> {
+        let window = self.state().window.as_ref().map(|window| window.clone_ref(py));
+        window.map_or(Ok(()), |window| window.call_method1(py, "add", (credit,)).map(drop))
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.is_given_up.load(Ordering::Acquire) && monotonic_ns() < self.caller_until_ns
+    }
+
+    fn with_reply<T>(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        body: &[u8],
+        code: Option<&str>,
+        call: impl FnOnce(&[(&str, Option<&[u8]>)]) -> T,
+    ) -> T {
+        let times = format!("{:.0},{:.0}", self.times.queued_s * 1e6, self.state().ran_s * 1e6);
+        let place = self.sequence.as_ref().map(|sequence| sequence.fetch_add(1, Ordering::Relaxed).to_string());
+        let id = self.id.as_bytes(py);
+        let mut headers = Vec::with_capacity(6);
+        headers.push((protocol::KIND, Some(kind.as_bytes())));
+        headers.push((protocol::ID, Some(id)));
+        headers.push((protocol::TIMES, Some(times.as_bytes())));
+        if let Some(place) = &place {
+            headers.push((protocol::SEQUENCE, Some(place.as_bytes())));
+        }
+        if let Some(code) = code {
+            headers.push((protocol::CODE, Some(code.as_bytes())));
+        }
+        let sign = |key| protocol::sign_reply(key, id, kind, place.as_deref().unwrap_or(""), code.unwrap_or(""), body);
+        let signature = self.options.key.as_ref().map(sign);
+        if let Some(signature) = &signature {
+            headers.push((protocol::SIGNATURE, Some(signature)));
+        }
+        call(&headers)
+    }
+}
+
+#[pymethods]
+impl Work {
+    /// Why it is not to be carried out; `None` where it is.
+    #[getter]
+    fn verdict(&self) -> Option<&'static str> {
+        self.state().verdict
+    }
+
+    /// The answer of a call that was carried out before: its kind and body.
+    #[getter]
+    fn known<'py>(&self, py: Python<'py>) -> Option<(&'static str, Bound<'py, PyBytes>)> {
+        let known = self.state().known.clone();
+        known.map(|answer| (answer.kind.name(), PyBytes::new(py, &answer.body)))
+    }
+
+    /// What its caller has named it.
+    #[getter]
+    fn id(&self, py: Python<'_>) -> Py<PyBytes> {
+        self.id.clone_ref(py)
+    }
+
+    /// The method that is called, by its name.
+    #[getter]
+    fn name(&self, py: Python<'_>) -> Py<PyString> {
+        self.name.clone_ref(py)
+    }
+
+    /// The method; `None` where the service has none of this name.
+    #[getter]
+    fn method(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.method.as_ref().map(|method| method.clone_ref(py))
+    }
+
+    /// Who calls.
+    #[getter]
+    fn caller(&self) -> &str {
+        &self.caller
+    }
+
+    /// Where replies go; `None` where nobody wants one.
+    #[getter]
+    fn reply_to(&self) -> Option<(&str, i32)> {
+        self.reply_to.as_ref().map(|(topic, partition)| (&**topic, *partition))
+    }
+
+    /// The same for all attempts at one call.
+    #[getter]
+    fn idempotency_key<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        bytes(py, self.idempotency_key.as_deref())
+    }
+
+    /// How many replies may be under way.
+    #[getter]
+    fn credit(&self) -> Option<u64> {
+        self.credit
+    }
+
+    /// How long the caller was ready to wait.
+    #[getter]
+    fn budget_s(&self) -> f64 {
+        self.times.budget_s
+    }
+
+    /// How long it still waited when the request was read.
+    #[getter]
+    fn left_s(&self) -> f64 {
+        self.times.left_s
+    }
+
+    /// From the call to the reading.
+    #[getter]
+    fn queued_s(&self) -> f64 {
+        self.times.queued_s
+    }
+
+    /// Key and body together.
+    #[getter]
+    fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    /// When it is to end, on `time.monotonic()`.
+    #[getter]
+    fn until_s(&self) -> f64 {
+        self.until_ns.load(Ordering::Relaxed) as f64 / 1e9
+    }
+
+    /// How long it may still take, at least 0.
+    #[getter]
+    fn remaining_s(&self) -> f64 {
+        left_s(self.until_ns.load(Ordering::Relaxed))
+    }
+
+    /// Whether its caller waits no more, or its time is over.
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.is_given_up.load(Ordering::Acquire) || monotonic_ns() >= self.until_ns.load(Ordering::Relaxed)
+    }
+
+    /// How long it ran.
+    #[getter]
+    fn ran_s(&self) -> f64 {
+        self.state().ran_s
+    }
+
+    /// The job that brought it; `None` where its offset has been committed before.
+    #[getter]
+    fn job(&self, py: Python<'_>) -> Option<Py<Job>> {
+        self.state().job.as_ref().map(|job| job.clone_ref(py))
+    }
+
+    /// The reply that was sent last.
+    #[getter]
+    fn last(&self, py: Python<'_>) -> Option<Py<DeliveryHandle>> {
+        self.state().last.as_ref().map(|last| last.clone_ref(py))
+    }
+
+    /// Of a stream: how many replies may be under way.
+    #[getter]
+    fn window(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.state().window.as_ref().map(|window| window.clone_ref(py))
+    }
+
+    /// Where replies go that are committed with the offset.
+    #[getter]
+    fn contribution(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.state().contribution.as_ref().map(|contribution| contribution.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_contribution(&self, contribution: Option<Py<PyAny>>) {
+        let before = std::mem::replace(&mut self.state().contribution, contribution);
+        drop(before); // Not under the lock.
+    }
+
+    /// The arguments as they came. Raises `ClosedError` when the memory was let go of before anybody asked for the message.
+    #[getter]
+    fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(message) = self.message.get(py) {
+            let value = message.get().raw_value(py);
+            return Ok(if value.is_none() { bytes(py, Some(b"")) } else { value });
+        }
+        let lent = self.lent();
+        let (native, index) = lent.as_ref().ok_or_else(|| to_python(&Error::Closed { what: "call" }))?;
+        Ok(bytes(py, Some(native.message(*index).value().unwrap_or_default())))
+    }
+
+    /// The record itself. Raises `ClosedError` when the memory was let go of before anybody asked.
+    #[getter]
+    fn message(&self, py: Python<'_>) -> PyResult<Py<Message>> {
+        let make = || {
+            // Taken by `let_go` only, when the message is there: who asks for the body meanwhile finds one or the other.
+            let lent = self.lent().clone();
+            let (native, index) = lent.ok_or_else(|| to_python(&Error::Closed { what: "call" }))?;
+            let batch = Py::new(py, Batch::new(native, index, index + 1, 1, None))?;
+            Py::new(py, Message::new(batch, 0))
+        };
+        Ok(self.message.get_or_try_init(py, make)?.clone_ref(py))
+    }
+
+    /// The call as its method sees it: `awoke.rpc.context.IncomingCall`.
+    #[getter]
+    fn incoming(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        static INCOMING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let (py, work) = (slf.py(), slf.get());
+        if let Some(incoming) = &work.state().incoming {
+            return Ok(incoming.clone_ref(py));
+        }
+        let fresh = INCOMING.import(py, "awoke.rpc.context", "IncomingCall")?.call1((slf,))?.unbind();
+        let mut state = work.state();
+        if state.is_over {
+            return Ok(fresh);
+        }
+        Ok(state.incoming.get_or_insert(fresh).clone_ref(py))
+    }
+
+    /// Has a function called when the caller cancels, on the thread that learns of it; whether it has not done so already. Does not block.
+    fn when_cancelled(&self, function: Py<PyAny>) -> bool {
+        let mut state = self.state();
+        // Said before those who are to be told are looked for.
+        if self.is_given_up.load(Ordering::Acquire) {
+            return false;
+        }
+        state.told.push(function);
+        true
+    }
+
+    /// Has it called no more.
+    fn forget(&self, py: Python<'_>, function: &Bound<'_, PyAny>) -> PyResult<()> {
+        let told: Vec<_> = self.state().told.iter().map(|each| each.clone_ref(py)).collect();
+        for each in told {
+            if each.bind(py).eq(function)? {
+                let mut state = self.state();
+                let place = state.told.iter().position(|other| other.is(&each));
+                let gone = place.map(|place| state.told.remove(place));
+                drop(state);
+                drop(gone); // Not under the lock.
+            }
+        }
+        Ok(())
+    }
+
+    /// Its turn has come; why it is not to be carried out: "fenced", "expired" or "impatient". Does not block.
+    fn begin(&self, py: Python<'_>) -> Option<&'static str> {
+        let job = self.job(py);
+        if job.is_some_and(|job| !job.get().hold_partition()) {
+            return Some("fenced");
+        }
+        if self.is_cancelled() {
+            return Some("expired");
+        }
+        if self.options.is_impatient(self.times.budget_s, left_s(self.caller_until_ns)) {
+            return Some("impatient");
+        }
+        if let Some(deadline_s) = self.deadline_s {
+            self.until_ns.fetch_min(moment_ns(deadline_s), Ordering::Relaxed);
+        }
+        self.state().began_ns = monotonic_ns();
+        None
+    }
+
+    /// Its method has ended.
+    fn stop(&self) {
+        let mut state = self.state();
+        state.ran_s = monotonic_ns().saturating_sub(state.began_ns) as f64 / 1e9;
+    }
+
+    /// Takes its job from it, for who ends it before the call. Does not block.
+    fn take_job(&self) -> Option<Py<Job>> {
+        self.state().job.take()
+    }
+
+    /// Sends a reply, if anybody wants it; see the stub. Blocks with the GIL released while the producer's queue is full.
+    #[pyo3(signature = (producer, kind, body, code=None))]
+    fn reply(&self, py: Python<'_>, producer: &Producer, kind: &str, body: &[u8], code: Option<&str>) -> PyResult<()> {
+        let Some((topic, partition)) = self.reply_to.as_ref().filter(|_| self.is_wanted()) else { return Ok(()) };
+        let sent = self.with_reply(py, kind, body, code, |headers| {
+            let record = Record { value: Some(body), partition: Some(*partition), headers, ..Record::default() };
+            producer.send(py, topic, &record, None)
+        })?;
+        let before = self.state().last.replace(sent);
+        drop(before); // Not under the lock.
+        Ok(())
+    }
+
+    /// The headers of a reply, for who sends it in another way; `None` where nobody wants it.
+    #[pyo3(signature = (kind, body, code=None))]
+    fn reply_headers<'py>(
+        &self,
+        py: Python<'py>,
+        kind: &str,
+        body: &[u8],
+        code: Option<&str>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        if self.reply_to.is_none() || !self.is_wanted() {
+            return Ok(None);
+        }
+        let list = |headers: &[(&str, Option<&[u8]>)]| {
+            PyList::new(py, headers.iter().map(|(name, value)| (*name, bytes(py, *value))))
+        };
+        self.with_reply(py, kind, body, code, list).map(Some)
+    }
+
+    /// It waits, or goes on elsewhere: it must not keep librdkafka's memory, and with it the client, alive. Does not block.
+    pub fn step_aside(&self, py: Python<'_>, is_running: bool) -> PyResult<()> {
+        // Whoever carries it out by now may say that it has no job any more.
+        if let Some(job) = self.job(py) {
+            job.get().step_aside(is_running);
+        }
+        self.let_go(py, true)
+    }
+
+    /// It is over; what somebody may look at later is kept. Does not block.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let (incoming, told) = {
+            let mut state = self.state();
+            state.is_over = true;
+            (state.incoming.take(), std::mem::take(&mut state.told))
+        };
+        drop(told);
+        self.let_go(py, incoming.is_some())
+    }
+
+    /// Ends its job: when its last reply is acknowledged (refused, it comes again after `delay_s`), or now. Does not block.
+    fn end_job(&self, py: Python<'_>, delay_s: f64) -> PyResult<()> {
+        let (job, last) = {
+            let mut state = self.state();
+            (state.job.take(), state.last.as_ref().map(|last| last.clone_ref(py)))
+        };
+        match (job, last) {
+            (Some(job), Some(last)) => job.get().complete_when(last.get(), delay_s),
+            (Some(job), None) => {
+                drop(job.get().complete()); // Whoever has the partition now sees the call, too.
+                Ok(())
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// It is carried out again, after `delay_s`, by whoever has the partition then. Does not block.
+    fn retry(&self, py: Python<'_>, delay_s: f64) -> PyResult<()> {
+        self.close(py)?;
+        let job = self.state().job.take();
+        job.map_or(Ok(()), |job| job.get().retry(delay_s))
+    }
+}
+
+impl Work {
+    /// Lets go of librdkafka's memory; what `is_kept` is copied first. Again, it does nothing.
+    fn let_go(&self, py: Python<'_>, is_kept: bool) -> PyResult<()> {
+        // A call that stands in line may be over before whoever put it there comes to this.
+        let is_lent = self.lent().is_some();
+        if is_lent && (is_kept || self.message.get(py).is_some()) {
+            self.message(py)?.get().detach();
+        }
+        self.lent().take();
+        Ok(())
+    }
+}
