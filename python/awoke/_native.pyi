@@ -356,8 +356,6 @@ class Work:
     @property
     def idempotency_key(self) -> bytes | None: ...
     @property
-    def credit(self) -> int | None: ...
-    @property
     def budget_s(self) -> float: ...
     @property
     def left_s(self) -> float:
@@ -365,8 +363,6 @@ class Work:
     @property
     def queued_s(self) -> float:
         """From the call to the reading, on the callers' clock."""
-    @property
-    def size_bytes(self) -> int: ...
     @property
     def until_s(self) -> float:
         """When it is to end, on `time.monotonic()`."""
@@ -396,10 +392,12 @@ class Work:
     def incoming(self) -> Any:
         """The call as its method sees it: an `awoke.rpc.context.IncomingCall`."""
     def when_cancelled(self, function: Callable[[], object]) -> bool:
-        """Have a function called when its caller cancels; False where it has done so already."""
+        """Have a function called when its caller cancels before it is over; False where it has done so already."""
     def forget(self, function: Callable[[], object]) -> None: ...
     def begin(self) -> str | None:
         """Its turn has come. Why it is not to be carried out: "fenced", "expired" or "impatient"."""
+    def start(self) -> None:
+        """Its method begins."""
     def stop(self) -> None:
         """Its method has ended."""
     def take_job(self) -> Job | None:

@@ -234,6 +234,30 @@ def test_a_cancelled_call_reaches_its_method(cluster: Cluster, method: str) -> N
             pending.wait()
 
 
+def test_a_call_that_is_cancelled_in_line_keeps_nobody_else_from_it(cluster: Cluster) -> None:
+    app, go, began = new_app(cluster, tasks=1), threading.Event(), threading.Event()
+
+    @app.rpc.method
+    async def hold(number: int) -> int:
+        began.set()
+        await asyncio.to_thread(go.wait, WITHIN_S)
+        return number
+
+    @app.rpc.method
+    def ping() -> None: ...
+
+    with calling(app) as caller:
+        first = caller.submit("hold", number=1)
+        assert began.wait(WITHIN_S)
+        for _ in range(10):
+            caller.submit("hold", number=2).cancel()
+        for _ in range(20):
+            caller.call("ping")  # What came before has been looked at.
+        go.set()
+        assert first.wait() == 1
+        assert caller.call("hold", number=3) == 3
+
+
 def test_a_cancelled_task_cancels_its_call(cluster: Cluster) -> None:
     app, told, began = new_app(cluster), Collected[str](), threading.Event()
 
@@ -573,6 +597,21 @@ def test_many_threads_and_tasks_share_a_caller(cluster: Cluster) -> None:
         assert asyncio.run(ask(caller)) == [2 * number for number in range(500)]
 
 
+def test_calls_in_line_are_carried_out_by_whoever_is_free(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    # Whoever puts a call in line and whoever takes it out again may be at it at the same time.
+    app = new_app(cluster, threads=3, waiting_max=10_000)
+
+    @app.rpc.method
+    def double(number: int) -> int:
+        return 2 * number
+
+    with calling(app, retries=rpc.Retries(attempts=1)) as caller:
+        for _ in range(5):
+            pending = [caller.submit("double", number=number) for number in range(1_000)]
+            assert [each.wait() for each in pending] == [2 * number for number in range(1_000)]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 def test_a_result_that_is_asked_for_later(cluster: Cluster) -> None:
     app, go, called_back = new_app(cluster), threading.Event(), Collected[int]()
 
@@ -745,6 +784,23 @@ def test_at_most_once_commits_first(real_cluster: Any) -> None:
         caller.call("alook")
     assert committed.items[1] == committed.items[0] + 1
     assert committed.items[0] >= 2, "its own offset, behind that of the first question"
+
+
+def test_exactly_once_forgets_a_result_that_was_not_committed(real_cluster: Any) -> None:
+    app, out, sizes = new_app(real_cluster, mode="exactly_once"), unique("out"), [2_000_000, 10]
+    real_cluster.create_topic(out)
+
+    @app.rpc.method
+    def order(number: int) -> int:
+        sender = rpc.current_call().contribution
+        assert sender is not None
+        sender.produce(out, b"x" * sizes.pop(0))  # The first is larger than messages may be.
+        return number
+
+    with calling(app) as caller:
+        assert caller.call("order", number=1, idempotency_key="once") == 1
+    with awoke.Reader(out, bootstrap_servers=real_cluster.bootstrap_servers) as reader:
+        assert [message.value for message in reader.read_until_end(WITHIN_S)] == [b"x" * 10]
 
 
 def test_exactly_once_commits_replies_with_offsets(real_cluster: Any) -> None:

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use awoke_engine::clock::Deadline;
 use awoke_engine::consume::{Job as EngineJob, PartitionScheduler, Work as Next};
@@ -10,7 +10,6 @@ use awoke_engine::rpc::{self as engine, Arrival, Entered, RequestHead, Times};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
-use crate::errors::duration;
 use crate::scheduler::{Job, Scheduler};
 use crate::work::{Method, Parts, Work};
 
@@ -89,7 +88,7 @@ impl Intake {
             waiting_bytes_max: options.waiting_bytes_max,
             results_max: options.results_max,
             results_bytes_max: options.results_bytes_max,
-            results_ttl: duration(Some(options.results_ttl_s))?.unwrap_or_default(),
+            results_ttl: Duration::try_from_secs_f64(options.results_ttl_s).unwrap_or(Duration::MAX),
         };
         let (mut rules, mut described) = (Vec::new(), Vec::new());
         for object in methods {
@@ -103,12 +102,11 @@ impl Intake {
 
     /// The next call to be carried out, or refused; `None` when the scheduler has closed. Blocks with the GIL released.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Py<Work>>> {
+        let mut next = self.scheduler.try_next_work();
         loop {
-            let next = match self.scheduler.try_next_work() {
-                Some(next) => next,
-                None => py.detach(|| self.scheduler.next_work(&Deadline::NEVER)),
-            };
-            match next {
+            // Without the GIL also where there is something: behind what is settled here, others have their turn.
+            let work = next.take().unwrap_or_else(|| py.detach(|| self.scheduler.next_work(&Deadline::NEVER)));
+            match work {
                 Next::Job(job) => {
                     if let Some(work) = self.receive(py, job)? {
                         return Ok(Some(work));
@@ -205,7 +203,6 @@ impl Intake {
         let parts = Parts {
             head,
             times,
-            size_bytes,
             options: self.inner.options(),
             method: method.map(|method| &self.methods[method]),
             ticket: entering.map(|method| self.inner.ticket(&head, method, size_bytes)),

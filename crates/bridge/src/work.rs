@@ -27,7 +27,7 @@ pub struct Method {
 
 /// A call: what its record says, who carries it out and for how long, and what was sent for it.
 ///
-/// It refers to nothing that knows of it: whoever lets go of a responder lets go of its calls.
+/// Until it is over it may refer, by who is to be told of its end, to those who know of it; then no more.
 #[pyclass(frozen, freelist = 256, module = "awoke._native")]
 pub struct Work {
     id: Py<PyBytes>,
@@ -35,9 +35,7 @@ pub struct Work {
     caller: Box<str>,
     reply_to: Option<(Box<str>, i32)>,
     idempotency_key: Option<Box<[u8]>>,
-    credit: Option<u64>,
     times: Times,
-    size_bytes: usize,
     options: Arc<IntakeOptions>,
     method: Option<Py<PyAny>>,
     deadline_s: Option<f64>,
@@ -80,7 +78,6 @@ struct State {
 pub struct Parts<'a> {
     pub head: RequestHead<'a>,
     pub times: Times,
-    pub size_bytes: usize,
     pub options: &'a Arc<IntakeOptions>,
     pub method: Option<&'a Method>,
     pub ticket: Option<Ticket>,
@@ -100,7 +97,7 @@ fn left_s(until_ns: u64) -> f64 {
 
 impl Work {
     pub fn new(py: Python<'_>, parts: Parts<'_>) -> PyResult<Self> {
-        let Parts { head, times, size_bytes, options, method, ticket, verdict, lent, job } = parts;
+        let Parts { head, times, options, method, ticket, verdict, lent, job } = parts;
         let until_ns = moment_ns(times.left_s);
         let mut state = State { verdict, job: Some(job), ..State::default() };
         let is_stream = method.is_some_and(|method| method.is_stream);
@@ -116,9 +113,7 @@ impl Work {
             caller: head.caller.into(),
             reply_to: head.reply_to.map(|(topic, partition)| (topic.into(), partition)),
             idempotency_key: head.idempotency_key.map(Into::into),
-            credit: head.credit,
             times,
-            size_bytes,
             options: Arc::clone(options),
             method: method.map(|method| method.object.clone_ref(py)),
             deadline_s: method.and_then(|method| method.deadline_s),
@@ -257,12 +252,6 @@ impl Work {
         bytes(py, self.idempotency_key.as_deref())
     }
 
-    /// How many replies may be under way.
-    #[getter]
-    fn credit(&self) -> Option<u64> {
-        self.credit
-    }
-
     /// How long the caller was ready to wait.
     #[getter]
     fn budget_s(&self) -> f64 {
@@ -279,12 +268,6 @@ impl Work {
     #[getter]
     fn queued_s(&self) -> f64 {
         self.times.queued_s
-    }
-
-    /// Key and body together.
-    #[getter]
-    fn size_bytes(&self) -> usize {
-        self.size_bytes
     }
 
     /// When it is to end, on `time.monotonic()`.
@@ -356,14 +339,12 @@ impl Work {
     /// The record itself. Raises `ClosedError` when the memory was let go of before anybody asked.
     #[getter]
     fn message(&self, py: Python<'_>) -> PyResult<Py<Message>> {
-        let make = || {
-            // Taken by `let_go` only, when the message is there: who asks for the body meanwhile finds one or the other.
-            let lent = self.lent().clone();
-            let (native, index) = lent.ok_or_else(|| to_python(&Error::Closed { what: "call" }))?;
-            let batch = Py::new(py, Batch::new(native, index, index + 1, 1, None))?;
-            Py::new(py, Message::new(batch, 0))
-        };
-        Ok(self.message.get_or_try_init(py, make)?.clone_ref(py))
+        if let Some(message) = self.message.get(py) {
+            return Ok(message.clone_ref(py));
+        }
+        let lent = self.lent().clone();
+        let lent = lent.ok_or_else(|| to_python(&Error::Closed { what: "call" }))?;
+        Ok(self.message_of(py, lent)?.clone_ref(py))
     }
 
     /// The call as its method sees it: `awoke.rpc.context.IncomingCall`.
@@ -376,10 +357,15 @@ impl Work {
         }
         let fresh = INCOMING.import(py, "awoke.rpc.context", "IncomingCall")?.call1((slf,))?.unbind();
         let mut state = work.state();
-        if state.is_over {
-            return Ok(fresh);
+        if let Some(incoming) = &state.incoming {
+            let incoming = incoming.clone_ref(py);
+            drop(state); // Before the other one goes.
+            return Ok(incoming);
         }
-        Ok(state.incoming.get_or_insert(fresh).clone_ref(py))
+        if !state.is_over {
+            state.incoming = Some(fresh.clone_ref(py));
+        }
+        Ok(fresh)
     }
 
     /// Has a function called when the caller cancels, on the thread that learns of it; whether it has not done so already. Does not block.
@@ -389,7 +375,9 @@ impl Work {
         if self.is_given_up.load(Ordering::Acquire) {
             return false;
         }
-        state.told.push(function);
+        if !state.is_over {
+            state.told.push(function);
+        }
         true
     }
 
@@ -423,8 +411,12 @@ impl Work {
         if let Some(deadline_s) = self.deadline_s {
             self.until_ns.fetch_min(moment_ns(deadline_s), Ordering::Relaxed);
         }
-        self.state().began_ns = monotonic_ns();
         None
+    }
+
+    /// Its method begins.
+    fn start(&self) {
+        self.state().began_ns = monotonic_ns();
     }
 
     /// Its method has ended.
@@ -507,21 +499,33 @@ impl Work {
 
     /// It is carried out again, after `delay_s`, by whoever has the partition then. Does not block.
     fn retry(&self, py: Python<'_>, delay_s: f64) -> PyResult<()> {
-        self.close(py)?;
+        let closed = self.close(py);
         let job = self.state().job.take();
-        job.map_or(Ok(()), |job| job.get().retry(delay_s))
+        job.map_or(Ok(()), |job| job.get().retry(delay_s)).and(closed)
     }
 }
 
 impl Work {
     /// Lets go of librdkafka's memory; what `is_kept` is copied first. Again, it does nothing.
     fn let_go(&self, py: Python<'_>, is_kept: bool) -> PyResult<()> {
-        // A call that stands in line may be over before whoever put it there comes to this.
-        let is_lent = self.lent().is_some();
-        if is_lent && (is_kept || self.message.get(py).is_some()) {
-            self.message(py)?.get().detach();
+        // Taken from here on: a call that stands in line may be over before whoever put it there comes to this.
+        let lent = self.lent().clone();
+        if let Some(lent) = lent
+            && (is_kept || self.message.get(py).is_some())
+        {
+            self.message_of(py, lent)?.get().detach();
         }
+        // Only now: who asks for the body meanwhile finds one or the other.
         self.lent().take();
         Ok(())
+    }
+
+    /// The record, from what is lent. Others may run meanwhile: `PyOnceLock` lets go of the GIL.
+    fn message_of(&self, py: Python<'_>, lent: (Arc<EngineBatch>, usize)) -> PyResult<&Py<Message>> {
+        self.message.get_or_try_init(py, || {
+            let (native, index) = lent;
+            let batch = Py::new(py, Batch::new(native, index, index + 1, 1, None))?;
+            Py::new(py, Message::new(batch, 0))
+        })
     }
 }

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import time
 import traceback
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,9 @@ from awoke.rpc.methods import Rpc
 
 logger = logging.getLogger(__name__)
 
+Settle = Callable[[bool], None]
+"""To be told whether what a call came to was committed."""
+
 RETRY_S = 0.2
 """A call whose reply was refused is carried out again after so long, if its caller still waits."""
 
@@ -34,6 +38,7 @@ class Answers:
         self._host, self._rpc, self._events = host, rpc, events
         self._options = rpc.settings
         self._producer, self._intake = producer, intake
+        self._is_exactly_once = rpc.settings.mode == "exactly_once"
 
     def give_result(self, work: Work, result: Any) -> None:
         """What a method returned, or that its stream is over.
@@ -56,10 +61,10 @@ class Answers:
         if not isinstance(error, Exception):
             self._host.give_up(error)
 
-    def abandon(self, work: Work) -> None:
+    def abandon(self, work: Work, delay_s: float = 0.0) -> None:
         """Neither carried out nor answered: whoever has the partition then does it, and what waits for the same, too."""
         for each in (work, *self._intake.end(work, None, b"")):
-            each.retry(0.0)
+            each.retry(delay_s)
 
     def _tell_error(self, work: Work, error: BaseException) -> None:
         told = self._rpc.error_of(error)
@@ -80,19 +85,32 @@ class Answers:
 
     def finish(self, work: Work, kind: str, body: bytes, code: str | None) -> None:
         """The last reply of a call, to it and to whoever waits for the same; then its job ends."""
-        others = self._intake.end(work, None if code else kind, body)
-        self.answer(work, kind, body, code, code or "ok")
-        for each in others:
-            self.answer(each, kind, body, code, code or "ok")
+        outcome = code or "ok"
+        if self._is_exactly_once:
+            self.answer(work, kind, body, code, outcome, partial(self._settle, work, kind, body, code))
+        else:
+            self.answer(work, kind, body, code, outcome)
+            self._settle(work, kind, body, code, True)
 
-    def answer(self, work: Work, kind: str, body: bytes, code: str | None, outcome: str) -> None:
-        """The last reply of a call; then its job ends."""
+    def answer(
+        self, work: Work, kind: str, body: bytes, code: str | None, outcome: str, settle: Settle = lambda _: None
+    ) -> None:
+        """The last reply of a call; then its job ends. Exactly once, `settle` is told whether it was committed."""
         try:
             self.send(work, kind, body, code)
-            self._end(work, outcome)
+            self._end(work, outcome, settle)
         except AwokeError as error:
             logger.warning("the reply to a call of %s could not be sent: %s", work.name, error)
+            settle(False)
             work.retry(RETRY_S)
+
+    def _settle(self, work: Work, kind: str, body: bytes, code: str | None, is_final: bool) -> None:
+        """A call has its result, or, where that was not committed, none; who waits for the same learns it."""
+        for each in self._intake.end(work, kind if is_final and code is None else None, body):
+            if is_final:
+                self.answer(each, kind, body, code, code or "ok")
+            else:
+                each.retry(0.0)
 
     def send(self, work: Work, kind: str, body: bytes, code: str | None = None) -> None:
         """One reply, or one of several.
@@ -100,8 +118,9 @@ class Answers:
         Raises:
             AwokeError: it can't be sent.
         """
-        if self._options.mode == "exactly_once" and self._host.transactions is not None:
-            self._contribute_reply(work, work.contribution or self._host.transactions.contribution(), kind, body, code)
+        transactions = self._host.transactions
+        if self._is_exactly_once and transactions is not None:
+            self._contribute_reply(work, work.contribution or transactions.contribution(), kind, body, code)
             return
         try:
             work.reply(self._producer, kind, body, code)
@@ -120,7 +139,7 @@ class Answers:
             topic, partition = work.reply_to
             contribution.produce(topic, body, partition=partition, headers=headers)
 
-    def _end(self, work: Work, outcome: str) -> None:
+    def _end(self, work: Work, outcome: str, settle: Settle) -> None:
         """Nothing more is sent for a call."""
         work.close()
         metrics = self._host.metrics
@@ -133,13 +152,13 @@ class Answers:
         if work.contribution is None:
             work.end_job(RETRY_S)
         else:
-            self._contribute(work, work.contribution)
+            self._contribute(work, work.contribution, settle)
 
     def _on_acknowledged(self, method: str, sent_s: float, _: DeliveryHandle) -> None:
         if self._host.metrics is not None:
             self._host.metrics.reply_acknowledged(method, time.perf_counter() - sent_s)
 
-    def _contribute(self, work: Work, contribution: Contribution) -> None:
+    def _contribute(self, work: Work, contribution: Contribution, settle: Settle) -> None:
         job = work.take_job()
         if job is None:
             return
@@ -147,25 +166,34 @@ class Answers:
         try:
             committed = contribution.submit(job, None)
         except (ClosedError, FencedError):
+            settle(False)
             job.retry(0.0)  # Whoever has the partition next does it again.
         else:
-            call_back(committed, partial(self._on_committed, job))
+            call_back(committed, partial(self._on_committed, job, settle))
 
-    def _on_committed(self, job: Job, committed: PendingCommit) -> None:
+    def _on_committed(self, job: Job, settle: Settle, committed: PendingCommit) -> None:
         """On a thread of awoke's that runs no other user code."""
-        try:
-            committed.result()
-        except (ClosedError, FencedError):
-            job.retry(0.0)
-        except ProducerFenced as error:
-            job.retry(0.0)
-            self._host.give_up(error)
-        except Exception as error:
-            logger.warning("a reply was not committed, its call is carried out again: %s", error)
-            job.retry(RETRY_S)
-        else:
+        error = error_of(committed)
+        settle(error is None)
+        if error is None:
             with contextlib.suppress(FencedError):  # Whoever has the partition now sees it, too.
                 job.complete()
+        elif isinstance(error, (ClosedError, FencedError, ProducerFenced)):
+            job.retry(0.0)
+        else:
+            logger.warning("a reply was not committed, its call is carried out again: %s", error)
+            job.retry(RETRY_S)
+        if isinstance(error, ProducerFenced):
+            self._host.give_up(error)
+
+
+def error_of(committed: PendingCommit) -> Exception | None:
+    """Why a transaction was not committed; None where it was."""
+    try:
+        committed.result()
+    except Exception as error:
+        return error
+    return None
 
 
 def encoded(result: Any) -> bytes:

@@ -33,8 +33,9 @@ class Reception:
 
     def turn_away(self, work: Work, verdict: str) -> None:
         """Answer a call that is not carried out here, if it is one."""
-        if work.known is not None:
-            self._answers.answer(work, *work.known, None, "known")
+        known = work.known
+        if known is not None:
+            self._answers.answer(work, *known, None, "known")
         elif verdict in self._errors:
             error = self.error_of(work, verdict)
             self._answers.finish(work, protocol.ERROR, protocol.problem_of(error), error.code)

@@ -112,22 +112,27 @@ class Responder:
     # A call comes.
 
     def _run(self) -> None:
-        take = self._intake.next
-        while (work := take()) is not None:
+        while (work := self._next()) is not None:
             verdict = work.verdict
             if verdict is not None:
                 self._turn_away(work, verdict)
-            following = work if verdict is None else None
-            while following is not None:
-                following = self._carry_out(following)
-            del work  # A call that is over must not wait for the next one to be freed.
+                continue
+            while work is not None:
+                work = self._carry_out(work)
+
+    def _next(self) -> Work | None:
+        while True:
+            try:
+                return self._intake.next()
+            except Exception:
+                logger.exception("a call could not be received; it is tried again")
 
     def _turn_away(self, work: Work, verdict: str) -> None:
         try:
             self._reception.turn_away(work, verdict)
         except Exception:
             logger.exception("a call could not be turned away (%s); it is looked at again", verdict)
-            work.retry(1.0)
+            self._answers.abandon(work, 1.0)
 
     # It is carried out.
 
@@ -148,6 +153,7 @@ class Responder:
 
     def _call(self, work: Work) -> Any:
         token, tracer = current.set(work), self._host.tracer
+        work.start()
         try:
             if tracer is None:
                 return self._run_method(work)
@@ -167,8 +173,8 @@ class Responder:
     def _begin_task(self, work: Work) -> None:
         assert self._loop is not None
         task = self._loop.create_task(self._carry_out_async(work))
-        if not work.when_cancelled(partial(self._cancel_task, task)):
-            task.cancel()
+        # A call that was cancelled already sees so when it begins: its task must begin, or nobody ends it.
+        work.when_cancelled(partial(self._cancel_task, task))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -197,6 +203,7 @@ class Responder:
 
     async def _call_async(self, work: Work) -> Any:
         token, tracer = current.set(work), self._host.tracer
+        work.start()
         try:
             if tracer is None:
                 return await self._run_method_async(work)

@@ -301,7 +301,17 @@ impl<T: Clone + PartialEq> Intake<T> {
                 Known::Done(answer) => return Entered::Known(answer),
             }
         }
-        state.under_way.insert(ticket.id.clone(), call.clone());
+        let displaced = state.under_way.insert(ticket.id.clone(), call.clone());
+        let entered = self.stand(&mut state, ticket, call);
+        drop(state);
+        drop(displaced); // Not under the lock: who knows what goes with it.
+        entered
+    }
+
+    fn stand(&self, state: &mut State<T>, ticket: &Ticket, call: &T) -> Entered {
+        if state.cancelled.forget(&ticket.id) {
+            return Entered::Refused(Refusal::Expired); // Since it was looked at.
+        }
         let is_async = self.methods[ticket.method].is_async;
         if state.turnstile(is_async).enter(ticket.method) {
             return Entered::Now;

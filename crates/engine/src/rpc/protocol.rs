@@ -128,8 +128,8 @@ impl<'a> RequestHead<'a> {
 
 /// Whether the signature of a request is right.
 pub fn is_signed(key: &SigningKey, headers: &HeaderList<'_>, body: &[u8]) -> bool {
-    // Of several with one name the last, as everywhere.
-    let of = |name| headers.iter().rev().find_map(|(each, value)| (each == name).then_some(*value)).flatten();
+    // Of several with one name the last that says something, as `RequestHead` reads them: what is signed is what is obeyed.
+    let of = |name| headers.iter().rev().find_map(|(each, value)| value.filter(|_| each == name));
     let mut fields = SIGNED.map(|name| of(name).unwrap_or_default()).to_vec();
     fields.push(body);
     key.verify(&fields, of(SIGNATURE).unwrap_or_default())
@@ -317,6 +317,9 @@ mod tests {
             assert!(!is_signed(&key, &changed, b"body"), "{name}");
         }
         assert!(!is_signed(&key, &all[..SIGNED.len()], b"body"));
+        all.push((IDEMPOTENCY.into(), Some(b"another")));
+        all.push((IDEMPOTENCY.into(), None));
+        assert!(!is_signed(&key, &all, b"body"), "what stands before a header without a value is obeyed");
     }
 
     #[test]

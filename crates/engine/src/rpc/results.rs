@@ -76,12 +76,16 @@ impl<T> Results<T> {
 
     /// It was carried out (`None`: in vain, so that it may be tried again); who waits for the same.
     pub(super) fn finish(&mut self, key: &Arc<[u8]>, now: Instant, answer: Option<Answer>) -> Vec<T> {
-        let Some(State::UnderWay(waiting)) = self.known.remove(key) else { return Vec::new() };
-        if let Some(answer) = answer {
-            self.bytes += answer.body.len();
-            self.known.insert(Arc::clone(key), State::Done(Arc::new(answer)));
-            self.ages.push_back((now, Arc::clone(key)));
-            self.shrink(now);
+        let Some(State::UnderWay(waiting)) = self.known.get_mut(key) else { return Vec::new() };
+        let waiting = std::mem::take(waiting);
+        match answer {
+            Some(answer) => {
+                self.bytes += answer.body.len();
+                self.known.insert(Arc::clone(key), State::Done(Arc::new(answer)));
+                self.ages.push_back((now, Arc::clone(key)));
+                self.shrink(now);
+            }
+            None => drop(self.known.remove(key)),
         }
         waiting
     }
@@ -124,6 +128,7 @@ mod tests {
         assert!(results.finish(&key("2"), now, None).is_empty());
         assert_eq!(results.begin(&key("2"), now, || "again"), Known::New, "what failed may be tried again");
         results.finish(&key("2"), now, Some(answer(80)));
+        assert!(results.finish(&key("2"), now, None).is_empty(), "what is done stays so");
         assert_eq!(results.begin(&key("1"), now, || "fourth"), Known::New, "there was no room for both");
         assert_eq!(results.begin(&key("2"), now, || "fifth"), Known::Done(Arc::new(answer(80))));
         now += Duration::from_secs(11);
