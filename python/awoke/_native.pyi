@@ -537,8 +537,8 @@ class Caller:
         key: bytes | None = None,
         idempotency_key: bytes | None = None,
         headers: Sequence[tuple[str, bytes | str | None]] | None = None,
-    ) -> tuple[str, bytes | str | None, str | None] | None:
-        """`call`, `wait` and `result` in one. Blocks with the GIL released."""
+    ) -> tuple[str, bytes | str | None, str | None]:
+        """`call`, `wait` and `result` in one; without time it fails at once. Blocks with the GIL released."""
     def cast(
         self,
         method: str,

@@ -129,14 +129,18 @@ impl Caller {
         key: Option<&[u8]>,
         idempotency_key: Option<&[u8]>,
         headers: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let too_late = || part(py, engine::Next::Failed(engine::Failure::DeadlineExceeded));
+        if timeout_s <= 0.0 {
+            return too_late();
+        }
         let parts = parts(method, body, timeout_s, key, idempotency_key, headers)?;
-        let Some(call) = self.begin(py, &parts, engine::Wanted::One, true)? else { return Ok(None) };
+        let Some(call) = self.begin(py, &parts, engine::Wanted::One, true)? else { return too_late() };
         if let Err(interrupted) = call.wait(py, None) {
             call.cancel()?; // Nobody waits any more.
             return Err(interrupted);
         }
-        call.result(py)
+        call.result(py)?.map_or_else(too_late, Ok)
     }
 
     /// Calls without wanting a reply; see the stub. Blocks with the GIL released while the producer's queue is full.
@@ -282,18 +286,7 @@ impl Call {
             Some(caller) => caller.try_next(&self.inner).map_err(|error| to_python(&error))?,
             None => self.inner.try_next(),
         };
-        let parts = match next {
-            None => return Ok(None),
-            Some(engine::Next::Reply(reply)) => {
-                (reply.kind.name(), PyBytes::new(py, &reply.body).into_any(), py.None().into_bound(py))
-            }
-            Some(engine::Next::End) => ("end", py.None().into_bound(py), py.None().into_bound(py)),
-            Some(engine::Next::Failed(failure)) => {
-                let (code, text) = explain(&failure);
-                ("failed", code.into_pyobject(py)?.into_any(), text.into_pyobject(py)?.into_any())
-            }
-        };
-        Ok(Some(parts.into_pyobject(py)?.into_any()))
+        next.map(|next| part(py, next)).transpose()
     }
 
     /// Whether something is there to be taken. Does not block.
@@ -348,6 +341,20 @@ impl Turn for engine::Waiting {
     fn is_follower(&self) -> bool {
         self.is_follower()
     }
+}
+
+/// What comes next of a call, as Python is told.
+fn part(py: Python<'_>, next: engine::Next) -> PyResult<Bound<'_, PyAny>> {
+    let none = || py.None().into_bound(py);
+    let parts = match next {
+        engine::Next::Reply(reply) => (reply.kind.name(), PyBytes::new(py, &reply.body).into_any(), none()),
+        engine::Next::End => ("end", none(), none()),
+        engine::Next::Failed(failure) => {
+            let (code, text) = explain(&failure);
+            ("failed", code.into_pyobject(py)?.into_any(), text.into_pyobject(py)?.into_any())
+        }
+    };
+    Ok(parts.into_pyobject(py)?.into_any())
 }
 
 /// The code of `awoke.rpc.errors`, and what is to be said about it.

@@ -36,6 +36,8 @@ DELIVERY_TIMEOUT = {"message.timeout.ms": "30000"}
 
 Headers = Mapping[str, bytes | str | None]
 
+_decode = msgspec.json.Decoder().decode
+
 
 class Retries(msgspec.Struct, frozen=True):
     """When a call that failed is made again, within its deadline and under the same idempotency key.
@@ -177,14 +179,23 @@ class Caller:
         """
         plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers)
         while True:
+            plan.attempts += 1
             try:
-                result = self._call_once(plan, returns)
+                left_s = plan.until_s - time.monotonic()
+                try:
+                    part = self._native.ask(
+                        plan.method, plan.body, left_s, plan.key, plan.idempotency_key, plan.headers
+                    )
+                except QueueFull as error:
+                    raise self._no_room(plan, error) from None
+                result = self.read(plan, part, returns)
             except RpcError as error:
                 delay_s = self._delay_s(plan, error)
                 if self._closed.wait(delay_s):
                     raise
             else:
-                self._refill()
+                if self._tokens < self._retries.tokens:
+                    self._refill()
                 return result
 
     async def acall(
@@ -209,7 +220,8 @@ class Caller:
             except RpcError as error:
                 await _pause(self._delay_s(plan, error))
             else:
-                self._refill()
+                if self._tokens < self._retries.tokens:
+                    self._refill()
                 return result
 
     def submit(
@@ -422,19 +434,6 @@ class Caller:
         pairs = list(headers.items())
         return pairs if self._tracer is None else self._tracer.headers(pairs)
 
-    def _call_once(self, plan: Plan, returns: Any) -> Any:
-        """As `submit` and `wait`, without the object between them."""
-        plan.attempts += 1
-        left_s = plan.left_s()
-        if left_s <= 0:
-            raise self.failure(plan, "deadline_exceeded", "")
-        try:
-            part = self._native.ask(plan.method, plan.body, left_s, plan.key, plan.idempotency_key, plan.headers)
-        except QueueFull as error:
-            raise self._no_room(plan, error) from None
-        assert part is not None
-        return self.read(plan, part, returns)
-
     def _begin(self, plan: Plan, returns: Any) -> PendingResult:
         plan.attempts += 1
         return PendingResult(self, plan, self._enter(plan), returns)
@@ -486,8 +485,7 @@ class Caller:
         return delay_s
 
     def _refill(self) -> None:
-        if self._tokens < self._retries.tokens:
-            self._tokens = min(self._retries.tokens, self._tokens + self._retries.refill)
+        self._tokens = min(self._retries.tokens, self._tokens + self._retries.refill)
 
     @contextlib.contextmanager
     def _given_up(self, pending: _native.Call) -> Iterator[None]:
@@ -510,12 +508,12 @@ class Caller:
         assert isinstance(body, bytes)
         if word == protocol.ERROR:
             raise self._error(plan, body)
-        if returns is Any:
-            returns = None
+        is_any = returns is Any or returns is None
         try:
-            return msgspec.json.decode(body) if returns is None else msgspec.json.decode(body, type=returns)
+            return _decode(body) if is_any else msgspec.json.decode(body, type=returns)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            text = f"the result of {self.service}.{plan.method} can't be read as {returns or 'JSON'}: {error}"
+            kind = "JSON" if is_any else returns
+            text = f"the result of {self.service}.{plan.method} can't be read as {kind}: {error}"
             raise DecodeError(text) from error
 
     def _error(self, plan: Plan, body: bytes) -> RpcError:

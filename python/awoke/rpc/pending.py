@@ -7,6 +7,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from awoke import _native
 from awoke._waiting import call_back, resolve
 from awoke.errors import RpcError
@@ -19,36 +21,19 @@ Part = tuple[str, bytes | str | None, str | None]
 """What comes next of a call, as the engine tells it."""
 
 
-class Plan:
+class Plan(msgspec.Struct, eq=False, gc=False):
     """A call that is made once or several times."""
 
-    __slots__ = (
-        "attempts",
-        "body",
-        "headers",
-        "idempotency_key",
-        "is_idempotent",
-        "key",
-        "method",
-        "timeout_s",
-        "until_s",
-    )
-
-    def __init__(
-        self,
-        method: str,
-        body: bytes,
-        timeout_s: float,
-        until_s: float,
-        key: bytes | None,
-        is_idempotent: bool,
-        idempotency_key: bytes | None,
-        headers: list[tuple[str, bytes | str | None]] | None,
-    ) -> None:
-        self.method, self.body, self.timeout_s, self.until_s = method, body, timeout_s, until_s
-        self.key, self.idempotency_key, self.headers = key, idempotency_key, headers
-        self.is_idempotent = is_idempotent
-        self.attempts = 0
+    method: str
+    body: bytes
+    timeout_s: float
+    until_s: float
+    """When its time is over, on `time.monotonic()`."""
+    key: bytes | None
+    is_idempotent: bool
+    idempotency_key: bytes | None
+    headers: list[tuple[str, bytes | str | None]] | None
+    attempts: int = 0
 
     def left_s(self) -> float:
         """What is left of its time."""

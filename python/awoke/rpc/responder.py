@@ -112,20 +112,20 @@ class Responder:
     # A call comes.
 
     def _run(self) -> None:
-        while (work := self._next()) is not None:
+        while True:
+            try:
+                work = self._intake.next()
+            except Exception:
+                logger.exception("a call could not be received; it is tried again")
+                continue
+            if work is None:
+                return
             verdict = work.verdict
             if verdict is not None:
                 self._turn_away(work, verdict)
-                continue
+                work = None  # A call that is over must not wait for the next one to be freed.
             while work is not None:
                 work = self._carry_out(work)
-
-    def _next(self) -> Work | None:
-        while True:
-            try:
-                return self._intake.next()
-            except Exception:
-                logger.exception("a call could not be received; it is tried again")
 
     def _turn_away(self, work: Work, verdict: str) -> None:
         try:
