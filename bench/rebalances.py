@@ -62,7 +62,8 @@ def note(done: int, taken: dict[int, Census]) -> None:
 def show(first: Census, last: Census, title: str) -> None:
     """A table of what the process held."""
     table = Table("", f"after {WARM_UP_REBALANCES}", "at the end", "difference", title=title)
-    for name, before, after in zip(Census._fields, first, last, strict=True):
+    for name in ("threads", "descriptors", "resident_kb"):
+        before, after = getattr(first, name), getattr(last, name)
         table.add_row(name, str(before), str(after), f"{after - before:+}")
     Console().print(table)
 

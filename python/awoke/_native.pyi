@@ -325,7 +325,7 @@ class Intake:
     def next(self) -> Work | None:
         """The next call to be carried out, or refused; None when the scheduler has closed. Blocks with the GIL released."""
     def end(self, work: Work, kind: str | None, body: bytes) -> list[Work]:
-        """A call is answered (`kind` None: it failed); who waits for the same answer. Does not block."""
+        """The answer to a call is final (`kind` None: an error, or none); who waits for the same. Does not block."""
     def leave(self, work: Work) -> Work | None:
         """A call was carried out; the one that is to be carried out in its place. Does not block."""
     def counts(self) -> tuple[int, int]:
@@ -408,7 +408,7 @@ class Work:
         self, kind: str, body: bytes, code: str | None = None
     ) -> list[tuple[str, bytes | str | None]] | None:
         """What `reply` would send with it; None where nobody wants it."""
-    def step_aside(self, is_running: bool) -> None: ...
+    def step_aside(self, is_held: bool) -> None: ...
     def close(self) -> None:
         """It is over: what nobody kept is let go of."""
     def end_job(self, delay_s: float) -> None:

@@ -313,6 +313,25 @@ def test_streams_come_in_order_as_fast_as_they_are_read(cluster: Cluster) -> Non
         assert list(caller.stream("count", to=0)) == []
 
 
+def test_a_stream_ends_with_a_result_that_is_too_large(cluster: Cluster) -> None:
+    app, ended = new_app(cluster), Collected[str]()
+
+    @app.rpc.method
+    def sizes() -> Iterator[str]:
+        try:
+            yield from ("x", "x" * 2_000_000, "x")
+        finally:
+            ended.add("sizes")
+
+    with calling(app) as caller:
+        found = []
+        with pytest.raises(rpc.ResourceExhausted, match="too large"):
+            for each in caller.stream("sizes"):
+                found.append(each)
+        assert found == ["x"]
+        assert ended.wait_for(1) == ["sizes"]
+
+
 def test_leaving_a_stream_ends_it(cluster: Cluster) -> None:
     app, ended = new_app(cluster), threading.Event()
 
@@ -380,6 +399,32 @@ def test_one_idempotency_key_is_carried_out_once(cluster: Cluster) -> None:
         assert caller.call("charge", card="visa", idempotency_key="order 1") == 1
         assert caller.call("charge", card="visa", idempotency_key="order 2") == 2
         assert seen.items == ["visa", "visa"]
+
+
+def test_who_waits_for_the_same_does_not_share_anothers_deadline(cluster: Cluster) -> None:
+    app, go, began, done = new_app(cluster, threads=1), threading.Event(), threading.Event(), Collected[int]()
+
+    @app.rpc.method
+    def hold() -> None:
+        began.set()
+        go.wait(WITHIN_S)
+
+    @app.rpc.method
+    def order(number: int) -> int:
+        done.add(number)
+        return number
+
+    with calling(app) as caller:
+        first = caller.submit("hold")
+        assert began.wait(WITHIN_S)
+        hasty = caller.submit("order", number=1, idempotency_key="one", timeout_s=0.5)
+        patient = caller.submit("order", number=1, idempotency_key="one")
+        with pytest.raises(rpc.DeadlineExceeded):
+            hasty.wait()
+        go.set()
+        assert patient.wait() == 1
+        first.wait()
+    assert done.items == [1]
 
 
 def test_what_was_refused_is_called_again(cluster: Cluster) -> None:
@@ -801,6 +846,19 @@ def test_exactly_once_forgets_a_result_that_was_not_committed(real_cluster: Any)
         assert caller.call("order", number=1, idempotency_key="once") == 1
     with awoke.Reader(out, bootstrap_servers=real_cluster.bootstrap_servers) as reader:
         assert [message.value for message in reader.read_until_end(WITHIN_S)] == [b"x" * 10]
+
+
+def test_exactly_once_tells_of_a_reply_that_is_too_large(real_cluster: Any) -> None:
+    app, done = new_app(real_cluster, mode="exactly_once"), Collected[int]()
+
+    @app.rpc.method
+    def large(number: int) -> str:
+        done.add(number)
+        return "x" * 2_000_000
+
+    with calling(app) as caller, pytest.raises(rpc.ResourceExhausted, match="too large"):
+        caller.call("large", number=1)
+    assert done.items == [1]
 
 
 def test_exactly_once_commits_replies_with_offsets(real_cluster: Any) -> None:

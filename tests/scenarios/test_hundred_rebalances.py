@@ -18,6 +18,6 @@ def test_a_hundred_rebalances_leave_nothing_behind(real_cluster: RealCluster) ->
     rebalances, taken = Rebalances(real_cluster.bootstrap_servers, topic, unique("group")), dict[int, Census]()
     sent = rebalances.run(REBALANCES, lambda done: taken.setdefault(done, census()))
     early, late = taken[10], taken[REBALANCES]
-    assert (late.threads, late.descriptors) == (early.threads, early.descriptors)
+    assert (late.names, late.descriptors) == (early.names, early.descriptors)
     assert late.resident_kb < early.resident_kb * 1.2 + 10_000
     assert rebalances.lost_and_repeated(sent) == (0, 0), "members that leave in order repeat nothing"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +16,16 @@ class Census(NamedTuple):
     """Of Python, awoke and librdkafka together."""
     descriptors: int
     resident_kb: int
+    names: Counter[str]
+    """Of the threads."""
 
 
 def census() -> Census:
     """What this process holds now."""
+    names = Counter[str]()
+    for path in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # It has just ended.
+            names[path.read_text().strip()] += 1
     status = Path("/proc/self/status").read_text()
     resident = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
-    return Census(len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd")), int(resident.split()[1]))
+    return Census(names.total(), len(os.listdir("/proc/self/fd")), int(resident.split()[1]), names)

@@ -137,7 +137,7 @@ impl Caller {
         let parts = parts(method, body, timeout_s, key, idempotency_key, headers)?;
         let Some(call) = self.begin(py, &parts, engine::Wanted::One, true)? else { return too_late() };
         if let Err(interrupted) = call.wait(py, None) {
-            call.cancel()?; // Nobody waits any more.
+            drop(call.cancel()); // Nobody waits any more; what interrupted comes before what else is wrong.
             return Err(interrupted);
         }
         call.result(py)?.map_or_else(too_late, Ok)

@@ -38,6 +38,9 @@ impl PartialEq for Held {
     }
 }
 
+/// A call that could not be made an object of is looked at again after so long.
+const RETRY_S: f64 = 1.0;
+
 /// How a service answers, as Python says it: `awoke.rpc.methods.Options`.
 #[derive(FromPyObject)]
 struct Options {
@@ -94,7 +97,7 @@ impl Intake {
         for object in methods {
             let Described { name, is_async, is_stream, concurrency, callers, deadline_s } = object.extract()?;
             rules.push(engine::MethodRules { name, is_async, is_stream, concurrency, callers });
-            described.push(Method { object: object.unbind(), is_stream, deadline_s });
+            described.push(Method { object: object.unbind(), deadline_s });
         }
         let inner = engine::Intake::new(options, rules);
         Ok(Self { inner, methods: described, scheduler: Arc::clone(&scheduler.inner) })
@@ -181,7 +184,7 @@ impl Intake {
                 work.get().step_aside(py, false)?;
                 return Ok(None);
             }
-            Entered::Known(answer) => work.get().is_known(answer),
+            Entered::Known(answer) => work.get().know(answer),
             Entered::Refused(refusal) => work.get().refuse(refused(refusal)),
         }
         Ok(Some(work))
@@ -198,19 +201,22 @@ impl Intake {
         method: Option<usize>,
         verdict: Option<&'static str>,
     ) -> PyResult<Py<Work>> {
-        let size_bytes = engine::size_bytes(lent.0.message(lent.1));
+        let size_bytes = lent.0.message(lent.1).size_bytes();
         let entering = method.filter(|_| verdict.is_none());
+        let job = Py::new(py, Job::new(job))?;
         let parts = Parts {
             head,
             times,
             options: self.inner.options(),
             method: method.map(|method| &self.methods[method]),
+            is_stream: method.is_some_and(|method| self.inner.method(method).is_stream),
             ticket: entering.map(|method| self.inner.ticket(&head, method, size_bytes)),
             verdict,
             lent: (Arc::clone(&lent.0), lent.1),
-            job: Py::new(py, Job::new(job))?,
+            job: job.clone_ref(py),
         };
-        Py::new(py, Work::new(py, parts)?)
+        let made = Work::new(py, parts).and_then(|work| Py::new(py, work));
+        made.inspect_err(|_| drop(job.get().retry(RETRY_S))) // Not at once: whoever is in trouble needs no more of it.
     }
 }
 
@@ -225,7 +231,7 @@ const fn reason(unwanted: engine::Unwanted) -> &'static str {
     }
 }
 
-/// Why a call is refused: a word of `awoke.rpc.reception`.
+/// Why a call is refused: a word of `awoke.rpc.refusals`.
 const fn refused(refusal: engine::Refusal) -> &'static str {
     match refusal {
         engine::Refusal::Expired => "expired",

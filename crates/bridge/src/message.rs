@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
 use awoke_engine::kafka::{Batch as EngineBatch, MessageRef, TopicPartition};
 use pyo3::exceptions::{PyBufferError, PyIndexError};
@@ -264,9 +264,17 @@ impl Batch {
     /// Copies the messages out of librdkafka's memory and lets go of it. Does not block.
     ///
     /// Called when a job has ended and user code has kept something of its batch.
-    pub fn detach(&self) {
+    pub fn detach(&self, py: Python<'_>) {
         let copies = self.each(|message| message.copy());
-        *self.storage.write().unwrap_or_else(PoisonError::into_inner) = Storage::Copied(copies);
+        let mut storage = loop {
+            match self.storage.try_write() {
+                Ok(storage) => break storage,
+                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+                // Whoever reads makes objects of Python's, and may need the GIL for that.
+                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.storage.write())),
+            }
+        };
+        *storage = Storage::Copied(copies);
     }
 
     fn __repr__(&self) -> String {
@@ -316,8 +324,8 @@ impl Message {
     }
 
     /// As `Batch::detach`.
-    pub fn detach(&self) {
-        self.batch.get().detach();
+    pub fn detach(&self, py: Python<'_>) {
+        self.batch.get().detach(py);
     }
 
     fn with<T>(&self, read: impl FnOnce(View<'_>) -> T) -> T {

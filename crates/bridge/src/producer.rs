@@ -253,6 +253,7 @@ impl DeliveryHandle {
     /// The answer, which must be there; see the stub. Does not block.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static DELIVERY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static NEW_TUPLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let answer = self
             .here()?
             .result()
@@ -260,7 +261,10 @@ impl DeliveryHandle {
         let delivery = answer.map_err(|error| delivery_to_python(&error))?;
         let class = DELIVERY.import(py, "awoke._waiting", "Delivery")?;
         let timestamp_ms = (delivery.timestamp_ms >= 0).then_some(delivery.timestamp_ms);
-        class.call1((&**self.inner.topic(), delivery.partition, delivery.offset, timestamp_ms))
+        // A named tuple's own way to be made is a function of Python's, and a synchronous sender makes one for each message.
+        let new = NEW_TUPLE.get_or_try_init(py, || py.get_type::<PyTuple>().getattr("__new__").map(Bound::unbind))?;
+        let fields = (&**self.inner.topic(), delivery.partition, delivery.offset, timestamp_ms);
+        new.bind(py).call1((class, fields))
     }
 
     /// Whether the answer is there. Does not block.

@@ -368,7 +368,7 @@ impl Sorting {
     fn finish(&self, py: Python<'_>, numbers: Vec<u64>) -> PyResult<()> {
         if let Some(lent) = self.lent.get(py) {
             // Whoever kept a message has a copy; the bytes themselves go to the lanes.
-            lent.get().detach();
+            lent.get().detach(py);
         }
         let sorting = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
         sorting.map_or(Ok(()), |sorting| sorting.finish(Some(&numbers))).map_err(|error| to_python(&error))

@@ -21,7 +21,6 @@ use crate::scheduler::Job;
 pub struct Method {
     /// `awoke.rpc.methods.Method`.
     pub object: Py<PyAny>,
-    pub is_stream: bool,
     pub deadline_s: Option<f64>,
 }
 
@@ -80,6 +79,7 @@ pub struct Parts<'a> {
     pub times: Times,
     pub options: &'a Arc<IntakeOptions>,
     pub method: Option<&'a Method>,
+    pub is_stream: bool,
     pub ticket: Option<Ticket>,
     pub verdict: Option<&'static str>,
     pub lent: (Arc<EngineBatch>, usize),
@@ -97,10 +97,9 @@ fn left_s(until_ns: u64) -> f64 {
 
 impl Work {
     pub fn new(py: Python<'_>, parts: Parts<'_>) -> PyResult<Self> {
-        let Parts { head, times, options, method, ticket, verdict, lent, job } = parts;
+        let Parts { head, times, options, method, is_stream, ticket, verdict, lent, job } = parts;
         let until_ns = moment_ns(times.left_s);
         let mut state = State { verdict, job: Some(job), ..State::default() };
-        let is_stream = method.is_some_and(|method| method.is_stream);
         if is_stream {
             static WINDOW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
             let window = WINDOW.import(py, "awoke.rpc.window", "Window")?.call1((head.credit,))?;
@@ -146,7 +145,7 @@ impl Work {
     }
 
     /// It was carried out before.
-    pub fn is_known(&self, answer: Arc<Answer>) {
+    pub fn know(&self, answer: Arc<Answer>) {
         let mut state = self.state();
         (state.verdict, state.known) = (Some("known"), Some(answer));
     }
@@ -327,22 +326,21 @@ impl Work {
     /// The arguments as they came. Raises `ClosedError` when the memory was let go of before anybody asked for the message.
     #[getter]
     fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(message) = self.message.get(py) {
-            let value = message.get().raw_value(py);
-            return Ok(if value.is_none() { bytes(py, Some(b"")) } else { value });
+        if let Some((native, index)) = &*self.lent() {
+            return Ok(bytes(py, Some(native.message(*index).value().unwrap_or_default())));
         }
-        let lent = self.lent();
-        let (native, index) = lent.as_ref().ok_or_else(|| to_python(&Error::Closed { what: "call" }))?;
-        Ok(bytes(py, Some(native.message(*index).value().unwrap_or_default())))
+        let value = self.message(py)?.get().raw_value(py);
+        Ok(if value.is_none() { bytes(py, Some(b"")) } else { value })
     }
 
     /// The record itself. Raises `ClosedError` when the memory was let go of before anybody asked.
     #[getter]
     fn message(&self, py: Python<'_>) -> PyResult<Py<Message>> {
+        // What is lent first: it is let go of when the message is there.
+        let lent = self.lent().clone();
         if let Some(message) = self.message.get(py) {
             return Ok(message.clone_ref(py));
         }
-        let lent = self.lent().clone();
         let lent = lent.ok_or_else(|| to_python(&Error::Closed { what: "call" }))?;
         Ok(self.message_of(py, lent)?.clone_ref(py))
     }
@@ -462,10 +460,10 @@ impl Work {
     }
 
     /// It waits, or goes on elsewhere: it must not keep librdkafka's memory, and with it the client, alive. Does not block.
-    pub fn step_aside(&self, py: Python<'_>, is_running: bool) -> PyResult<()> {
+    pub fn step_aside(&self, py: Python<'_>, is_held: bool) -> PyResult<()> {
         // Whoever carries it out by now may say that it has no job any more.
         if let Some(job) = self.job(py) {
-            job.get().step_aside(is_running);
+            job.get().step_aside(is_held);
         }
         self.let_go(py, true)
     }
@@ -513,7 +511,7 @@ impl Work {
         if let Some(lent) = lent
             && (is_kept || self.message.get(py).is_some())
         {
-            self.message_of(py, lent)?.get().detach();
+            self.message_of(py, lent)?.get().detach(py);
         }
         // Only now: who asks for the body meanwhile finds one or the other.
         self.lent().take();

@@ -51,10 +51,13 @@ class Answers:
         else:
             self.finish(work, protocol.REPLY, encoded(result), None)
 
-    def give_error(self, work: Work, error: BaseException) -> None:
-        """What a method raised. Raises nothing itself: whoever calls it has others to look after."""
+    def give_error(self, work: Work, error: BaseException, is_shared: bool = True) -> None:
+        """What a method raised. Raises nothing itself: whoever calls it has others to look after.
+
+        Who waits for the same is told the same, unless it is this call's own concern, as when its time was over.
+        """
         try:
-            self._tell_error(work, error)
+            self._tell_error(work, error, is_shared and not work.is_cancelled)
         except Exception:
             logger.exception("a call of %s could not be answered; it is carried out again", work.name)
             self.abandon(work)
@@ -66,7 +69,7 @@ class Answers:
         for each in (work, *self._intake.end(work, None, b"")):
             each.retry(delay_s)
 
-    def _tell_error(self, work: Work, error: BaseException) -> None:
+    def _tell_error(self, work: Work, error: BaseException, is_shared: bool) -> None:
         told = self._rpc.error_of(error)
         if work.contribution is not None and self._host.transactions is not None:
             work.contribution = self._host.transactions.contribution()  # What it sent before it failed is not sent.
@@ -81,16 +84,17 @@ class Answers:
         except EncodeError:
             told.details = None  # They can't be written as JSON; what happened can.
             body = protocol.problem_of(told, trace)
-        self.finish(work, protocol.ERROR, body, told.code)
+        self.finish(work, protocol.ERROR, body, told.code, is_shared)
 
-    def finish(self, work: Work, kind: str, body: bytes, code: str | None) -> None:
-        """The last reply of a call, to it and to whoever waits for the same; then its job ends."""
+    def finish(self, work: Work, kind: str, body: bytes, code: str | None, is_shared: bool = True) -> None:
+        """The last reply of a call, and, where `is_shared`, of who waits for the same, that else is carried out itself."""
         outcome = code or "ok"
+        settle = partial(self._settle, work, kind, body, code, is_shared)
         if self._is_exactly_once:
-            self.answer(work, kind, body, code, outcome, partial(self._settle, work, kind, body, code))
+            self.answer(work, kind, body, code, outcome, settle)
         else:
             self.answer(work, kind, body, code, outcome)
-            self._settle(work, kind, body, code, True)
+            settle(True)
 
     def answer(
         self, work: Work, kind: str, body: bytes, code: str | None, outcome: str, settle: Settle = lambda _: None
@@ -104,13 +108,18 @@ class Answers:
             settle(False)
             work.retry(RETRY_S)
 
-    def _settle(self, work: Work, kind: str, body: bytes, code: str | None, is_final: bool) -> None:
+    def _settle(self, work: Work, kind: str, body: bytes, code: str | None, is_shared: bool, is_final: bool) -> None:
         """A call has its result, or, where that was not committed, none; who waits for the same learns it."""
+        is_final = is_final and is_shared
         for each in self._intake.end(work, kind if is_final and code is None else None, body):
-            if is_final:
-                self.answer(each, kind, body, code, code or "ok")
-            else:
+            if not is_final:
                 each.retry(0.0)
+                continue
+            try:
+                self.answer(each, kind, body, code, code or "ok")
+            except Exception:  # Of somebody's middleware, say; the others are to be answered all the same.
+                logger.exception("a call of %s could not be answered; it is carried out again", each.name)
+                each.retry(RETRY_S)
 
     def send(self, work: Work, kind: str, body: bytes, code: str | None = None) -> None:
         """One reply, or one of several.
@@ -127,7 +136,9 @@ class Answers:
         except MessageTooLarge as error:
             if kind == protocol.ERROR:
                 raise
-            told = ResourceExhausted(f"the reply is too large: {error}", is_retryable=False)
+            told = too_large(error)
+            if kind == protocol.ITEM:
+                raise told from None  # The stream ends with it.
             work.reply(self._producer, protocol.ERROR, protocol.problem_of(told), told.code)
 
     def _contribute_reply(
@@ -161,23 +172,28 @@ class Answers:
     def _contribute(self, work: Work, contribution: Contribution, settle: Settle) -> None:
         job = work.take_job()
         if job is None:
+            settle(False)
             return
         job.step_aside(True)
+        self._submit(work, job, contribution, settle)
+
+    def _submit(self, work: Work, job: Job, contribution: Contribution, settle: Settle) -> None:
         try:
             committed = contribution.submit(job, None)
         except (ClosedError, FencedError):
             settle(False)
             job.retry(0.0)  # Whoever has the partition next does it again.
         else:
-            call_back(committed, partial(self._on_committed, job, settle))
+            call_back(committed, partial(self._on_committed, work, job, settle))
 
-    def _on_committed(self, job: Job, settle: Settle, committed: PendingCommit) -> None:
-        """On a thread of awoke's that runs no other user code."""
-        error = error_of(committed)
-        settle(error is None)
+    def _on_committed(self, work: Work, job: Job, settle: Settle, committed: PendingCommit) -> None:
+        """On the thread of awoke's that runs callbacks."""
+        error = failure_of(committed)
         if error is None:
             with contextlib.suppress(FencedError):  # Whoever has the partition now sees it, too.
                 job.complete()
+        elif isinstance(error, MessageTooLarge) and work.reply_to is not None and error.topic == work.reply_to[0]:
+            self._contribute_instead(work, job, too_large(error))
         elif isinstance(error, (ClosedError, FencedError, ProducerFenced)):
             job.retry(0.0)
         else:
@@ -185,15 +201,28 @@ class Answers:
             job.retry(RETRY_S)
         if isinstance(error, ProducerFenced):
             self._host.give_up(error)
+        settle(error is None)
+
+    def _contribute_instead(self, work: Work, job: Job, error: RpcError) -> None:
+        """Its reply can't be sent, and could not be if it were carried out again."""
+        assert self._host.transactions is not None
+        contribution = self._host.transactions.contribution()
+        self._contribute_reply(work, contribution, protocol.ERROR, protocol.problem_of(error), error.code)
+        self._submit(work, job, contribution, lambda _: None)
 
 
-def error_of(committed: PendingCommit) -> Exception | None:
+def failure_of(committed: PendingCommit) -> Exception | None:
     """Why a transaction was not committed; None where it was."""
     try:
         committed.result()
     except Exception as error:
         return error
     return None
+
+
+def too_large(error: MessageTooLarge) -> RpcError:
+    """What callers are told of a reply that is larger than messages may be."""
+    return ResourceExhausted(f"the reply is too large: {error}", is_retryable=False)
 
 
 def encoded(result: Any) -> bytes:

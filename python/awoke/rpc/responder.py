@@ -1,6 +1,6 @@
 """Answers the calls of a service, in one process of its app.
 
-A call goes: the engine's intake (who calls, may they, is there time; now, or in line) → `_carry_out`, or `Reception` where it
+A call goes: the engine's intake (who calls, may they, is there time; now, or in line) → `_carry_out`, or `Refusals` where it
 is not carried out → `Answers` → the job ends when the reply is acknowledged, or with the transaction that it is part of.
 
 There is one thread more than may run methods at once, so that one of them always receives: a cancellation, a call whose
@@ -15,7 +15,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Generator
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ from awoke.rpc.errors import DeadlineExceeded, Unavailable
 from awoke.rpc.host import Host
 from awoke.rpc.methods import Rpc
 from awoke.rpc.protocol import Topics
-from awoke.rpc.reception import Reception
+from awoke.rpc.refusals import Refusals
 from awoke.settings import client_properties
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Responder:
         reply_topics = {self.topics.replies, *options.reply_topics}
         self._intake = _native.Intake(self.scheduler, options, reply_topics, list(rpc.methods.values()))
         self._answers = Answers(host, rpc, events, self._producer, self._intake)
-        self._reception = Reception(host, rpc, events, self._answers)
+        self._refusals = Refusals(host, rpc, events, self._answers)
         self._threads: list[threading.Thread] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -116,7 +116,7 @@ class Responder:
             try:
                 work = self._intake.next()
             except Exception:
-                logger.exception("a call could not be received; it is tried again")
+                logger.exception("a call could not be received")
                 continue
             if work is None:
                 return
@@ -129,7 +129,7 @@ class Responder:
 
     def _turn_away(self, work: Work, verdict: str) -> None:
         try:
-            self._reception.turn_away(work, verdict)
+            self._refusals.tell(work, verdict)
         except Exception:
             logger.exception("a call could not be turned away (%s); it is looked at again", verdict)
             self._answers.abandon(work, 1.0)
@@ -191,7 +191,7 @@ class Responder:
                 result = await self._call_async(work)
                 self._answers.give_result(work, result)
         except asyncio.CancelledError:
-            self._answers.give_error(work, Unavailable("the responder has stopped"))
+            self._answers.give_error(work, Unavailable("the responder has stopped"), is_shared=False)
         except TimeoutError as error:
             is_late = work.remaining_s <= 0
             self._answers.give_error(work, DeadlineExceeded(f"{work.name} took too long") if is_late else error)
@@ -229,7 +229,8 @@ class Responder:
             self._answers.abandon(work)
             return False
         if verdict is not None:
-            raise self._reception.error_of(work, verdict)
+            self._refusals.tell(work, verdict)
+            return False
         mode = self._options.mode
         if mode == "at_most_once":
             self._commit(work)
@@ -249,23 +250,23 @@ class Responder:
         except AwokeError as error:
             raise Unavailable(f"the call was not carried out: its offset could not be committed: {error}") from None
 
-    def _send_all(self, work: Work, results: Iterator[Any]) -> None:
-        """The results of a generator, as fast as its caller takes them."""
-        for result in results:
-            window = None if work.contribution is not None else work.window
-            if window is not None and not window.take(work):
-                results.close()  # type: ignore[attr-defined]
-                return
-            self._answers.send(work, protocol.ITEM, encoded(result))
+    def _send_all(self, work: Work, results: Generator[Any, None, None]) -> None:
+        """The results of a generator, as fast as its caller takes them. However it ends, the generator is closed."""
+        with contextlib.closing(results):
+            for result in results:
+                window = None if work.contribution is not None else work.window
+                if window is not None and not window.take(work):
+                    return
+                self._answers.send(work, protocol.ITEM, encoded(result))
 
-    async def _send_all_async(self, work: Work, results: Any) -> None:
+    async def _send_all_async(self, work: Work, results: AsyncGenerator[Any, None]) -> None:
         """As `_send_all`."""
-        async for result in results:
-            window = None if work.contribution is not None else work.window
-            if window is not None and not await window.take_async(work):
-                await results.aclose()
-                return
-            self._answers.send(work, protocol.ITEM, encoded(result))
+        async with contextlib.aclosing(results):
+            async for result in results:
+                window = None if work.contribution is not None else work.window
+                if window is not None and not await window.take_async(work):
+                    return
+                self._answers.send(work, protocol.ITEM, encoded(result))
 
     # The event loop of `async def` methods.
 

@@ -39,7 +39,8 @@ class Window:
             arrived = threading.Event()
             if self._try_take(arrived.set):
                 return True
-            arrived.wait(call.remaining_s)
+            if not call.is_cancelled:  # Who cancels from here on wakes.
+                arrived.wait(call.remaining_s)
         return False
 
     async def take_async(self, call: Work) -> bool:

@@ -225,6 +225,11 @@ impl<'a> MessageRef<'a> {
         unsafe { bytes_of((*self.message).key.cast(), (*self.message).key_len) }
     }
 
+    /// Of key and value together.
+    pub fn size_bytes(self) -> usize {
+        self.value().map_or(0, <[u8]>::len) + self.key().map_or(0, <[u8]>::len)
+    }
+
     /// Milliseconds since 1970, and what they mean; -1 when unknown.
     pub fn timestamp(self) -> (i64, TimestampKind) {
         let mut kind = ffi::rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;

@@ -2,7 +2,7 @@
 //! run now, or stand in line.
 //!
 //! A call goes: `read` (what the record says) → `check` (may it be carried out at all) → `enter` (now, later, or is its result known) →
-//! whoever carries it out → `end` → `leave` (which is next). Calls are known here by what stands for them, `T`, which is cheap to clone.
+//! whoever carries it out → `leave` (which is next), and `end` when its answer is final. Calls are known here by what stands for them, `T`, which is cheap to clone.
 //! Nothing blocks: one lock, held for moves only.
 
 use std::borrow::Borrow;
@@ -170,13 +170,19 @@ struct State<T> {
     cancelled: Remembered<Box<[u8]>, ()>,
 }
 
-impl<T> State<T> {
+impl<T: Clone + PartialEq> State<T> {
     const fn turnstile(&mut self, is_async: bool) -> &mut Turnstile<(usize, T)> {
         if is_async { &mut self.for_tasks } else { &mut self.for_threads }
     }
 
-    const fn waiting(&self) -> usize {
+    /// How many calls stand in line.
+    const fn in_line(&self) -> usize {
         self.for_threads.waiting() + self.for_tasks.waiting()
+    }
+
+    /// How many stand in line, or wait for what others carry out.
+    fn waiting(&self) -> usize {
+        self.in_line() + self.results.waiting()
     }
 }
 
@@ -213,7 +219,7 @@ impl<T: Clone + PartialEq> Intake<T> {
     /// # Errors
     /// It is not answered.
     pub fn read<'a>(&self, message: MessageRef<'_>, headers: &'a HeaderList<'a>) -> Result<Arrival<'a>, Unwanted> {
-        if size_bytes(message) > self.options.bytes_max {
+        if message.size_bytes() > self.options.bytes_max {
             return Err(Unwanted::Huge);
         }
         let head = RequestHead::read(headers).map_err(|_| Unwanted::Undecodable)?;
@@ -261,6 +267,11 @@ impl<T: Clone + PartialEq> Intake<T> {
         found
     }
 
+    /// What was said of this method.
+    pub fn method(&self, number: usize) -> &MethodRules {
+        &self.methods[number]
+    }
+
     /// The call of this name, if it waits or runs.
     pub fn find(&self, id: &[u8]) -> Option<T> {
         self.state().under_way.get(id).cloned()
@@ -291,14 +302,16 @@ impl<T: Clone + PartialEq> Intake<T> {
         Ticket { id: head.id.into(), method, size_bytes, result_key }
     }
 
-    /// What becomes of a call. One that is entered, and neither waits for another's result nor has it, is to be `end`ed.
+    /// What becomes of a call. One that is entered is to be `end`ed, unless it waits for another's result, or has it.
     pub fn enter(&self, ticket: &Ticket, call: &T) -> Entered {
         let mut state = self.state();
         if let Some(key) = &ticket.result_key {
-            match state.results.begin(key, Instant::now(), || call.clone()) {
-                Known::New => (),
-                Known::UnderWay => return Entered::Later,
-                Known::Done(answer) => return Entered::Known(answer),
+            let waiting_max = self.options.waiting_max.saturating_sub(state.in_line());
+            match state.results.begin(key, Instant::now(), call, waiting_max) {
+                Some(Known::New) => (),
+                Some(Known::UnderWay) => return Entered::Later,
+                Some(Known::Done(answer)) => return Entered::Known(answer),
+                None => return Entered::Refused(Refusal::Full),
             }
         }
         let displaced = state.under_way.insert(ticket.id.clone(), call.clone());
@@ -325,7 +338,7 @@ impl<T: Clone + PartialEq> Intake<T> {
         Entered::Later
     }
 
-    /// A call is answered (`None`: with an error, or not at all); who waits for the same answer.
+    /// What a call was answered with is final (`None`: an error, or nothing); who waits for the same answer. Again, nobody does.
     pub fn end(&self, ticket: &Ticket, call: &T, answer: Option<Answer>) -> Vec<T> {
         let mut state = self.state();
         // Of two calls with one name, the other may be under way still.
@@ -333,7 +346,7 @@ impl<T: Clone + PartialEq> Intake<T> {
             state.under_way.remove(&ticket.id);
         }
         let key = ticket.result_key.as_ref();
-        key.map_or_else(Vec::new, |key| state.results.finish(key, Instant::now(), answer))
+        key.map_or_else(Vec::new, |key| state.results.finish(key, Instant::now(), call, answer))
     }
 
     /// Whoever carried a call out has done so; what is to be carried out in its place, if anything is.
@@ -350,11 +363,6 @@ impl<T: Clone + PartialEq> Intake<T> {
         let state = self.state();
         (state.for_threads.running() + state.for_tasks.running(), state.waiting())
     }
-}
-
-/// Key and body together.
-pub fn size_bytes(message: MessageRef<'_>) -> usize {
-    message.value().map_or(0, <[u8]>::len) + message.key().map_or(0, <[u8]>::len)
 }
 
 /// What was said first of the last so many names.

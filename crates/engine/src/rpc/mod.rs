@@ -20,7 +20,7 @@ mod turnstile;
 pub use call::{Call, Failure, Next, Wanted};
 pub use caller::{Caller, CallerOptions, Request};
 pub use calls::CallCounters;
-pub use intake::{Arrival, Entered, Intake, IntakeOptions, MethodRules, Refusal, Ticket, Unwanted, size_bytes};
+pub use intake::{Arrival, Entered, Intake, IntakeOptions, MethodRules, Refusal, Ticket, Unwanted};
 pub use protocol::{CallId, Reply, ReplyKind, RequestHead, Times};
 pub use replies::Waiting;
 pub use results::Answer;

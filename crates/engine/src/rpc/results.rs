@@ -44,40 +44,51 @@ pub(super) struct Results<T> {
     /// Results by age, oldest first.
     ages: VecDeque<(Instant, Arc<[u8]>)>,
     bytes: usize,
+    /// Calls that wait for what others carry out.
+    waiting: usize,
 }
 
 #[derive(Debug)]
 enum State<T> {
-    /// Who else waits for what is being carried out.
-    UnderWay(Vec<T>),
+    /// Who carries it out, and who waits for the same.
+    UnderWay(T, Vec<T>),
     Done(Arc<Answer>),
 }
 
-impl<T> Results<T> {
+impl<T: Clone + PartialEq> Results<T> {
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self { bounds, known: HashMap::new(), ages: VecDeque::new(), bytes: 0 }
+        Self { bounds, known: HashMap::new(), ages: VecDeque::new(), bytes: 0, waiting: 0 }
     }
 
-    /// What is to be done about a call with this key.
-    pub(super) fn begin(&mut self, key: &Arc<[u8]>, now: Instant, waiter: impl FnOnce() -> T) -> Known {
+    /// What is to be done about a call with this key; `None` where as many wait as may.
+    pub(super) fn begin(&mut self, key: &Arc<[u8]>, now: Instant, call: &T, waiting_max: usize) -> Option<Known> {
         self.shrink(now);
         match self.known.get_mut(key) {
-            Some(State::Done(answer)) => Known::Done(Arc::clone(answer)),
-            Some(State::UnderWay(waiting)) => {
-                waiting.push(waiter());
-                Known::UnderWay
+            Some(State::Done(answer)) => Some(Known::Done(Arc::clone(answer))),
+            Some(State::UnderWay(_, waiting)) => {
+                let has_room = self.waiting < waiting_max;
+                if has_room {
+                    waiting.push(call.clone());
+                    self.waiting += 1;
+                }
+                has_room.then_some(Known::UnderWay)
             }
             None => {
-                self.known.insert(Arc::clone(key), State::UnderWay(Vec::new()));
-                Known::New
+                self.known.insert(Arc::clone(key), State::UnderWay(call.clone(), Vec::new()));
+                Some(Known::New)
             }
         }
     }
 
-    /// It was carried out (`None`: in vain, so that it may be tried again); who waits for the same.
-    pub(super) fn finish(&mut self, key: &Arc<[u8]>, now: Instant, answer: Option<Answer>) -> Vec<T> {
-        let Some(State::UnderWay(waiting)) = self.known.get_mut(key) else { return Vec::new() };
+    /// A call was carried out (`answer`: `None`: in vain, so that it may be tried again); who waits for the same. Nobody does where it is
+    /// not this call that carries it out.
+    pub(super) fn finish(&mut self, key: &Arc<[u8]>, now: Instant, call: &T, answer: Option<Answer>) -> Vec<T> {
+        let Some(State::UnderWay(owner, waiting)) = self.known.get_mut(key) else { return Vec::new() };
+        if owner != call {
+            return Vec::new();
+        }
         let waiting = std::mem::take(waiting);
+        self.waiting -= waiting.len();
         match answer {
             Some(answer) => {
                 self.bytes += answer.body.len();
@@ -88,6 +99,11 @@ impl<T> Results<T> {
             None => drop(self.known.remove(key)),
         }
         waiting
+    }
+
+    /// How many wait for what others carry out.
+    pub(super) const fn waiting(&self) -> usize {
+        self.waiting
     }
 
     fn shrink(&mut self, now: Instant) {
@@ -116,23 +132,38 @@ mod tests {
         Answer { kind: ReplyKind::Result, body: vec![b'x'; bytes] }
     }
 
+    const MAX: usize = 10;
+
     #[test]
     fn results_are_bounded_and_grow_old() {
         let mut now = Instant::now();
         let mut results = Results::new(Bounds { count_max: 2, bytes_max: 100, ttl: Duration::from_secs(10) });
-        assert_eq!(results.begin(&key("1"), now, || "first"), Known::New);
-        assert_eq!(results.begin(&key("1"), now, || "second"), Known::UnderWay);
-        assert_eq!(results.finish(&key("1"), now, Some(answer(40))), ["second"]);
-        assert_eq!(results.begin(&key("1"), now, || "third"), Known::Done(Arc::new(answer(40))));
-        assert_eq!(results.begin(&key("2"), now, || "failed"), Known::New);
-        assert!(results.finish(&key("2"), now, None).is_empty());
-        assert_eq!(results.begin(&key("2"), now, || "again"), Known::New, "what failed may be tried again");
-        results.finish(&key("2"), now, Some(answer(80)));
-        assert!(results.finish(&key("2"), now, None).is_empty(), "what is done stays so");
-        assert_eq!(results.begin(&key("1"), now, || "fourth"), Known::New, "there was no room for both");
-        assert_eq!(results.begin(&key("2"), now, || "fifth"), Known::Done(Arc::new(answer(80))));
+        let done = |bytes| Some(Known::Done(Arc::new(answer(bytes))));
+        assert_eq!(results.begin(&key("1"), now, &"first", MAX), Some(Known::New));
+        assert_eq!(results.begin(&key("1"), now, &"second", MAX), Some(Known::UnderWay));
+        assert_eq!(results.finish(&key("1"), now, &"first", Some(answer(40))), ["second"]);
+        assert_eq!(results.begin(&key("1"), now, &"third", MAX), done(40));
+        assert_eq!(results.begin(&key("2"), now, &"failed", MAX), Some(Known::New));
+        assert!(results.finish(&key("2"), now, &"failed", None).is_empty());
+        assert_eq!(results.begin(&key("2"), now, &"again", MAX), Some(Known::New), "what failed may be tried again");
+        results.finish(&key("2"), now, &"again", Some(answer(80)));
+        assert!(results.finish(&key("2"), now, &"again", None).is_empty(), "what is done stays so");
+        assert_eq!(results.begin(&key("1"), now, &"fourth", MAX), Some(Known::New), "there was no room for both");
+        assert_eq!(results.begin(&key("2"), now, &"fifth", MAX), done(80));
         now += Duration::from_secs(11);
-        assert_eq!(results.begin(&key("2"), now, || "sixth"), Known::New, "it was too old");
+        assert_eq!(results.begin(&key("2"), now, &"sixth", MAX), Some(Known::New), "it was too old");
         assert_eq!((results.ages.len(), results.bytes), (0, 0));
+    }
+
+    #[test]
+    fn only_who_carries_it_out_ends_it_and_not_too_many_wait() {
+        let now = Instant::now();
+        let mut results = Results::new(Bounds { count_max: 2, bytes_max: 100, ttl: Duration::from_secs(10) });
+        assert_eq!(results.begin(&key("1"), now, &"first", 1), Some(Known::New));
+        assert_eq!(results.begin(&key("1"), now, &"second", 1), Some(Known::UnderWay));
+        assert_eq!(results.begin(&key("1"), now, &"third", 1), None);
+        assert!(results.finish(&key("1"), now, &"third", None).is_empty(), "it is not its own");
+        assert_eq!(results.finish(&key("1"), now, &"first", None), ["second"]);
+        assert_eq!(results.waiting(), 0);
     }
 }

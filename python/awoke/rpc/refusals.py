@@ -17,7 +17,7 @@ from awoke.rpc.host import Host
 from awoke.rpc.methods import Rpc
 
 
-class Reception:
+class Refusals:
     """Of a responder. Any thread."""
 
     def __init__(self, host: Host, rpc: Rpc, events: Events, answers: Answers) -> None:
@@ -31,20 +31,17 @@ class Reception:
             "full": self._full,
         }
 
-    def turn_away(self, work: Work, verdict: str) -> None:
+    def tell(self, work: Work, verdict: str) -> None:
         """Answer a call that is not carried out here, if it is one."""
         known = work.known
         if known is not None:
             self._answers.answer(work, *known, None, "known")
         elif verdict in self._errors:
-            error = self.error_of(work, verdict)
-            self._answers.finish(work, protocol.ERROR, protocol.problem_of(error), error.code)
+            error = self._errors[verdict](work)
+            # Its own concern: who waits for the same is carried out instead.
+            self._answers.finish(work, protocol.ERROR, protocol.problem_of(error), error.code, is_shared=False)
         else:
             self._refuse(work, verdict)
-
-    def error_of(self, work: Work, verdict: str) -> RpcError:
-        """Why a call is not carried out, as its caller is told."""
-        return self._errors[verdict](work)
 
     def _refuse(self, work: Work, reason: str) -> None:
         """Its sender may not be who it says: no answer."""
