@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import NamedTuple
 
 from awoke import _native
-from awoke.errors import kafka_error
+from awoke.errors import KafkaError, UnknownTopic, kafka_error
 from awoke.events import EventSource
 from awoke.settings import KafkaValue, Settings, client_properties, load
+
+ASK_AGAIN_S = 0.05
 
 TIMEOUT_S = 10.0
 EARLIEST = -2
@@ -96,14 +101,36 @@ class Admin:
         config: Mapping[str, str] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """Create a topic; -1 takes the brokers' defaults.
+        """Create a topic; -1 takes the brokers' defaults. Waits, within `timeout_s`, until a broker that is asked knows of it.
 
         Raises:
             KafkaError: `TOPIC_ALREADY_EXISTS` and whatever else the brokers say.
         """
+        until_s = time.monotonic() + timeout_s
         settings = list((config or {}).items())
         call = self._native.create_topics([(name, partitions, replicas, settings)], timeout_s)
         _check_topics("create", call.wait(timeout_s))
+        with contextlib.suppress(KafkaError):  # It is made all the same, also where one may not look at it.
+            self.wait_for_topic(name, until_s - time.monotonic())
+
+    def wait_for_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait until a broker that is asked knows of a topic. Blocks.
+
+        Raises:
+            UnknownTopic: none did within `timeout_s`.
+        """
+        until_s, again = time.monotonic() + timeout_s, threading.Event()
+        while True:
+            left_s = until_s - time.monotonic()
+            try:
+                self.describe_topic(name, max(left_s, ASK_AGAIN_S))
+            except UnknownTopic:
+                # Brokers learn of a topic some time after it was made, and say so to nobody: one can only ask again.
+                if left_s <= 0:
+                    raise
+                again.wait(ASK_AGAIN_S)
+            else:
+                return
 
     def delete_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
         """Delete a topic.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -36,6 +37,17 @@ def test_topics_are_created_and_deleted(real_cluster: RealCluster) -> None:
         admin.delete_topic(name)
         with pytest.raises(awoke.UnknownTopic):
             admin.delete_topic(name)
+
+
+def test_a_topic_that_somebody_else_makes_is_waited_for(real_cluster: RealCluster) -> None:
+    name = unique("awaited")
+    with awoke.Admin(real_cluster.bootstrap_servers) as admin, ThreadPoolExecutor(1) as others:
+        with pytest.raises(awoke.UnknownTopic, match=name):
+            admin.wait_for_topic(name, timeout_s=0.1)
+        waiting = others.submit(admin.wait_for_topic, name, 30)
+        admin.create_topic(name)
+        waiting.result(30)
+        assert admin.describe_topic(name).name == name
 
 
 def test_an_unknown_topic_is_named(real_cluster: RealCluster) -> None:

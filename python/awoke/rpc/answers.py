@@ -87,7 +87,8 @@ class Answers:
         self.finish(work, protocol.ERROR, body, told.code, is_shared)
 
     def finish(self, work: Work, kind: str, body: bytes, code: str | None, is_shared: bool = True) -> None:
-        """The last reply of a call, and, where `is_shared`, of who waits for the same, that else is carried out itself."""
+        """The last reply of a call; then its job ends. Who waits for the same gets it, too, or, where it is not shared, is
+        carried out itself."""
         outcome = code or "ok"
         settle = partial(self._settle, work, kind, body, code, is_shared)
         if self._is_exactly_once:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-import time
-
 from awoke.admin import Admin
 from awoke.errors import KafkaError, UnknownTopic
 from awoke.rpc.protocol import Topics
@@ -13,7 +9,6 @@ from awoke.settings import Settings
 
 RETENTION = {"retention.ms": "3600000", "segment.ms": "600000", "message.timestamp.type": "CreateTime"}
 """What nobody has taken in an hour nobody waits for any more."""
-ASK_AGAIN_S = 0.05
 
 
 def ensure(settings: Settings, topics: Topics, partitions: int) -> None:
@@ -58,14 +53,4 @@ def _create(admin: Admin, topic: str, partitions: int, timeout_s: float) -> None
                 f"create it: awoke topics create {topic} --partitions {partitions}"
             )
             raise UnknownTopic(text, error.code, error.code_name) from None
-    _wait_until_known(admin, topic, timeout_s)
-
-
-def _wait_until_known(admin: Admin, topic: str, timeout_s: float) -> None:
-    """Brokers learn of a topic some time after it was made, and say so to nobody: one can only ask again."""
-    until_s, again = time.monotonic() + timeout_s, threading.Event()
-    while (left_s := until_s - time.monotonic()) > 0:
-        with contextlib.suppress(UnknownTopic):
-            admin.describe_topic(topic, left_s)
-            return
-        again.wait(ASK_AGAIN_S)
+        admin.wait_for_topic(topic, timeout_s)  # Somebody else has just made it.
