@@ -101,7 +101,7 @@ class Admin:
         config: Mapping[str, str] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """Create a topic; -1 takes the brokers' defaults. Waits, within `timeout_s`, until a broker that is asked knows of it.
+        """Create a topic; -1 takes the brokers' defaults. Waits, within `timeout_s`, until a broker knows of it.
 
         Raises:
             KafkaError: `TOPIC_ALREADY_EXISTS` and whatever else the brokers say.
