@@ -122,7 +122,7 @@ impl Intake {
         }
     }
 
-    /// A call is answered, with this result (`None`: it failed); who waits for the same. Does not block.
+    /// The answer to a call is final (`None`: an error, or none); who waits for the same. Does not block.
     #[pyo3(signature = (work, kind, body))]
     fn end(&self, py: Python<'_>, work: &Bound<'_, Work>, kind: Option<&str>, body: &[u8]) -> Vec<Py<Work>> {
         let Some(ticket) = work.get().ticket() else { return Vec::new() };

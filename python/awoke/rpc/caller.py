@@ -181,6 +181,7 @@ class Caller:
         while True:
             plan.attempts += 1
             try:
+                # As `submit` and `wait`, in one step of the engine's, which also ends a call that has no time left.
                 left_s = plan.until_s - time.monotonic()
                 try:
                     part = self._native.ask(

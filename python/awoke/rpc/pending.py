@@ -22,7 +22,7 @@ Part = tuple[str, bytes | str | None, str | None]
 
 
 class Plan(msgspec.Struct, eq=False, gc=False):
-    """A call that is made once or several times."""
+    """A call that is made once or several times. It is in no cycle, so the garbage collector need not look at it."""
 
     method: str
     body: bytes

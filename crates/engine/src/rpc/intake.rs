@@ -39,9 +39,9 @@ pub struct IntakeOptions {
     pub threads: usize,
     /// Calls that run at once on the event loop.
     pub tasks: usize,
-    /// Calls that stand in line.
+    /// Calls that stand in line, or wait for what others carry out.
     pub waiting_max: usize,
-    /// Bytes of them.
+    /// Bytes of those in line.
     pub waiting_bytes_max: usize,
     /// Results that are kept for callers that ask again.
     pub results_max: usize,
@@ -361,7 +361,7 @@ impl<T: Clone + PartialEq> Intake<T> {
     /// How many calls run, and how many stand in line.
     pub fn counts(&self) -> (usize, usize) {
         let state = self.state();
-        (state.for_threads.running() + state.for_tasks.running(), state.waiting())
+        (state.for_threads.running() + state.for_tasks.running(), state.in_line())
     }
 }
 
