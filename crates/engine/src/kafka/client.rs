@@ -54,6 +54,9 @@ pub(crate) fn set_deliverer(conf: *mut ffi::rd_kafka_conf_t, callback: Deliverer
 
 impl Client {
     /// Makes a handle; `prepare` may set what has no property (callbacks, event mask), and interceptors that write to `end_txns`.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: librdkafka refuses a property, or cannot use what a property names (a certificate file, say).
     pub(crate) fn new(
         kind: Kind,
         what: &'static str,
@@ -62,26 +65,30 @@ impl Client {
         end_txns: Option<Arc<EndTxns>>,
         prepare: impl FnOnce(*mut ffi::rd_kafka_conf_t),
     ) -> Result<Arc<Self>> {
+        if end_txns.is_some() {
+            try_out(kind, what, config)?;
+        }
         let conf = config.to_native()?;
         let name = config.get("group.id").or_else(|| config.get("client.id")).unwrap_or("rdkafka");
         let context =
             Box::into_raw(Box::new(Context { name: name.into(), events, last_error: Mutex::default(), kind }));
-        let kind_native = match kind {
-            Kind::Producer | Kind::Transactional => ffi::rd_kafka_type_t::RD_KAFKA_PRODUCER,
-            Kind::Consumer => ffi::rd_kafka_type_t::RD_KAFKA_CONSUMER,
-        };
+        let has_interceptors = end_txns.is_some();
         let mut reason = [0 as c_char; 512];
-        // SAFETY: the callbacks only read the context, which lives until the handle is destroyed; on success librdkafka
-        // owns the configuration, on failure it is still ours.
+        // SAFETY: the callbacks only read the context, which lives until the handle is destroyed. On success librdkafka owns the
+        // configuration. On failure it is ours again, but its lists of interceptors are freed already: see `try_out`.
         let handle = unsafe {
             ffi::rd_kafka_conf_set_opaque(conf.as_ptr(), context.cast());
             ffi::rd_kafka_conf_set_log_cb(conf.as_ptr(), Some(on_log));
             ffi::rd_kafka_conf_set_error_cb(conf.as_ptr(), Some(on_error));
             ffi::rd_kafka_conf_set_stats_cb(conf.as_ptr(), Some(on_statistics));
             prepare(conf.as_ptr());
-            ffi::rd_kafka_new(kind_native, conf.as_ptr(), reason.as_mut_ptr(), reason.len())
+            ffi::rd_kafka_new(kind.native(), conf.as_ptr(), reason.as_mut_ptr(), reason.len())
         };
         if handle.is_null() {
+            if has_interceptors {
+                // Destroying it would free the interceptors again. Only what changed since `try_out` leads here.
+                let _leaked = conf.into_raw();
+            }
             // SAFETY: no handle was made, so the context is ours again; the reason ends in zero.
             let reason = unsafe {
                 drop(Box::from_raw(context));
@@ -135,6 +142,37 @@ impl Client {
         // SAFETY: the context lives as long as the client.
         unsafe { &*self.context }
     }
+}
+
+impl Kind {
+    const fn native(self) -> ffi::rd_kafka_type_t {
+        match self {
+            Self::Producer | Self::Transactional => ffi::rd_kafka_type_t::RD_KAFKA_PRODUCER,
+            Self::Consumer => ffi::rd_kafka_type_t::RD_KAFKA_CONSUMER,
+        }
+    }
+}
+
+/// Makes a handle without interceptors or brokers, and destroys it: refuses what the real one would be refused for.
+///
+/// librdkafka 2.12.1 frees a configuration's interceptors when `rd_kafka_new` fails, and `rd_kafka_conf_destroy` frees them again
+/// (librdkafka #5240). A configuration with interceptors must therefore not fail.
+fn try_out(kind: Kind, what: &'static str, config: &ClientConfig) -> Result<()> {
+    let mut trial = config.clone();
+    trial.remove("bootstrap.servers").remove("metadata.broker.list").set("log_level", "0");
+    let conf = trial.to_native()?;
+    let mut reason = [0 as c_char; 512];
+    // SAFETY: on success librdkafka owns the configuration, on failure it is still ours; the reason ends in zero.
+    unsafe {
+        ffi::rd_kafka_conf_set_log_cb(conf.as_ptr(), Some(on_log));
+        let handle = ffi::rd_kafka_new(kind.native(), conf.as_ptr(), reason.as_mut_ptr(), reason.len());
+        if handle.is_null() {
+            return Err(Error::Config { property: what.to_owned(), reason: text_of(reason.as_ptr()) });
+        }
+        let _now_librdkafkas = conf.into_raw();
+        ffi::rd_kafka_destroy(handle);
+    }
+    Ok(())
 }
 
 impl Context {

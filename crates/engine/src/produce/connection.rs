@@ -91,7 +91,8 @@ impl Connection {
             }
         };
         let kind = if is_transactional { Kind::Transactional } else { Kind::Producer };
-        let client = Client::new(kind, "producer", &native, events, Some(Arc::clone(&end_txns)), prepare)?;
+        let client =
+            Client::new(kind, "producer", &native, events, is_transactional.then(|| Arc::clone(&end_txns)), prepare)?;
         let room = Arc::new(Room::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
         let is_idempotent = native.effective("enable.idempotence")? == "true" && !is_transactional;
         let reports = Reports::new(Arc::clone(&client), Arc::clone(&room), linger(config), patience, is_idempotent);
