@@ -302,6 +302,19 @@ class Job:
     def release(self) -> None: ...
     def pass_on(self) -> None: ...
     def batch(self, decoder: Callable[[bytes], Any] | None = None) -> Batch[Any]: ...
+    def each(self, batch: Batch[Any]) -> Iterator[Message[Any]]:
+        """Gives the messages of this batch, which is the job's or picked from it, one by one.
+
+        Before each but the first it looks whether the job is to end: its partition is to be given back, paused or sought
+        in, the process stops, or its turn is over. Then it leaves the rest to a later job. Does not block.
+
+        Raises:
+            ClosedError: the job has ended.
+        """
+    @property
+    def rest_offset(self) -> int | None: ...
+    @property
+    def left(self) -> int: ...
     def done(self, offset: int) -> None: ...
     def complete(self) -> None: ...
     def complete_when(self, delivery: DeliveryHandle, delay_s: float) -> None: ...
@@ -484,6 +497,9 @@ class Route:
         concurrency: _Lanes | None = None,
         is_transactional: bool = False,
         expires_by: tuple[str, float] | None = None,
+        turn_max_s: float | None = None,
+        batch_time_max_s: float | None = None,
+        stores_by_hand: bool = False,
     ) -> Route: ...
     @property
     def expired(self) -> int: ...
@@ -587,11 +603,26 @@ class GroupMember:
         routes: Sequence[Route],
         commit_interval_s: float,
         revoke_timeout_s: float,
+        fetch_memory: tuple[int, int],
         events: EventBox,
     ) -> GroupMember: ...
     def commit(self) -> PendingCommit: ...
-    def close(self, timeout_s: float | None = None) -> None: ...
+    def close(self, timeout_s: float | None = None) -> bool:
+        """Give everything back in order and leave the group. Blocks with the GIL released.
+
+        Returns False when a call of librdkafka's did not return 10 s after the deadline; its thread is left to itself then.
+        """
     def hurry(self) -> None: ...
+    def resume(self, topic: str, partition: int) -> bool:
+        """Let a stuck partition go on from its first message; False when it is not stuck. Does not block.
+
+        Raises:
+            FencedError: the partition was taken away meanwhile.
+        """
+    def fetch_queue_bytes(self) -> int | None:
+        """Return the most bytes that are fetched ahead of each partition; None where librdkafka's own settings say it."""
+    def stuck(self) -> list[tuple[str, int, str]]:
+        """Return partitions, and topics (partition -1), whose messages do not come any more by themselves, each with why."""
     def partitions(
         self,
     ) -> list[tuple[str, int, int | None, int | None, int | None, tuple[int, int, float] | None]]: ...

@@ -21,6 +21,9 @@ Start = Literal["earliest", "latest"] | int | datetime
 
 Where = Callable[[Message[Any]], bool]
 
+BATCH_TIME_S = 1.0
+"""How long a batch of a class without a `batch` option takes at most, about."""
+
 CAREFUL_MESSAGES = 1_000
 """How many messages are taken one by one after a crash, at least: as many as a job may have held."""
 
@@ -33,12 +36,17 @@ class Batching(msgspec.Struct, frozen=True):
     """A batch ends with the first few hundred messages that reach this sum of keys and values."""
     max_wait_s: float | None = None
     """How long a batch that is not full waits for more messages; None not at all."""
+    max_time_s: float | None = None
+    """How long a batch takes at most, about: its size follows from how long the batches before it took. None: no bound.
+    Where a class has no `batch` option, one second. Functions need no bound: a job of theirs ends between two messages."""
 
     def __post_init__(self) -> None:
         if self.max_messages < 1 or self.max_bytes < 1 or (self.max_wait_s or 0) < 0:
             raise ConfigError(
                 "Batching: max_messages and max_bytes must be at least 1, max_wait_s not negative", "batch"
             )
+        if self.max_time_s is not None and self.max_time_s <= 0:
+            raise ConfigError(f"Batching: max_time_s must be more than 0, not {self.max_time_s}", "batch")
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -153,7 +161,7 @@ class Route:
         """What is called, once for each message; of a class, its `consume`."""
         self.name = str(getattr(target, "__qualname__", target))
         """The code's name, for logs."""
-        self.batch = options.get("batch") or Batching()
+        self.batch = options.get("batch") or Batching(max_time_s=None if self.consumer is None else BATCH_TIME_S)
         self.retry = options.get("retry") or Retry()
         self.dead_letter = options.get("dead_letter")
         self.flow = options.get("flow") or Flow()

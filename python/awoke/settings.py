@@ -35,7 +35,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     async_jobs_max: int | None = None
     """Jobs of `async def` handlers that run at once; None for 100, or 10,000 where a route has several of a partition."""
     commit_interval_s: float = 1.0
-    """Commits that follow one another are at least this far apart; a lone one goes out at once."""
+    """What is done is committed within this time; a lone commit goes out at once."""
+    fetch_memory_mb: int = 64
+    """The most memory that messages may take which are fetched and not yet given to a handler, about. It is divided among
+    the partitions that the process holds. `queued.max.messages.kbytes` or `queued.min.messages` replace it."""
     revoke_timeout_s: float = 30.0
     """How long running jobs and hooks may hold up a rebalance."""
     shutdown_timeout_s: float = 30.0
@@ -64,7 +67,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """librdkafka's properties, as librdkafka spells them."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "async_jobs_max", "transaction_records_max"):
+        for name in ("workers", "async_jobs_max", "transaction_records_max", "fetch_memory_mb"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"setting {name!r}: must be at least 1, not {getattr(self, name)}", name)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import pytest
 
-REFUSED = {
+REFUSED: dict[str, dict[str, object]] = {
     "no user": {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
     "no user without TLS": {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256"},
     "an unknown mechanism": {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "MAGIC"},
@@ -32,7 +32,7 @@ REFUSED = {
     "an unknown curve": {"security.protocol": "SSL", "ssl.curves.list": "banana"},
     "unknown signature algorithms": {"security.protocol": "SSL", "ssl.sigalgs.list": "banana"},
 }
-REFUSED_IN_TRANSACTIONS = {
+REFUSED_IN_TRANSACTIONS: dict[str, dict[str, object]] = {
     "a message time-out beyond the transaction's": {"transaction.timeout.ms": 1_000, "message.timeout.ms": 60_000},
     "no idempotence": {"enable.idempotence": False},
     "acknowledgements of one broker": {"acks": 1},

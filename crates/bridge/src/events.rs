@@ -54,8 +54,7 @@ fn convert(py: Python<'_>, event: Event) -> PyResult<(String, &'static str, Boun
             "client.error"
         }
         What::FetchFailed { at, code, text } => {
-            fields.set_item("topic", &*at.topic)?;
-            fields.set_item("partition", at.partition)?;
+            set_at(&fields, &at)?;
             set_code(&fields, code)?;
             fields.set_item("text", text)?;
             "fetch.failed"
@@ -82,6 +81,23 @@ fn convert(py: Python<'_>, event: Event) -> PyResult<(String, &'static str, Boun
             fields.set_item("reason", reason)?;
             "producer.replaced"
         }
+        What::Stuck { at, code, text } => {
+            set_at(&fields, &at)?;
+            set_code(&fields, code)?;
+            fields.set_item("text", text)?;
+            "partition.stuck"
+        }
+        What::ClockStepped { by_ms } => {
+            fields.set_item("by_ms", by_ms)?;
+            "clock.stepped"
+        }
+        What::Rewound { at, from, to, reason } => {
+            set_at(&fields, &at)?;
+            fields.set_item("from_offset", from)?;
+            fields.set_item("to_offset", to)?;
+            fields.set_item("reason", reason)?;
+            "partition.rewound"
+        }
         What::Committed(offsets) => {
             let offsets: Vec<_> =
                 offsets.iter().map(|(at, offset)| (at.topic.to_string(), at.partition, *offset)).collect();
@@ -90,6 +106,11 @@ fn convert(py: Python<'_>, event: Event) -> PyResult<(String, &'static str, Boun
         }
     };
     Ok((event.client.to_string(), name, fields))
+}
+
+fn set_at(fields: &Bound<'_, PyDict>, at: &TopicPartition) -> PyResult<()> {
+    fields.set_item("topic", &*at.topic)?;
+    fields.set_item("partition", at.partition)
 }
 
 fn set_code(fields: &Bound<'_, PyDict>, code: Code) -> PyResult<()> {

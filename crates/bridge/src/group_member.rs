@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
 use awoke_engine::consume as engine;
+use awoke_engine::kafka::TopicPartition;
 use awoke_engine::wake::{Completion, Waker};
 use pyo3::prelude::*;
 
@@ -34,7 +35,7 @@ impl GroupMember {
 
 #[pymethods]
 impl GroupMember {
-    /// Joins the group.
+    /// Joins the group. `fetch_memory` are bytes, and how many partitions the topics have in all.
     #[new]
     #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
     fn new(
@@ -43,12 +44,15 @@ impl GroupMember {
         routes: Vec<Py<Route>>,
         commit_interval_s: f64,
         revoke_timeout_s: f64,
+        fetch_memory: (usize, usize),
         events: &EventBox,
     ) -> PyResult<Self> {
         let routes = routes.iter().map(|route| route.get().inner.clone()).collect();
         let settings = engine::GroupSettings {
             commit_interval: duration(Some(commit_interval_s))?.unwrap_or_default(),
             revoke_timeout: duration(Some(revoke_timeout_s))?.unwrap_or_default(),
+            fetch_memory_bytes: fetch_memory.0,
+            partitions_total: fetch_memory.1,
         };
         let events = Arc::clone(&events.inner);
         let joined = py.detach(|| engine::GroupMember::join(&config(properties), routes, settings, events));
@@ -62,19 +66,20 @@ impl GroupMember {
         Ok(PendingCommit { completion })
     }
 
-    /// Gives everything back in order and leaves the group. Blocks with the GIL released.
+    /// Gives everything back in order and leaves the group; `False` when a call of librdkafka's did not return 10 s after the
+    /// deadline. Blocks with the GIL released.
     #[pyo3(signature = (timeout_s=None))]
-    fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
+    fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
         let timeout = duration(timeout_s)?;
         let closed = py.detach(|| {
             let member = match self.inner.get() {
-                Err(Error::Closed { .. }) => return Ok(()),
+                Err(Error::Closed { .. }) => return Ok(true),
                 other => other?,
             };
-            member.close(timeout)?;
+            let has_ended = member.close(timeout)?;
             drop(self.inner.take()?);
             drop(member); // Here, where waiting for the client's threads holds up nobody.
-            Ok(())
+            Ok(has_ended)
         });
         closed.map_err(|error: Error| to_python(&error))
     }
@@ -99,6 +104,24 @@ impl GroupMember {
                 (state.at.topic.to_string(), state.at.partition, state.stored, state.committed, state.end_seen, trail)
             })
             .collect()
+    }
+
+    /// Lets a stuck partition go on from its first message; `False` when it is not stuck. Does not block.
+    fn resume(&self, topic: &str, partition: i32) -> PyResult<bool> {
+        let resumed = self.inner.get().and_then(|member| member.resume(&TopicPartition::new(topic, partition)));
+        resumed.map_err(|error| to_python(&error))
+    }
+
+    /// Partitions, and topics (partition -1), whose messages do not come any more by themselves: (topic, partition, why). Does
+    /// not block.
+    fn stuck(&self) -> Vec<(String, i32, String)> {
+        let Ok(member) = self.inner.get() else { return Vec::new() };
+        member.stuck().into_iter().map(|(at, text)| (at.topic.to_string(), at.partition, text)).collect()
+    }
+
+    /// The most bytes that are fetched ahead of each partition that is held; `None` where librdkafka's own settings say it.
+    fn fetch_queue_bytes(&self) -> Option<u64> {
+        self.inner.get().ok()?.fetch_queue_bytes()
     }
 
     /// The error that made the member unusable: (code, name, text), or `None`.

@@ -116,6 +116,16 @@ impl Batch {
         Self { at, storage: RwLock::new(Storage::Lent { native, first }), length, attempt, decoder }
     }
 
+    /// How many messages there are.
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// The offset of the message at `index`, which must be less than `len`.
+    pub fn offset_of(&self, index: usize) -> i64 {
+        self.with(index, |message| message.offset())
+    }
+
     fn storage(&self) -> RwLockReadGuard<'_, Storage> {
         self.storage.read().unwrap_or_else(PoisonError::into_inner)
     }

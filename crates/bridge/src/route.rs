@@ -21,7 +21,8 @@ impl Route {
     #[new]
     #[pyo3(signature = (
         topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
-        tick_every_s=None, start=None, concurrency=None, is_transactional=false, expires_by=None
+        tick_every_s=None, start=None, concurrency=None, is_transactional=false, expires_by=None, turn_max_s=None,
+        batch_time_max_s=None, stores_by_hand=false
     ))]
     #[allow(clippy::too_many_arguments)] // What a route has; all but two by name.
     fn new(
@@ -38,10 +39,16 @@ impl Route {
         concurrency: Option<Lanes>,
         is_transactional: bool,
         expires_by: Option<(String, f64)>,
+        turn_max_s: Option<f64>,
+        batch_time_max_s: Option<f64>,
+        stores_by_hand: bool,
     ) -> PyResult<Self> {
         let flow = engine::Flow {
             limits: engine::PullLimits { messages_max, bytes_max },
             wait_max: duration(wait_max_s)?,
+            turn_max: duration(turn_max_s)?,
+            stores_by_hand,
+            pace: duration(batch_time_max_s)?.map(|limit| Arc::new(engine::Pace::new(limit))),
             delay: duration(delay_s)?,
             rate: rate_per_s.map(|per_s| Arc::new(engine::RateLimit::new(per_s))),
         };

@@ -1,5 +1,6 @@
 //! The scheduler as workers see it: they ask for work, do it, and give it back.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::errors::{duration, to_python};
-use crate::message::Batch;
+use crate::message::{Batch, Message};
 use crate::partition::Partition;
 use crate::producer::DeliveryHandle;
 use crate::waiting::{Bell, seconds_until};
@@ -105,6 +106,38 @@ pub struct Job {
     waited: Duration,
     /// `None` when the job has ended: whoever keeps this object keeps nothing of librdkafka's. A contribution shares it.
     inner: Arc<Mutex<Option<engine::Job>>>,
+    /// How many messages `each` left to a later job.
+    left: AtomicUsize,
+}
+
+/// The messages of a job one by one, for as long as its turn lasts.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Turns {
+    job: Py<Job>,
+    batch: Py<Batch>,
+    turn: engine::Turn,
+    next: AtomicUsize,
+}
+
+#[pymethods]
+impl Turns {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> Option<Message> {
+        let (index, batch) = (self.next.load(Ordering::Relaxed), self.batch.get());
+        if index >= batch.len() {
+            return None;
+        }
+        if index > 0 && self.turn.is_over() {
+            self.next.store(usize::MAX, Ordering::Relaxed);
+            self.job.get().cut_before(batch.offset_of(index));
+            return None;
+        }
+        self.next.store(index + 1, Ordering::Relaxed);
+        Some(Message::new(self.batch.clone_ref(py), index))
+    }
 }
 
 /// How many messages of a job's batch are at or before an offset.
@@ -124,6 +157,15 @@ impl Job {
             attempt: job.attempt(),
             waited: job.waited(),
             inner: Arc::new(Mutex::new(Some(job))),
+            left: AtomicUsize::new(0),
+        }
+    }
+
+    fn cut_before(&self, offset: i64) {
+        if let Some(job) = self.lock().as_mut() {
+            let end = job.end();
+            job.cut_before(offset);
+            self.left.store(end - job.end(), Ordering::Relaxed);
         }
     }
 
@@ -177,6 +219,28 @@ impl Job {
         let job = self.lock();
         let job = job.as_ref().ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
         Ok(Batch::new(Arc::clone(job.batch()), job.first(), job.end(), job.attempt(), decoder))
+    }
+
+    /// Gives the messages of this batch, which is the job's or picked from it, one by one. Before each but the first it looks
+    /// whether the job is to end: then it leaves the rest to a later job. Does not block. Raises `ClosedError` when the job has ended.
+    fn each(slf: &Bound<'_, Self>, batch: Py<Batch>) -> PyResult<Turns> {
+        let turn = slf.get().lock().as_ref().and_then(engine::Job::turn);
+        let turn = turn.ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
+        Ok(Turns { job: slf.clone().unbind(), batch, turn, next: 0.into() })
+    }
+
+    /// The offset of the first message that was left to a later job; `None` when none was, or the job has ended.
+    #[getter]
+    fn rest_offset(&self) -> Option<i64> {
+        let job = self.lock();
+        let job = job.as_ref()?;
+        (job.end() < job.batch().len()).then(|| job.batch().message(job.end()).offset())
+    }
+
+    /// How many messages of the job have been left to a later one by `each`.
+    #[getter]
+    fn left(&self) -> usize {
+        self.left.load(Ordering::Relaxed)
     }
 
     /// The offset of the first message that is not done, of the last one where all are. Raises `ClosedError` when the job has ended.

@@ -86,6 +86,31 @@ pub enum What {
         /// Why not.
         reason: String,
     },
+    /// A partition, or a topic (partition -1), whose messages do not come any more by themselves.
+    Stuck {
+        /// Which.
+        at: TopicPartition,
+        /// librdkafka's code.
+        code: Code,
+        /// What librdkafka says.
+        text: String,
+    },
+    /// The system's clock was set.
+    ClockStepped {
+        /// Forward, or back (negative).
+        by_ms: i64,
+    },
+    /// A partition whose log went back: reading goes on from the first message of the new log.
+    Rewound {
+        /// The partition.
+        at: TopicPartition,
+        /// The offset that would have been next.
+        from: i64,
+        /// The offset that reading goes on from.
+        to: i64,
+        /// What is known of the cause.
+        reason: String,
+    },
     /// Offsets that the broker holds now; each with the next offset to read.
     Committed(Vec<(TopicPartition, i64)>),
 }

@@ -5,6 +5,8 @@
 //! report, `rpc` asks questions over both, and `wake` holds what they all wait with. ARCHITECTURE.md walks both ways step by step.
 
 pub mod clock;
+#[cfg(target_os = "linux")]
+mod clock_steps;
 pub mod consume;
 pub mod counters;
 mod error;

@@ -31,7 +31,12 @@ fn join(cluster: &Cluster, topic: &str, scheduler: &Arc<PartitionScheduler>) -> 
     config.set("group.id", "round-trip");
     let route =
         Route { topic: topic.into(), scheduler: Arc::clone(scheduler), lane: LaneSettings::default(), start: None };
-    let settings = GroupSettings { commit_interval: Duration::from_secs(5), revoke_timeout: WITHIN };
+    let settings = GroupSettings {
+        commit_interval: Duration::from_secs(5),
+        revoke_timeout: WITHIN,
+        fetch_memory_bytes: 64 << 20,
+        partitions_total: 4,
+    };
     GroupMember::join(&config, vec![route], settings, events()).expect("joined")
 }
 

@@ -128,7 +128,7 @@ class AsyncExecutor(Executor):
         if batch is None:
             return
         try:
-            for message in batch:
+            for message in job.each(batch):
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
                 answer = await self._answer(message)
@@ -154,7 +154,7 @@ class AsyncExecutor(Executor):
         if batch is None:
             return
         try:
-            for message in batch:
+            for message in job.each(batch):
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
                 result = await self._function(message)
@@ -180,7 +180,7 @@ class AsyncExecutor(Executor):
         message: Message[Any] | None = None
         batch = self._batch(job)
         try:
-            for message in batch or ():
+            for message in () if batch is None else job.each(batch):
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
                 results.add(message, await self._answer(message))
@@ -195,7 +195,7 @@ class AsyncExecutor(Executor):
         message = done = None
         if batch is not None and getrefcount(batch) > ALONE:
             batch.detach()
-        results.pass_over_before(None)
+        results.pass_over_before(job.rest_offset)
         outgoing.seal(job)
 
     async def _consume_async(self, job: Job) -> None:

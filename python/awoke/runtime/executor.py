@@ -44,11 +44,16 @@ class Run:
     """What is measured of one job."""
 
     def __init__(self, job: Job | None) -> None:
-        batch = None if job is None else job.batch()
-        self.messages = 0 if batch is None else len(batch)
-        self.size_bytes = 0 if batch is None else batch.size_bytes
+        self._batch = None if job is None else job.batch()
         self.outcome: Literal["done", "failed", "fenced"] = "done"
         self.began_s = time.perf_counter()
+
+    def handled(self, job: Job) -> tuple[int, int]:
+        """Returns the messages that the job did not leave to a later one, and the bytes of their keys and values."""
+        if self._batch is None:
+            return 0, 0
+        messages = len(self._batch) - job.left
+        return messages, self._batch.size_bytes if job.left == 0 else self._batch.pick(range(messages)).size_bytes
 
 
 NOT_MEASURED = Run(None)
@@ -152,7 +157,7 @@ class Executor:
         if batch is None:
             return
         try:
-            for message in batch:
+            for message in job.each(batch):
                 if is_typed:
                     message.value  # noqa: B018 - a value that does not decode is the message's error, not the handler's
                 function(message)
@@ -174,7 +179,7 @@ class Executor:
         if batch is None:
             return
         try:
-            for message in batch:
+            for message in job.each(batch):
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
                 if (handle := self._function(message)) is not None:
@@ -198,7 +203,7 @@ class Executor:
         message: Message[Any] | None = None
         batch = self._batch(job)
         try:
-            for message in batch or ():
+            for message in () if batch is None else job.each(batch):
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
                 results.add(message, self._answer(message))
@@ -213,7 +218,7 @@ class Executor:
         message = done = None
         if batch is not None and getrefcount(batch) > ALONE:
             batch.detach()
-        results.pass_over_before(None)
+        results.pass_over_before(job.rest_offset)
         outgoing.seal(job)
 
     def _process_once(self, job: Job, transactions: Transactions) -> bool:
@@ -237,7 +242,7 @@ class Executor:
         if batch is None:
             return
         try:
-            for message in batch:
+            for message in job.each(batch):
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
                 answer = self._answer(message)
@@ -464,8 +469,9 @@ class Executor:
                 server.overdue.end(number)
             if server.metrics is not None:
                 ran_s = time.perf_counter() - run.began_s
+                messages, size_bytes = run.handled(job)
                 server.metrics.job_ended(
-                    route.name, route.topic, run.messages, run.size_bytes, job.waited_s, ran_s, run.outcome
+                    route.name, route.topic, messages, size_bytes, job.waited_s, ran_s, run.outcome
                 )
             if route.consumer is not None:
                 self._instances.let_go_of_fenced(job)

@@ -33,6 +33,9 @@ from awoke.web.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
 
+TURN_S_MIN = 0.01
+"""A job of single messages runs at least this long before another partition has its turn."""
+
 
 class Server:
     """Runs an app in this process. `start` once, `stop` once; any thread may call everything else."""
@@ -146,10 +149,9 @@ class Server:
             deadline_s = time.monotonic() + (self.settings.shutdown_timeout_s if timeout_s is None else timeout_s)
             self.app.events.emit("app.stopping", app=self.app.name)
             self.quiet()
-            if self.member is not None:
-                self.member.close(max(0.0, deadline_s - time.monotonic()))
+            has_left = self.member is None or self.member.close(max(0.0, deadline_s - time.monotonic()))
             undelivered = self._end(deadline_s)
-            return undelivered == 0
+            return has_left and undelivered == 0
 
     def give_up(self, error: BaseException) -> None:
         """Ask for the app's end because of this error."""
@@ -200,10 +202,12 @@ class Server:
 
     def _resume(self, topic: str, partition: int) -> bool:
         found = self._paused.pop((topic, partition), None)
-        if found is None:
+        is_stuck = self.member is not None and self.member.resume(topic, partition)
+        if found is None and not is_stuck:
             return False
-        with contextlib.suppress(FencedError):
-            found[0].resume()
+        if found is not None:
+            with contextlib.suppress(FencedError):
+                found[0].resume()
         self.app.events.emit("partition.resumed", topic=topic, partition=partition)
         return True
 
@@ -240,6 +244,12 @@ class Server:
         for (topic, partition), (assignment, error) in list(self._paused.items()):
             if assignment.is_current:
                 reasons.append(f"{topic}[{partition}] is paused: {error}")
+        for topic, partition, text in [] if self.member is None else self.member.stuck():
+            place = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
+            way_on = (
+                "it is picked up when it is there" if partition < 0 else "app.resume reads it from its first message"
+            )
+            reasons.append(f"{place} gives no messages any more: {text}; {way_on}")
         for state in self.partitions():
             route = self.app.routes.get(state.topic)
             if state.trail is not None and route is not None and state.trail.messages >= route.concurrency.trail:
@@ -294,14 +304,19 @@ class Server:
         return len(late) + undelivered
 
     def _check_topics(self) -> None:
+        self._partitions_total = 0
         if self.app.rpc.methods:
-            rpc_topics.ensure(self.settings, Topics.of(self.app.rpc.service), self.app.rpc.settings.partitions)
+            partitions = self.app.rpc.settings.partitions
+            rpc_topics.ensure(self.settings, Topics.of(self.app.rpc.service), partitions)
+            self._partitions_total += partitions
         routes = self.app.routes.values()
-        wanted = set(self.app.routes) | {topic for route in routes for topic in route.topics_out}
+        routes_in = self.app.routes
+        wanted = set(routes_in) | {topic for route in routes for topic in route.topics_out}
         with Admin(settings=self.settings) as admin:
             for topic in sorted(wanted):
                 try:
-                    admin.describe_topic(topic, self.settings.startup_timeout_s)
+                    described = admin.describe_topic(topic, self.settings.startup_timeout_s)
+                    self._partitions_total += len(described.partitions) if topic in routes_in else 0
                 except UnknownTopic as error:
                     text = (
                         f"topic {topic!r} does not exist on {self.settings.bootstrap_servers}; "
@@ -343,6 +358,9 @@ class Server:
                 start=route.start,
                 concurrency=route.lanes,
                 is_transactional=route.is_exactly_once,
+                turn_max_s=None if route.consumer is not None else max(TURN_S_MIN, self.settings.commit_interval_s / 4),
+                batch_time_max_s=route.batch.max_time_s,
+                stores_by_hand=route.is_manual,
             )
             for route in self.app.routes.values()
         ]
@@ -351,8 +369,9 @@ class Server:
         return _native.GroupMember(
             client_properties(self.settings, **{"group.id": self.group}),
             routes,
-            self.settings.commit_interval_s,
+            self.settings.commit_interval_s * 3 / 4,
             self.settings.revoke_timeout_s,
+            (self.settings.fetch_memory_mb * 1024 * 1024, self._partitions_total),
             self._source.box,
         )
 

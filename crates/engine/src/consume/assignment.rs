@@ -31,6 +31,11 @@ impl Assignment {
         self.partitions.keys().cloned().collect()
     }
 
+    /// How many they are.
+    pub(super) fn len(&self) -> usize {
+        self.partitions.len()
+    }
+
     /// Opens partitions, with their hook `assigned` in front; to be called before librdkafka begins to fetch.
     pub(super) fn open(&mut self, partitions: &[TopicPartition]) -> Result<()> {
         for at in partitions {
@@ -61,7 +66,7 @@ impl Assignment {
     /// Lets no new job of these partitions begin.
     pub(super) fn withdraw(&self, partitions: &[TopicPartition]) {
         for partition in self.held(partitions) {
-            partition.all_lanes().for_each(|lane| partition.scheduler().withdraw(lane));
+            partition.withdraw();
         }
     }
 

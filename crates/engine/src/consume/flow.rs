@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::pace::Pace;
 use crate::kafka::Batch;
 
 /// How much one job may hold.
@@ -29,6 +30,12 @@ pub struct Flow {
     pub limits: PullLimits,
     /// How long a batch that is not full may wait for more; `None` takes what is there.
     pub wait_max: Option<Duration>,
+    /// How long a job of single messages may run before it ends between two of them; `None` until it is done.
+    pub turn_max: Option<Duration>,
+    /// Whether user code alone says which offset is stored.
+    pub stores_by_hand: bool,
+    /// Bounds batches by the time that they take; `None` for limits alone.
+    pub pace: Option<Arc<Pace>>,
     /// How old a message must be, by its timestamp, before it is processed.
     pub delay: Option<Duration>,
     /// Shared by all partitions of the route.

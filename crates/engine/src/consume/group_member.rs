@@ -23,13 +23,17 @@ use super::committer::{Commit, Committer};
 use super::offsets::{Offsets, Progress};
 use super::partition_queue::Surroundings;
 use super::route::Route;
+use super::stuck::{self, Stuck};
 use super::{Hook, Trail};
 use crate::clock::{Deadline, monotonic_ns};
+#[cfg(target_os = "linux")]
+use crate::clock_steps::{ClockSteps, OnStep};
 use crate::events::{EventBox, What};
 use crate::kafka::{
-    Client, ClientConfig, Code, CommittedOffset, Kind, Position, Queue, QueueEvent, TopicPartition, TopicPartitionList,
+    Client, ClientConfig, Code, CommittedOffset, FetchMemory, Kind, Position, Queue, QueueEvent, TopicPartition,
+    TopicPartitionList,
 };
-use crate::wake::Parker;
+use crate::wake::{Completion, Parker};
 use crate::{Error, Result};
 
 /// How a member behaves.
@@ -39,6 +43,10 @@ pub struct GroupSettings {
     pub commit_interval: Duration,
     /// How long running jobs and hooks may hold up a revocation.
     pub revoke_timeout: Duration,
+    /// The most memory that fetched messages may take which no worker has pulled, about.
+    pub fetch_memory_bytes: usize,
+    /// How many partitions the topics of the routes have in all; the member may hold fewer.
+    pub partitions_total: usize,
 }
 
 /// Settings that belong to awoke: it stores an offset after its job's result, and commits by itself.
@@ -59,6 +67,9 @@ const LOOKUP_WITHIN: Duration = Duration::from_mins(2);
 /// while a transaction holds an offset up.
 const LOOKUP_PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(4));
 
+/// How much longer than its deadline a close may take: the last commit and the request to leave have a little time of their own.
+const CLOSE_GRACE: Duration = Duration::from_secs(10);
+
 /// After so long they are asked again: they tell nobody when a transaction has ended. librdkafka has asked several times by then.
 const LOOKUP_AGAIN: Duration = Duration::from_millis(100);
 
@@ -66,6 +77,11 @@ const LOOKUP_AGAIN: Duration = Duration::from_millis(100);
 pub struct GroupMember {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Completed when the thread has ended.
+    ended: Arc<Completion<()>>,
+    /// Ends with the member.
+    #[cfg(target_os = "linux")]
+    _clock_steps: ClockSteps,
 }
 
 /// How far a partition has come.
@@ -95,6 +111,9 @@ struct Shared {
     is_closing: AtomicBool,
     is_closed: AtomicBool,
     offsets: Arc<Offsets>,
+    stuck: stuck::Shared,
+    /// The most bytes of one partition's queue; 0 where it is unknown.
+    fetch_queue_bytes: AtomicU64,
     /// When the thread came up last, in nanoseconds of the monotonic clock.
     came_up_ns: AtomicU64,
 }
@@ -119,26 +138,44 @@ impl GroupMember {
             return Err(Error::Config { property: "group.id".into(), reason: "is missing".into() });
         }
         let mut native = config.clone();
-        native.set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
+        native
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false")
+            .set("enable.partition.eof", "true");
         native.set_default("auto.offset.reset", "earliest");
         if native.get("group.protocol").is_none_or(|protocol| protocol == "classic") {
             native.set_default("partition.assignment.strategy", "cooperative-sticky");
         }
+        let fetch_memory = FetchMemory::configure(&mut native, settings.fetch_memory_bytes, settings.partitions_total);
         let poll_interval = Duration::from_millis(native.effective_number("max.poll.interval.ms")?);
         let client = Client::new(Kind::Consumer, "group member", &native, events, None, |conf| {
             let mask = ffi::RD_KAFKA_EVENT_REBALANCE | ffi::RD_KAFKA_EVENT_OFFSET_COMMIT;
             // SAFETY: the configuration is valid while the client is being made.
             unsafe { ffi::rd_kafka_conf_set_events(conf, mask) };
         })?;
+        let fetch_memory = fetch_memory.map(|bytes| FetchMemory::of(&client, bytes, settings.partitions_total));
         let topics: Vec<_> = routes.iter().map(|route| route.topic.clone()).collect();
         let shared = Arc::new(Shared::new(client)?);
-        let member = Member::new(&shared, routes, settings, poll_interval);
+        let member = Member::new(&shared, routes, settings, poll_interval, fetch_memory);
         subscribe(&shared.client, &topics)?;
+        let ended = Arc::<Completion<()>>::default();
         let thread = std::thread::Builder::new()
             .name(format!("awoke-member-{group}").chars().take(15).collect())
-            .spawn(move || member.run())
+            .spawn({
+                let ended = Arc::clone(&ended);
+                move || {
+                    member.run();
+                    ended.complete(());
+                }
+            })
             .map_err(|error| Error::System { operation: "start the member's thread", detail: error.to_string() })?;
-        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+        Ok(Self {
+            #[cfg(target_os = "linux")]
+            _clock_steps: ClockSteps::watch(on_clock_step(&shared))?,
+            shared,
+            thread: Mutex::new(Some(thread)),
+            ended,
+        })
     }
 
     /// Commits what is stored now; the completion has the broker's answer.
@@ -151,18 +188,38 @@ impl GroupMember {
 
     /// Gives everything back in order and leaves the group: running jobs end, offsets are committed, hooks run.
     ///
-    /// Blocks the calling thread until the member's thread has ended, a little past `timeout` at the most. Closing again
-    /// waits for nothing.
-    pub fn close(&self, timeout: Option<Duration>) -> Result<()> {
+    /// Blocks the calling thread until the member's thread has ended, `CLOSE_GRACE` past `timeout` at the most: `false` when it had
+    /// not ended then, because a call of librdkafka's did not return. The thread is left to itself. Closing again waits for nothing.
+    pub fn close(&self, timeout: Option<Duration>) -> Result<bool> {
         self.shared.client.check_process()?;
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(thread) = thread else { return Ok(()) };
+        let Some(thread) = thread else { return Ok(true) };
         self.shared.is_closing.store(true, Ordering::Release);
         self.shared.parker.unpark();
         self.shared.request(Request::Close(Deadline::after(timeout)))?;
+        let has_ended = || thread.is_finished() || self.ended.wait(&Deadline::after(timeout.map(with_grace))).is_some();
+        if !has_ended() {
+            let text = "its thread did not end: a call of librdkafka's does not return".into();
+            self.shared.client.emit(What::Error { code: Code::TIMED_OUT, text, fatal: false });
+            return Ok(false);
+        }
         // A panic of the thread has been printed; there is nothing left to save.
         drop(thread.join());
-        Ok(())
+        Ok(true)
+    }
+
+    /// Lets a stuck partition go on from its first message; `false` when it is not stuck. Does not block.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`]: the partition was taken away meanwhile.
+    pub fn resume(&self, at: &TopicPartition) -> Result<bool> {
+        self.shared.client.check_process()?;
+        self.shared.stuck.resume(at)
+    }
+
+    /// Partitions, and topics (partition -1), whose messages do not come any more by themselves, each with why. Does not block.
+    pub fn stuck(&self) -> Vec<(TopicPartition, String)> {
+        self.shared.stuck.all()
     }
 
     /// Makes a revocation or a close that waits for jobs wait no longer. Does not block.
@@ -185,6 +242,12 @@ impl GroupMember {
     /// jobs.
     pub fn poll_age(&self) -> Duration {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.shared.came_up_ns.load(Ordering::Relaxed)))
+    }
+
+    /// The most bytes that are fetched ahead of each partition that is held; `None` where librdkafka's own settings say it. Does
+    /// not block.
+    pub fn fetch_queue_bytes(&self) -> Option<u64> {
+        Some(self.shared.fetch_queue_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
     }
 
     /// The error that made the member unusable, if one did.
@@ -223,6 +286,8 @@ impl Shared {
             is_closing: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             offsets: Arc::default(),
+            stuck: Arc::default(),
+            fetch_queue_bytes: AtomicU64::new(0),
             came_up_ns: AtomicU64::new(monotonic_ns()),
         })
     }
@@ -255,20 +320,33 @@ struct Member {
     committer: Committer,
     settings: GroupSettings,
     poll_interval: Duration,
+    /// `None` where the settings bound it in librdkafka's own way.
+    fetch_memory: Option<FetchMemory>,
     /// Rebalances that came while one was being carried out.
     deferred: VecDeque<QueueEvent>,
 }
 
 impl Member {
-    fn new(shared: &Arc<Shared>, routes: Vec<Route>, settings: GroupSettings, poll_interval: Duration) -> Self {
+    fn new(
+        shared: &Arc<Shared>,
+        routes: Vec<Route>,
+        settings: GroupSettings,
+        poll_interval: Duration,
+        fetch_memory: Option<FetchMemory>,
+    ) -> Self {
         let offsets = Arc::clone(&shared.offsets);
         let on_stored: Arc<dyn Fn() + Send + Sync> = {
             let queue = Arc::clone(&shared.queue);
             // Once per commit, not once per job: only the store that finds everything clean calls.
             Arc::new(move || queue.interrupt())
         };
-        let surroundings =
-            Surroundings { client: Arc::clone(&shared.client), offsets: Arc::clone(&offsets), on_stored };
+        let surroundings = Surroundings {
+            client: Arc::clone(&shared.client),
+            offsets: Arc::clone(&offsets),
+            on_stored,
+            stuck: Arc::clone(&shared.stuck),
+            tells_end: false,
+        };
         let committer = Committer::new(
             Arc::clone(&shared.client),
             Arc::clone(&shared.queue),
@@ -282,6 +360,7 @@ impl Member {
             committer,
             settings,
             poll_interval,
+            fetch_memory,
             deferred: VecDeque::new(),
         }
     }
@@ -334,9 +413,19 @@ impl Member {
             ffi::RD_KAFKA_EVENT_ERROR => {
                 // librdkafka gives a fatal error its cause's code here.
                 let fatal = self.shared.client.fatal_error().is_some();
-                self.shared.client.emit(What::Error { code: event.code(), text: event.error_text(), fatal });
+                let (code, text) = (event.code(), event.error_text());
+                self.note_topic(code, &text);
+                self.shared.client.emit(What::Error { code, text, fatal });
             }
             _ => (),
+        }
+    }
+
+    /// Notes a topic that is subscribed and can't be read.
+    fn note_topic(&self, code: Code, text: &str) {
+        let Some(at) = stuck::topic_of(text).filter(|_| Stuck::is_cause(code)) else { return };
+        if self.shared.stuck.note(&at, text, None) {
+            self.shared.client.emit(What::Stuck { at, code, text: text.to_owned() });
         }
     }
 
@@ -374,6 +463,10 @@ impl Member {
             self.shared.client.emit(What::Error { code: Code::UNKNOWN_TOPIC, text: error.to_string(), fatal: false });
         }
         self.assignment.remember(committed);
+        for at in partitions {
+            self.shared.stuck.clear(&TopicPartition::new(Arc::clone(&at.topic), -1));
+        }
+        self.share_memory();
         self.report(assign(&self.shared.client, list));
         self.shared.client.emit(What::Assigned(partitions.to_vec()));
     }
@@ -456,6 +549,14 @@ impl Member {
             self.commit_now(deadline);
         }
         self.assignment.close(partitions);
+        self.share_memory();
+    }
+
+    /// Divides the memory for fetched messages among the partitions that are held now.
+    fn share_memory(&self) {
+        let partitions = self.assignment.len();
+        let bytes = self.fetch_memory.as_ref().and_then(|memory| memory.share_among(partitions));
+        self.shared.fetch_queue_bytes.store(bytes.unwrap_or(0) as u64, Ordering::Relaxed);
     }
 
     fn wait_released(&self, partitions: &[TopicPartition], deadline: &Deadline) {
@@ -517,6 +618,20 @@ impl Member {
             }
         }
     }
+}
+
+/// Says that the clock was set, and has the member's thread look at what is due.
+#[cfg(target_os = "linux")]
+fn on_clock_step(shared: &Arc<Shared>) -> OnStep {
+    let shared = Arc::clone(shared);
+    Box::new(move |by_ns| {
+        shared.client.emit(What::ClockStepped { by_ms: by_ns / 1_000_000 });
+        shared.queue.interrupt();
+    })
+}
+
+fn with_grace(timeout: Duration) -> Duration {
+    timeout.saturating_add(CLOSE_GRACE)
 }
 
 fn is_lost(client: &Client) -> bool {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::lanes::{Hold, Lanes, Retry, Taken, Wakes};
 use super::partition_queue::{Found, LaneOwner, Parked};
 use super::scheduler::{LaneId, Next, Outcome};
-use super::{PartitionQueue, PartitionScheduler};
+use super::{PartitionQueue, PartitionScheduler, Turn};
 use crate::clock::Deadline;
 use crate::kafka::{Batch, Position};
 use crate::produce::DeliveryHandle;
@@ -93,6 +93,7 @@ impl PartitionScheduler {
                 Next::Messages(id, owner, since) => (id, owner, since),
             };
             let found = owner.partition.find(owner.slot);
+            let paced = owner.partition.paced_messages_max();
             let lane = Lane { partition: owner.partition, id };
             match found {
                 Found::Messages { parked: Parked { batch, first, attempts }, end, is_exhausted } => {
@@ -104,6 +105,7 @@ impl PartitionScheduler {
                     let mut job = Job::new(lane, batch, first, attempts, since.elapsed());
                     (job.end, job.own_end) = (end, end);
                     job.hold = Some(hold);
+                    job.cut(paced);
                     return Some(Work::Job(job));
                 }
                 Found::ToSort { batch, is_exhausted } => {
@@ -252,6 +254,7 @@ pub struct Job {
     after: Outcome,
     /// How long the lane stood in line.
     waited: Duration,
+    since: Instant,
     /// Of a route with several jobs of a partition at once: the lanes that the job holds.
     hold: Option<Hold>,
     /// Whether the partition waits for the job though it has left its slot.
@@ -271,6 +274,7 @@ impl Job {
             attempts,
             after: Outcome::Exhausted,
             waited,
+            since: Instant::now(),
             hold: None,
             is_held: false,
         }
@@ -303,7 +307,18 @@ impl Job {
 
     /// Leaves all but the first so many messages that are not done to a later job; at least one stays.
     pub fn cut(&mut self, messages: usize) {
-        self.end = self.end.min(self.done + messages.max(1));
+        self.end = self.end.min(self.done.saturating_add(messages.max(1)));
+    }
+
+    /// Leaves the messages from this offset on that are not done to a later job.
+    pub fn cut_before(&mut self, offset: i64) {
+        let index = (self.done..self.end).find(|index| self.batch.message(*index).offset() >= offset);
+        self.end = index.unwrap_or(self.end);
+    }
+
+    /// The turn of a job that gives its messages to user code one by one; `None` when it has ended.
+    pub fn turn(&self) -> Option<Turn> {
+        self.lane.as_ref().map(|lane| lane.partition.turn())
     }
 
     /// Which try of the first message that is not done this is, from 1.
@@ -364,6 +379,7 @@ impl Job {
     /// Gives the lane back without saying that anything is done: user code stores offsets itself.
     pub fn release(&mut self) {
         let Some(lane) = self.lane.take() else { return };
+        lane.partition.note_pace(self.end - self.began, self.since.elapsed());
         if self.hold.is_some() {
             if self.end < self.own_end {
                 self.park(lane, self.end, 0, Instant::now());

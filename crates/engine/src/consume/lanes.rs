@@ -410,6 +410,11 @@ impl Lanes {
         self.state().watermark.trail()
     }
 
+    /// Notes the end of the partition: when all messages before it are done, the position is there. Whether it is now.
+    pub(super) fn note_end(&self, end: i64) -> bool {
+        self.state().watermark.note_end(end)
+    }
+
     fn wake_intake(&self, state: &mut State, wakes: &mut Wakes) {
         // Not for each message that ends, but when slots may soon have nothing to do.
         if state.wants_room && state.ready_messages <= self.settings.jobs_max && self.room_of(state) > 0 {

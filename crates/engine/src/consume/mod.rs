@@ -9,30 +9,36 @@ mod assignment;
 mod committer;
 mod finished;
 mod flow;
+mod given;
 mod group_member;
 mod job;
 mod lanes;
 mod offsets;
+mod pace;
 mod partition_queue;
 mod reader;
 mod route;
 mod scheduler;
 mod start;
+mod stuck;
 #[cfg(all(test, not(feature = "model")))]
 mod testing;
 mod transactor;
+mod turn;
 mod watermark;
 
 pub use flow::{Flow, PullLimits, RateLimit};
 pub use group_member::{GroupMember, GroupSettings, PartitionState};
 pub use job::{Hook, HookJob, Job, Sorting, Work};
 pub use lanes::{Concurrency, Expiry, LaneBy};
+pub use pace::Pace;
 pub use partition_queue::{LaneOwner, LaneSettings, PartitionQueue};
 pub use reader::{Read, Reader};
 pub use route::Route;
 pub use scheduler::{ClassId, LaneId, LaneOptions, Next, Outcome, Scheduler, SchedulerCounters};
 pub use start::StartAt;
 pub use transactor::{Committed, Contribution, TransactionLimits, Transactor};
+pub use turn::Turn;
 pub use watermark::Trail;
 
 /// The scheduler of partitions.

@@ -114,6 +114,11 @@ impl Offsets {
         if state.entries.get(at).is_some_and(|entry| entry.generation == generation) {
             state.entries.remove(at);
         }
+        // A lost partition is not committed, so nothing takes what was announced for it. Without this the first store of the
+        // next assignment would find it announced, and the committer would never be told.
+        if !state.entries.values().any(Entry::is_due) {
+            state.is_announced = false;
+        }
     }
 
     /// Stores the next offset to read; `true` when the committer is to be told that there is something for it again.
@@ -129,6 +134,20 @@ impl Offsets {
         entry.put(position, None);
         let is_due = entry.is_due();
         Ok(is_due && state.announce())
+    }
+
+    /// Stores the end of a partition all of whose messages are done; answers as `store`. Before the first message it stores nothing.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when the assignment has ended.
+    pub(super) fn store_end(&self, at: &TopicPartition, generation: u64, end: i64) -> Result<bool> {
+        let stored = self.state().entry(at, generation)?.stored;
+        match stored {
+            Some(stored) if stored.offset < end => {
+                self.store(at, generation, Position { offset: end, leader_epoch: stored.leader_epoch })
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Notes that lanes have more to commit; answers as `store`.
@@ -211,7 +230,8 @@ impl Offsets {
     /// The broker holds this offset now.
     pub(super) fn committed(&self, at: &TopicPartition, offset: i64) {
         if let Some(entry) = self.state().entries.get_mut(at) {
-            entry.committed = entry.committed.max(Some(offset));
+            // Answers come in the order of the commits, and a log that went back takes the committed offset with it.
+            entry.committed = Some(offset);
         }
     }
 
@@ -269,6 +289,16 @@ mod tests {
         offsets.open(&at(), 2, None, false);
         assert!(matches!(offsets.store(&at(), 1, position(10)), Err(Error::Fenced { .. })));
         assert!(!offsets.is_dirty());
+    }
+
+    #[test]
+    fn a_store_after_a_lost_partition_tells_the_committer() {
+        let offsets = Offsets::default();
+        offsets.open(&at(), 1, None, false);
+        assert!(offsets.store(&at(), 1, position(10)).expect("assigned"));
+        offsets.close(&at(), 1);
+        offsets.open(&at(), 2, None, false);
+        assert!(offsets.store(&at(), 2, position(10)).expect("assigned"));
     }
 
     #[test]

@@ -4,20 +4,22 @@
 //! pulls its batch straight from there. What a handler could not process stays here, in place, until its time has come.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rdkafka_sys as ffi;
 
 use super::flow::{Allowed, Flow};
+use super::given::{Given, Rewind};
 use super::lanes::{Concurrency, LaneBy, Lanes, Taken, Wakes, split_metadata};
 use super::offsets::{Offsets, ToCommit};
 use super::scheduler::{ClassId, LaneId, LaneOptions};
-use super::{Hook, PartitionScheduler, PullLimits};
+use super::stuck::{self, Stuck};
+use super::{Hook, PartitionScheduler, PullLimits, Turn};
 use crate::Result;
 use crate::events::What;
-use crate::kafka::{Batch, Client, Code, CommittedOffset, Position, Queue, TopicPartition};
+use crate::kafka::{Batch, Client, Code, CommittedOffset, FetchError, Position, Queue, TopicPartition};
 
 /// How the text beside an offset begins that tells of a crash; `runtime/crashes.py` writes it.
 const CRASH_RECORD: &str = "awoke:began=";
@@ -85,6 +87,7 @@ pub struct LaneSettings {
 
 /// The fetched messages of one assigned partition.
 pub struct PartitionQueue {
+    me: Weak<Self>,
     at: TopicPartition,
     generation: u64,
     flow: Flow,
@@ -98,10 +101,18 @@ pub struct PartitionQueue {
     held: Mutex<Option<Held>>,
     /// Where to go on, carried out by the next worker that holds the lane.
     seek: Mutex<Option<i64>>,
-    /// One past the last message that was given out; only the worker that holds the lane looks here.
-    position: AtomicI64,
+    /// How far messages have been given out. Only the worker that holds the lane looks here.
+    given: Mutex<Given>,
     /// The end was reached behind messages that were given first. Only the worker that holds the lane looks here.
     is_end_due: AtomicBool,
+    /// The next offset to fetch, as the partition's end told it; -1 when that has been noted.
+    end: AtomicI64,
+    /// Why a job of single messages is to end before its next message: bits of `Interrupt`.
+    interrupts: AtomicU8,
+    is_stuck: AtomicBool,
+    stuck: stuck::Shared,
+    /// Whether its worker wants to be told of its end.
+    tells_end: bool,
     offsets: Arc<Offsets>,
     /// Called when there is something to commit.
     on_stored: Arc<dyn Fn() + Send + Sync>,
@@ -114,9 +125,21 @@ struct Announcer {
     lane: LaneId,
 }
 
-/// What a partition queue needs from whoever opens it.
+/// Why a job of single messages is to end before its next message.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Interrupt {
+    Withdrawn = 1,
+    Paused = 2,
+    Seek = 4,
+}
+
+/// What a partition queue needs from its owner, a group member or a reader.
 #[derive(Clone)]
 pub(super) struct Surroundings {
+    pub(super) stuck: stuck::Shared,
+    /// Whether `Found::End` is wanted. Otherwise the end moves the stored offset beyond control records.
+    pub(super) tells_end: bool,
     pub(super) client: Arc<Client>,
     pub(super) offsets: Arc<Offsets>,
     pub(super) on_stored: Arc<dyn Fn() + Send + Sync>,
@@ -131,12 +154,13 @@ impl PartitionQueue {
         scheduler: &Arc<PartitionScheduler>,
         surroundings: Surroundings,
     ) -> Result<Arc<Self>> {
-        let Surroundings { client, offsets, on_stored } = surroundings;
+        let Surroundings { client, offsets, on_stored, stuck, tells_end } = surroundings;
         let queue = Queue::partition(&client, &at)?;
         let lanes =
             settings.concurrency.clone().map(|each| Arc::new(Lanes::new(at.clone(), each, Arc::clone(&client))));
         offsets.open(&at, generation, lanes.clone(), settings.is_transactional);
-        let partition = Arc::new(Self {
+        let partition = Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
             at,
             generation,
             flow: settings.flow.clone(),
@@ -148,8 +172,13 @@ impl PartitionQueue {
             announcer: Mutex::default(),
             held: Mutex::default(),
             seek: Mutex::default(),
-            position: AtomicI64::new(0),
+            given: Mutex::default(),
             is_end_due: AtomicBool::new(false),
+            end: AtomicI64::new(-1),
+            interrupts: AtomicU8::new(0),
+            is_stuck: AtomicBool::new(false),
+            stuck,
+            tells_end,
             offsets,
             on_stored,
             client,
@@ -176,6 +205,8 @@ impl PartitionQueue {
 
     /// Cuts the partition off from librdkafka and from the scheduler: nothing is announced, given or stored any more.
     pub(super) fn close(&self) {
+        self.interrupt(Interrupt::Withdrawn);
+        self.unstick();
         self.queue.disable_callback();
         self.announcer.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.offsets.close(&self.at, self.generation);
@@ -184,6 +215,18 @@ impl PartitionQueue {
             lanes.begin_anew();
         }
         self.hold(None);
+    }
+
+    /// Notes how long a batch took, where batches are bounded by that.
+    pub(super) fn note_pace(&self, messages: usize, took: Duration) {
+        if let Some(pace) = &self.flow.pace {
+            pace.note(messages, took);
+        }
+    }
+
+    /// The turn of a job of single messages that begins now.
+    pub(super) fn turn(self: &Arc<Self>) -> Turn {
+        Turn::new(self, self.flow.turn_max)
     }
 
     /// Which partition.
@@ -240,7 +283,7 @@ impl PartitionQueue {
     /// may call it.
     pub(super) fn find(&self, slot: Option<usize>) -> Found {
         match (&self.lanes, slot) {
-            (None, _) => self.look(self.flow.limits),
+            (None, _) => self.look(self.limits()),
             (Some(lanes), None) => self.take_in(lanes),
             (Some(lanes), Some(slot)) => lanes.take(slot).map_or(Found::Nothing { is_exhausted: true }, Found::Job),
         }
@@ -323,26 +366,56 @@ impl PartitionQueue {
         }
     }
 
+    /// How much one job may hold now.
+    fn limits(&self) -> PullLimits {
+        let PullLimits { messages_max, bytes_max } = self.flow.limits;
+        PullLimits { messages_max: messages_max.min(self.paced_messages_max()), bytes_max }
+    }
+
+    /// The most messages of a batch that takes about as long as it should.
+    pub(super) fn paced_messages_max(&self) -> usize {
+        self.flow.pace.as_ref().map_or(usize::MAX, |pace| pace.messages_max())
+    }
+
+    /// Lets no new job begin; one of single messages ends before its next message.
+    pub(super) fn withdraw(&self) {
+        self.interrupt(Interrupt::Withdrawn);
+        self.all_lanes().for_each(|lane| self.scheduler.withdraw(lane));
+    }
+
+    fn interrupt(&self, interrupt: Interrupt) {
+        self.interrupts.fetch_or(interrupt as u8, Ordering::Relaxed);
+    }
+
+    fn end_interrupt(&self, interrupt: Interrupt) {
+        self.interrupts.fetch_and(!(interrupt as u8), Ordering::Relaxed);
+    }
+
+    /// Whether a job of single messages is to end before its next message. Does not block.
+    pub(super) fn is_wanted_back(&self) -> bool {
+        self.interrupts.load(Ordering::Relaxed) != 0 || self.scheduler.is_quiet()
+    }
+
     /// What librdkafka has now.
     fn pull(&self, limits: PullLimits) -> Found {
         if self.is_end_due.swap(false, Ordering::Relaxed) {
             return Found::End;
         }
         let mut pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
-        self.leave_out_repeated(&mut pull.batch);
-        let mut is_at_end = false;
-        for (code, text) in pull.errors {
-            if code == Code::PARTITION_EOF {
-                is_at_end = true;
-            } else {
-                self.client.emit(What::FetchFailed { at: self.at.clone(), code, text });
-            }
-        }
+        let is_rewound = self.leave_out_repeated(&mut pull.batch);
+        // Nothing is held, so all messages that were given out are done, but for those of lanes.
+        self.note_end();
+        let is_at_end = self.hear(pull.errors) && self.tells_end;
         if is_at_end && pull.batch.is_empty() {
             return Found::End;
         }
         self.is_end_due.store(is_at_end, Ordering::Relaxed);
-        let is_exhausted = pull.is_exhausted && !is_at_end;
+        if pull.batch.is_empty() {
+            self.note_end();
+        } else {
+            self.unstick();
+        }
+        let is_exhausted = pull.is_exhausted && !is_at_end && !is_rewound;
         if pull.batch.is_empty() {
             return Found::Nothing { is_exhausted };
         }
@@ -350,7 +423,7 @@ impl PartitionQueue {
             Some(wait) if is_exhausted && !self.flow.is_full(pull.batch.len(), pull.batch.size_bytes()) => {
                 self.wait_for_more(pull.batch, Instant::now() + wait)
             }
-            _ => self.allow(Parked { batch: Arc::new(pull.batch), first: 0, attempts: 0 }, is_exhausted),
+            _ => self.allow(Parked { batch: Arc::new(pull.batch), first: 0, attempts: 0 }, self.may_rest(is_exhausted)),
         }
     }
 
@@ -359,26 +432,69 @@ impl PartitionQueue {
         let limits = self.flow.limits;
         let missing = limits.messages_max.saturating_sub(batch.len());
         let mut pull = self.queue.pull(&self.at, missing, limits.bytes_max.saturating_sub(batch.size_bytes()));
-        for (code, text) in pull.errors {
-            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text });
-        }
-        self.leave_out_repeated(&mut pull.batch);
+        self.hear(pull.errors);
+        let is_rewound = self.leave_out_repeated(&mut pull.batch);
         batch.append(pull.batch);
-        if pull.is_exhausted && !self.flow.is_full(batch.len(), batch.size_bytes()) && Instant::now() < until {
+        let is_exhausted = pull.is_exhausted && !is_rewound;
+        if is_exhausted && !self.flow.is_full(batch.len(), batch.size_bytes()) && Instant::now() < until {
             return self.wait_for_more(batch, until);
         }
-        self.allow(Parked { batch: Arc::new(batch), first: 0, attempts: 0 }, pull.is_exhausted)
+        self.allow(Parked { batch: Arc::new(batch), first: 0, attempts: 0 }, self.may_rest(is_exhausted))
     }
 
-    /// Lets go of messages that were given out before.
+    /// Drops messages that were given out before; whether the log went back.
     ///
-    /// In a rebalance librdkafka (2.12.1) pauses a partition that stays, and fetches anew from the position that it had noted;
-    /// a pull that is under way at that moment notes its own only when it ends, and its messages come again.
-    fn leave_out_repeated(&self, batch: &mut Batch) {
-        batch.drop_before(self.position.load(Ordering::Relaxed));
-        if let Some(last) = batch.len().checked_sub(1) {
-            self.position.store(batch.message(last).offset() + 1, Ordering::Relaxed);
+    /// Then the batch ends before the new log, and the next look seeks to its first message. The seek also makes librdkafka
+    /// (2.12.1) forget its own position, which never goes back and to which a later rebalance would jump.
+    fn leave_out_repeated(&self, batch: &mut Batch) -> bool {
+        let rewind = self.given.lock().unwrap_or_else(PoisonError::into_inner).take(batch);
+        let Some(Rewind { from, to, reason }) = rewind else { return false };
+        self.seek.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(to);
+        self.client.emit(What::Rewound { at: self.at.clone(), from, to, reason });
+        true
+    }
+
+    /// Whether an exhausted lane waits for messages: one with an end to note is looked at once more, when they are done.
+    fn may_rest(&self, is_exhausted: bool) -> bool {
+        is_exhausted && self.end.load(Ordering::Relaxed) < 0
+    }
+
+    /// Says what came in the place of messages; whether the partition's end was among it.
+    fn hear(&self, errors: Vec<FetchError>) -> bool {
+        let mut is_at_end = false;
+        for FetchError { code, text, offset } in errors {
+            if code == Code::PARTITION_EOF {
+                is_at_end = true;
+                self.end.store(if self.tells_end { -1 } else { offset }, Ordering::Relaxed);
+                continue;
+            }
+            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text: text.clone() });
+            if Stuck::is_cause(code) && !self.is_stuck.swap(true, Ordering::AcqRel) {
+                self.stuck.note(&self.at, &format!("{text} ({})", code.name()), Some(self.me.clone()));
+                self.client.emit(What::Stuck { at: self.at.clone(), code, text });
+            }
         }
+        is_at_end
+    }
+
+    /// Messages come again, or are not to come here any more.
+    fn unstick(&self) {
+        if self.is_stuck.swap(false, Ordering::AcqRel) {
+            self.stuck.clear(&self.at);
+        }
+    }
+
+    /// Stores the offset behind control records at the partition's end, as Java's consumer does: the lag is 0 then.
+    fn note_end(&self) {
+        let end = self.end.swap(-1, Ordering::Relaxed);
+        if end < 0 || self.flow.stores_by_hand {
+            return;
+        }
+        let is_news = match &self.lanes {
+            Some(lanes) => lanes.note_end(end) && self.offsets.touch(&self.at, self.generation).unwrap_or(false),
+            None => self.offsets.store_end(&self.at, self.generation, end).unwrap_or(false),
+        };
+        self.told(is_news);
     }
 
     fn wait_for_more(&self, batch: Batch, until: Instant) -> Found {
@@ -401,8 +517,11 @@ impl PartitionQueue {
     fn carry_out_seek(&self) {
         let Some(offset) = self.seek.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         self.hold(None);
-        self.position.store(0, Ordering::Relaxed);
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).forget();
         self.is_end_due.store(false, Ordering::Relaxed);
+        self.end.store(-1, Ordering::Relaxed);
+        self.end_interrupt(Interrupt::Seek);
+        self.unstick();
         self.offsets.rewind(&self.at, self.generation, offset);
         // From here on librdkafka drops what is in the queue, message by message, when somebody pulls.
         if let Err(error) = self.client.seek(&self.at, offset) {
@@ -430,6 +549,7 @@ impl PartitionQueue {
     pub fn seek(&self, offset: i64) -> Result<()> {
         self.check_current()?;
         *self.seek.lock().unwrap_or_else(PoisonError::into_inner) = Some(offset);
+        self.interrupt(Interrupt::Seek);
         self.scheduler.hasten(self.lane());
         Ok(())
     }
@@ -451,6 +571,7 @@ impl PartitionQueue {
     /// Gives its messages to nobody until `resume`. Does not block.
     pub fn pause(&self) -> Result<()> {
         self.check_current()?;
+        self.interrupt(Interrupt::Paused);
         self.all_lanes().for_each(|lane| self.scheduler.pause(lane));
         Ok(())
     }
@@ -458,6 +579,7 @@ impl PartitionQueue {
     /// Ends a pause. Does not block.
     pub fn resume(&self) -> Result<()> {
         self.check_current()?;
+        self.end_interrupt(Interrupt::Paused);
         self.all_lanes().for_each(|lane| self.scheduler.resume(lane));
         Ok(())
     }

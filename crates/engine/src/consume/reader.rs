@@ -58,6 +58,8 @@ impl Reader {
             client: Arc::clone(&client),
             offsets: Arc::new(Offsets::default()),
             on_stored: Arc::new(|| ()),
+            stuck: Arc::default(),
+            tells_end: true,
         };
         let mut reader = Self { scheduler, partitions: Vec::new(), queue, client };
         let mut list = TopicPartitionList::new();

@@ -18,6 +18,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::clock::Deadline;
@@ -92,6 +93,8 @@ pub struct SchedulerCounters {
 /// Decides which lane is worked on next and wakes exactly the worker who will do it.
 pub struct Scheduler<L, H> {
     state: Mutex<State<L, H>>,
+    /// As in the state, for running jobs, which look between two messages.
+    is_quiet: AtomicBool,
     counters: SchedulerCounters,
 }
 
@@ -250,6 +253,7 @@ impl<L: Clone, H: Clone> Default for Scheduler<L, H> {
                 is_quiet: false,
                 is_closed: false,
             }),
+            is_quiet: AtomicBool::new(false),
             counters: SchedulerCounters::default(),
         }
     }
@@ -552,6 +556,12 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
     /// Gives no messages to anybody from now on; hooks still run.
     pub fn quiet(&self) {
         self.lock().is_quiet = true;
+        self.is_quiet.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether `quiet` was called. Does not block.
+    pub fn is_quiet(&self) -> bool {
+        self.is_quiet.load(Ordering::Relaxed)
     }
 
     /// Ends every worker's wait, now and later.

@@ -15,6 +15,8 @@ pub(super) struct Watermark {
     position: Option<Position>,
     /// How many messages have been given an ordinal.
     ordinals: u64,
+    /// The end of the partition behind the last entry, which may lie behind control records.
+    end: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -53,6 +55,7 @@ impl Watermark {
     pub(super) fn begin(&mut self, offset: i64, leader_epoch: i32, now: Instant) -> u64 {
         let ordinal = self.ordinals;
         self.ordinals += 1;
+        self.end = None;
         self.entries.push_back(Entry { offset, leader_epoch, ordinal, since: now, is_done: false });
         ordinal
     }
@@ -81,7 +84,25 @@ impl Watermark {
             self.position = Some(Position { offset: entry.offset + 1, leader_epoch: entry.leader_epoch });
             change = Change::Moved;
         }
+        if change == Change::Moved {
+            self.move_to_end();
+        }
         change
+    }
+
+    /// Notes the end of the partition; whether the watermark moves there at once.
+    pub(super) fn note_end(&mut self, end: i64) -> bool {
+        self.end = Some(end);
+        self.move_to_end()
+    }
+
+    fn move_to_end(&mut self) -> bool {
+        let (Some(end), Some(position)) = (self.end, self.position.as_mut()) else { return false };
+        let moves = self.entries.is_empty() && end > position.offset;
+        if moves {
+            position.offset = end;
+        }
+        moves
     }
 
     /// Offsets rise by one, but for the holes that compaction and transactions leave.
@@ -169,6 +190,18 @@ mod tests {
         assert_eq!(watermark.done(9), Change::Moved);
         assert_eq!(offset(&watermark), Some(11));
         assert_eq!(watermark.trail(), None);
+    }
+
+    #[test]
+    fn the_end_behind_control_records_is_the_position_when_all_is_done() {
+        let mut watermark = begun(&[5, 6]);
+        assert!(!watermark.note_end(8), "nothing is done");
+        assert_eq!(watermark.done(6), Change::Beyond);
+        assert_eq!(watermark.done(5), Change::Moved);
+        assert_eq!(offset(&watermark), Some(8));
+        watermark.begin(8, 3, Instant::now());
+        watermark.done(8);
+        assert_eq!(offset(&watermark), Some(9), "an end counts until the next message");
     }
 
     #[test]

@@ -25,6 +25,15 @@ unsafe impl Send for Batch {}
 // SAFETY: messages are only read, but for their headers, which have a lock.
 unsafe impl Sync for Batch {}
 
+/// What came in the place of a message.
+#[derive(Clone, Debug)]
+pub(crate) struct FetchError {
+    pub(crate) code: Code,
+    pub(crate) text: String,
+    /// Where; at the end of a partition the next offset to fetch.
+    pub(crate) offset: i64,
+}
+
 /// What a message's timestamp means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimestampKind {
@@ -45,7 +54,7 @@ impl Batch {
         at: TopicPartition,
         mut messages: Vec<*mut ffi::rd_kafka_message_t>,
         client: Arc<Client>,
-    ) -> (Self, Vec<(Code, String)>) {
+    ) -> (Self, Vec<FetchError>) {
         let mut errors = Vec::new();
         messages.retain(|&message| {
             // SAFETY: the message is valid until it is destroyed; the error is read as the number it is.
@@ -54,7 +63,8 @@ impl Batch {
                 if code == Code::NONE {
                     return true;
                 }
-                errors.push((code, text_of(ffi::rd_kafka_message_errstr(message))));
+                let text = text_of(ffi::rd_kafka_message_errstr(message));
+                errors.push(FetchError { code, text, offset: (*message).offset });
                 ffi::rd_kafka_message_destroy(message);
             }
             false
@@ -104,18 +114,20 @@ impl Batch {
         }
     }
 
-    /// Lets go of messages before this offset.
-    pub(crate) fn drop_before(&mut self, offset: i64) {
-        self.messages.retain(|&message| {
-            // SAFETY: the message is ours, and destroyed once, as it leaves the batch.
-            unsafe {
-                let stays = (*message).offset >= offset;
-                if !stays {
-                    ffi::rd_kafka_message_destroy(message);
-                }
-                stays
-            }
+    /// Keeps the messages for which `keep` says `Some(true)`, up to the first for which it says `None`. The others are freed.
+    pub(crate) fn retain_while(&mut self, mut keep: impl FnMut(MessageRef<'_>) -> Option<bool>) {
+        let messages = std::mem::take(&mut self.messages);
+        let mut is_over = false;
+        let (kept, freed): (Vec<_>, Vec<_>) = messages.into_iter().partition(|&message| {
+            let kept = if is_over { None } else { keep(MessageRef { batch: self, message }) };
+            is_over |= kept.is_none();
+            kept == Some(true)
         });
+        self.messages = kept;
+        for message in freed {
+            // SAFETY: the message is ours, and has left the batch.
+            unsafe { ffi::rd_kafka_message_destroy(message) };
+        }
     }
 
     /// Puts the messages of another batch of the same partition behind these.

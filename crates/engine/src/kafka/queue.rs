@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rdkafka_sys as ffi;
 
-use super::{Batch, Client, Code, Fetched, TopicPartition, TopicPartitionList, c_string, text_of};
+use super::{Batch, Client, Code, FetchError, Fetched, TopicPartition, TopicPartitionList, c_string, text_of};
 use crate::clock::Deadline;
 use crate::{Error, Result};
 
@@ -30,7 +30,7 @@ pub(crate) struct Pull {
     /// Whether the queue was seen empty: then librdkafka will announce the next message.
     pub(crate) is_exhausted: bool,
     /// Fetch errors that lay between the messages.
-    pub(crate) errors: Vec<(Code, String)>,
+    pub(crate) errors: Vec<FetchError>,
 }
 
 impl Queue {

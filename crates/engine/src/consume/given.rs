@@ -1,0 +1,107 @@
+//! How far the messages of a partition have been given out: tells a repeated message from one of a log that went back.
+//!
+//! In a rebalance librdkafka (2.12.1) pauses a partition that stays, and later fetches from the position that it had noted. A pull
+//! that is under way at that moment notes its own position only when it ends, so its last step is fetched twice. A log may also
+//! go back: an unclean leader election truncates it, or the topic is deleted and made again. Both show messages below the
+//! position. A repeated message is recognised because it is the same record: same offset, timestamp and leader epoch.
+
+use crate::kafka::{Batch, MessageRef};
+
+/// Messages that can come twice: those of the last step of a pull.
+const REPEATED_MAX: usize = 256;
+
+/// What tells one record of a partition from another that has its offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    offset: i64,
+    timestamp_ms: i64,
+    leader_epoch: i32,
+}
+
+impl Identity {
+    fn of(message: MessageRef<'_>) -> Self {
+        let (timestamp_ms, _) = message.timestamp();
+        Self { offset: message.offset(), timestamp_ms, leader_epoch: message.leader_epoch() }
+    }
+}
+
+/// How far the messages of a partition have been given out.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    /// One past the last message; `None` before the first.
+    next: Option<i64>,
+    /// The last messages, in offset order.
+    last: Vec<Identity>,
+}
+
+/// A log that went back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rewind {
+    /// The offset that would have been next.
+    pub(super) from: i64,
+    /// The offset that came.
+    pub(super) to: i64,
+    /// What is known of the cause.
+    pub(super) reason: String,
+}
+
+impl Given {
+    /// Drops repeated messages from a pulled batch and notes the others as given out.
+    ///
+    /// Where the log went back, the batch ends before the first message of the new log. Returns the rewind then.
+    pub(super) fn take(&mut self, batch: &mut Batch) -> Option<Rewind> {
+        let rewind = if self.is_in_order(batch) { None } else { self.sort_out(batch) };
+        self.note(batch);
+        rewind
+    }
+
+    /// Forgets everything, because reading goes on from another offset.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether each message is behind the one before it: nearly always.
+    fn is_in_order(&self, batch: &Batch) -> bool {
+        let mut next = self.next.unwrap_or(i64::MIN);
+        batch.iter().all(|message| message.offset() >= std::mem::replace(&mut next, message.offset() + 1))
+    }
+
+    fn sort_out(&mut self, batch: &mut Batch) -> Option<Rewind> {
+        let mut next = self.next.unwrap_or(i64::MIN);
+        let mut seen = std::mem::take(&mut self.last);
+        let mut rewind = None;
+        batch.retain_while(|message| {
+            let identity = Identity::of(message);
+            if identity.offset >= next {
+                next = identity.offset + 1;
+                seen.push(identity);
+                return Some(true);
+            }
+            let place = seen.binary_search_by_key(&identity.offset, |each| each.offset);
+            if place.is_ok_and(|place| seen[place] == identity) {
+                return Some(false);
+            }
+            let last_epoch = seen.last().map_or(-1, |last| last.leader_epoch);
+            rewind =
+                Some(Rewind { from: next, to: identity.offset, reason: reason(last_epoch, identity.leader_epoch) });
+            None
+        });
+        self.last = seen;
+        rewind
+    }
+
+    fn note(&mut self, batch: &Batch) {
+        let Some(last) = batch.len().checked_sub(1) else { return };
+        self.next = Some(batch.message(last).offset() + 1);
+        self.last.clear();
+        let first = batch.len().saturating_sub(REPEATED_MAX);
+        self.last.extend((first..batch.len()).map(|index| Identity::of(batch.message(index))));
+    }
+}
+
+fn reason(before: i32, now: i32) -> String {
+    if now > before && before >= 0 {
+        return format!("the log was truncated in a leader election (leader epoch {before}, now {now})");
+    }
+    "the log begins anew: the topic was made again, or the fetch position was out of range and was reset".into()
+}
