@@ -22,7 +22,7 @@ import tempfile
 import threading
 import uuid
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -92,6 +92,11 @@ class Broker:
         if done.returncode != 0:
             raise RuntimeError(f"broker {self.id} could not be formatted:\n{done.stdout}{done.stderr}")
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the process was started and has not been stopped."""
+        return self._process is not None
+
     def launch(self) -> None:
         """Start the process, in a session of its own, and a thread that reads its log from the first line on.
 
@@ -148,6 +153,11 @@ class Broker:
         if process.stdout is not None:
             process.stdout.close()
 
+    def signal(self, number: signal.Signals) -> None:
+        """Signal the process that this object started, if it runs."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
     def log_text(self) -> str:
         """The last lines of the broker's log."""
         return "\n".join(self._log.copy())  # A copy: the reader appends meanwhile.
@@ -156,12 +166,22 @@ class Broker:
 class KafkaCluster:
     """One or more brokers in KRaft combined mode. A context manager: leaving it stops them and removes their data.
 
-    These are in a folder of their own under `parent`; None for where the system has temporary files.
+    The data are in a folder under `parent`; None for where the system has temporary files. The first `controllers`
+    brokers are controllers, too; None for all of them. Without a majority of the controllers, no leader is elected.
     """
 
-    def __init__(self, brokers: int = 1, properties: dict[str, str] | None = None, parent: Path | None = None) -> None:
+    def __init__(
+        self,
+        brokers: int = 1,
+        properties: dict[str, str] | None = None,
+        parent: Path | None = None,
+        *,
+        controllers: int | None = None,
+    ) -> None:
         self._count = brokers
+        self._controllers = controllers or brokers
         self._extra = properties or {}
+        self._cluster_id = uuid.uuid4().hex[:22]
         self._folder = Path(tempfile.mkdtemp(prefix="awoke-kafka-", dir=parent))
         self._brokers: dict[int, Broker] = {}
         self._owner = os.getpid()
@@ -173,30 +193,40 @@ class KafkaCluster:
 
     def start(self) -> None:
         """Format and start every broker; returns when all have started."""
+        self._prepare()
+        self._launch(self._brokers)
+
+    def _prepare(self) -> None:
+        """Choose ports and format every broker."""
         resolve_jars()
         atexit.register(self.stop)
         ports = free_ports(2 * self._count)
         ids = range(1, self._count + 1)
-        voters = ",".join(f"{each}@127.0.0.1:{ports[self._count + each - 1]}" for each in ids)
-        cluster_id = uuid.uuid4().hex[:22]
+        voters = ",".join(f"{each}@127.0.0.1:{ports[self._count + each - 1]}" for each in ids[: self._controllers])
         for each in ids:
             port, controller = ports[each - 1], ports[self._count + each - 1]
             properties = self._write_properties(each, port, controller, voters)
             self._brokers[each] = Broker(each, port, properties)
         for broker in self._brokers.values():
-            broker.format(cluster_id)
-        for broker in self._brokers.values():
+            broker.format(self._cluster_id)
+
+    def _launch(self, broker_ids: Iterable[int]) -> None:
+        """Start these brokers; returns when they have started."""
+        brokers = [self._brokers[each] for each in broker_ids]
+        for broker in brokers:
             broker.launch()
-        for broker in self._brokers.values():
+        for broker in brokers:
             broker.wait_ready()
 
     def _write_properties(self, broker_id: int, port: int, controller: int, voters: str) -> Path:
         replicas = str(min(self._count, 3))
+        is_controller = broker_id <= self._controllers
+        listeners = f"PLAINTEXT://127.0.0.1:{port}"
         settings = {
-            "process.roles": "broker,controller",
+            "process.roles": "broker,controller" if is_controller else "broker",
             "node.id": str(broker_id),
             "controller.quorum.voters": voters,
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+            "listeners": listeners + (f",CONTROLLER://127.0.0.1:{controller}" if is_controller else ""),
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -227,6 +257,20 @@ class KafkaCluster:
         """Start a broker again on the ports and the data that it had."""
         self._brokers[broker_id].launch()
         self._brokers[broker_id].wait_ready()
+
+    def empty_broker(self, broker_id: int) -> None:
+        """Remove the data of a broker that is stopped: it starts with none."""
+        assert not self._brokers[broker_id].is_running, f"broker {broker_id} runs"
+        shutil.rmtree(self._folder / f"data-{broker_id}")
+        self._brokers[broker_id].format(self._cluster_id)
+
+    def freeze_broker(self, broker_id: int) -> None:
+        """Suspend a broker's process; its connections stay open."""
+        self._brokers[broker_id].signal(signal.SIGSTOP)
+
+    def thaw_broker(self, broker_id: int) -> None:
+        """Resume a broker's process."""
+        self._brokers[broker_id].signal(signal.SIGCONT)
 
     def log_text(self, broker_id: int) -> str:
         """The last lines of a broker's log."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -39,3 +40,18 @@ class Collected(Generic[Item]):
         """What has come so far."""
         with self._changed:
             return list(self._items)
+
+
+def wait_until(is_so: Callable[[], bool], what: str, within_s: float = WITHIN_S, every_s: float = 0.1) -> None:
+    """Ask until it is so; fails when the time is up. For what another process holds: it sends no event."""
+    assert became(is_so, within_s, every_s), f"after {within_s} s, still not so: {what}"
+
+
+def became(is_so: Callable[[], bool], within_s: float = WITHIN_S, every_s: float = 0.1) -> bool:
+    """Ask until it is so; whether it was before the time was up."""
+    deadline_s, asked = time.monotonic() + within_s, threading.Event()
+    while not is_so():
+        if time.monotonic() >= deadline_s:
+            return False
+        asked.wait(every_s)
+    return True

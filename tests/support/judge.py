@@ -1,0 +1,132 @@
+"""What is in a cluster by the word of a client that shares no code with awoke's engine: logs, ends, committed offsets.
+
+Every question makes a client of its own, because one that lives on may remember a topic or a leader of earlier.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import confluent_kafka
+from confluent_kafka import TopicPartition
+
+from tests.support.waiting import became
+
+TIMEOUT_S = 20.0
+NEVER = -1
+"""The committed offset of a partition that nothing was committed for."""
+
+
+class Record(NamedTuple):
+    """One message of a log."""
+
+    offset: int
+    key: bytes
+    value: bytes
+
+
+class Progress(NamedTuple):
+    """How far a group is in one partition."""
+
+    committed: int
+    """`NEVER` for nothing."""
+    end: int
+
+    @property
+    def lag(self) -> int:
+        """How many messages are not committed."""
+        return self.end - max(self.committed, 0)
+
+
+@contextlib.contextmanager
+def consumer(
+    servers: str, group: str = "judge", isolation: str = "read_uncommitted"
+) -> Iterator[confluent_kafka.Consumer]:
+    """A consumer that never joins its group."""
+    made = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "isolation.level": isolation,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 0,
+        }
+    )
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def partitions_of(client: confluent_kafka.Consumer, topic: str) -> list[int]:
+    """The numbers of a topic's partitions."""
+    return sorted(client.list_topics(topic, TIMEOUT_S).topics[topic].partitions)
+
+
+def log_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> dict[int, list[Record]]:
+    """Everything that a topic holds, by partition in order."""
+    with consumer(servers, isolation=isolation) as client:
+        found: dict[int, list[Record]] = {each: [] for each in partitions_of(client, topic)}
+        client.assign([TopicPartition(topic, each, confluent_kafka.OFFSET_BEGINNING) for each in found])
+        reading = set(found)
+        while reading:
+            messages = client.consume(1_000, TIMEOUT_S)
+            assert messages, f"the rest of {topic}{sorted(reading)} did not come"
+            for message in messages:
+                partition, offset, error = message.partition(), message.offset(), message.error()
+                if error is None:
+                    record = Record(offset or 0, message.key() or b"", message.value() or b"")
+                    found[partition or 0].append(record)
+                elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                    reading.discard(partition or 0)
+    return found
+
+
+def values_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> list[bytes]:
+    """The values of everything that a topic holds."""
+    return [record.value for records in log_of(servers, topic, isolation).values() for record in records]
+
+
+def progress(servers: str, group: str, topic: str) -> dict[int, Progress]:
+    """How far a group is in each partition of a topic."""
+    with consumer(servers, group) as client:
+        places = [TopicPartition(topic, each) for each in partitions_of(client, topic)]
+        committed = {place.partition: max(place.offset, NEVER) for place in client.committed(places, TIMEOUT_S)}
+        ends = {place.partition: client.get_watermark_offsets(place, TIMEOUT_S, cached=False)[1] for place in places}
+    return {partition: Progress(committed[partition], end) for partition, end in ends.items()}
+
+
+def is_at_end(servers: str, group: str, topic: str) -> bool:
+    """Whether a group has committed the end of every partition; not, while the brokers do not answer."""
+    try:
+        found = progress(servers, group, topic)
+    except (confluent_kafka.KafkaException, KeyError):
+        return False
+    return bool(found) and all(each.committed == each.end for each in found.values())
+
+
+def comes_to_end(servers: str, group: str, topic: str, within_s: float = 60.0) -> bool:
+    """Wait until a group has committed the end of every partition; whether it has before the time was up."""
+    return became(lambda: is_at_end(servers, group, topic), within_s, every_s=0.3)
+
+
+def feed(servers: str, topic: str, values: Sequence[bytes], key_of: int = 5, partition: int = 0) -> None:
+    """Produce values to one partition, with one of a few keys each; returns when the broker has acknowledged all.
+
+    The broker's acknowledgement is that of all replicas in sync.
+    """
+    settings = {"bootstrap.servers": servers, "acks": "all", "reconnect.backoff.max.ms": 500, "log_level": 0}
+    producer = confluent_kafka.Producer(settings)
+    failed: list[object] = []
+    for number, value in enumerate(values):
+        key = b"%d" % (number % key_of)
+        producer.produce(
+            topic, value, key, partition, on_delivery=lambda error, _: failed.append(error) if error else None
+        )
+    assert producer.flush(60) == 0, f"{len(producer)} messages to {topic} were not acknowledged"
+    assert not failed, failed
