@@ -1,0 +1,81 @@
+"""Six members are frozen for longer than their session and go on: each that handles messages commits them, to the end."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.support import judge
+from tests.support.clusters import RealCluster, unique
+from tests.support.processes import Process
+from tests.support.waiting import wait_until
+
+MEMBERS = 6
+PARTITIONS = 6
+FROZEN_S = 9.0
+"""Half as long again as the session of `member_app`."""
+ROUNDS = 2
+BACKLOG = 2_000
+"""In each partition, before a freeze: the members are in the midst of it."""
+WITHIN_S = 60.0
+
+
+class Members:
+    """Six processes of `member_app`, and the lines that they write down."""
+
+    def __init__(self, servers: str, topic: str, group: str, log: Path) -> None:
+        self._servers, self._topic, self._group, self._log = servers, topic, group, log
+        self.processes: list[Process] = []
+
+    def start(self, stack: contextlib.ExitStack) -> None:
+        """Start them all."""
+        for number in range(MEMBERS):
+            self.processes.append(stack.enter_context(self._start(f"member-{number}")))
+
+    def _start(self, name: str) -> Process:
+        env = {"MEMBER_LOG": str(self._log), "MEMBER_NAME": name, "MEMBER_TOPIC": self._topic}
+        arguments = ("run", "tests.scenarios.member_app:app", "--bootstrap-servers", self._servers)
+        return Process(*arguments, env={**env, "AWOKE_GROUP": self._group})
+
+    def names_with(self, what: str) -> set[str]:
+        """The members that have written such a line."""
+        lines = [line.split() for line in self._log.read_text().splitlines()] if self._log.exists() else []
+        return {line[0] for line in lines if line[1] == what}
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal them all."""
+        for process in self.processes:
+            process.signal(number)
+
+
+def fill(servers: str, topic: str, count: int) -> None:
+    """Produce this many messages to each partition."""
+    for partition in range(PARTITIONS):
+        judge.feed(servers, topic, [b"value"] * count, partition=partition)
+
+
+@pytest.mark.timeout(400)
+def test_frozen_members_go_on_committing(real_cluster: RealCluster, tmp_path: Path) -> None:
+    servers, topic, group = real_cluster.bootstrap_servers, unique("frozen"), unique("group")
+    real_cluster.create_topic(topic, PARTITIONS)
+    members = Members(servers, topic, group, tmp_path / "log")
+    with contextlib.ExitStack() as stack:
+        members.start(stack)
+        fill(servers, topic, 10)
+        wait_until(lambda: len(members.names_with("assigned")) == MEMBERS, "each member has a partition", WITHIN_S)
+        for _ in range(ROUNDS):
+            fill(servers, topic, BACKLOG)
+            members.signal(signal.SIGSTOP)
+            threading.Event().wait(FROZEN_S)
+            members.signal(signal.SIGCONT)
+            assert judge.comes_to_end(servers, group, topic, WITHIN_S), judge.progress(servers, group, topic)
+            fill(servers, topic, 10)
+            assert judge.comes_to_end(servers, group, topic, WITHIN_S), judge.progress(servers, group, topic)
+        assert members.names_with("lost"), "no member was frozen for longer than its session"
+        members.signal(signal.SIGTERM)
+        for process in members.processes:
+            assert process.wait() == 0, process.output
