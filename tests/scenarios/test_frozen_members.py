@@ -18,7 +18,7 @@ MEMBERS = 6
 PARTITIONS = 6
 FROZEN_S = 9.0
 """Half as long again as the session of `member_app`."""
-ROUNDS = 2
+ROUNDS = 3
 BACKLOG = 2_000
 """In each partition, before a freeze: the members are in the midst of it."""
 WITHIN_S = 60.0
@@ -28,7 +28,7 @@ class Members:
     """Six processes of `member_app`, and the lines that they write down."""
 
     def __init__(self, servers: str, topic: str, group: str, log: Path) -> None:
-        self._servers, self._topic, self._group, self._log = servers, topic, group, log
+        self.servers, self.topic, self.group, self._log = servers, topic, group, log
         self.processes: list[Process] = []
 
     def start(self, stack: contextlib.ExitStack) -> None:
@@ -37,14 +37,20 @@ class Members:
             self.processes.append(stack.enter_context(self._start(f"member-{number}")))
 
     def _start(self, name: str) -> Process:
-        env = {"MEMBER_LOG": str(self._log), "MEMBER_NAME": name, "MEMBER_TOPIC": self._topic}
-        arguments = ("run", "tests.scenarios.member_app:app", "--bootstrap-servers", self._servers)
-        return Process(*arguments, env={**env, "AWOKE_GROUP": self._group})
+        env = {"MEMBER_LOG": str(self._log), "MEMBER_NAME": name, "MEMBER_TOPIC": self.topic}
+        arguments = ("run", "tests.scenarios.member_app:app", "--bootstrap-servers", self.servers)
+        return Process(*arguments, env={**env, "AWOKE_GROUP": self.group})
 
     def names_with(self, what: str) -> set[str]:
         """The members that have written such a line."""
         lines = [line.split() for line in self._log.read_text().splitlines()] if self._log.exists() else []
         return {line[0] for line in lines if line[1] == what}
+
+    def handled(self) -> int:
+        """How many different messages were handled."""
+        lines = [line.split() for line in self._log.read_text().splitlines()] if self._log.exists() else []
+        batches = [line[2:] for line in lines if line[1] == "batch"]
+        return len({(at, offset) for at, first, last in batches for offset in range(int(first), int(last) + 1)})
 
     def signal(self, number: signal.Signals) -> None:
         """Signal them all."""
@@ -52,10 +58,18 @@ class Members:
             process.signal(number)
 
 
-def fill(servers: str, topic: str, count: int) -> None:
-    """Produce this many messages to each partition."""
+def fill(servers: str, topic: str, count: int) -> int:
+    """Produce this many messages to each partition; how many that are."""
     for partition in range(PARTITIONS):
         judge.feed(servers, topic, [b"value"] * count, partition=partition)
+    return count * PARTITIONS
+
+
+def check_at_end(members: Members, written: int) -> None:
+    """All that was written is handled, and then committed."""
+    wait_until(lambda: members.handled() == written, "everything is handled", WITHIN_S)
+    servers, group, topic = members.servers, members.group, members.topic
+    assert judge.comes_to_end(servers, group, topic, WITHIN_S), judge.progress(servers, group, topic)
 
 
 @pytest.mark.timeout(400)
@@ -65,16 +79,16 @@ def test_frozen_members_go_on_committing(real_cluster: RealCluster, tmp_path: Pa
     members = Members(servers, topic, group, tmp_path / "log")
     with contextlib.ExitStack() as stack:
         members.start(stack)
-        fill(servers, topic, 10)
+        written = fill(servers, topic, 10)
         wait_until(lambda: len(members.names_with("assigned")) == MEMBERS, "each member has a partition", WITHIN_S)
         for _ in range(ROUNDS):
-            fill(servers, topic, BACKLOG)
+            written += fill(servers, topic, BACKLOG)
             members.signal(signal.SIGSTOP)
             threading.Event().wait(FROZEN_S)
             members.signal(signal.SIGCONT)
-            assert judge.comes_to_end(servers, group, topic, WITHIN_S), judge.progress(servers, group, topic)
-            fill(servers, topic, 10)
-            assert judge.comes_to_end(servers, group, topic, WITHIN_S), judge.progress(servers, group, topic)
+            check_at_end(members, written)
+            written += fill(servers, topic, 10)
+            check_at_end(members, written)
         assert members.names_with("lost"), "no member was frozen for longer than its session"
         members.signal(signal.SIGTERM)
         for process in members.processes:

@@ -1,0 +1,105 @@
+"""Compares what the input held with what the output holds. Knows no cluster: it is given logs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence, Set
+from typing import NamedTuple
+
+from tests.history.feeder import key_and_sequence
+from tests.support.judge import Progress, Record
+
+Log = dict[int, list[Record]]
+
+
+class History(NamedTuple):
+    """What a run left behind."""
+
+    mode: str
+    acknowledged: Sequence[Set[bytes]]
+    """What the producer was told is written, by incarnation of the input."""
+    inputs: Sequence[Log]
+    """What each incarnation held: the earlier ones when they were deleted, the last one in the end."""
+    output: Log
+    """What is committed, where that makes a difference."""
+    progress: dict[int, Progress]
+    """How far the group is in the last incarnation."""
+    unclean_elections: int
+
+
+class Verdict(NamedTuple):
+    """What the checker found. Counts are of messages."""
+
+    acknowledged: int
+    lost_by_elections: int
+    """Acknowledged, and no longer in the input."""
+    lost_by_deletion: int
+    """In an input that was deleted before they were processed."""
+    missing: list[bytes]
+    """In the input, not in the output."""
+    out_of_order: int
+    """First came after a later message of its key."""
+    duplicates: int
+    unknown: int
+    """In the output; neither acknowledged nor in the input."""
+    lag: int
+    faults: list[str]
+    """What is wrong; empty when all is well."""
+
+
+def check(history: History) -> Verdict:
+    """Compare."""
+    copied = [record.value for records in history.output.values() for record in records]
+    times = Counter(copied)
+    inputs = [_values(log) for log in history.inputs]
+    acknowledged = set().union(*history.acknowledged)
+    lost_by_elections = sum(len(acks - set(log)) for acks, log in zip(history.acknowledged, inputs, strict=True))
+    missing = [value for value in inputs[-1] if value not in times]
+    known = acknowledged.union(*inputs)
+    verdict = Verdict(
+        acknowledged=len(acknowledged),
+        lost_by_elections=lost_by_elections,
+        lost_by_deletion=sum(value not in times for log in inputs[:-1] for value in log),
+        missing=missing,
+        out_of_order=sum(out_of_order(log, copied) for log in inputs),
+        duplicates=len(copied) - len(times),
+        unknown=sum(value not in known for value in times),
+        lag=sum(each.lag for each in history.progress.values()),
+        faults=[],
+    )
+    return verdict._replace(faults=_faults(history, verdict))
+
+
+def _faults(history: History, verdict: Verdict) -> list[str]:
+    is_behind = any(each.committed != each.end for each in history.progress.values())
+    found = {
+        "messages are missing": bool(verdict.missing),
+        "messages came out of order": verdict.out_of_order > 0,
+        "the output holds what was never written": verdict.unknown > 0,
+        "the committed offsets are not at the end": is_behind,
+        "messages came twice": history.mode == "exactly-once" and verdict.duplicates > 0,
+        "the brokers lost messages without an unclean election": (
+            verdict.lost_by_elections > 0 and history.unclean_elections == 0
+        ),
+    }
+    return [text for text, is_so in found.items() if is_so]
+
+
+def out_of_order(log: Sequence[bytes], copied: Sequence[bytes]) -> int:
+    """How many messages of a log first came after a later one of their key.
+
+    The order is that of the log; `copied` has the messages of a key in the order in which they came.
+    """
+    place = {value: number for number, value in enumerate(log)}
+    last: dict[int, int] = {}
+    count = 0
+    for value in dict.fromkeys(copied):
+        if value in place:
+            key, _ = key_and_sequence(value)
+            count += place[value] < last.get(key, -1)
+            last[key] = max(place[value], last.get(key, -1))
+    return count
+
+
+def _values(log: Log) -> list[bytes]:
+    return [record.value for _, records in sorted(log.items()) for record in records]

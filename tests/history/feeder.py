@@ -1,0 +1,118 @@
+"""Writes unique values with keys to the input, by a client that is not awoke's, and records which were acknowledged."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import confluent_kafka
+
+from tests.history.settings import KEYS, PARTITIONS
+
+EVERY_S = 0.02
+FLUSH_WITHIN_S = 90.0
+
+
+def value_of(key: int, sequence: int) -> bytes:
+    """A value that no other message has."""
+    return b"%d:%d" % (key, sequence)
+
+
+def key_and_sequence(value: bytes) -> tuple[int, int]:
+    """What `value_of` was told."""
+    key, sequence = value.split(b":")
+    return int(key), int(sequence)
+
+
+class Feeder:
+    """A thread that produces at a steady rate until it is closed. A context manager."""
+
+    def __init__(self, servers: str, topic: str, per_s: int) -> None:
+        self._servers, self._topic, self._burst = servers, topic, max(1, round(per_s * EVERY_S))
+        self.acknowledged: list[set[bytes]] = [set()]
+        """Values, by incarnation of the topic."""
+        self.sent = 0
+        self._next = [0] * KEYS
+        self._turn = 0
+        self._may_run, self._is_idle, self._is_closed = threading.Event(), threading.Event(), threading.Event()
+        self._producer = self._connect()
+        self._thread = threading.Thread(target=self._run, name="history-feeder")
+
+    def pause(self) -> None:
+        """Stop producing; returns when all that was produced is acknowledged, or has failed."""
+        self._may_run.clear()
+        assert self._is_idle.wait(FLUSH_WITHIN_S)
+        left = self._producer.flush(FLUSH_WITHIN_S)
+        assert left == 0, f"{left} messages are not answered"
+        self._producer.close()
+
+    def resume(self, *, has_new_topic: bool = False) -> None:
+        """Go on after a pause, with a new client: an old one may expect the log to be what it was."""
+        if has_new_topic:
+            self.acknowledged.append(set())
+        self._producer = self._connect()
+        self._is_idle.clear()
+        self._may_run.set()
+
+    def was_sent(self, value: bytes) -> bool:
+        """Whether a value is one of those that were produced."""
+        key, sequence = key_and_sequence(value)
+        return sequence < self._next[key]
+
+    def _connect(self) -> confluent_kafka.Producer:
+        return confluent_kafka.Producer(
+            {
+                "bootstrap.servers": self._servers,
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "reconnect.backoff.max.ms": 500,
+                "topic.metadata.refresh.interval.ms": 1_000,
+                "log_level": 0,
+            }
+        )
+
+    def _run(self) -> None:
+        pace = threading.Event()
+        while not self._is_closed.is_set():
+            if not self._may_run.is_set():
+                self._is_idle.set()
+                self._may_run.wait(EVERY_S)
+                continue
+            for _ in range(self._burst):
+                self._produce()
+            self._producer.poll(0)
+            pace.wait(EVERY_S)
+        self._is_idle.set()
+
+    def _produce(self) -> None:
+        key, self._turn = self._turn, (self._turn + 1) % KEYS
+        value = value_of(key, self._next[key])
+        self._next[key] += 1
+        self.sent += 1
+        on_delivery = self._on_delivery(value, self.acknowledged[-1])
+        self._producer.produce(self._topic, value, b"%d" % key, key % PARTITIONS, on_delivery=on_delivery)
+
+    @staticmethod
+    def _on_delivery(value: bytes, acknowledged: set[bytes]) -> Callable[[Any, Any], None]:
+        def note(error: Any, _: Any) -> None:
+            if error is None:
+                acknowledged.add(value)
+
+        return note
+
+    def __enter__(self) -> Feeder:
+        self._may_run.set()
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """End the thread. Closing again does nothing."""
+        if self._thread.is_alive():
+            self._is_closed.set()
+            self._may_run.set()
+            self._thread.join()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

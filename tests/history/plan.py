@@ -1,0 +1,36 @@
+"""What the nemesis will do, in which order: a function of the seed alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tests.history.settings import FAULTS, Run
+
+WEIGHTS = {"unclean": 0.5, "recreate": 0.5, "bounce": 0.7, "crash": 0.7}
+"""How often a fault is chosen, where it is not 1: those of brokers take long."""
+CLOCK_STEPS_S = (-3_600.0, -30.0, -5.0, 0.0, 20.0)
+"""Where the clock of a member is set to, from the system's."""
+PAUSE_S = (1.0, 5.0)
+
+
+class Fault(NamedTuple):
+    """One fault, and how long to wait before it."""
+
+    name: str
+    which: int
+    """Which member, or which of the brokers that may be disturbed, counted round."""
+    offset_s: float
+    """Where a clock is set to."""
+    pause_s: float
+
+
+def plan(run: Run) -> Iterator[Fault]:
+    """The faults of a run, without end."""
+    chance = random.Random(run.seed)
+    names = [name for name in FAULTS if name in run.faults]
+    weights = [WEIGHTS.get(name, 1.0) for name in names]
+    while names:
+        (name,) = chance.choices(names, weights)
+        yield Fault(name, chance.randrange(12), chance.choice(CLOCK_STEPS_S), chance.uniform(*PAUSE_S))

@@ -1,0 +1,160 @@
+"""A handler takes 50 ms and 750 messages wait in each partition: default settings stop, resume and share the work soon."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support import judge
+from tests.support.clusters import RealCluster, unique
+from tests.support.processes import Process
+from tests.support.waiting import wait_until
+
+PARTITIONS = 4
+MESSAGES = 750
+"""In each partition."""
+EACH_S = 0.05
+COMMIT_INTERVAL_S = 1.0
+"""The default."""
+KINDS = ("def", "async", "lanes", "output")
+JOBS = {"lanes": 4}
+"""How many messages of a partition are worked on at once; 1 for the others."""
+STOPS_WITHIN_S = 10.0
+"""About one is meant; the shutdown's time-out is 30."""
+JOINS_WITHIN_S = 15.0
+"""A few are meant; a revocation's time-out is 30."""
+
+
+class Slow:
+    """A full topic, and what processes of `slow_app` have written down of it."""
+
+    def __init__(self, servers: str, kind: str, log: Path) -> None:
+        self.servers, self.kind, self._log = servers, kind, log
+        self.topic, self.output, self.group = unique("slow"), unique("slow-output"), unique("group")
+
+    def fill(self) -> None:
+        """Produce the messages, with two keys in each partition."""
+        for partition in range(PARTITIONS):
+            judge.feed(self.servers, self.topic, [b"value"] * MESSAGES, key_of=2, partition=partition)
+
+    def start(self) -> Process:
+        """Start a process of the app."""
+        env = {"SLOW_LOG": str(self._log), "SLOW_TOPIC": self.topic, "SLOW_OUTPUT": self.output}
+        env |= {"SLOW_KIND": self.kind, "AWOKE_GROUP": self.group}
+        # A member that was killed is missed after its session only.
+        arguments = ("run", "tests.scenarios.slow_app:app", "-b", self.servers, "--kafka", "session.timeout.ms=6000")
+        return Process(*arguments, env=env)
+
+    def done(self) -> list[tuple[int, int, int]]:
+        """Process, partition and offset of each message, in the order in which they were done."""
+        lines = self._log.read_text().splitlines() if self._log.exists() else []
+        return [(int(pid), int(partition), int(offset)) for pid, partition, offset in map(str.split, lines)]
+
+    def counts(self, pid: int) -> Counter[int]:
+        """How many messages a process has done, by partition."""
+        return Counter(partition for each, partition, _ in self.done() if each == pid)
+
+    def wait_done(self, pid: int, count: int, partitions: int = PARTITIONS, within_s: float = 90.0) -> None:
+        """Wait until a process has done this many of each of so many partitions."""
+
+        def is_done() -> bool:
+            return sum(each >= count for each in self.counts(pid).values()) >= partitions
+
+        wait_until(is_done, f"{count} messages of {partitions} partitions are done", within_s)
+
+    def repeated(self) -> Counter[int]:
+        """How often a message was done again, by partition."""
+        times = Counter((partition, offset) for _, partition, offset in self.done())
+        found: Counter[int] = Counter()
+        for (partition, _), count in times.items():
+            found[partition] += count - 1
+        return found
+
+    def go_on(self, count: int) -> Counter[int]:
+        """Have another process go on where one has ended; what it repeats, by partition."""
+        with self.start() as process:
+            self.wait_done(process.pid, count)
+            process.signal(signal.SIGKILL)
+            process.wait()
+        return self.repeated()
+
+
+Fixture = Callable[[str], Slow]
+
+
+@pytest.fixture
+def slow(real_cluster: RealCluster, tmp_path: Path) -> Fixture:
+    """A full topic for a kind of route."""
+
+    def make(kind: str) -> Slow:
+        found = Slow(real_cluster.bootstrap_servers, kind, tmp_path / "log")
+        real_cluster.create_topic(found.topic, PARTITIONS)
+        real_cluster.create_topic(found.output)
+        found.fill()
+        return found
+
+    return make
+
+
+def stop(process: Process) -> None:
+    """Stop a process in order, soon."""
+    began_s = time.monotonic()
+    process.signal(signal.SIGTERM)
+    assert process.wait() == 0, process.output
+    assert time.monotonic() - began_s < STOPS_WITHIN_S
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("kind", [*KINDS, "class"])
+def test_sigterm_ends_it_soon(slow: Fixture, kind: str) -> None:
+    found = slow(kind)
+    with found.start() as process:
+        found.wait_done(process.pid, 10)
+        stop(process)
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_sigterm_nearly_nothing_is_repeated(slow: Fixture, kind: str) -> None:
+    found = slow(kind)
+    with found.start() as process:
+        found.wait_done(process.pid, 10)
+        process.signal(signal.SIGTERM)
+        process.wait()
+    repeated = found.go_on(20)
+    assert max(repeated.values(), default=0) <= JOBS.get(kind, 1), repeated
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_a_kill_the_work_of_a_commit_interval_is_repeated(slow: Fixture, kind: str) -> None:
+    found, jobs = slow(kind), JOBS.get(kind, 1)
+    with found.start() as process:
+        found.wait_done(process.pid, 200)
+        process.signal(signal.SIGKILL)
+        process.wait()
+    repeated = found.go_on(100)
+    # Twice as long: a commit takes its time, too, where the machine is busy.
+    allowed = int(2 * COMMIT_INTERVAL_S / EACH_S + 1) * jobs
+    assert max(repeated.values(), default=0) <= allowed, repeated
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_member_that_joins_has_work_soon(slow: Fixture, kind: str) -> None:
+    found = slow(kind)
+    with found.start() as first:
+        found.wait_done(first.pid, 10)
+        with found.start() as second:
+            second_began_s = time.monotonic()
+            found.wait_done(second.pid, 1, partitions=1)
+            assert time.monotonic() - second_began_s < JOINS_WITHIN_S
+            found.wait_done(second.pid, 20, partitions=2)
+            stop(second)
+            stop(first)
+    assert sum(found.repeated().values()) <= 2 * PARTITIONS
