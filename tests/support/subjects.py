@@ -18,6 +18,7 @@ KAFKA: dict[str, str | int] = {
     "session.timeout.ms": 10_000,
     "reconnect.backoff.max.ms": 500,
     "topic.metadata.refresh.interval.ms": 500,
+    "topic.metadata.propagation.max.ms": 1_000,
     "transaction.timeout.ms": 15_000,
 }
 

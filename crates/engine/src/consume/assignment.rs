@@ -31,6 +31,16 @@ impl Assignment {
         self.partitions.keys().cloned().collect()
     }
 
+    /// One of them.
+    pub(super) fn get(&self, at: &TopicPartition) -> Option<&Arc<PartitionQueue>> {
+        self.partitions.get(at)
+    }
+
+    /// All of them, as queues.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<PartitionQueue>> {
+        self.partitions.values()
+    }
+
     /// How many they are.
     pub(super) fn len(&self) -> usize {
         self.partitions.len()

@@ -55,6 +55,11 @@ impl Given {
         rewind
     }
 
+    /// One past the last message; `None` before the first.
+    pub(super) const fn next(&self) -> Option<i64> {
+        self.next
+    }
+
     /// Forgets everything, because reading goes on from another offset.
     pub(super) fn forget(&mut self) {
         *self = Self::default();

@@ -21,17 +21,17 @@ use rdkafka_sys as ffi;
 use super::assignment::Assignment;
 use super::committer::{Commit, Committer};
 use super::offsets::{Offsets, Progress};
+use super::open_partitions::{OpenPartitions, unavailable_topic};
 use super::partition_queue::Surroundings;
 use super::route::Route;
-use super::stuck::{self, Stuck};
-use super::{Hook, Trail};
+use super::{Hook, PartitionQueue, StartAt, Trail};
 use crate::clock::{Deadline, monotonic_ns};
 #[cfg(target_os = "linux")]
 use crate::clock_steps::{ClockSteps, OnStep};
 use crate::events::{EventBox, What};
 use crate::kafka::{
-    Client, ClientConfig, Code, CommittedOffset, FetchMemory, Kind, Position, Queue, QueueEvent, TopicPartition,
-    TopicPartitionList,
+    Client, ClientConfig, Code, CommittedOffset, FetchMemory, Kind, OnRenewed, Position, Queue, QueueEvent,
+    TopicPartition, TopicPartitionList,
 };
 use crate::wake::{Completion, Parker};
 use crate::{Error, Result};
@@ -111,7 +111,7 @@ struct Shared {
     is_closing: AtomicBool,
     is_closed: AtomicBool,
     offsets: Arc<Offsets>,
-    stuck: stuck::Shared,
+    open_partitions: Arc<OpenPartitions>,
     /// The most bytes of one partition's queue; 0 where it is unknown.
     fetch_queue_bytes: AtomicU64,
     /// When the thread came up last, in nanoseconds of the monotonic clock.
@@ -120,6 +120,8 @@ struct Shared {
 
 enum Request {
     Commit(Arc<Commit>),
+    /// Fetch a partition anew, from its first message.
+    Restart(TopicPartition),
     /// Give everything back by then, and leave the group.
     Close(Deadline),
 }
@@ -138,10 +140,7 @@ impl GroupMember {
             return Err(Error::Config { property: "group.id".into(), reason: "is missing".into() });
         }
         let mut native = config.clone();
-        native
-            .set("enable.auto.commit", "false")
-            .set("enable.auto.offset.store", "false")
-            .set("enable.partition.eof", "true");
+        native.set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
         native.set_default("auto.offset.reset", "earliest");
         if native.get("group.protocol").is_none_or(|protocol| protocol == "classic") {
             native.set_default("partition.assignment.strategy", "cooperative-sticky");
@@ -157,6 +156,7 @@ impl GroupMember {
         let topics: Vec<_> = routes.iter().map(|route| route.topic.clone()).collect();
         let shared = Arc::new(Shared::new(client)?);
         let member = Member::new(&shared, routes, settings, poll_interval, fetch_memory);
+        shared.client.on_topic_renewed(renewal(&shared.open_partitions));
         subscribe(&shared.client, &topics)?;
         let ended = Arc::<Completion<()>>::default();
         let thread = std::thread::Builder::new()
@@ -211,15 +211,19 @@ impl GroupMember {
     /// Lets a stuck partition go on from its first message; `false` when it is not stuck. Does not block.
     ///
     /// # Errors
-    /// [`Error::Fenced`]: the partition was taken away meanwhile.
+    /// [`Error::Closed`]: the member is closed.
     pub fn resume(&self, at: &TopicPartition) -> Result<bool> {
         self.shared.client.check_process()?;
-        self.shared.stuck.resume(at)
+        let is_stuck = at.partition >= 0 && self.shared.open_partitions.is_stuck(at);
+        if is_stuck {
+            self.shared.request(Request::Restart(at.clone()))?;
+        }
+        Ok(is_stuck)
     }
 
     /// Partitions, and topics (partition -1), whose messages do not come any more by themselves, each with why. Does not block.
     pub fn stuck(&self) -> Vec<(TopicPartition, String)> {
-        self.shared.stuck.all()
+        self.shared.open_partitions.all_stuck()
     }
 
     /// Makes a revocation or a close that waits for jobs wait no longer. Does not block.
@@ -286,7 +290,7 @@ impl Shared {
             is_closing: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             offsets: Arc::default(),
-            stuck: Arc::default(),
+            open_partitions: Arc::default(),
             fetch_queue_bytes: AtomicU64::new(0),
             came_up_ns: AtomicU64::new(monotonic_ns()),
         })
@@ -344,7 +348,7 @@ impl Member {
             client: Arc::clone(&shared.client),
             offsets: Arc::clone(&offsets),
             on_stored,
-            stuck: Arc::clone(&shared.stuck),
+            siblings: Arc::clone(&shared.open_partitions),
             tells_end: false,
         };
         let committer = Committer::new(
@@ -397,6 +401,7 @@ impl Member {
             let request = self.shared.requests.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             match request? {
                 Request::Commit(commit) => self.committer.request(commit),
+                Request::Restart(at) => self.restart(&at),
                 Request::Close(deadline) => return Some(deadline),
             }
         }
@@ -423,8 +428,8 @@ impl Member {
 
     /// Notes a topic that is subscribed and can't be read.
     fn note_topic(&self, code: Code, text: &str) {
-        let Some(at) = stuck::topic_of(text).filter(|_| Stuck::is_cause(code)) else { return };
-        if self.shared.stuck.note(&at, text, None) {
+        let Some(at) = unavailable_topic(text).filter(|_| OpenPartitions::is_final(code)) else { return };
+        if self.shared.open_partitions.note_stuck(&at, text) {
             self.shared.client.emit(What::Stuck { at, code, text: text.to_owned() });
         }
     }
@@ -464,7 +469,7 @@ impl Member {
         }
         self.assignment.remember(committed);
         for at in partitions {
-            self.shared.stuck.clear(&TopicPartition::new(Arc::clone(&at.topic), -1));
+            self.shared.open_partitions.clear_stuck(&TopicPartition::new(Arc::clone(&at.topic), -1));
         }
         self.share_memory();
         self.report(assign(&self.shared.client, list));
@@ -524,6 +529,28 @@ impl Member {
                 answer => return answer,
             }
         }
+    }
+
+    /// Fetches a partition anew from its first message: librdkafka seeks in none whose fetching has ended.
+    fn restart(&self, at: &TopicPartition) {
+        let Some(partition) = self.assignment.get(at) else { return };
+        partition.restarted();
+        let first = Some(Position { offset: StartAt::EARLIEST, leader_epoch: -1 });
+        let mut list = TopicPartitionList::new();
+        let added = if is_cooperative(&self.shared.client) {
+            let added = list.add(at, first);
+            self.unassign(&list);
+            added
+        } else {
+            // An eager assignment is replaced as a whole: the others go on where they are.
+            let position_of =
+                |each: &Arc<PartitionQueue>| each.next_offset().map(|offset| Position { offset, leader_epoch: -1 });
+            self.assignment.all().try_for_each(|each| {
+                let is_it = each.topic_partition() == at;
+                list.add(each.topic_partition(), if is_it { first } else { position_of(each) })
+            })
+        };
+        self.report(added.and_then(|()| assign(&self.shared.client, &list)));
     }
 
     fn unassign(&self, list: &TopicPartitionList) {
@@ -627,6 +654,16 @@ fn on_clock_step(shared: &Arc<Shared>) -> OnStep {
     Box::new(move |by_ns| {
         shared.client.emit(What::ClockStepped { by_ms: by_ns / 1_000_000 });
         shared.queue.interrupt();
+    })
+}
+
+/// Has the partitions of a topic that was made again begin anew.
+pub(super) fn renewal(open: &Arc<OpenPartitions>) -> OnRenewed {
+    let open = Arc::downgrade(open);
+    Box::new(move |topic| {
+        if let Some(open) = open.upgrade() {
+            open.renew(topic);
+        }
     })
 }
 

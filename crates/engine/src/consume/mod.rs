@@ -14,13 +14,13 @@ mod group_member;
 mod job;
 mod lanes;
 mod offsets;
+mod open_partitions;
 mod pace;
 mod partition_queue;
 mod reader;
 mod route;
 mod scheduler;
 mod start;
-mod stuck;
 #[cfg(all(test, not(feature = "model")))]
 mod testing;
 mod transactor;

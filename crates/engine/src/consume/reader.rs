@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rdkafka_sys as ffi;
 
+use super::group_member::renewal;
 use super::offsets::Offsets;
+use super::open_partitions::OpenPartitions;
 use super::partition_queue::{LaneSettings, PartitionQueue, Surroundings};
 use super::{PartitionScheduler, StartAt, Work};
 use crate::Result;
@@ -54,11 +56,13 @@ impl Reader {
         Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
         let queue = Queue::consumer(&client).ok_or(crate::Error::Closed { what: "reader" })?;
         let scheduler = Arc::new(PartitionScheduler::default());
+        let siblings = Arc::<OpenPartitions>::default();
+        client.on_topic_renewed(renewal(&siblings));
         let surroundings = Surroundings {
             client: Arc::clone(&client),
             offsets: Arc::new(Offsets::default()),
             on_stored: Arc::new(|| ()),
-            stuck: Arc::default(),
+            siblings: Arc::clone(&siblings),
             tells_end: true,
         };
         let mut reader = Self { scheduler, partitions: Vec::new(), queue, client };

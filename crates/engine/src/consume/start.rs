@@ -19,10 +19,13 @@ pub enum StartAt {
 }
 
 impl StartAt {
+    /// librdkafka's `RD_KAFKA_OFFSET_BEGINNING`.
+    pub(super) const EARLIEST: i64 = -2;
+
     /// The offset in librdkafka's terms. Blocks the calling thread for a time, asks nobody for the others.
     pub(super) fn offset(self, client: &Client, at: &TopicPartition) -> Result<i64> {
         Ok(match self {
-            Self::Earliest => -2,
+            Self::Earliest => Self::EARLIEST,
             Self::Latest => -1,
             // librdkafka's RD_KAFKA_OFFSET_TAIL_BASE.
             Self::Last(count) => -2000 - count,

@@ -1,7 +1,7 @@
 //! One librdkafka handle: made from settings, stamped with its process, destroyed once, and heard through one event box.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rdkafka_sys as ffi;
 
@@ -26,7 +26,18 @@ struct Context {
     /// What librdkafka said last about a broker, so that a time-out can say why.
     last_error: Mutex<Option<String>>,
     kind: Kind,
+    /// Lines of librdkafka's log above this level are not for others: they come for the sake of `on_renewed` only.
+    log_level_max: c_int,
+    on_renewed: OnceLock<OnRenewed>,
 }
+
+/// Called with the name of a topic that was deleted and made again, by a thread of librdkafka's that has not fetched from the new
+/// topic yet. It must not block, nor call librdkafka.
+pub(crate) type OnRenewed = Box<dyn Fn(&str) + Send + Sync>;
+
+/// librdkafka's default for `log_level`.
+const LOG_LEVEL: c_int = 6;
+const LOG_LEVEL_DEBUG: c_int = 7;
 
 /// One librdkafka handle.
 pub(crate) struct Client {
@@ -68,10 +79,23 @@ impl Client {
         if end_txns.is_some() {
             try_out(kind, what, config)?;
         }
-        let conf = config.to_native()?;
+        let is_debugged = config.get("debug").is_some() || kind != Kind::Consumer;
+        let mut with_debug = config.clone();
+        if !is_debugged {
+            // librdkafka (2.12.1) says only there that a topic was made again, and reads on as if it were the old one.
+            with_debug.set("debug", "metadata");
+        }
+        let log_level = config.get("log_level").and_then(|level| level.parse().ok()).unwrap_or(LOG_LEVEL);
+        let conf = with_debug.to_native()?;
         let name = config.get("group.id").or_else(|| config.get("client.id")).unwrap_or("rdkafka");
-        let context =
-            Box::into_raw(Box::new(Context { name: name.into(), events, last_error: Mutex::default(), kind }));
+        let context = Box::into_raw(Box::new(Context {
+            name: name.into(),
+            events,
+            last_error: Mutex::default(),
+            kind,
+            log_level_max: if is_debugged { LOG_LEVEL_DEBUG } else { log_level },
+            on_renewed: OnceLock::new(),
+        }));
         let has_interceptors = end_txns.is_some();
         let mut reason = [0 as c_char; 512];
         // SAFETY: the callbacks only read the context, which lives until the handle is destroyed. On success librdkafka owns the
@@ -121,6 +145,11 @@ impl Client {
 
     pub(crate) fn emit(&self, what: What) {
         self.context().emit(what);
+    }
+
+    /// Has this called for topics that are deleted and made again; of a consumer, once.
+    pub(crate) fn on_topic_renewed(&self, on_renewed: OnRenewed) {
+        drop(self.context().on_renewed.set(on_renewed));
     }
 
     /// What librdkafka said last about a broker; empty when it had nothing to say.
@@ -212,12 +241,27 @@ unsafe extern "C" fn on_log(rk: *const ffi::rd_kafka_t, level: c_int, facility: 
         let opaque = ffi::rd_kafka_opaque(rk);
         if !opaque.is_null() {
             let (context, facility, text) = (context_of(opaque), text_of(facility), text_of(text));
+            if let (LOG_LEVEL_DEBUG, Some(topic), Some(on_renewed)) =
+                (level, renewed_topic(&text), context.on_renewed.get())
+            {
+                on_renewed(topic);
+            }
+            if level > context.log_level_max {
+                return;
+            }
             if facility == "FAIL" {
                 *context.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.clone());
             }
             context.emit(What::Log { level, facility, text });
         }
     }
+}
+
+/// The topic of a line like `[thrd:main]: Topic orders changed id from 4Xw… to pQz…`, unless its id was not known before.
+fn renewed_topic(text: &str) -> Option<&str> {
+    const NO_ID: &str = "AAAAAAAAAAAAAAAAAAAAAA";
+    let (topic, ids) = text.split_once("Topic ")?.1.split_once(" changed id from ")?;
+    (!ids.starts_with(NO_ID)).then_some(topic)
 }
 
 unsafe extern "C" fn on_error(rk: *mut ffi::rd_kafka_t, code: c_int, reason: *const c_char, opaque: *mut c_void) {
@@ -247,4 +291,18 @@ unsafe extern "C" fn on_statistics(
     // SAFETY: librdkafka calls with our context and a string, which stays its own because we return 0.
     unsafe { context_of(opaque).emit(What::Statistics(text_of(json))) };
     0
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topic_that_was_made_again_is_known_by_its_new_id() {
+        let line = "[thrd:main]: Topic orders.v2 changed id from 0u8Yw_fRQk2Uxx to 5jS2aQ";
+        assert_eq!(renewed_topic(line), Some("orders.v2"));
+        let first = "[thrd:main]: Topic orders changed id from AAAAAAAAAAAAAAAAAAAAAA to 5jS2aQ";
+        assert_eq!(renewed_topic(first), None);
+        assert_eq!(renewed_topic("[thrd:main]: Topic orders [0] Leader 1 Epoch 0"), None);
+    }
 }

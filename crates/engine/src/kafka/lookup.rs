@@ -97,6 +97,16 @@ impl Client {
         (code == Code::NONE && high >= 0).then_some(high)
     }
 
+    /// One past the last record that was pulled from a partition, control records included; `None` before the first. Does not block.
+    pub(crate) fn position(&self, at: &TopicPartition) -> Option<i64> {
+        self.check_process().ok()?;
+        let list = TopicPartitionList::of(std::slice::from_ref(at)).ok()?;
+        // SAFETY: handle and list are alive; librdkafka fills the list in.
+        let code = Code::of(unsafe { ffi::rd_kafka_position(self.handle(), list.as_ptr()) });
+        let (_, offset, _) = list.entries().pop()?;
+        (code == Code::NONE && offset >= 0).then_some(offset)
+    }
+
     /// Lets fetching of an assigned partition go on from another offset. Does not wait for it.
     pub(crate) fn seek(&self, at: &TopicPartition, offset: i64) -> Result<()> {
         self.check_process()?;

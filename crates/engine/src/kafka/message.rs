@@ -30,7 +30,7 @@ unsafe impl Sync for Batch {}
 pub(crate) struct FetchError {
     pub(crate) code: Code,
     pub(crate) text: String,
-    /// Where; at the end of a partition the next offset to fetch.
+    /// Where librdkafka was to fetch; negative when that is unknown.
     pub(crate) offset: i64,
 }
 

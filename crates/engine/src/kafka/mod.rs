@@ -16,7 +16,7 @@ mod topic_partition;
 mod transactions;
 
 pub use admin::{Admin, AdminOutcome, GroupOffset, NewTopic, OffsetAt};
-pub(crate) use client::{Client, Kind, set_deliverer};
+pub(crate) use client::{Client, Kind, OnRenewed, set_deliverer};
 pub use code::Code;
 pub use config::{ClientConfig, is_secret};
 pub(crate) use end_txns::{EndTxnCounts, EndTxns};

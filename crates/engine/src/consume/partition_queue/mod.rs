@@ -3,23 +3,24 @@
 //! There is no second queue: librdkafka calls back when its queue turns non-empty, the scheduler notes it, and a worker
 //! pulls its batch straight from there. What a handler could not process stays here, in place, until its time has come.
 
+mod pull;
+
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka_sys as ffi;
 
-use super::flow::{Allowed, Flow};
-use super::given::{Given, Rewind};
-use super::lanes::{Concurrency, LaneBy, Lanes, Taken, Wakes, split_metadata};
+use super::flow::Flow;
+use super::given::Given;
+use super::lanes::{Concurrency, Lanes, Taken, Wakes, split_metadata};
 use super::offsets::{Offsets, ToCommit};
+use super::open_partitions::OpenPartitions;
 use super::scheduler::{ClassId, LaneId, LaneOptions};
-use super::stuck::{self, Stuck};
-use super::{Hook, PartitionScheduler, PullLimits, Turn};
+use super::{Hook, PartitionScheduler, Turn};
 use crate::Result;
-use crate::events::What;
-use crate::kafka::{Batch, Client, Code, CommittedOffset, FetchError, Position, Queue, TopicPartition};
+use crate::kafka::{Batch, Client, CommittedOffset, Position, Queue, TopicPartition};
 
 /// How the text beside an offset begins that tells of a crash; `runtime/crashes.py` writes it.
 const CRASH_RECORD: &str = "awoke:began=";
@@ -87,7 +88,6 @@ pub struct LaneSettings {
 
 /// The fetched messages of one assigned partition.
 pub struct PartitionQueue {
-    me: Weak<Self>,
     at: TopicPartition,
     generation: u64,
     flow: Flow,
@@ -99,18 +99,18 @@ pub struct PartitionQueue {
     slots: OnceLock<Box<[LaneId]>>,
     announcer: Mutex<Option<Box<Announcer>>>,
     held: Mutex<Option<Held>>,
-    /// Where to go on, carried out by the next worker that holds the lane.
-    seek: Mutex<Option<i64>>,
+    /// Where to go on; executed by the next worker that holds the lane.
+    seek: Mutex<Option<Seek>>,
     /// How far messages have been given out. Only the worker that holds the lane looks here.
     given: Mutex<Given>,
     /// The end was reached behind messages that were given first. Only the worker that holds the lane looks here.
     is_end_due: AtomicBool,
-    /// The next offset to fetch, as the partition's end told it; -1 when that has been noted.
+    /// One past the control records behind the last message that was pulled; -1 when there are none, or that has been noted.
     end: AtomicI64,
     /// Why a job of single messages is to end before its next message: bits of `Interrupt`.
     interrupts: AtomicU8,
     is_stuck: AtomicBool,
-    stuck: stuck::Shared,
+    siblings: Arc<OpenPartitions>,
     /// Whether its worker wants to be told of its end.
     tells_end: bool,
     offsets: Arc<Offsets>,
@@ -134,10 +134,23 @@ enum Interrupt {
     Seek = 4,
 }
 
+/// Where reading is to go on, and what for.
+#[derive(Clone, Debug)]
+enum Seek {
+    /// At this offset: everything before is forgotten.
+    To(i64),
+    /// At the first message of a topic that was made again.
+    Renewed,
+    /// Where the member has begun to fetch anew: everything before is forgotten.
+    Restarted,
+    /// At this offset, where reading is: only librdkafka's own position is wrong.
+    Here(i64),
+}
+
 /// What a partition queue needs from its owner, a group member or a reader.
 #[derive(Clone)]
 pub(super) struct Surroundings {
-    pub(super) stuck: stuck::Shared,
+    pub(super) siblings: Arc<OpenPartitions>,
     /// Whether `Found::End` is wanted. Otherwise the end moves the stored offset beyond control records.
     pub(super) tells_end: bool,
     pub(super) client: Arc<Client>,
@@ -154,13 +167,12 @@ impl PartitionQueue {
         scheduler: &Arc<PartitionScheduler>,
         surroundings: Surroundings,
     ) -> Result<Arc<Self>> {
-        let Surroundings { client, offsets, on_stored, stuck, tells_end } = surroundings;
+        let Surroundings { client, offsets, on_stored, siblings, tells_end } = surroundings;
         let queue = Queue::partition(&client, &at)?;
         let lanes =
             settings.concurrency.clone().map(|each| Arc::new(Lanes::new(at.clone(), each, Arc::clone(&client))));
         offsets.open(&at, generation, lanes.clone(), settings.is_transactional);
-        let partition = Arc::new_cyclic(|me| Self {
-            me: Weak::clone(me),
+        let partition = Arc::new(Self {
             at,
             generation,
             flow: settings.flow.clone(),
@@ -177,7 +189,7 @@ impl PartitionQueue {
             end: AtomicI64::new(-1),
             interrupts: AtomicU8::new(0),
             is_stuck: AtomicBool::new(false),
-            stuck,
+            siblings,
             tells_end,
             offsets,
             on_stored,
@@ -200,13 +212,14 @@ impl PartitionQueue {
         // What an earlier assignment left in the queue would keep it from ever turning non-empty again, and so from being
         // announced. After the callback is enabled, so that whatever comes behind this is.
         partition.queue.discard(&partition.at);
+        partition.siblings.add(&partition);
         Ok(partition)
     }
 
     /// Cuts the partition off from librdkafka and from the scheduler: nothing is announced, given or stored any more.
     pub(super) fn close(&self) {
         self.interrupt(Interrupt::Withdrawn);
-        self.unstick();
+        self.siblings.remove(self);
         self.queue.disable_callback();
         self.announcer.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.offsets.close(&self.at, self.generation);
@@ -279,47 +292,6 @@ impl PartitionQueue {
         &self.scheduler
     }
 
-    /// What is to be processed next. Does not wait; only the worker that holds the lane (of the partition, or of this slot)
-    /// may call it.
-    pub(super) fn find(&self, slot: Option<usize>) -> Found {
-        match (&self.lanes, slot) {
-            (None, _) => self.look(self.limits()),
-            (Some(lanes), None) => self.take_in(lanes),
-            (Some(lanes), Some(slot)) => lanes.take(slot).map_or(Found::Nothing { is_exhausted: true }, Found::Job),
-        }
-    }
-
-    /// Takes messages in for the lanes, as many as there is room for.
-    fn take_in(&self, lanes: &Arc<Lanes>) -> Found {
-        if self.seek.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
-            lanes.begin_anew();
-        }
-        let room = lanes.room();
-        if room == 0 {
-            return Found::TakenIn { slots: self.slots_of(&lanes.look()), is_exhausted: true };
-        }
-        let bytes_max = self.flow.limits.bytes_max;
-        let (parked, end, is_exhausted) = match self.look(PullLimits { messages_max: room, bytes_max }) {
-            Found::Messages { parked, end, is_exhausted } => (parked, end, is_exhausted),
-            Found::Nothing { is_exhausted } => {
-                return Found::TakenIn { slots: self.slots_of(&lanes.look()), is_exhausted };
-            }
-            other => return other,
-        };
-        let Some(mut batch) = Arc::into_inner(parked.batch) else {
-            return Found::Nothing { is_exhausted }; // Impossible: nobody has been given it.
-        };
-        let rest = batch.split_off(end.min(room));
-        let is_exhausted = is_exhausted && rest.is_empty();
-        if !rest.is_empty() {
-            self.park(Parked { batch: Arc::new(rest), first: 0, attempts: 0 });
-        }
-        if lanes.settings().by == LaneBy::Route {
-            return Found::ToSort { batch: Arc::new(batch), is_exhausted };
-        }
-        Found::TakenIn { slots: self.admit(batch, None), is_exhausted }
-    }
-
     /// Gives messages to their lanes; the slots that have something to do now.
     pub(super) fn admit(&self, batch: Batch, told: Option<&[u64]>) -> Vec<LaneId> {
         let Some(lanes) = &self.lanes else { return Vec::new() };
@@ -356,27 +328,6 @@ impl PartitionQueue {
         }
     }
 
-    fn look(&self, limits: PullLimits) -> Found {
-        self.carry_out_seek();
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match held {
-            Some(Held::Parked(parked)) => self.allow(parked, false),
-            Some(Held::Filling(batch, until)) => self.fill(batch, until),
-            None => self.pull(limits),
-        }
-    }
-
-    /// How much one job may hold now.
-    fn limits(&self) -> PullLimits {
-        let PullLimits { messages_max, bytes_max } = self.flow.limits;
-        PullLimits { messages_max: messages_max.min(self.paced_messages_max()), bytes_max }
-    }
-
-    /// The most messages of a batch that takes about as long as it should.
-    pub(super) fn paced_messages_max(&self) -> usize {
-        self.flow.pace.as_ref().map_or(usize::MAX, |pace| pace.messages_max())
-    }
-
     /// Lets no new job begin; one of single messages ends before its next message.
     pub(super) fn withdraw(&self) {
         self.interrupt(Interrupt::Withdrawn);
@@ -396,150 +347,6 @@ impl PartitionQueue {
         self.interrupts.load(Ordering::Relaxed) != 0 || self.scheduler.is_quiet()
     }
 
-    /// What librdkafka has now.
-    fn pull(&self, limits: PullLimits) -> Found {
-        if self.is_end_due.swap(false, Ordering::Relaxed) {
-            return Found::End;
-        }
-        let mut pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
-        let is_rewound = self.leave_out_repeated(&mut pull.batch);
-        // Nothing is held, so all messages that were given out are done, but for those of lanes.
-        self.note_end();
-        let is_at_end = self.hear(pull.errors) && self.tells_end;
-        if is_at_end && pull.batch.is_empty() {
-            return Found::End;
-        }
-        self.is_end_due.store(is_at_end, Ordering::Relaxed);
-        if pull.batch.is_empty() {
-            self.note_end();
-        } else {
-            self.unstick();
-        }
-        let is_exhausted = pull.is_exhausted && !is_at_end && !is_rewound;
-        if pull.batch.is_empty() {
-            return Found::Nothing { is_exhausted };
-        }
-        match self.flow.wait_max {
-            Some(wait) if is_exhausted && !self.flow.is_full(pull.batch.len(), pull.batch.size_bytes()) => {
-                self.wait_for_more(pull.batch, Instant::now() + wait)
-            }
-            _ => self.allow(Parked { batch: Arc::new(pull.batch), first: 0, attempts: 0 }, self.may_rest(is_exhausted)),
-        }
-    }
-
-    /// Adds what has come to a batch that waits for more.
-    fn fill(&self, mut batch: Batch, until: Instant) -> Found {
-        let limits = self.flow.limits;
-        let missing = limits.messages_max.saturating_sub(batch.len());
-        let mut pull = self.queue.pull(&self.at, missing, limits.bytes_max.saturating_sub(batch.size_bytes()));
-        self.hear(pull.errors);
-        let is_rewound = self.leave_out_repeated(&mut pull.batch);
-        batch.append(pull.batch);
-        let is_exhausted = pull.is_exhausted && !is_rewound;
-        if is_exhausted && !self.flow.is_full(batch.len(), batch.size_bytes()) && Instant::now() < until {
-            return self.wait_for_more(batch, until);
-        }
-        self.allow(Parked { batch: Arc::new(batch), first: 0, attempts: 0 }, self.may_rest(is_exhausted))
-    }
-
-    /// Drops messages that were given out before; whether the log went back.
-    ///
-    /// Then the batch ends before the new log, and the next look seeks to its first message. The seek also makes librdkafka
-    /// (2.12.1) forget its own position, which never goes back and to which a later rebalance would jump.
-    fn leave_out_repeated(&self, batch: &mut Batch) -> bool {
-        let rewind = self.given.lock().unwrap_or_else(PoisonError::into_inner).take(batch);
-        let Some(Rewind { from, to, reason }) = rewind else { return false };
-        self.seek.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(to);
-        self.client.emit(What::Rewound { at: self.at.clone(), from, to, reason });
-        true
-    }
-
-    /// Whether an exhausted lane waits for messages: one with an end to note is looked at once more, when they are done.
-    fn may_rest(&self, is_exhausted: bool) -> bool {
-        is_exhausted && self.end.load(Ordering::Relaxed) < 0
-    }
-
-    /// Says what came in the place of messages; whether the partition's end was among it.
-    fn hear(&self, errors: Vec<FetchError>) -> bool {
-        let mut is_at_end = false;
-        for FetchError { code, text, offset } in errors {
-            if code == Code::PARTITION_EOF {
-                is_at_end = true;
-                self.end.store(if self.tells_end { -1 } else { offset }, Ordering::Relaxed);
-                continue;
-            }
-            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text: text.clone() });
-            if Stuck::is_cause(code) && !self.is_stuck.swap(true, Ordering::AcqRel) {
-                self.stuck.note(&self.at, &format!("{text} ({})", code.name()), Some(self.me.clone()));
-                self.client.emit(What::Stuck { at: self.at.clone(), code, text });
-            }
-        }
-        is_at_end
-    }
-
-    /// Messages come again, or are not to come here any more.
-    fn unstick(&self) {
-        if self.is_stuck.swap(false, Ordering::AcqRel) {
-            self.stuck.clear(&self.at);
-        }
-    }
-
-    /// Stores the offset behind control records at the partition's end, as Java's consumer does: the lag is 0 then.
-    fn note_end(&self) {
-        let end = self.end.swap(-1, Ordering::Relaxed);
-        if end < 0 || self.flow.stores_by_hand {
-            return;
-        }
-        let is_news = match &self.lanes {
-            Some(lanes) => lanes.note_end(end) && self.offsets.touch(&self.at, self.generation).unwrap_or(false),
-            None => self.offsets.store_end(&self.at, self.generation, end).unwrap_or(false),
-        };
-        self.told(is_news);
-    }
-
-    fn wait_for_more(&self, batch: Batch, until: Instant) -> Found {
-        self.hold(Some(Held::Filling(batch, until)));
-        Found::Until(until)
-    }
-
-    /// What the flow allows of these messages now.
-    fn allow(&self, parked: Parked, is_exhausted: bool) -> Found {
-        match self.flow.allow(&parked.batch, parked.first) {
-            Allowed::Until(end) => Found::Messages { parked, end, is_exhausted },
-            Allowed::NotBefore(moment) => {
-                self.park(parked);
-                Found::NotBefore(moment)
-            }
-        }
-    }
-
-    /// Goes to the offset that somebody asked for: what is held is nobody's concern, and the stored offset may go back.
-    fn carry_out_seek(&self) {
-        let Some(offset) = self.seek.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-        self.hold(None);
-        self.given.lock().unwrap_or_else(PoisonError::into_inner).forget();
-        self.is_end_due.store(false, Ordering::Relaxed);
-        self.end.store(-1, Ordering::Relaxed);
-        self.end_interrupt(Interrupt::Seek);
-        self.unstick();
-        self.offsets.rewind(&self.at, self.generation, offset);
-        // From here on librdkafka drops what is in the queue, message by message, when somebody pulls.
-        if let Err(error) = self.client.seek(&self.at, offset) {
-            let (code, text) = (error.code(), error.to_string());
-            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text });
-        }
-    }
-
-    fn hold(&self, held: Option<Held>) {
-        // What was held is dropped after the lock is down.
-        let _earlier = std::mem::replace(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner), held);
-    }
-
-    /// Keeps messages for a later job.
-    pub(super) fn park(&self, parked: Parked) {
-        self.hold(Some(Held::Parked(parked)));
-    }
-
     /// Goes on from another offset (-2 the first, -1 the end) after the job that runs now. Does not block.
     ///
     /// What is committed next is behind that offset, even if that is less than what was committed before.
@@ -548,10 +355,29 @@ impl PartitionQueue {
     /// [`crate::Error::Fenced`] when the assignment has ended.
     pub fn seek(&self, offset: i64) -> Result<()> {
         self.check_current()?;
-        *self.seek.lock().unwrap_or_else(PoisonError::into_inner) = Some(offset);
+        self.go_on(Seek::To(offset));
+        Ok(())
+    }
+
+    /// Goes on from the first message of a topic that was made again. Does not block.
+    pub(super) fn renew(&self) {
+        self.go_on(Seek::Renewed);
+    }
+
+    /// The member fetches anew from a place of its choice. Does not block.
+    pub(super) fn restarted(&self) {
+        self.go_on(Seek::Restarted);
+    }
+
+    fn go_on(&self, seek: Seek) {
+        *self.seek.lock().unwrap_or_else(PoisonError::into_inner) = Some(seek);
         self.interrupt(Interrupt::Seek);
         self.scheduler.hasten(self.lane());
-        Ok(())
+    }
+
+    /// One past the last message that was pulled; `None` before the first.
+    pub(super) fn next_offset(&self) -> Option<i64> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).next()
     }
 
     /// The first offset at or after a time, in milliseconds since 1970; -1 for the end. Blocks the calling thread.

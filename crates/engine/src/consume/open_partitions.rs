@@ -1,0 +1,85 @@
+//! The partitions that a client has open, for what comes to them from outside of their jobs: a topic that was made again, fetching
+//! that ended for good, and the way on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::PartitionQueue;
+use crate::kafka::{Code, TopicPartition};
+
+/// The partitions that a client has open. Shared by the partitions, their owner and librdkafka's log callback.
+#[derive(Default)]
+pub(super) struct OpenPartitions {
+    open: Mutex<HashMap<TopicPartition, Weak<PartitionQueue>>>,
+    /// Partitions, and topics (partition -1), whose messages do not come any more by themselves, and why.
+    stuck: Mutex<HashMap<TopicPartition, String>>,
+}
+
+impl OpenPartitions {
+    fn open(&self) -> MutexGuard<'_, HashMap<TopicPartition, Weak<PartitionQueue>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stuck(&self) -> MutexGuard<'_, HashMap<TopicPartition, String>> {
+        self.stuck.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, partition: &Arc<PartitionQueue>) {
+        self.open().insert(partition.topic_partition().clone(), Arc::downgrade(partition));
+    }
+
+    pub(super) fn remove(&self, partition: &PartitionQueue) {
+        let mut open = self.open();
+        let at = partition.topic_partition();
+        // A later assignment of the partition may stand there already.
+        if open.get(at).is_some_and(|found| std::ptr::eq(found.as_ptr(), partition)) {
+            open.remove(at);
+            drop(open);
+            self.clear_stuck(at);
+        }
+    }
+
+    /// A topic was deleted and made again: its partitions begin at the first message of the new one. Does not block.
+    ///
+    /// Called by librdkafka's thread before it fetches from the new topic: no worker gets a message of it before it looks here.
+    pub(super) fn renew(&self, topic: &str) {
+        let renewed: Vec<_> =
+            self.open().iter().filter(|(at, _)| &*at.topic == topic).filter_map(|(_, each)| each.upgrade()).collect();
+        renewed.iter().for_each(|partition| partition.renew());
+    }
+
+    /// Whether fetching ended for good with this error.
+    pub(super) const fn is_final(code: Code) -> bool {
+        // No offset and no reset policy; librdkafka's unknown topic and partition; the broker's unknown topic, and not authorised.
+        matches!(code.0, -140 | -188 | -190 | 3 | 29)
+    }
+
+    /// Notes that messages do not come any more; whether that is news.
+    pub(super) fn note_stuck(&self, at: &TopicPartition, text: &str) -> bool {
+        self.stuck().insert(at.clone(), text.to_owned()).is_none()
+    }
+
+    /// Messages come again, or are not to come here any more.
+    pub(super) fn clear_stuck(&self, at: &TopicPartition) {
+        self.stuck().remove(at);
+    }
+
+    /// Whether messages of this partition, or topic, do not come any more.
+    pub(super) fn is_stuck(&self, at: &TopicPartition) -> bool {
+        self.stuck().contains_key(at)
+    }
+
+    /// All that are stuck, each with why.
+    pub(super) fn all_stuck(&self) -> Vec<(TopicPartition, String)> {
+        self.stuck().iter().map(|(at, text)| (at.clone(), text.clone())).collect()
+    }
+}
+
+/// What stands in the error of librdkafka (2.12.1) about a topic that is subscribed and not there.
+const NOT_AVAILABLE: &str = "Subscribed topic not available: ";
+
+/// The topic that an error of the group member is about.
+pub(super) fn unavailable_topic(text: &str) -> Option<TopicPartition> {
+    let (topic, _) = text.strip_prefix(NOT_AVAILABLE)?.split_once(": ")?;
+    Some(TopicPartition::new(topic, -1))
+}

@@ -1,0 +1,276 @@
+//! What a worker finds when it holds a partition: what was kept for later, or what librdkafka has.
+//!
+//! Everything here is called by the one worker that holds the partition's lane.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use super::{Found, Held, Interrupt, Parked, PartitionQueue, Seek};
+use crate::consume::flow::Allowed;
+use crate::consume::given::Rewind;
+use crate::consume::lanes::{LaneBy, Lanes};
+use crate::consume::open_partitions::OpenPartitions;
+use crate::consume::{PullLimits, StartAt};
+use crate::events::What;
+use crate::kafka::{Batch, Code, FetchError};
+
+impl PartitionQueue {
+    /// What is to be processed next. Does not wait; only the worker that holds the lane (of the partition, or of this slot)
+    /// may call it.
+    pub(in crate::consume) fn find(&self, slot: Option<usize>) -> Found {
+        match (&self.lanes, slot) {
+            (None, _) => self.look(self.limits()),
+            (Some(lanes), None) => self.take_in(lanes),
+            (Some(lanes), Some(slot)) => lanes.take(slot).map_or(Found::Nothing { is_exhausted: true }, Found::Job),
+        }
+    }
+
+    /// Takes messages in for the lanes, as many as there is room for.
+    fn take_in(&self, lanes: &Arc<Lanes>) -> Found {
+        self.execute_seek();
+        let room = lanes.room();
+        if room == 0 {
+            return Found::TakenIn { slots: self.slots_of(&lanes.look()), is_exhausted: true };
+        }
+        let bytes_max = self.flow.limits.bytes_max;
+        let (parked, end, is_exhausted) = match self.look(PullLimits { messages_max: room, bytes_max }) {
+            Found::Messages { parked, end, is_exhausted } => (parked, end, is_exhausted),
+            Found::Nothing { is_exhausted } => {
+                return Found::TakenIn { slots: self.slots_of(&lanes.look()), is_exhausted };
+            }
+            other => return other,
+        };
+        let Some(mut batch) = Arc::into_inner(parked.batch) else {
+            return Found::Nothing { is_exhausted }; // Impossible: nobody has been given it.
+        };
+        let rest = batch.split_off(end.min(room));
+        let is_exhausted = is_exhausted && rest.is_empty();
+        if !rest.is_empty() {
+            self.park(Parked { batch: Arc::new(rest), first: 0, attempts: 0 });
+        }
+        if lanes.settings().by == LaneBy::Route {
+            return Found::ToSort { batch: Arc::new(batch), is_exhausted };
+        }
+        Found::TakenIn { slots: self.admit(batch, None), is_exhausted }
+    }
+
+    fn look(&self, limits: PullLimits) -> Found {
+        self.execute_seek();
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match held {
+            Some(Held::Parked(parked)) => self.allow(parked, false),
+            Some(Held::Filling(batch, until)) => self.fill(batch, until),
+            None => self.pull(limits),
+        }
+    }
+
+    /// How much one job may hold now.
+    fn limits(&self) -> PullLimits {
+        let PullLimits { messages_max, bytes_max } = self.flow.limits;
+        PullLimits { messages_max: messages_max.min(self.paced_messages_max()), bytes_max }
+    }
+
+    /// The most messages of a batch that takes about as long as it should.
+    pub(in crate::consume) fn paced_messages_max(&self) -> usize {
+        self.flow.pace.as_ref().map_or(usize::MAX, |pace| pace.messages_max())
+    }
+
+    /// What librdkafka has now.
+    fn pull(&self, limits: PullLimits) -> Found {
+        if self.is_end_due.swap(false, Ordering::Relaxed) {
+            return Found::End;
+        }
+        let mut pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
+        if self.is_seek_due() {
+            // It came during the pull: what was pulled may be of before it or after it.
+            return Found::Nothing { is_exhausted: false };
+        }
+        let is_rewound = self.leave_out_repeated(&mut pull.batch);
+        // Nothing is held, so all messages that were given out are done, but for those of lanes.
+        self.note_end();
+        let is_at_end = self.hear(pull.errors) && self.tells_end;
+        if is_at_end && pull.batch.is_empty() {
+            return Found::End;
+        }
+        self.is_end_due.store(is_at_end, Ordering::Relaxed);
+        self.look_for_end();
+        if pull.batch.is_empty() {
+            self.note_end();
+        } else {
+            self.unstick();
+        }
+        let is_exhausted = pull.is_exhausted && !is_at_end && !is_rewound && !self.is_seek_due();
+        if pull.batch.is_empty() {
+            return Found::Nothing { is_exhausted };
+        }
+        match self.flow.wait_max {
+            Some(wait) if is_exhausted && !self.flow.is_full(pull.batch.len(), pull.batch.size_bytes()) => {
+                self.wait_for_more(pull.batch, Instant::now() + wait)
+            }
+            _ => self.allow(Parked { batch: Arc::new(pull.batch), first: 0, attempts: 0 }, self.may_rest(is_exhausted)),
+        }
+    }
+
+    /// Adds what has come to a batch that waits for more.
+    fn fill(&self, mut batch: Batch, until: Instant) -> Found {
+        let limits = self.flow.limits;
+        let missing = limits.messages_max.saturating_sub(batch.len());
+        let mut pull = self.queue.pull(&self.at, missing, limits.bytes_max.saturating_sub(batch.size_bytes()));
+        self.hear(pull.errors);
+        let is_rewound = self.leave_out_repeated(&mut pull.batch);
+        batch.append(pull.batch);
+        self.look_for_end();
+        let is_exhausted = pull.is_exhausted && !is_rewound;
+        if is_exhausted && !self.flow.is_full(batch.len(), batch.size_bytes()) && Instant::now() < until {
+            return self.wait_for_more(batch, until);
+        }
+        self.allow(Parked { batch: Arc::new(batch), first: 0, attempts: 0 }, self.may_rest(is_exhausted))
+    }
+
+    /// Drops messages that were given out before; whether the log went back.
+    ///
+    /// Then the batch ends before the new log, and the next look seeks to its first message. The seek also makes librdkafka
+    /// (2.12.1) forget its own position, which never goes back and to which a later rebalance would jump.
+    fn leave_out_repeated(&self, batch: &mut Batch) -> bool {
+        let rewind = self.given.lock().unwrap_or_else(PoisonError::into_inner).take(batch);
+        let Some(Rewind { from, to, reason }) = rewind else { return false };
+        self.seek.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Seek::To(to));
+        self.client.emit(What::Rewound { at: self.at.clone(), from, to, reason });
+        true
+    }
+
+    /// Whether an exhausted lane waits for messages: one with an end to note is looked at once more, when they are done.
+    fn may_rest(&self, is_exhausted: bool) -> bool {
+        is_exhausted && self.end.load(Ordering::Relaxed) < 0
+    }
+
+    /// Says what came in the place of messages; whether the partition's end was among it.
+    fn hear(&self, errors: Vec<FetchError>) -> bool {
+        let mut is_at_end = false;
+        for FetchError { code, text, offset } in errors {
+            if code == Code::PARTITION_EOF {
+                is_at_end = true;
+                continue;
+            }
+            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text: text.clone() });
+            if OpenPartitions::is_final(code) {
+                self.note_stuck(code, text);
+            } else if offset >= 0 {
+                // librdkafka (2.12.1) takes an error for a message: its position is one past it, and a rebalance would go on there.
+                self.seek.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Seek::Here(offset));
+            }
+        }
+        is_at_end
+    }
+
+    fn is_seek_due(&self) -> bool {
+        self.seek.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn note_stuck(&self, code: Code, text: String) {
+        if !self.is_stuck.swap(true, Ordering::AcqRel) {
+            self.siblings.note_stuck(&self.at, &format!("{text} ({})", code.name()));
+            self.client.emit(What::Stuck { at: self.at.clone(), code, text });
+        }
+    }
+
+    /// Messages come again.
+    fn unstick(&self) {
+        if self.is_stuck.swap(false, Ordering::AcqRel) {
+            self.siblings.clear_stuck(&self.at);
+        }
+    }
+
+    /// Notes that control records lie behind the last message that was pulled.
+    fn look_for_end(&self) {
+        if self.is_seek_due() {
+            return; // librdkafka's position is not to be believed.
+        }
+        let next = self.next_offset();
+        let beyond = self.client.position(&self.at).filter(|position| next.is_some_and(|next| *position > next));
+        if let (Some(position), false) = (beyond, self.tells_end) {
+            self.end.store(position, Ordering::Relaxed);
+        }
+    }
+
+    /// Stores the offset behind control records at the partition's end, as Java's consumer does: the lag is 0 then.
+    fn note_end(&self) {
+        let end = self.end.swap(-1, Ordering::Relaxed);
+        if end < 0 || self.flow.stores_by_hand {
+            return;
+        }
+        let is_news = match &self.lanes {
+            Some(lanes) => lanes.note_end(end) && self.offsets.touch(&self.at, self.generation).unwrap_or(false),
+            None => self.offsets.store_end(&self.at, self.generation, end).unwrap_or(false),
+        };
+        self.told(is_news);
+    }
+
+    fn wait_for_more(&self, batch: Batch, until: Instant) -> Found {
+        self.hold(Some(Held::Filling(batch, until)));
+        Found::Until(until)
+    }
+
+    /// What the flow allows of these messages now.
+    fn allow(&self, parked: Parked, is_exhausted: bool) -> Found {
+        match self.flow.allow(&parked.batch, parked.first) {
+            Allowed::Until(end) => Found::Messages { parked, end, is_exhausted },
+            Allowed::NotBefore(moment) => {
+                self.park(parked);
+                Found::NotBefore(moment)
+            }
+        }
+    }
+
+    /// Goes to where reading is to go on. What is held and what is stored belong to what was read before.
+    fn execute_seek(&self) {
+        let Some(seek) = self.seek.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        self.end_interrupt(Interrupt::Seek);
+        let (offset, fetches) = match seek {
+            Seek::Here(offset) => return self.seek_in_client(offset),
+            Seek::To(offset) => (offset, true),
+            Seek::Restarted => (StartAt::EARLIEST, false),
+            Seek::Renewed => {
+                self.tell_renewed();
+                (0, true)
+            }
+        };
+        if let Some(lanes) = &self.lanes {
+            lanes.begin_anew();
+        }
+        self.hold(None);
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).forget();
+        self.is_end_due.store(false, Ordering::Relaxed);
+        self.end.store(-1, Ordering::Relaxed);
+        self.unstick();
+        self.offsets.rewind(&self.at, self.generation, offset);
+        if fetches {
+            self.seek_in_client(offset);
+        }
+    }
+
+    fn tell_renewed(&self) {
+        let Some(from) = self.next_offset() else { return };
+        let reason = "the topic was deleted and made again".into();
+        self.client.emit(What::Rewound { at: self.at.clone(), from, to: 0, reason });
+    }
+
+    /// From here on librdkafka drops what is in the queue, message by message, when it is pulled.
+    fn seek_in_client(&self, offset: i64) {
+        if let Err(error) = self.client.seek(&self.at, offset) {
+            let (code, text) = (error.code(), error.to_string());
+            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text });
+        }
+    }
+
+    pub(super) fn hold(&self, held: Option<Held>) {
+        // What was held is dropped after the lock is down.
+        let _earlier = std::mem::replace(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner), held);
+    }
+
+    /// Keeps messages for a later job.
+    pub(in crate::consume) fn park(&self, parked: Parked) {
+        self.hold(Some(Held::Parked(parked)));
+    }
+}
