@@ -224,13 +224,13 @@ def delete_topic(bootstrap_servers: str, name: str) -> None:
     admin.delete_topics([name])[name].result(CLUSTER_TIMEOUT_S)
 
 
-def fill(bootstrap_servers: str, topic: str, partitions: int, messages: int) -> None:
+def fill(bootstrap_servers: str, topic: str, partitions: int, messages: int, value: bytes = VALUE) -> None:
     """Write the messages, the same number to each partition."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap_servers, "queue.buffering.max.messages": 0})
     for number in range(messages):
-        producer.produce(topic, VALUE, partition=number % partitions)
+        producer.produce(topic, value, partition=number % partitions)
         if number % 10_000 == 0:
             producer.poll(0)
     if producer.flush(CLUSTER_TIMEOUT_S) or count(bootstrap_servers, topic, partitions) != messages:

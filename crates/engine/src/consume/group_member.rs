@@ -502,8 +502,9 @@ impl Member {
     ) -> Result<TopicPartitionList> {
         let start_of = |at: &TopicPartition| self.assignment.start_of(at).filter(|_| !committed.contains_key(at));
         let committed_of = |at: &TopicPartition| {
-            let offset = committed.get(at).filter(|_| self.assignment.is_transactional(at))?.offset;
-            Some(Position { offset, leader_epoch: -1 })
+            let committed = committed.get(at).filter(|_| self.assignment.is_transactional(at))?;
+            // With its epoch, so that brokers tell of a log that was truncated meanwhile (KIP-320).
+            Some(Position { offset: committed.offset, leader_epoch: committed.leader_epoch })
         };
         if partitions.iter().all(|at| start_of(at).is_none() && committed_of(at).is_none()) {
             return Ok(list.copy());

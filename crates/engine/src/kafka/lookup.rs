@@ -14,6 +14,8 @@ use crate::clock::Deadline;
 pub struct CommittedOffset {
     /// The next offset to read.
     pub offset: i64,
+    /// The epoch of the leader that served the message before it; -1 unknown.
+    pub leader_epoch: i32,
     /// What was written beside it.
     pub metadata: Option<Arc<str>>,
 }
@@ -40,9 +42,11 @@ impl Client {
         let code = Code::of(unsafe { ffi::rd_kafka_committed(self.handle(), list.as_ptr(), timeout_ms) });
         code.check("look up committed offsets")?;
         list.check("look up committed offsets")?;
-        let found = list.entries().into_iter().zip(list.metadata());
+        let found = list.entries().into_iter().zip(list.leader_epochs()).zip(list.metadata());
         Ok(found
-            .map(|((_, offset, _), metadata)| (offset >= 0).then_some(CommittedOffset { offset, metadata }))
+            .map(|(((_, offset, _), leader_epoch), metadata)| {
+                (offset >= 0).then_some(CommittedOffset { offset, leader_epoch, metadata })
+            })
             .collect())
     }
 

@@ -157,6 +157,16 @@ impl TopicPartitionList {
         }
     }
 
+    /// The leader epoch beside each offset; -1 where it is unknown.
+    pub(crate) fn leader_epochs(&self) -> Vec<i32> {
+        // SAFETY: the list is ours and holds `cnt` entries.
+        unsafe {
+            let list = &*self.0;
+            let epoch = |index| ffi::rd_kafka_topic_partition_get_leader_epoch(list.elems.add(index));
+            (0..list.cnt as usize).map(epoch).collect()
+        }
+    }
+
     pub(crate) fn partitions(&self) -> Vec<TopicPartition> {
         self.entries().into_iter().map(|(at, _, _)| at).collect()
     }

@@ -388,9 +388,9 @@ impl PartitionQueue {
     /// What the group has committed. Blocks the calling thread.
     pub fn committed(&self) -> Result<Option<CommittedOffset>> {
         let committed = self.client.committed(std::slice::from_ref(&self.at))?.pop().flatten();
-        Ok(committed.map(|CommittedOffset { offset, metadata }| {
+        Ok(committed.map(|CommittedOffset { offset, leader_epoch, metadata }| {
             let note = metadata.as_deref().and_then(|text| split_metadata(text).0).map(Arc::from);
-            CommittedOffset { offset, metadata: note }
+            CommittedOffset { offset, leader_epoch, metadata: note }
         }))
     }
 
