@@ -53,6 +53,13 @@ LEVELS = {
     "partition.stuck": logging.ERROR,
     "partition.rewound": logging.WARNING,
     "clock.stepped": logging.WARNING,
+    "messages.expired": logging.DEBUG,
+    "messages.filtered": logging.DEBUG,
+    "lane.failed": logging.WARNING,
+    "rpc.failed": logging.ERROR,
+    "rpc.refused": logging.WARNING,
+    "client.statistics": logging.DEBUG,
+    "offsets.committed": logging.DEBUG,
     "partitions.assigned": logging.INFO,
     "partitions.revoked": logging.INFO,
     "partitions.lost": logging.WARNING,
@@ -60,7 +67,7 @@ LEVELS = {
     "app.stopping": logging.INFO,
     "app.stopped": logging.INFO,
 }
-"""How loudly an event is logged; what is not named here is logged as debug."""
+"""The level at which each event is logged. `client.log` has its own, from librdkafka; names of user code get DEBUG."""
 
 
 class Events:

@@ -87,6 +87,7 @@ def test_what_went_wrong_is_counted() -> None:
     events.emit("job.overdue", partitions=[("t", 0)])
     events.emit("background.failed", owner="t[0]")
     events.emit("thread.leaked", owner="t[0]")
+    events.emit("lane.failed", topic="t", handler="handle")
     assert lines(recorder) >= {
         'awoke_skipped_messages_total{handler="handle",topic="t"} 1.0',
         'awoke_filtered_messages_total{topic="t"} 2.0',
@@ -95,6 +96,7 @@ def test_what_went_wrong_is_counted() -> None:
         'awoke_overdue_jobs_total{reason="revoked"} 1.0',
         'awoke_background_failures_total{owner="t[0]"} 1.0',
         'awoke_leaked_threads_total{owner="t[0]"} 1.0',
+        'awoke_lane_failures_total{handler="handle",topic="t"} 1.0',
     }
 
 

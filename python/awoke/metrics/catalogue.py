@@ -45,6 +45,12 @@ EXPIRED = Metric(
     "awoke_expired_messages_total", "counter", ("topic",), "Messages passed over because they were too old."
 )
 FILTERED = Metric("awoke_filtered_messages_total", "counter", ("topic",), "Messages passed over by a route's filter.")
+LANE_FAILURES = Metric(
+    "awoke_lane_failures_total",
+    "counter",
+    ("topic", "handler"),
+    "Exceptions of the function that names a message's lane; the message keeps the order of its key instead.",
+)
 LAG = Metric(
     "awoke_lag_messages",
     "gauge",

@@ -148,6 +148,8 @@ class Recorder:
                 self._count(catalogue.DEAD_LETTERS, 1, fields["topic"], fields["handler"])
             case "message.skipped":
                 self._count(catalogue.SKIPPED, 1, fields["topic"], fields["handler"])
+            case "lane.failed":
+                self._count(catalogue.LANE_FAILURES, 1, fields["topic"], fields["handler"])
             case "messages.expired":
                 self._count(catalogue.EXPIRED, fields["count"], fields["topic"])
             case "messages.filtered":

@@ -75,10 +75,8 @@ class Answers:
             work.contribution = self._host.transactions.contribution()  # What it sent before it failed is not sent.
         trace = None
         if told is not error and isinstance(told, Internal):
-            logger.error("rpc method %s failed", work.name, exc_info=error)
-            trace = "".join(traceback.format_exception(error)) if self._options.tracebacks else None
-        if not isinstance(error, RpcError):
             self._events.emit("rpc.failed", method=work.name, caller=work.caller, error=error)
+            trace = "".join(traceback.format_exception(error)) if self._options.tracebacks else None
         try:
             body = protocol.problem_of(told, trace)
         except EncodeError:

@@ -12,6 +12,7 @@ from awoke._native import DeliveryHandle, HookJob, Job, Message
 from awoke.consumer import current_job
 from awoke.errors import AwokeError, ClosedError, FencedError
 from awoke.runtime import recovery
+from awoke.runtime.crashes import Lookup, Verdict, wait_for_async
 from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.executor import ALONE, Executor, died, mark_done
 from awoke.runtime.instances import LAST_HOOKS, owner_of
@@ -84,9 +85,11 @@ class AsyncExecutor(Executor):
 
     async def _may_run_async(self, job: Job) -> bool:
         try:
-            verdict = await asyncio.get_running_loop().run_in_executor(None, self._verdict, job)
+            verdict = await self._verdict_async(job)
             if verdict.commit is not None:
                 await verdict.commit
+        except FencedError:
+            return self._leave_to_the_next(job)
         except AwokeError as failed:
             return self._run_without_record(job, failed)
         if self._is_given_up(verdict):
@@ -95,6 +98,18 @@ class AsyncExecutor(Executor):
             await self._recover_async(job, given_up, error)
             return False
         return True
+
+    async def _verdict_async(self, job: Job) -> Verdict:
+        assert self._crashes is not None
+        commit = self._record_commit()
+        if commit is None:
+            return Verdict(None, 0)
+        while not isinstance(found := self._crashes.ask(job, commit), Verdict):
+            if isinstance(found, Lookup):
+                # Shielded: jobs that wait for it must hear of its end although this one is cancelled.
+                return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, found.run))
+            await wait_for_async(found)
+        return found
 
     async def _recover_async(self, job: Job, given_up: recovery.GivenUp | None, error: BaseException) -> None:
         if given_up is None:

@@ -8,13 +8,16 @@ record; the message at which the process has died as often as its route allows i
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from awoke._native import HookJob, Job, Partition, PendingCommit
-from awoke.errors import FencedError
+from awoke.errors import FencedError, OperationTimeout
 from awoke.routing import CAREFUL_MESSAGES
 
 if TYPE_CHECKING:
@@ -24,6 +27,10 @@ PREFIX = "awoke:began="
 Key = tuple[str, int, int]
 Commit = Callable[[Partition], PendingCommit]
 """Brings what is stored for a partition to the broker."""
+
+
+LOOKUP_WAIT_S = 30.0
+"""How long a job waits for another one's lookup, which itself ends after librdkafka's own time-out (10 s)."""
 
 
 class _Record(NamedTuple):
@@ -45,8 +52,17 @@ class Verdict(NamedTuple):
     """How often the process has died at the job's first message."""
 
 
+class Lookup(NamedTuple):
+    """The first job of an assignment asks the broker for the last record; jobs that come meanwhile wait for `is_over`."""
+
+    run: Callable[[], Verdict]
+    """Asks and writes the job's own record down. Blocks; the job that got the lookup calls it exactly once."""
+    is_over: Future[None]
+    """Ends when the answer is in the table, or with the error that there is instead."""
+
+
 class CrashRecords:
-    """The records of one route's partitions.
+    """The records of one route's partitions. Any thread.
 
     Several jobs of one may come at once; after a crash the engine gives them one at a time.
     """
@@ -55,23 +71,49 @@ class CrashRecords:
         self._limit = route.retry.crashes
         lanes = route.lanes
         self._careful_messages = max(CAREFUL_MESSAGES, route.batch.max_messages) if lanes is None else lanes.careful
-        self._records: dict[Key, _Record] = {}
         self._lock = threading.Lock()
+        """Guards everything below; never held while the broker is asked."""
+        self._records: dict[Key, _Record | Future[None]] = {}
+        """A future stands for a lookup that is under way."""
+        self._ended: dict[tuple[str, int], int] = {}
+        """The last generation of each partition that was given back: a late job must leave no record behind."""
 
     def before(self, job: Job, commit: Commit) -> Verdict:
         """Write down that the job's first message is begun, where that is called for; cuts a job that is to go carefully.
 
-        Blocks for the first job of an assignment, which asks the broker for the last record.
+        Blocks while the broker is asked for the last record of the job's own partition.
+
+        Raises:
+            FencedError: the partition was given back; KafkaError, OperationTimeout: the broker did not tell the record.
+        """
+        while not isinstance(found := self.ask(job, commit), Verdict):
+            if isinstance(found, Lookup):
+                return found.run()
+            wait_for(found)
+        return found
+
+    def ask(self, job: Job, commit: Commit) -> Verdict | Lookup | Future[None]:
+        """As `before`, without blocking: a lookup that the caller runs, or another one's to wait for before it asks again.
+
+        Raises:
+            FencedError: the partition was given back.
         """
         key = (job.topic, job.partition, job.generation)
         with self._lock:
-            return self._before(key, job, commit)
+            record = self._records.get(key)
+            if isinstance(record, Future):
+                return record
+            if record is not None:
+                return self._known(key, record, job, commit)
+            if job.generation <= self._ended.get(key[:2], -1):
+                raise given_back(key)
+            is_over: Future[None] = Future()
+            is_over.set_running_or_notify_cancel()  # A waiting task that is cancelled must not cancel it for the others.
+            self._records[key] = is_over
+        return Lookup(partial(self._look_up, key, is_over, job, commit), is_over)
 
-    def _before(self, key: Key, job: Job, commit: Commit) -> Verdict:
-        record = self._records.get(key)
+    def _known(self, key: Key, record: _Record, job: Job, commit: Commit) -> Verdict:
         first = job.first_offset
-        if record is None:
-            return self._begin(key, job, commit)
         if first >= record.careful_until:
             if record.commit is None or record.commit.done():
                 return Verdict(None, 0)
@@ -82,10 +124,25 @@ class CrashRecords:
             return self._write(record.partition, first, 1, 0, commit)
         return Verdict(None, 0)
 
-    def _begin(self, key: Key, job: Job, commit: Commit) -> Verdict:
-        partition, first = job.assignment(), job.first_offset
-        committed = partition.committed()
-        deaths = began_of(committed[1]) if committed is not None else 0
+    def _look_up(self, key: Key, is_over: Future[None], job: Job, commit: Commit) -> Verdict:
+        try:
+            partition = job.assignment()
+            committed = partition.committed()
+            with self._lock:
+                if self._records.get(key) is not is_over:
+                    raise given_back(key)
+                verdict = self._begin(key, partition, began_of(committed[1]) if committed else 0, job, commit)
+        except BaseException as error:
+            with self._lock:
+                if self._records.get(key) is is_over:
+                    del self._records[key]
+            is_over.set_exception(error)
+            raise
+        is_over.set_result(None)
+        return verdict
+
+    def _begin(self, key: Key, partition: Partition, deaths: int, job: Job, commit: Commit) -> Verdict:
+        first = job.first_offset
         if deaths:
             job.cut(1)
         verdict = self._write(partition, first, deaths + 1, deaths, commit)
@@ -104,14 +161,49 @@ class CrashRecords:
     def after(self, hook: HookJob) -> Partition | None:
         """The partition is given back in order: whoever comes next must not take the record for a crash.
 
-        Returns the partition where there was one, for the last commit.
+        Returns the partition where there was one, for the last commit. A lookup that is under way leaves none behind.
         """
-        record = self._records.pop((hook.topic, hook.partition, hook.generation), None)
-        if record is None:
-            return None
-        with contextlib.suppress(FencedError):
-            record.partition.annotate(record.offset, None)
-        return record.partition
+        key = (hook.topic, hook.partition, hook.generation)
+        with self._lock:
+            self._ended[key[:2]] = hook.generation
+            record = self._records.pop(key, None)
+            if not isinstance(record, _Record):
+                return None
+            with contextlib.suppress(FencedError):
+                record.partition.annotate(record.offset, None)
+            return record.partition
+
+
+def wait_for(lookup: Future[None]) -> None:
+    """Wait for the lookup of another job of the partition. Blocks.
+
+    Raises:
+        OperationTimeout: it did not end in time; AwokeError: what it ended with.
+    """
+    try:
+        lookup.result(LOOKUP_WAIT_S)
+    except TimeoutError:
+        raise timed_out() from None
+
+
+async def wait_for_async(lookup: Future[None]) -> None:
+    """As `wait_for`, on an event loop."""
+    try:
+        await asyncio.wait_for(asyncio.wrap_future(lookup), LOOKUP_WAIT_S)
+    except TimeoutError:
+        raise timed_out() from None
+
+
+def timed_out() -> OperationTimeout:
+    """The error of a job that waited too long for another one's lookup."""
+    operation = "look up the last crash record"
+    return OperationTimeout(f"{operation}: no answer within {LOOKUP_WAIT_S:g} s", operation, LOOKUP_WAIT_S)
+
+
+def given_back(key: Key) -> FencedError:
+    """The error of a job whose partition was given back meanwhile."""
+    topic, partition, _ = key
+    return FencedError(f"{topic}[{partition}] was given back before its crash record was written", topic, partition)
 
 
 def began_of(metadata: str | None) -> int:

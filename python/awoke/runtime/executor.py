@@ -21,7 +21,7 @@ from awoke._waiting import call_back
 from awoke.consumer import current_job
 from awoke.errors import AwokeError, ClosedError, FencedError, ProcessDied, ProducerFenced
 from awoke.runtime import recovery
-from awoke.runtime.crashes import CrashRecords, Verdict
+from awoke.runtime.crashes import Commit, CrashRecords, Verdict
 from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.instances import LAST_HOOKS, Instances, Key, key_of, owner_of
 from awoke.runtime.outgoing import Answer, OrderedOutput, Outgoing, Results
@@ -371,6 +371,8 @@ class Executor:
             verdict = self._verdict(job)
             if verdict.commit is not None:
                 verdict.commit.wait()
+        except FencedError:
+            return self._leave_to_the_next(job)
         except AwokeError as failed:
             return self._run_without_record(job, failed)
         if self._is_given_up(verdict):
@@ -388,12 +390,22 @@ class Executor:
         )
         return True
 
+    def _leave_to_the_next(self, job: Job) -> bool:
+        """The partition was given back before the job ran: whoever has it next does it."""
+        job.retry(0.0)
+        return False
+
     def _verdict(self, job: Job) -> Verdict:
         assert self._crashes is not None
-        member = self._server.member
+        commit = self._record_commit()
+        return Verdict(None, 0) if commit is None else self._crashes.before(job, commit)
+
+    def _record_commit(self) -> Commit | None:
+        """What brings a record to the broker; None before the member has joined."""
         if self._transactions is not None:
-            return self._crashes.before(job, self._transactions.commit)
-        return Verdict(None, 0) if member is None else self._crashes.before(job, lambda _: member.commit())
+            return self._transactions.commit
+        member = self._server.member
+        return None if member is None else lambda _: member.commit()
 
     def _is_given_up(self, verdict: Verdict) -> bool:
         return self._crashes is not None and self._crashes.is_given_up(verdict)
