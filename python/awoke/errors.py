@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 UNREACHABLE_CODES = frozenset({-195, -187, -185})
 UNKNOWN_TOPIC_CODES = frozenset({3, -188})
+TOO_LARGE_CODE = 10
+PERMANENT_CODES = frozenset({3, TOO_LARGE_CODE, 17, 18, 29, 44, 87, -188, -190, -186})
+"""A broker or librdkafka refuses the record itself, now and later: unknown topic (3, -188) or partition (-190), too large
+(10, 18), invalid topic (17), not authorized (29), policy violation (44), invalid record (87), invalid argument (-186)."""
 
 
 class AwokeError(Exception):
@@ -213,6 +217,11 @@ class RpcError(AwokeError):
 
 class SystemFailure(AwokeError):
     """The operating system refused something."""
+
+
+def is_refused_for_good(error: BaseException) -> bool:
+    """Whether the same record would be refused again, however often it is sent."""
+    return isinstance(error, MessageTooLarge) or (isinstance(error, KafkaError) and error.code in PERMANENT_CODES)
 
 
 def kafka_error(text: str, code: int, code_name: str, is_retriable: bool) -> KafkaError:

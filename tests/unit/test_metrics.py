@@ -81,6 +81,7 @@ def test_what_went_wrong_is_counted() -> None:
     recorder, events = Recorder(), awoke.Events()
     events.subscribe("*", recorder.on_event)
     events.emit("message.skipped", topic="t", handler="handle")
+    events.emit("dead_letter.failed", topic="t", handler="handle")
     events.emit("messages.filtered", topic="t", count=2)
     events.emit("partitions.lost", partitions=[("t", 0)])
     events.emit("job.slow", topic="t", handler="handle")
@@ -90,6 +91,7 @@ def test_what_went_wrong_is_counted() -> None:
     events.emit("lane.failed", topic="t", handler="handle")
     assert lines(recorder) >= {
         'awoke_skipped_messages_total{handler="handle",topic="t"} 1.0',
+        'awoke_dead_letter_failures_total{handler="handle",topic="t"} 1.0',
         'awoke_filtered_messages_total{topic="t"} 2.0',
         'awoke_rebalances_total{change="lost"} 1.0',
         'awoke_overdue_jobs_total{reason="slow"} 1.0',

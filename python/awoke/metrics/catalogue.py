@@ -38,6 +38,9 @@ RETRIES = Metric("awoke_retries_total", "counter", ("topic", "handler"), "Failed
 DEAD_LETTERS = Metric(
     "awoke_dead_letters_total", "counter", ("topic", "handler"), "Messages sent to a dead letter topic."
 )
+DEAD_LETTER_FAILURES = Metric(
+    "awoke_dead_letter_failures_total", "counter", ("topic", "handler"), "Dead letters that the broker did not take."
+)
 SKIPPED = Metric(
     "awoke_skipped_messages_total", "counter", ("topic", "handler"), "Messages given up without a dead letter."
 )

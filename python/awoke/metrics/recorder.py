@@ -146,6 +146,8 @@ class Recorder:
                 self._count(catalogue.RETRIES, 1, fields["topic"], fields["handler"])
             case "message.dead_lettered":
                 self._count(catalogue.DEAD_LETTERS, 1, fields["topic"], fields["handler"])
+            case "dead_letter.failed":
+                self._count(catalogue.DEAD_LETTER_FAILURES, 1, fields["topic"], fields["handler"])
             case "message.skipped":
                 self._count(catalogue.SKIPPED, 1, fields["topic"], fields["handler"])
             case "lane.failed":

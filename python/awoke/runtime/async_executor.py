@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+from collections import deque
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
-from awoke._native import DeliveryHandle, HookJob, Job, Message
+from awoke._native import HookJob, Job, Message
 from awoke.consumer import current_job
 from awoke.errors import AwokeError, ClosedError, FencedError
 from awoke.runtime import recovery
@@ -16,7 +17,7 @@ from awoke.runtime.crashes import Lookup, Verdict, wait_for_async
 from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.executor import ALONE, Executor, died, mark_done
 from awoke.runtime.instances import LAST_HOOKS, owner_of
-from awoke.runtime.outgoing import Outgoing
+from awoke.runtime.outgoing import Outgoing, Sent, check_delivered_async
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -48,9 +49,8 @@ class AsyncExecutor(Executor):
                     await self._call_async(job)
             except Exception as error:
                 run.outcome = "failed"
-                await self._recover_async(
-                    job, recovery.fail(self._server, self._route, job, error, self._pass_over), error
-                )
+                given_up = recovery.fail(self._server, self._route, job, error, self._pass_over)
+                await self._recover_async(job, given_up, error)
             except asyncio.CancelledError:
                 job.retry(0.0)  # The loop ends: nobody waits for this job any more.
                 raise
@@ -126,6 +126,7 @@ class AsyncExecutor(Executor):
 
     async def _process_once_async(self, job: Job, transactions: Transactions) -> bool:
         contribution = transactions.contribution()
+        recovery.narrow(job)
         if self._route.consumer is None:
             await self._collect_async(job, contribution)
         else:
@@ -162,7 +163,7 @@ class AsyncExecutor(Executor):
 
     async def _call_async(self, job: Job) -> None:
         sends_on = self._route.output is not None
-        sent: list[DeliveryHandle] = []
+        sent: deque[Sent] = deque()
         done: Message[Any] | None = None
         message: Message[Any] | None = None
         batch = self._batch(job)
@@ -178,15 +179,15 @@ class AsyncExecutor(Executor):
                 done = message
         except BaseException:
             batch.detach()
-            for handle in sent:
-                await handle
+            result = None
+            await check_delivered_async(self._server, self._route, job, sent)
             mark_done(job, done)
             raise
-        message = done = None
+        message = done = result = None
         if getrefcount(batch) > ALONE:
             batch.detach()
-        for handle in sent:
-            await handle
+        del batch
+        await check_delivered_async(self._server, self._route, job, sent)
 
     async def _call_and_go_on_async(self, job: Job) -> None:
         outgoing = Outgoing(self._end_outgoing)

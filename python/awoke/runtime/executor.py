@@ -11,12 +11,12 @@ import contextlib
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Literal
 
-from awoke import _native
-from awoke._native import Batch, DeliveryHandle, HookJob, Job, Message, Partition, PendingCommit, Sorting
+from awoke._native import Batch, HookJob, Job, Message, Partition, PendingCommit, Sorting
 from awoke._waiting import call_back
 from awoke.consumer import current_job
 from awoke.errors import AwokeError, ClosedError, FencedError, ProcessDied, ProducerFenced
@@ -24,7 +24,7 @@ from awoke.runtime import recovery
 from awoke.runtime.crashes import Commit, CrashRecords, Verdict
 from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.instances import LAST_HOOKS, Instances, Key, key_of, owner_of
-from awoke.runtime.outgoing import Answer, OrderedOutput, Outgoing, Results
+from awoke.runtime.outgoing import Answer, OrderedOutput, Outgoing, Results, Sent, check_delivered
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -172,7 +172,7 @@ class Executor:
 
     def _call_with_output(self, job: Job) -> None:
         """As `_call`; what the function returns is sent on, and all of it acknowledged before the job is done."""
-        sent: list[DeliveryHandle] = []
+        sent: deque[Sent] = deque()
         done: Message[Any] | None = None
         message: Message[Any] | None = None
         batch = self._batch(job)
@@ -182,18 +182,20 @@ class Executor:
             for message in job.each(batch):
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
-                if (handle := self._function(message)) is not None:
-                    sent.append(handle)
+                if (result := self._function(message)) is not None:
+                    sent.append(result)
                 done = message
         except BaseException:
             batch.detach()
-            check_delivered(sent)
+            result = None
+            check_delivered(self._server, self._route, job, sent)
             mark_done(job, done)
             raise
-        message = done = None
+        message = done = result = None
         if getrefcount(batch) > ALONE:
             batch.detach()
-        check_delivered(sent)
+        del batch  # As above: whoever keeps the exception of a refusal keeps this frame.
+        check_delivered(self._server, self._route, job, sent)
 
     def _call_and_go_on(self, job: Job) -> None:
         """As `_call_with_output`, where others may work on the partition meanwhile: the job ends with the last answer."""
@@ -224,6 +226,7 @@ class Executor:
     def _process_once(self, job: Job, transactions: Transactions) -> bool:
         """As `_process`; what is sent, and the offset, are one transaction, whose end nobody waits for here."""
         contribution = transactions.contribution()
+        recovery.narrow(job)
         if self._route.consumer is None:
             self._collect(job, contribution)
         else:
@@ -279,7 +282,9 @@ class Executor:
         except ProducerFenced as error:
             self._end_app(job, error)
         except Exception as error:
-            self._recover_later(job, recovery.fail(self._server, self._route, job, error, self._pass_over), error)
+            is_unclear = job.remaining > 1
+            given_up = recovery.fail(self._server, self._route, job, error, self._pass_over, is_unclear=is_unclear)
+            self._recover_later(job, given_up, error)
         else:
             self._complete(job, NOT_MEASURED)
 
@@ -489,21 +494,23 @@ class Executor:
                 self._instances.let_go_of_fenced(job)
 
     def _sending_on(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Of a route with an output: the function, and what it returns sent on; a handle, where it returned something."""
+        """Of a route with an output: the function, and what it returns sent on; says so where it returned something."""
         output, server = self._route.output, self._server
         if output is None:
             return function
 
-        def send(message: Message[Any], result: Any) -> DeliveryHandle | None:
+        def send(message: Message[Any], result: Any) -> Sent | None:
             if result is None:
                 return None
             headers = None if server.tracer is None else server.tracer.headers()
-            return server.app.producer.produce(output, result, key=message.key, headers=headers)
+            key = message.key
+            handle = server.app.producer.produce(output, result, key=key, headers=headers)
+            return Sent(message.offset, handle, key, Answer(result, headers))
 
-        async def call_async(message: Message[Any]) -> DeliveryHandle | None:
+        async def call_async(message: Message[Any]) -> Sent | None:
             return send(message, await function(message))
 
-        def call(message: Message[Any]) -> DeliveryHandle | None:
+        def call(message: Message[Any]) -> Sent | None:
             return send(message, function(message))
 
         return call_async if self._route.is_async else call
@@ -563,10 +570,3 @@ def mark_done(job: Job, message: Message[Any] | None) -> None:
     if message is not None:
         with contextlib.suppress(FencedError):
             job.done(message.offset)
-
-
-def check_delivered(handles: list[DeliveryHandle]) -> None:
-    """Wait until everything sent is acknowledged; raises the first refusal."""
-    _native.wait_all(handles)
-    for handle in handles:
-        handle.result()

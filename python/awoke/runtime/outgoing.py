@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from awoke import _native
 from awoke._native import DeliveryHandle, Job, Message, Sequencer
 from awoke._waiting import call_back
-from awoke.errors import AwokeError, ClosedError, FencedError
+from awoke.errors import AwokeError, ClosedError, DeliveryFailed, FencedError
+from awoke.runtime.alone import is_refused_in_company
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -70,7 +72,7 @@ class Outgoing:
         except Exception as error:
             self._answered(offset, error, 1)
         else:
-            call_back(handle, lambda handle: self._acknowledged(offset, handle))
+            call_back(handle, lambda handle: self._acknowledged(server, route, offset, key, answer, handle))
 
     def pass_over(self, offset: int) -> None:
         """A message that was added has no result."""
@@ -85,13 +87,19 @@ class Outgoing:
         if is_over:
             self._finish(job)
 
-    def _acknowledged(self, offset: int, handle: DeliveryHandle) -> None:
-        try:
-            handle.result()
-        except AwokeError as error:
+    def _acknowledged(
+        self, server: Server, route: Route, offset: int, key: bytes | None, answer: Answer, handle: DeliveryHandle
+    ) -> None:
+        error = handle.exception()
+        if error is None or not is_refused_in_company(error):
             self._answered(offset, error, 1)
+            return
+        try:
+            again = send_alone(server, route, key, answer)
+        except Exception as refused:
+            self._answered(offset, refused, 1)
         else:
-            self._answered(offset, None, 1)
+            call_back(again, lambda again: self._answered(offset, again.exception(), 1))
 
     def _answered(self, offset: int, error: BaseException | None, under_way: int) -> None:
         with self._lock:
@@ -197,3 +205,81 @@ class Results:
         if self._ordered is not None:
             rest = [at for at in self._places if offset is None or at < offset]
             self._ordered.pass_over([self._places.pop(at) for at in rest])
+
+
+class Sent(NamedTuple):
+    """A result on its way, where one job of a partition runs at a time."""
+
+    offset: int
+    """Of its message."""
+    handle: DeliveryHandle
+    key: bytes | None
+    answer: Answer
+
+
+def check_delivered(server: Server, route: Route, job: Job, sent: deque[Sent]) -> None:
+    """Wait until everything sent is acknowledged, and forget it.
+
+    Raises the first refusal, whose message is then the job's first.
+    """
+    _native.wait_all([each.handle for each in sent])
+    while sent:
+        each = sent.popleft()
+        try:
+            result_of(server, route, each)
+        except AwokeError:
+            leave_refused(job, each.offset, sent)
+            del each
+            raise
+
+
+def result_of(server: Server, route: Route, sent: Sent) -> None:
+    """Wait for one result, which is sent again by itself where others may be why it was refused."""
+    try:
+        sent.handle.wait()
+    except DeliveryFailed as refused:
+        if not is_refused_in_company(refused):
+            raise
+    else:
+        return
+    send_alone(server, route, sent.key, sent.answer).wait()
+
+
+async def check_delivered_async(server: Server, route: Route, job: Job, sent: deque[Sent]) -> None:
+    """As `check_delivered`, on the event loop."""
+    while sent:
+        each = sent.popleft()
+        try:
+            await result_of_async(server, route, each)
+        except AwokeError:
+            leave_refused(job, each.offset, sent)
+            del each
+            raise
+
+
+async def result_of_async(server: Server, route: Route, sent: Sent) -> None:
+    """As `result_of`, on the event loop."""
+    try:
+        await sent.handle
+    except DeliveryFailed as refused:
+        if not is_refused_in_company(refused):
+            raise
+    else:
+        return
+    await send_alone(server, route, sent.key, sent.answer)
+
+
+def send_alone(server: Server, route: Route, key: bytes | None, answer: Answer) -> DeliveryHandle:
+    """Send a result in a batch of its own."""
+    assert route.output is not None
+    return server.alone.produce(route.output, answer.value, key=key, headers=answer.headers)
+
+
+def leave_refused(job: Job, offset: int, sent: deque[Sent]) -> None:
+    """The result of the message at this offset was refused: those before it are done.
+
+    Whoever keeps the exception keeps the frames that hold the queue: not the handles in it, and their client.
+    """
+    sent.clear()
+    with contextlib.suppress(FencedError):
+        job.done(offset - 1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from awoke._native import DeliveryHandle, Job, PendingCommit
 from awoke.dead_letter import letter
-from awoke.errors import FencedError, RetriesExhausted
+from awoke.errors import FencedError, RetriesExhausted, is_refused_for_good
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -34,17 +34,41 @@ SKIPPED = "message.skipped"
 DEAD_LETTERED = "message.dead_lettered"
 
 
+def retry(server: Server, route: Route, job: Job, delay_s: float) -> None:
+    """Give a job back, to be tried again after a delay."""
+    job.retry(delay_s)
+    if route.is_async:
+        # An event loop that has nothing to do does not hear of a job that another thread gave back with a delay.
+        server.ring_loop()
+
+
+def narrow(job: Job) -> None:
+    """Cut an exactly-once job that is tried again: a transaction does not say which message's record the broker refused."""
+    if job.attempt > 1:
+        job.cut(job.remaining >> job.attempt - 1)
+
+
 def fail(
-    server: Server, route: Route, job: Job, error: BaseException, on_skip: Callable[[Job], object]
+    server: Server,
+    route: Route,
+    job: Job,
+    error: BaseException,
+    on_skip: Callable[[Job], object],
+    *,
+    is_unclear: bool = False,
 ) -> GivenUp | None:
     """Say what failed and give the job back; its first message that is not done is the one that failed.
 
-    Where the broker has to agree first, what it is asked is returned: when it does, call `pass_by`, when not, `fail_again`.
+    A result that the broker refuses for good exhausts the message at once; where it `is_unclear` whose result it is, the job
+    is tried again in smaller parts (`narrow`) until that is found. Where the broker has to agree first, what it is asked is
+    returned: when it does, call `pass_by`, when not, `fail_again`.
     """
     attempt = job.attempt
     is_over = not job.remaining
-    is_exhausted = is_over or route.retry.is_exhausted(attempt, error)
-    delay_s = 0.0 if is_exhausted else route.retry.delay_s(attempt)
+    is_refused = (route.output is not None or route.is_exactly_once) and is_refused_for_good(error)
+    is_unclear = is_refused and is_unclear
+    is_exhausted = is_over or (not is_unclear and (is_refused or route.retry.is_exhausted(attempt, error)))
+    delay_s = 0.0 if is_exhausted or is_unclear else route.retry.delay_s(attempt)
     server.app.events.emit(
         "job.failed",
         handler=route.name,
@@ -59,7 +83,7 @@ def fail(
         job.pass_on()  # User code had marked all of it as done before it failed: there is nothing to try again.
         return None
     if not is_exhausted:
-        job.retry(delay_s)
+        retry(server, route, job, delay_s)
         return None
     return give_up(server, route, job, attempt, error, on_skip)
 
@@ -80,9 +104,9 @@ def give_up(
     text = f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {error!r}"
     if route.retry.on_exhausted == "pause":
         server.pause_exhausted(job, RetriesExhausted(text))
-        job.retry(0.0)
+        retry(server, route, job, 0.0)
         return None
-    job.retry(route.retry.backoff_s[1])
+    retry(server, route, job, route.retry.backoff_s[1])
     server.give_up(RetriesExhausted(text))
     return None
 
@@ -96,8 +120,7 @@ def _send_dead_letter(server: Server, route: Route, job: Job, attempts: int, err
             contribution = server.transactions.contribution()
             contribution.produce(route.dead_letter, record.value, key=record.key, headers=record.headers)
             return GivenUp(offset, contribution.submit(job, offset), DEAD_LETTERED)
-        produce = server.app.producer.produce
-        handle = produce(route.dead_letter, record.value, key=record.key, headers=record.headers)
+        handle = server.alone.produce(route.dead_letter, record.value, key=record.key, headers=record.headers)
         return GivenUp(offset, handle, DEAD_LETTERED)
     except Exception as refused:
         fail_again(server, route, job, refused)
@@ -110,8 +133,12 @@ def pass_by(server: Server, route: Route, job: Job, given_up: GivenUp, error: Ba
 
 
 def fail_again(server: Server, route: Route, job: Job, error: BaseException) -> None:
-    """The dead letter could not be sent: the message stays, and is tried again after the longest back-off."""
-    delay_s = route.retry.backoff_s[1]
+    """The dead letter could not be sent: the message stays, and is tried again after the longest back-off.
+
+    Where it would be refused again, the partition is paused instead: nothing is lost, and user code does not run for nothing.
+    """
+    is_hopeless = is_refused_for_good(error)
+    delay_s = None if is_hopeless else route.retry.backoff_s[1]
     server.app.events.emit(
         "dead_letter.failed",
         handler=route.name,
@@ -122,7 +149,11 @@ def fail_again(server: Server, route: Route, job: Job, error: BaseException) -> 
         retry_in_s=delay_s,
         error=error,
     )
-    job.retry(delay_s)
+    if delay_s is None:
+        at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
+        text = f"{at}: its dead letter for {route.dead_letter!r} is refused and would be again: {error}"
+        server.pause_exhausted(job, RetriesExhausted(text))
+    retry(server, route, job, delay_s or 0.0)
 
 
 def _pass_by(server: Server, route: Route, job: Job, offset: int, event: str, error: BaseException) -> None:

@@ -20,6 +20,7 @@ from awoke.rpc import topics as rpc_topics
 from awoke.rpc.protocol import Topics
 from awoke.rpc.responder import Responder
 from awoke.runtime import ledger
+from awoke.runtime.alone import AloneProducer
 from awoke.runtime.async_executor import AsyncExecutor
 from awoke.runtime.exactly_once import Transactions
 from awoke.runtime.executor import Executor
@@ -57,6 +58,8 @@ class Server:
         self.metrics = Recorder() if is_asked_for else None
         self.transactions: Transactions | None = None
         """Where a route is exactly-once: what commits results with offsets."""
+        self.alone = AloneProducer(app)
+        """Sends what would otherwise be refused for the sake of other records."""
         self.responder: Responder | None = None
         """Where the app has methods that others may call: what answers."""
         self.endpoint: Endpoint | None = None
@@ -192,6 +195,11 @@ class Server:
                 self._scheduler.dismiss(-more)
         self.app.events.emit("app.resized", app=self.app.name, workers=workers)
 
+    def ring_loop(self) -> None:
+        """Have the event loop, if there is one, look for work and for the time of the next. Does not block. Any thread."""
+        if self._loop_worker is not None:
+            self._loop_worker.ring()
+
     def pause_exhausted(self, job: _native.Job, error: BaseException) -> None:
         """Leave a job's partition alone, until `app.resume` or a rebalance."""
         with contextlib.suppress(FencedError):
@@ -289,7 +297,8 @@ class Server:
         if self.transactions is not None:
             self.transactions.close()
         self.app.close_callers(max(1.0, deadline_s - time.monotonic()))
-        undelivered = self.app.close_producer(max(1.0, deadline_s - time.monotonic()))
+        undelivered = self.alone.close(max(1.0, deadline_s - time.monotonic()))
+        undelivered += self.app.close_producer(max(1.0, deadline_s - time.monotonic()))
         if undelivered:
             logger.error("%d produced messages were not acknowledged before the shutdown's deadline", undelivered)
         self.app.events.emit("app.stopped", app=self.app.name, is_clean=not late and not undelivered)
