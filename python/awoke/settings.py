@@ -40,9 +40,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The most memory that messages may take which are fetched and not yet given to a handler, about. It is divided among
     the partitions that the process holds. `queued.max.messages.kbytes` or `queued.min.messages` replace it."""
     revoke_timeout_s: float = 30.0
-    """How long running jobs and hooks may hold up a rebalance."""
+    """How long running jobs and hooks may hold up a rebalance; less than `max.poll.interval.ms`, half of it by default where
+    that is less than 30 s."""
     shutdown_timeout_s: float = 30.0
-    """How long running jobs may hold up the shutdown."""
+    """How long running jobs may hold up the shutdown; less than `max.poll.interval.ms`, with a default as above."""
     startup_timeout_s: float = 10.0
     """How long to wait for the brokers' first answer."""
     produce_timeout_s: float = 60.0
@@ -101,8 +102,59 @@ class Loaded:
         kafka = self.values.kafka.items()
         return own + [Explained(name, shown(name, value), self._origin(f"kafka.{name}")) for name, value in kafka]
 
+    def check_member(self) -> None:
+        """Refuse settings under which the brokers would take the group's member for dead while it is at work.
+
+        Raises:
+            ConfigError: names the setting, its origin and what to do.
+        """
+        interval_s = poll_interval_s(self.values.kafka)
+        for name in ("revoke_timeout_s", "shutdown_timeout_s"):
+            timeout_s = getattr(self.values, name)
+            if timeout_s >= interval_s:
+                text = (
+                    f"setting {name!r} ({self._origin(name)}): {timeout_s:g} s is not less than {POLL_INTERVAL} "
+                    f"({self._origin(f'kafka.{POLL_INTERVAL}')}), {interval_s:g} s: the brokers would give the partitions to "
+                    f"others while jobs still run, and everything would run twice; set {name} below {interval_s:g}, "
+                    f"or raise {POLL_INTERVAL}"
+                )
+                raise ConfigError(text, name)
+        self._check_heartbeats()
+
+    def _check_heartbeats(self) -> None:
+        kafka = self.values.kafka
+        if kafka.get("group.protocol", "classic") != "classic":
+            return  # There the brokers decide about both.
+        heartbeat_ms = number(kafka, HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_MS)
+        session_ms = number(kafka, SESSION_TIMEOUT, SESSION_TIMEOUT_MS)
+        if heartbeat_ms >= session_ms:
+            text = (
+                f"setting {HEARTBEAT_INTERVAL!r} ({self._origin(f'kafka.{HEARTBEAT_INTERVAL}')}): {heartbeat_ms} is not less "
+                f"than {SESSION_TIMEOUT} ({self._origin(f'kafka.{SESSION_TIMEOUT}')}), {session_ms}: the brokers would take "
+                f"the member for dead between two heartbeats; set it to a third of {SESSION_TIMEOUT} at most"
+            )
+            raise ConfigError(text, HEARTBEAT_INTERVAL)
+
     def _origin(self, name: str) -> str:
         return self._origins.get(name, "default")
+
+
+POLL_INTERVAL = "max.poll.interval.ms"
+SESSION_TIMEOUT = "session.timeout.ms"
+HEARTBEAT_INTERVAL = "heartbeat.interval.ms"
+POLL_INTERVAL_MS, SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 300_000, 45_000, 3_000
+"""librdkafka's defaults."""
+
+
+def number(kafka: Mapping[str, str], name: str, default: int) -> int:
+    """A number among librdkafka's properties; the default where there is none. librdkafka itself refuses other text."""
+    text = kafka.get(name, "").strip()
+    return int(text) if text.isdecimal() else default
+
+
+def poll_interval_s(kafka: Mapping[str, str]) -> float:
+    """After so long without a poll a member counts as dead."""
+    return number(kafka, POLL_INTERVAL, POLL_INTERVAL_MS) / 1_000
 
 
 def shown(name: str, value: str) -> str:
@@ -130,6 +182,8 @@ def load(arguments: Mapping[str, Any] | None = None, directory: Path | None = No
             else:
                 merged[name] = value
                 origins[name] = origin
+    for name in ("revoke_timeout_s", "shutdown_timeout_s"):
+        merged.setdefault(name, min(30.0, poll_interval_s(merged["kafka"]) / 2))
     return Loaded(_convert(merged, origins), origins)
 
 
@@ -209,6 +263,10 @@ STATISTICS_MS = "5000"
 embedded: set[str] = set()
 """Addresses of brokers inside this process."""
 
+METADATA_REFRESH_MS = "30000"
+"""How often clients look for partitions that were added to their topics: librdkafka's own 300 s would leave them unread, and
+messages with a key in partitions that other producers no longer choose."""
+
 EMBEDDED_WAIT_MS = "10"
 """Embedded brokers answer a fetch when messages are there already, or when its wait is over: it must be short."""
 
@@ -221,6 +279,7 @@ def client_properties(settings: Settings, **more: str) -> dict[str, str]:
     return {
         "bootstrap.servers": settings.bootstrap_servers,
         "client.id": "awoke",
+        "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
         **statistics,
         **settings.kafka,
         **more,

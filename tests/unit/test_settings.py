@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import awoke
 from awoke.errors import ConfigError
-from awoke.settings import load
+from awoke.settings import client_properties, load
 
 
 def test_arguments_win_over_environment_over_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +43,60 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
     (tmp_path / "awoke.toml").write_text("workers = = 2")
     with pytest.raises(ConfigError, match=r"awoke\.toml"):
         load({}, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["revoke_timeout_s", "shutdown_timeout_s"])
+@pytest.mark.parametrize("timeout_s", [20.0, 21.0])
+def test_a_timeout_that_outlasts_the_poll_interval_is_refused(tmp_path: Path, name: str, timeout_s: float) -> None:
+    loaded = load({name: timeout_s, "kafka": {"max.poll.interval.ms": 20_000}}, tmp_path)
+    with pytest.raises(ConfigError) as refused:
+        loaded.check_member()
+    assert refused.value.property == name
+    text = str(refused.value)
+    assert f"{name!r} (argument): {timeout_s:g} s" in text
+    assert "max.poll.interval.ms (argument), 20 s" in text
+    assert f"set {name} below 20, or raise max.poll.interval.ms" in text
+
+
+def test_a_timeout_is_compared_with_librdkafkas_own_poll_interval(tmp_path: Path) -> None:
+    load({"revoke_timeout_s": 299.0}, tmp_path).check_member()
+    with pytest.raises(ConfigError, match=r"max\.poll\.interval\.ms \(default\), 300 s"):
+        load({"revoke_timeout_s": 300.0}, tmp_path).check_member()
+
+
+@pytest.mark.parametrize(("interval_ms", "timeout_s"), [(300_000, 30.0), (60_000, 30.0), (20_000, 10.0), ("6000", 3.0)])
+def test_timeouts_that_nobody_set_fit_the_poll_interval(
+    tmp_path: Path, interval_ms: int | str, timeout_s: float
+) -> None:
+    loaded = load({"kafka": {"max.poll.interval.ms": interval_ms}}, tmp_path)
+    assert (loaded.values.revoke_timeout_s, loaded.values.shutdown_timeout_s) == (timeout_s, timeout_s)
+    assert {name: origin for name, _, origin in loaded.explain()}["revoke_timeout_s"] == "default"
+    loaded.check_member()
+
+
+@pytest.mark.parametrize(
+    "kafka",
+    [
+        {"session.timeout.ms": 3_000},
+        {"heartbeat.interval.ms": 45_000},
+        {"session.timeout.ms": 6, "heartbeat.interval.ms": 6},
+    ],
+)
+def test_heartbeats_that_are_too_far_apart_are_refused(tmp_path: Path, kafka: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="between two heartbeats") as refused:
+        load({"kafka": kafka}, tmp_path).check_member()
+    assert refused.value.property == "heartbeat.interval.ms"
+    load({"kafka": {**kafka, "group.protocol": "consumer"}}, tmp_path).check_member()
+
+
+def test_an_app_with_such_settings_does_not_start() -> None:
+    app = awoke.App("late", kafka={"max.poll.interval.ms": 10_000}, revoke_timeout_s=10)
+    app.on("orders")(lambda message: None)
+    with pytest.raises(ConfigError, match="revoke_timeout_s"):
+        awoke.Server(app).start()
+
+
+def test_clients_look_for_added_partitions_every_half_minute_unless_told_otherwise(tmp_path: Path) -> None:
+    name = "topic.metadata.refresh.interval.ms"
+    assert client_properties(load({}, tmp_path).values)[name] == "30000"
+    assert client_properties(load({"kafka": {name: 7_000}}, tmp_path).values)[name] == "7000"

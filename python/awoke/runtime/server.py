@@ -90,6 +90,7 @@ class Server:
         if not self.app.routes and not self.app.rpc.methods:
             text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
             raise ConfigError(text, "routes")
+        self.app.load_settings().check_member()
         self._check_topics()
         self._source = EventSource(self.app.events)
         self._end_listening = self._listen()
