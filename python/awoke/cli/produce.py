@@ -40,7 +40,8 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: Any = None
     headers: dict[str, str | None] = {}
     partition: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    timestamp_ms: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    timestamp_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """Milliseconds since 1970; null, or left out, for now. librdkafka would take 0 for now, too."""
 
 
 class Shape(msgspec.Struct, frozen=True):
