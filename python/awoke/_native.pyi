@@ -36,10 +36,13 @@ class Message(Generic[_Value]):
     def key(self) -> bytes | None: ...
     @property
     def value(self) -> _Value:
-        """Decoded once, where the route has a type; bytes otherwise; None for a tombstone.
+        """Decoded once, where the route has a type; bytes otherwise.
+
+        A tombstone is None where the type takes it: `value=Order | None` and `Message[Order | None]`. Without a type it is
+        None, too: a route whose topic has tombstones takes `Message[bytes | None]`.
 
         Raises:
-            DecodeError: the bytes can't be read as the route's type.
+            DecodeError: the bytes can't be read as the route's type, or it is a tombstone and the type takes no None.
         """
     @property
     def raw_value(self) -> bytes | None:

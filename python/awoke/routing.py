@@ -119,7 +119,8 @@ class RouteOptions(TypedDict, total=False):
     """What a route can be told, for functions and classes alike."""
 
     value: Any
-    """The type of the values: msgspec reads them as JSON and checks them before user code sees them; bytes if left out."""
+    """The type of the values: msgspec reads them as JSON and checks them before user code sees them; bytes if left out.
+    Tombstones reach the route where it takes None (`Order | None`); they do not decode otherwise."""
     batch: Batching | None
     retry: Retry | None
     dead_letter: str | None

@@ -27,9 +27,33 @@ def encode(value: Any) -> bytes:
 
 
 def decoder_for(value_type: Any) -> Decoder | None:
-    """What reads values of this type: None for bytes, text for `str`, JSON checked against the type otherwise."""
-    if value_type is None or value_type is bytes:
+    """What reads values of this type: None for bytes, text for `str`, JSON checked against the type otherwise.
+
+    A tombstone is read as None by a type that takes it (`Order | None`), and does not decode as any other.
+    """
+    if value_type is None or value_type in (bytes, bytes | None):
         return None
     if value_type is str:
         return bytes.decode
-    return msgspec.json.Decoder(value_type).decode
+    if value_type == str | None:
+        return taking_none(bytes.decode)
+    decode = msgspec.json.Decoder(value_type).decode
+    return taking_none(decode) if takes_none(value_type) else decode
+
+
+def takes_none(value_type: Any) -> bool:
+    """Whether None is a value of this type."""
+    try:
+        msgspec.convert(None, value_type)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def taking_none(decode: Decoder) -> Decoder:
+    """The same for values that may be None."""
+
+    def decode_or_none(value: bytes | None) -> Any:
+        return None if value is None else decode(value)
+
+    return decode_or_none
