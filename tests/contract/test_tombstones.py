@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import assert_type
 
 import msgspec
+import pytest
 
 import awoke
+from awoke import dead_letter
 from awoke.testing import running
 from tests.contract.test_consume import new_app, send
+from tests.contract.test_recovery import letters
 from tests.support.clusters import Cluster
 from tests.support.waiting import Collected
 
@@ -58,3 +61,45 @@ def test_tombstones_may_be_left_out(cluster: Cluster, topic: CreateTopic) -> Non
     send(cluster, name, [None, Order(1), None, Order(2)])
     with running(app):
         assert seen.wait_for(2) == [1, 2]
+
+
+ONCE = awoke.Retry(attempts=1)
+
+
+@pytest.mark.parametrize("value_type", [Order, str, int])
+def test_a_tombstone_does_not_decode_as_a_type_without_none(
+    cluster: Cluster, topic: CreateTopic, value_type: type
+) -> None:
+    name, dead, app, seen = topic(), topic("dead"), new_app(cluster), Collected[object]()
+    gone = Collected[awoke.Event]()
+    app.events.subscribe("message.dead_lettered", gone.add)
+
+    @app.on(name, value=value_type, dead_letter=dead, retry=ONCE)
+    def handle(message: awoke.Message[object]) -> None:
+        seen.add(message.value)
+
+    send(cluster, name, [None], key=b"key")
+    with running(app):
+        gone.wait_for(1)
+    (letter,) = letters(cluster, dead)
+    origin = dead_letter.origin(letter)
+    assert origin is not None
+    assert (letter.value, letter.key, origin.error_type) == (None, b"key", "awoke.errors.DecodeError")
+    assert seen.items == []
+
+
+def test_a_batch_with_a_tombstone_does_not_decode_as_a_type_without_none(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, failed = topic(), new_app(cluster), Collected[BaseException]()
+
+    @app.consumer(name, value=Order)
+    class Orders(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[Order]) -> None:
+            try:
+                batch.values()
+            except awoke.DecodeError as error:
+                failed.add(error)
+
+    send(cluster, name, [None])
+    with running(app):
+        (error,) = failed.wait_for(1)
+    assert "offset 0" in str(error)
