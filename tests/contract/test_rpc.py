@@ -786,6 +786,41 @@ def test_nobody_there_is_learned_soon(real_cluster: Any) -> None:
         assert time.monotonic() - began_s < 10
 
 
+LONGER_THAN_IT_TAKES_TO_LOOK_S = 3.0
+
+
+def slow_app(cluster: Any) -> awoke.App:
+    """An app whose responders are in a group that is not called as the service, and take their time."""
+    app = new_app(cluster)
+    app.use(group=unique("elsewhere"))
+
+    @app.rpc.method
+    def slow() -> str:
+        rpc.current_call().wait_cancelled(LONGER_THAN_IT_TAKES_TO_LOOK_S)
+        return "done"
+
+    return app
+
+
+def test_a_caller_is_told_of_the_group_that_responders_are_in(real_cluster: Any) -> None:
+    app = slow_app(real_cluster)
+    with calling(app, group=app.settings.group) as caller:
+        assert caller.call("slow") == "done"
+        other = awoke.App("other", bootstrap_servers=real_cluster.bootstrap_servers)
+        assert other.caller(app.name, group=app.settings.group).call("slow", timeout_s=WITHIN_S) == "done"
+        other.close_callers(WITHIN_S)
+
+
+def test_a_caller_that_looks_in_another_group_says_how_to_name_the_right_one(real_cluster: Any) -> None:
+    app = slow_app(real_cluster)
+    with (
+        running(app),
+        rpc.Caller(app.name, real_cluster.bootstrap_servers) as caller,
+        pytest.raises(rpc.NobodyThere, match=f'group "{app.name}".*group='),
+    ):
+        caller.call("slow", timeout_s=WITHIN_S)
+
+
 def test_the_new_group_protocol_serves_too(real_cluster: Any) -> None:
     app = new_app(real_cluster)
     app.use(kafka={"group.protocol": "consumer"})

@@ -88,11 +88,12 @@ class Caller:
 
     `timeout_s` holds for calls that do not say; within a method that is itself carrying out a call, none waits longer
     than that call's own caller. `name` is who calls, as responders are told. `group` is the responders' consumer group,
-    where it is not the service's name. At most `calls_max` calls, and `bytes_max` bytes of requests, are under way;
-    more wait for room in their time. A reply larger than `reply_bytes_max` is refused. With a `secret`, requests are
-    signed and replies must be. `errors` are classes for codes of the service's own. `idempotent` names methods that may
-    be carried out twice. `window` is how many results of a stream may be under way. With `create_topics`, topics that
-    are not there are made, with so many `partitions`; else the service makes them when it starts.
+    where it is not the service's name: a call without an answer ends with `NobodyThere` when that group has no member.
+    At most `calls_max` calls, and `bytes_max` bytes of requests, are under way; more wait for room in their time. A reply
+    larger than `reply_bytes_max` is refused. With a `secret`, requests are signed and replies must be. `errors` are
+    classes for codes of the service's own. `idempotent` names methods that may be carried out twice. `window` is how many
+    results of a stream may be under way. With `create_topics`, topics that are not there are made, with so many
+    `partitions`; else the service makes them when it starts.
 
     Raises:
         ConfigError, BrokerUnreachable; UnknownTopic: the service's topics are not there.
@@ -539,6 +540,8 @@ class Caller:
             return ClosedError(f"{name}: {text}")
         if code == "deadline_exceeded":
             return DeadlineExceeded(f"{name}: no reply within {plan.timeout_s:g} s; it may still be carried out")
+        if code == NobodyThere.code:
+            text += "; if its responders are in another group, say so with group="
         is_retryable = False if code == "resource_exhausted" else None
         return error_of(code, f"{name}: {text}", is_retryable=is_retryable)
 
