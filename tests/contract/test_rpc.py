@@ -821,6 +821,17 @@ def test_a_caller_that_looks_in_another_group_says_how_to_name_the_right_one(rea
         caller.call("slow", timeout_s=WITHIN_S)
 
 
+def test_a_caller_may_leave_the_group_alone(real_cluster: Any) -> None:
+    app = slow_app(real_cluster)
+    with calling(app, checks_group=False) as caller:
+        assert caller.call("slow") == "done"
+    with (
+        rpc.Caller(app.name, real_cluster.bootstrap_servers, checks_group=False) as caller,
+        pytest.raises(rpc.DeadlineExceeded),
+    ):
+        caller.call("slow", timeout_s=LONGER_THAN_IT_TAKES_TO_LOOK_S)
+
+
 def test_the_new_group_protocol_serves_too(real_cluster: Any) -> None:
     app = new_app(real_cluster)
     app.use(kafka={"group.protocol": "consumer"})

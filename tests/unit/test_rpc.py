@@ -91,3 +91,10 @@ def test_an_error_goes_there_and_back() -> None:
     )
     with pytest.raises(msgspec.MsgspecError):
         protocol.read_problem(b"[]")
+
+
+@pytest.mark.parametrize("options", [{"group": ""}, {"group": "shop-eu", "checks_group": False}])
+def test_a_group_that_can_not_be_looked_at_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(awoke.ConfigError) as refused:
+        rpc.Caller("shop", "127.0.0.1:1", **options)
+    assert refused.value.property == "group"

@@ -73,6 +73,7 @@ class Whom(NamedTuple):
     calls_topic: str
     replies_topic: str
     group: str
+    """Empty: it is not looked at."""
     name: str
     calls_max: int
     bytes_max: int
@@ -89,6 +90,7 @@ class Caller:
     `timeout_s` holds for calls that do not say; within a method that is itself carrying out a call, none waits longer
     than that call's own caller. `name` is who calls, as responders are told. `group` is the responders' consumer group,
     where it is not the service's name: a call without an answer ends with `NobodyThere` when that group has no member.
+    With `checks_group=False` nobody looks, and it ends with its deadline: for responders that are in no group.
     At most `calls_max` calls, and `bytes_max` bytes of requests, are under way; more wait for room in their time. A reply
     larger than `reply_bytes_max` is refused. With a `secret`, requests are signed and replies must be. `errors` are
     classes for codes of the service's own. `idempotent` names methods that may be carried out twice. `window` is how many
@@ -106,6 +108,7 @@ class Caller:
         *,
         name: str = "",
         group: str | None = None,
+        checks_group: bool = True,
         timeout_s: float = TIMEOUT_S,
         retries: Retries | None = None,
         idempotent: Iterable[str] = (),
@@ -136,12 +139,18 @@ class Caller:
         self._window = window
         self._tracer = Tracer(name or service, group or service) if settings.tracing else None
         self._closed = threading.Event()
+        if group is not None and not (group and checks_group):
+            text = (
+                "caller: group must not be empty" if checks_group else "caller: checks_group=False goes without a group"
+            )
+            raise ConfigError(text, "group")
+        looked_at = (group or service) if checks_group else ""
         at = Topics.of(service)
         if create_topics:
             topics.ensure(settings, at, partitions)
         else:
             topics.check(settings, service, at)
-        whom = Whom(at.calls, at.replies, group or service, name, calls_max, bytes_max, reply_bytes_max, secret)
+        whom = Whom(at.calls, at.replies, looked_at, name, calls_max, bytes_max, reply_bytes_max, secret)
         # Two names of one property: whoever has set either has decided.
         is_decided = any(name in settings.kafka for name in ("message.timeout.ms", "delivery.timeout.ms"))
         timeout = {} if is_decided else DELIVERY_TIMEOUT
