@@ -234,6 +234,25 @@ def test_a_cancelled_call_reaches_its_method(cluster: Cluster, method: str) -> N
             pending.wait()
 
 
+def test_an_exception_that_nobody_expected_is_an_event_and_one_that_is_mapped_is_not(cluster: Cluster) -> None:
+    app, failed = new_app(cluster), Collected[awoke.Event]()
+    app.rpc.maps(KeyError, rpc.NotFound)
+    app.events.subscribe("rpc.failed", failed.add)
+
+    @app.rpc.method
+    def find(sku: str) -> None:
+        raise {"unknown": KeyError, "broken": ZeroDivisionError}[sku](sku)
+
+    with calling(app) as caller:
+        with pytest.raises(rpc.NotFound):
+            caller.call("find", sku="unknown")
+        with pytest.raises(rpc.Internal):
+            caller.call("find", sku="broken")
+        (event,) = failed.wait_for(1)
+    assert (event.fields["method"], type(event.fields["error"])) == ("find", ZeroDivisionError)
+    assert len(failed.items) == 1
+
+
 def test_a_call_that_is_cancelled_in_line_keeps_nobody_else_from_it(cluster: Cluster) -> None:
     app, go, began = new_app(cluster, tasks=1), threading.Event(), threading.Event()
 
