@@ -1,7 +1,7 @@
 """Runs an app until a signal comes: the first stops gracefully, the second hurries, the third ends at once.
 
-The main thread waits on a queue that signal handlers may put into; the stop runs on a thread of its own, so that the main
-thread can hear the next signal.
+The main thread waits on an inbox that signal handlers and other threads put words into. The stop runs on a thread of its
+own, so that the main thread can hear the next signal.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import queue
 import signal
 import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from awoke.runtime.inbox import Inbox
 from awoke.settings import KafkaValue
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ EXIT_LATE = 3
 """Jobs were still running, or messages not acknowledged, at the shutdown's deadline."""
 EXIT_AT_ONCE = 130
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-Said = str
-"""What the main thread hears: `signal`, `gave up`, `stopped`; a node also `quick` (stop and hurry), `quiet` (no new jobs)
-and `ignored`."""
+HEARD = {signal.SIGINT: "signal", signal.SIGTERM: "signal"}
+"""The word for each signal."""
 
 
 def run(
@@ -51,14 +48,14 @@ def run(
         if embedded:
             bootstrap_servers = stack.enter_context(embedded_brokers(app))
         app.use(bootstrap_servers=bootstrap_servers, workers=workers, kafka=kafka)
-        heard: queue.SimpleQueue[Said] = queue.SimpleQueue()
+        heard = stack.enter_context(contextlib.closing(Inbox()))
         server = Server(app, on_give_up=lambda error: heard.put("gave up"))
-        stack.enter_context(handlers(heard))
+        stack.callback(heard.hear(HEARD))
         server.start()
         return wait_and_stop(server, heard)
 
 
-def wait_and_stop(server: Server, heard: queue.SimpleQueue[Said]) -> int:
+def wait_and_stop(server: Server, heard: Inbox) -> int:
     """Wait for a reason to stop, then stop."""
     while (said := heard.get()) in ("quiet", "ignored"):
         if said == "quiet":
@@ -87,20 +84,6 @@ def wait_and_stop(server: Server, heard: queue.SimpleQueue[Said]) -> int:
         logger.error("the app gave up: %s", server.given_up)
         return EXIT_GAVE_UP
     return EXIT_CLEAN if is_clean == [True] else EXIT_LATE
-
-
-@contextlib.contextmanager
-def handlers(heard: queue.SimpleQueue[Said]) -> Iterator[None]:
-    """Have the stop signals heard; on another thread than the main one, where Python allows no handlers, do nothing."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    earlier = {each: signal.signal(each, lambda *_: heard.put("signal")) for each in STOP_SIGNALS}
-    try:
-        yield
-    finally:
-        for each, handler in earlier.items():
-            signal.signal(each, handler)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ import faulthandler
 import gc
 import logging
 import os
-import queue
 import signal
 import socket
 import threading
@@ -18,6 +17,7 @@ from awoke import logs
 from awoke._native import Lifeline
 from awoke.app import App
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.runtime.inbox import Inbox
 from awoke.runtime.server import Server
 from awoke.runtime.signals import wait_and_stop
 from awoke.swarm import linux, protocol
@@ -33,16 +33,15 @@ HEARD = {
     signal.SIGTSTP: "quiet",
     signal.SIGHUP: "ignored",
 }
-"""What the main thread hears of each signal."""
+"""The word for each signal."""
 BLOCKED = frozenset({*HEARD, signal.SIGUSR2})
 """What waits until a node can hear it."""
 
 
 def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
     """Run the app as a node; the exit code. Runs in a process that was forked for it, on its main thread."""
-    heard: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for each, said in HEARD.items():
-        signal.signal(each, lambda *_, said=said: heard.put(said))
+    heard = Inbox()
+    heard.hear(HEARD)  # To the end of the process: a signal that comes late must not change its exit code.
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED)
@@ -70,9 +69,7 @@ def _refused(control: socket.socket, error: BaseException, code: int) -> int:
 class Node:
     """This process, as it sees itself."""
 
-    def __init__(
-        self, number: int, control: socket.socket, app: App, options: Options, heard: queue.SimpleQueue[str]
-    ) -> None:
+    def __init__(self, number: int, control: socket.socket, app: App, options: Options, heard: Inbox) -> None:
         self._number, self._control, self._app, self._options = number, control, app, options
         self._heard = heard
 

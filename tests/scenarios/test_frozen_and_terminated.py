@@ -1,0 +1,56 @@
+"""Members that were frozen hear the signal that comes with their thaw, and stop in order."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.support.clusters import RealCluster, unique
+from tests.support.processes import Process
+
+MEMBERS = 6
+FROZEN_S = 9.0
+SHUTDOWN_S = 30.0
+"""The default of `shutdown_timeout_s`."""
+
+ORDERS = [(signal.SIGCONT, signal.SIGTERM), (signal.SIGTERM, signal.SIGCONT)]
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("order", ORDERS, ids=["cont-term", "term-cont"])
+def test_a_frozen_member_stops_in_order_when_it_is_continued_and_terminated(
+    real_cluster: RealCluster, tmp_path: Path, order: tuple[signal.Signals, signal.Signals]
+) -> None:
+    """The kernel may deliver TERM to any thread: the main thread must wake up nevertheless."""
+    topic, log = unique("frozen"), tmp_path / "log"
+    real_cluster.create_topic(topic, MEMBERS)
+    env = {"MEMBER_LOG": str(log), "MEMBER_TOPIC": topic, "AWOKE_GROUP": topic}
+    arguments = ("run", "tests.scenarios.member_app:app", "--bootstrap-servers", real_cluster.bootstrap_servers)
+    with contextlib.ExitStack() as stack:
+        names = [f"m{number}" for number in range(MEMBERS)]
+        members = [stack.enter_context(Process(*arguments, env={**env, "MEMBER_NAME": name})) for name in names]
+        wait_until_assigned(log, names)
+        for member in members:
+            member.signal(signal.SIGSTOP)
+        threading.Event().wait(FROZEN_S)  # Longer than the members' session.
+        for member, number in itertools.product(members, order):
+            member.signal(number)
+        # Their main threads hear it whatever thread got it; each has all of its shutdown time.
+        codes = [member.wait(SHUTDOWN_S + 5.0) for member in members]
+        assert codes == [0] * MEMBERS, "\n".join(member.output for member in members)
+
+
+def wait_until_assigned(log: Path, names: list[str], within_s: float = 90.0) -> None:
+    """Wait until each member has had a partition. Another process's file: there is no event but its growth."""
+    looked = threading.Event()
+    for _ in range(int(within_s / 0.05)):
+        lines = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+        if {line[0] for line in lines if line[1] == "assigned"} == set(names):
+            return
+        looked.wait(0.05)
+    raise AssertionError(f"not all of {names} have had a partition")
