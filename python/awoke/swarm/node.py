@@ -7,10 +7,12 @@ import faulthandler
 import gc
 import logging
 import os
+import select
 import signal
 import socket
 import threading
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from awoke import logs
@@ -36,6 +38,7 @@ HEARD = {
 """The word for each signal."""
 BLOCKED = frozenset({*HEARD, signal.SIGUSR2})
 """What waits until a node can hear it."""
+FAULTS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
 
 
 def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
@@ -48,6 +51,8 @@ def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
     gc.enable()
     linux.signal_when_parent_ends(signal.SIGCONT)  # One that is stopped must notice, too.
     control = socket.socket(fileno=descriptor)
+    if not _is_wanted(control):
+        return EXIT_ORPHANED
     logs.set_up(options.log_level, options.log_format, f"node-{number} ")
     try:
         return Node(number, control, app, options, heard).run()
@@ -55,15 +60,43 @@ def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
         return _refused(control, error, EXIT_CONFIGURATION)
     except AwokeError as error:
         return _refused(control, error, EXIT_GAVE_UP)
+    except Exception as error:
+        _tell(control, f"{type(error).__name__}: {error}")
+        raise
     finally:
         control.close()
 
 
 def _refused(control: socket.socket, error: BaseException, code: int) -> int:
     logger.error("%s", error)
-    with contextlib.suppress(OSError):
-        control.send(protocol.encode("failed", text=str(error)))
+    _tell(control, str(error))
     return code
+
+
+def _tell(control: socket.socket, why: str) -> None:
+    with contextlib.suppress(OSError):
+        control.send(protocol.encode("failed", text=why))
+
+
+def _is_wanted(control: socket.socket) -> bool:
+    """Returns false when the supervisor has closed its end: it took the fork for failed, and another process may follow."""
+    poll = select.poll()
+    poll.register(control, 0)
+    return not poll.poll(0)
+
+
+@contextlib.contextmanager
+def _no_signals() -> Iterator[None]:
+    """Has threads that start meanwhile get no signals, ever.
+
+    The lifeline's thread has descriptors of its own. A signal that it got could not write to the wake-up descriptor, and the
+    main thread would not hear it.
+    """
+    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - FAULTS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
 
 
 class Node:
@@ -77,9 +110,14 @@ class Node:
         """Run until a signal comes or the app gives up; the exit code."""
         options = self._options
         # Before anything of the user's runs: from here on nothing outlives the supervisor.
-        lifeline = Lifeline(
-            self._control.fileno(), self._lay_tripwire(), options.heartbeat_s, options.drain_timeout_s, EXIT_ORPHANED
-        )
+        with _no_signals():
+            lifeline = Lifeline(
+                self._control.fileno(),
+                self._lay_tripwire(),
+                options.heartbeat_s,
+                options.drain_timeout_s,
+                EXIT_ORPHANED,
+            )
         try:
             return self._serve(lifeline)
         finally:
