@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import awoke
 
@@ -14,6 +15,8 @@ app = awoke.App("swarm")
 log = os.open(os.environ.get("SWARM_LOG", os.devnull), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 hoard: list[bytearray] = []
 shared = bytearray(8 << 20)  # Loaded once, for all nodes.
+code = Path(os.environ.get("SWARM_CODE", os.devnull)).read_text()
+"""How the code on disk behaves: what a reload, or another mold, imports."""
 
 if os.environ.get("SWARM_IMPORT") == "thread":
     threading.Thread(target=time.sleep, args=(60,), name="early-bird", daemon=True).start()
@@ -21,17 +24,30 @@ elif os.environ.get("SWARM_IMPORT") == "client":
     producer = awoke.Producer("127.0.0.1:1")
 elif os.environ.get("SWARM_IMPORT") == "raise":
     raise RuntimeError("no good at all")
+if code == "raise":
+    raise RuntimeError("the code on disk is broken")
+elif code == "slow":
+    threading.Event().wait(3.0)
 
 
 @app.after_fork
 def begin() -> None:
-    """Crash, or take memory, where the environment says so."""
+    """Crash, or take memory, where the environment or the code on disk says so."""
     if os.environ.get("SWARM_BOOT") == "crash":
         os._exit(9)
+    if code == "fail":
+        raise RuntimeError("the new code does not start")
+    if code == "dawdle":
+        threading.Event().wait(2.0)
+    if code == "exit":
+        threading.Thread(target=exit_soon, name="exit-soon", daemon=True).start()
     hoard.append(bytearray(b"x") * (int(os.environ.get("SWARM_BALLAST_MB", "0")) << 20))
 
 
-@app.on(os.environ.get("SWARM_TOPIC", "none"), retry=awoke.Retry(backoff_s=(0.01, 0.1)))
+@app.on(
+    "there-is-no-such-topic" if code == "topic" else os.environ.get("SWARM_TOPIC", "none"),
+    retry=awoke.Retry(backoff_s=(0.01, 0.1)),
+)
 def handle(message: awoke.Message[bytes]) -> None:
     """Write down which process did what, or do as the message says, the first time that it comes."""
     marker = os.environ.get("SWARM_LOG", "") + f".{message.partition}.{message.offset}"
@@ -39,6 +55,12 @@ def handle(message: awoke.Message[bytes]) -> None:
         os.close(os.open(marker, os.O_CREAT | os.O_WRONLY))
         misbehave(message.value)
     os.write(log, b"%d %d %d %s\n" % (os.getpid(), message.partition, message.offset, message.value))
+
+
+def exit_soon() -> None:
+    """End the process when it has been up for a while."""
+    threading.Event().wait(3.0)
+    os._exit(5)
 
 
 def leak_on() -> None:
@@ -52,6 +74,9 @@ def misbehave(how: bytes) -> None:
     """Hang with or without the GIL, leak, or die."""
     if how == b"do-hang":
         threading.Event().wait()
+    elif how == b"do-wait":
+        for _ in range(20):  # The clock goes on while the process is frozen, and a single wait would be over.
+            threading.Event().wait(0.3)
     elif how == b"do-hold-gil":
         ctypes.PyDLL(None).sleep(3_600)  # Native code that does not let go of it.
     elif how == b"do-busy":

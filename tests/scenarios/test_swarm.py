@@ -173,15 +173,82 @@ def test_when_the_supervisor_is_killed_nothing_is_left(
         assert swarm.stop() == 0
 
 
-def test_a_stopped_node_is_replaced(real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path) -> None:
-    options = ("--silent-after-s", "3", "--drain-timeout-s", "3")
-    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options) as swarm:
+SILENT_AFTER_S = 10.0
+"""The default of `--silent-after-s`."""
+
+
+@pytest.mark.timeout(180)
+def test_a_frozen_node_is_replaced_within_its_deadline_and_5_s(
+    real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
+) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path) as swarm:
         swarm.wait_up(assigned=PARTITIONS)
         frozen = swarm.kill(1, signal.SIGSTOP)
+        frozen_s = time.monotonic()
         swarm.wait_until(lambda found: all(each["state"] == "up" and each["pid"] != frozen for each in found["nodes"]))
+        assert time.monotonic() - frozen_s < SILENT_AFTER_S + 5.0
         assert "no sign of life" in swarm.process.output
         check(swarm, flow.stop())
         assert swarm.stop() == 0
+
+
+def test_the_thread_with_descriptors_of_its_own_gets_no_signals(
+    real_cluster: RealCluster, topic: str, tmp_path: Path
+) -> None:
+    """It has no wake-up descriptor: a TERM that the kernel gave to it would not be heard."""
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=1) as swarm:
+        pid = swarm.wait_up(1)["nodes"][0]["pid"]
+        tasks = Path(f"/proc/{pid}/task")
+        (lifeline,) = [task for task in tasks.iterdir() if (task / "comm").read_text() == "awoke-lifeline\n"]
+        stops = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
+        assert stops <= blocked_by(lifeline)
+        assert not stops & blocked_by(tasks / str(pid))
+        assert swarm.stop() == 0
+
+
+def blocked_by(task: Path) -> set[int]:
+    """Returns the signals that a thread blocks."""
+    line = next(line for line in task.joinpath("status").read_text().splitlines() if line.startswith("SigBlk:"))
+    mask = int(line.split()[1], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
+@pytest.mark.timeout(180)
+def test_a_node_that_was_frozen_for_a_moment_is_left_alone(
+    real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
+) -> None:
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path) as swarm:
+        swarm.wait_up(assigned=PARTITIONS)
+        pid = swarm.kill(1, signal.SIGSTOP)
+        threading.Event().wait(SILENT_AFTER_S - 3.0)  # Its last sign of life may be 2 s old.
+        os.kill(pid, signal.SIGCONT)
+        swarm.wait_until(lambda found: sum(each["assigned"] for each in found["nodes"]) == PARTITIONS)
+        check(swarm, flow.stop())
+        found = swarm.status()
+        assert found["nodes"][0]["pid"] == pid
+        assert [each["restarts"] for each in found["nodes"]] == [0, 0]
+        assert swarm.stop() == 0
+
+
+@pytest.mark.timeout(180)
+def test_a_frozen_node_that_is_continued_finishes_its_job_and_commits(
+    real_cluster: RealCluster, topic: str, tmp_path: Path
+) -> None:
+    """It lives again, so it has its drain time. Its session is longer than the freeze: nothing is to be repeated."""
+    options = ("--kafka", "session.timeout.ms=45000")
+    with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, *options, nodes=1) as swarm:
+        swarm.wait_up(1, assigned=PARTITIONS)
+        send(real_cluster, topic, b"do-wait")
+        swarm.wait_until(lambda found: found["nodes"][0]["oldest_job_s"] > 0)
+        frozen = swarm.kill(1, signal.SIGSTOP)
+        swarm.wait_until(lambda found: found["nodes"][0]["state"] == "up" and found["nodes"][0]["pid"] != frozen)
+        assert "killed" not in swarm.process.output
+        assert "node 1 ended with 0" in swarm.process.output
+        swarm.wait_until(lambda found: found["nodes"][0]["assigned"] == PARTITIONS)
+        send(real_cluster, topic, b"x")
+        swarm.wait_done(2)
+        assert swarm.stop() == 0
+        assert swarm.done() == {0: [0, 1]}
 
 
 @pytest.mark.parametrize("how", [b"do-hang", b"do-hold-gil"])

@@ -15,19 +15,22 @@ from awoke.errors import AwokeError, ConfigError
 from awoke.swarm.options import socket_path
 
 ANSWER_WITHIN_S = 10.0
+RELOADED_WITHIN_S = 600.0
 
 Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The swarm's app, as in shop:app.")]
 
 
-def ask(target: str, socket: str | None, command: str, **fields: Any) -> dict[str, Any]:
-    """What a swarm's supervisor answers. Blocks up to 10 s.
+def ask(
+    target: str, socket: str | None, command: str, within_s: float = ANSWER_WITHIN_S, **fields: Any
+) -> dict[str, Any]:
+    """Returns the answer of a swarm's supervisor. Blocks up to `within_s`.
 
     Raises:
-        ConfigError: no swarm listens there, or it refuses; AwokeError: it does not answer.
+        ConfigError: no swarm listens there, or it refuses; AwokeError: it does not answer, or the command failed.
     """
     path = socket or socket_path(target)
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as talk:
-        talk.settimeout(ANSWER_WITHIN_S)
+        talk.settimeout(within_s)
         try:
             talk.connect(path)
         except OSError as error:
@@ -38,6 +41,9 @@ def ask(target: str, socket: str | None, command: str, **fields: Any) -> dict[st
             answer = b""
             while piece := talk.recv(65536):
                 answer += piece
+        except TimeoutError:
+            text = f"the supervisor at {path} has not answered {command} within {within_s:.0f} s; see awoke status {target}"
+            raise AwokeError(text) from None
         except OSError as error:
             raise AwokeError(f"the supervisor at {path} does not answer: {error}") from None
     if not answer:
@@ -45,6 +51,8 @@ def ask(target: str, socket: str | None, command: str, **fields: Any) -> dict[st
     found: dict[str, Any] = msgspec.json.decode(answer)
     if "error" in found:
         raise ConfigError(str(found["error"]), command)
+    if "failed" in found:
+        raise AwokeError(f"{command} failed: {found['failed']}")
     return found
 
 
@@ -73,9 +81,27 @@ def status(
         )
     console = Console()
     console.print(table)
+    for line in _remarks(found):
+        console.print(line, markup=False, highlight=False)
     for each in found["nodes"]:
         if each["last_error"]:
             console.print(f"node {each['node']}: {each['last_error']}", markup=False, highlight=False)
+
+
+def _remarks(found: dict[str, Any]) -> list[str]:
+    """Returns lines about the mold and the last reload, where something is to be said."""
+    remarks = []
+    if found["mold_state"] == "waiting":
+        remarks.append(f"no mold: {found['mold_error']}; another one is made in {found['mold_retry_in_s']:.0f} s")
+    elif found["mold_state"] == "importing":
+        remarks.append("no mold yet: it imports the app")
+    reload = found["reload"]
+    if reload["state"] != "idle":
+        at = f", node {reload['node']}" if reload["node"] is not None else ""
+        remarks.append(f"reload: {reload['state']}{at}")
+    elif reload["last_error"]:
+        remarks.append(f"the last reload failed: {reload['last_error']}")
+    return remarks
 
 
 def stop(target: Target, socket: Socket = None) -> None:
@@ -88,9 +114,13 @@ def quiet(target: Target, socket: Socket = None) -> None:
     ask(target, socket, "quiet")
 
 
-def reload(target: Target, socket: Socket = None) -> None:
-    """Import the app anew and replace the nodes one after the other."""
-    ask(target, socket, "reload")
+def reload(
+    target: Target,
+    socket: Socket = None,
+    timeout_s: Annotated[float, typer.Option(help="Wait this long; the reload itself goes on.")] = RELOADED_WITHIN_S,
+) -> None:
+    """Import the app anew and replace the nodes one after the other; wait until every node runs the new code."""
+    ask(target, socket, "reload", within_s=timeout_s)
 
 
 def scale(

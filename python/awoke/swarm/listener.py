@@ -84,18 +84,21 @@ class Listener:
             return
         rest = memoryview(answer)
 
-        def send() -> None:
+        def send() -> bool:
             nonlocal rest
             try:
                 while rest:
                     rest = rest[connection.send(rest) :]
             except BlockingIOError:
-                return
+                return False
             except OSError:
                 pass
             self._drop(connection)
+            return True
 
-        self._selector.register(connection, selectors.EVENT_WRITE, send)
+        # At once, if it fits: the loop may turn no more.
+        if not send():
+            self._selector.register(connection, selectors.EVENT_WRITE, send)
 
     def _drop(self, connection: socket.socket) -> None:
         self._connections.pop(connection, None)

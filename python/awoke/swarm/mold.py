@@ -32,6 +32,7 @@ BASE_THREADS = 1
 def main(descriptor: int, options: Options, supervisor: int) -> int:
     """Import the app, say so, and fork nodes until the supervisor wants no more; the exit code."""
     control = socket.socket(fileno=descriptor)
+    control.set_inheritable(False)  # A process that the app starts must not hide this one's end.
     linux.signal_when_parent_ends(signal.SIGKILL)
     if os.getppid() != supervisor:
         return EXIT_GAVE_UP

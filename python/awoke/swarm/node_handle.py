@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
-from typing import Literal
+from enum import StrEnum
 
 from awoke.swarm import linux
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.protocol import Vitals
 
-State = Literal["forking", "booting", "up", "stopping", "ending", "ended", "waiting"]
-"""`ending`: the system takes its process apart; `waiting`: for its restart."""
+logger = logging.getLogger(__name__)
+
+
+class NodeState(StrEnum):
+    """The life of a node."""
+
+    QUEUED = "queued"
+    """Is started as soon as there is a mold."""
+    FORKING = "forking"
+    BOOTING = "booting"
+    UP = "up"
+    STOPPING = "stopping"
+    """Its process was told to end, for whatever reason."""
+    ENDING = "ending"
+    """Its process has ended; the system gives back its memory, ports and locks."""
+    ENDED = "ended"
+    WAITING = "waiting"
+    """Is started after a back-off."""
+
+
+ALLOWED: dict[NodeState, set[NodeState]] = {
+    NodeState.QUEUED: {NodeState.FORKING, NodeState.ENDED},
+    NodeState.FORKING: {NodeState.BOOTING, NodeState.QUEUED, NodeState.ENDED},
+    NodeState.BOOTING: {NodeState.UP, NodeState.STOPPING, NodeState.ENDING},
+    NodeState.UP: {NodeState.STOPPING, NodeState.ENDING},
+    NodeState.STOPPING: {NodeState.ENDING},
+    NodeState.ENDING: {NodeState.ENDED},
+    NodeState.ENDED: {NodeState.FORKING, NodeState.QUEUED, NodeState.WAITING},
+    NodeState.WAITING: {NodeState.FORKING, NodeState.QUEUED, NodeState.ENDED},
+}
+"""The states that may follow each state."""
 
 
 class NodeHandle:
@@ -20,7 +50,7 @@ class NodeHandle:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.state: State = "forking"
+        self.state = NodeState.QUEUED
         self.pidfd: Pidfd | None = None
         self.control: socket.socket | None = None
         self.tripwire: int | None = None
@@ -34,25 +64,41 @@ class NodeHandle:
         """Whether another process is to follow this one."""
         self.is_asked = False
         """Whether it was asked to end: that is no failure."""
-        self.is_stopping = False
-        """Whether its process was told to end, for whatever reason."""
         self.last_error = ""
+        self.failure = ""
+        """Why the process that it has now failed; empty when it did not say."""
         self.mold = 0
         """The generation of the mold that it was forked from."""
 
+    def enter(self, state: NodeState) -> None:
+        """Changes the state. A change that is not allowed is a bug: it is logged, and the swarm goes on."""
+        if state is not self.state and state not in ALLOWED[self.state]:
+            logger.error("node %d goes from %s to %s, which is a bug of awoke", self.number, self.state, state)
+        self.state = state
+
     def begin(self, control: socket.socket, mold: int) -> None:
         """A process is being forked."""
-        self.state, self.control, self.mold = "forking", control, mold
-        self.vitals, self.assigned_ns, self.is_asked, self.is_stopping = None, 0, False, False
+        self.enter(NodeState.FORKING)
+        self.control, self.mold = control, mold
+        self.vitals, self.assigned_ns, self.is_asked, self.failure = None, 0, False, ""
         self.began_s = self.heard_s = time.monotonic()
 
     def forked(self, pidfd: Pidfd) -> None:
         """Its process is there."""
-        self.state, self.pidfd = "booting", pidfd
+        self.enter(NodeState.BOOTING)
+        self.pidfd = pidfd
 
-    def end(self) -> None:
-        """Its process has ended and been reaped."""
-        self.state = "ended"
+    def fail(self, why: str) -> None:
+        """Notes why its process fails."""
+        self.failure = self.last_error = why
+
+    def end(self, state: NodeState = NodeState.ENDED) -> None:
+        """Its process has ended and been reaped, or there will be none."""
+        self.enter(state)
+        self.close()
+
+    def close(self) -> None:
+        """Closes its descriptors."""
         self.drop_tripwire()
         if self.pidfd is not None:
             self.pidfd.close()
@@ -103,6 +149,7 @@ class NodeHandle:
             "assigned_ns": self.assigned_ns,
             "lag": None if vitals is None or vitals.lag < 0 else vitals.lag,
             "restarts": self.restarts,
+            "mold": self.mold,
             "uptime_s": round(self.uptime_s, 1),
             "last_error": self.last_error,
         }

@@ -1,4 +1,4 @@
-"""When a node that ended is started again, and when the swarm gives up."""
+"""When a node or a mold that ended is started again, and when the swarm gives up."""
 
 from __future__ import annotations
 
@@ -56,3 +56,29 @@ class RestartPolicy:
             return Decision(0.0)
         delay_s = min(LIMIT_S, self._first_s * 2.0 ** min(failures - 1, 10))
         return Decision(delay_s * random.uniform(0.8, 1.0))
+
+
+class MoldPolicy:
+    """Decides when a mold that failed is followed by another one. Running nodes are never ended for the lack of a mold."""
+
+    def __init__(self, failures_max: int = RESTARTS_MAX, first_s: float = FIRST_S) -> None:
+        self._failures_max, self._first_s = failures_max, first_s
+        self._in_a_row = 0
+        self._was_ready = False
+
+    def on_ready(self) -> None:
+        """Notes that the app was imported: the swarm's start has succeeded."""
+        self._was_ready = True
+
+    def after(self, exit_code: int, served_s: float | None, has_nodes: bool) -> Decision:
+        """Decides what follows a mold that served for so many seconds; `None`: it never was ready."""
+        if not self._was_ready:
+            return Decision(None, EXIT_CONFIGURATION if exit_code == EXIT_CONFIGURATION else EXIT_GAVE_UP)
+        if served_s is not None and served_s >= HEALTHY_S:
+            self._in_a_row = 0
+        self._in_a_row += 1
+        if not has_nodes and exit_code == EXIT_CONFIGURATION:
+            return Decision(None, EXIT_CONFIGURATION)
+        if not has_nodes and self._in_a_row > self._failures_max:
+            return Decision(None, EXIT_TOO_MANY_RESTARTS)
+        return Decision(min(LIMIT_S, self._first_s * 2.0 ** min(self._in_a_row - 1, 10)))

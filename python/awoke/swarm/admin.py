@@ -1,0 +1,189 @@
+"""Answers questions and commands: the admin socket, and HTTP for health and metrics."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from awoke.errors import AwokeError, ConfigError
+from awoke.swarm import linux, listener, protocol
+from awoke.swarm.gathering import Gathering, merged, of_nodes
+from awoke.swarm.listener import Listener, Respond
+from awoke.swarm.loop import Loop
+from awoke.swarm.node_handle import NodeHandle, NodeState
+from awoke.swarm.options import Options
+from awoke.swarm.rolling import OnEnd
+
+logger = logging.getLogger(__name__)
+
+GATHER_WITHIN_S = 2.0
+"""Metrics of nodes that do not answer within this are left out."""
+
+
+class Host(Protocol):
+    """What can be asked of a supervisor."""
+
+    is_stopping: bool
+
+    def status(self) -> dict[str, Any]:
+        """Returns the state of the swarm."""
+
+    def stop(self) -> None:
+        """Stops the swarm in order."""
+
+    def quiet(self) -> None:
+        """Lets the nodes begin no new jobs."""
+
+    def reload(self, on_end: OnEnd | None = None) -> bool:
+        """Begins a reload; returns false when one is under way."""
+
+    def scale(self, nodes: int) -> None:
+        """Changes the number of nodes."""
+
+    def dump(self, number: int) -> bool:
+        """Lets a node write its stacks; returns false when it has no process."""
+
+
+class AdminEndpoint:
+    """The listening sockets of a supervisor. Belongs to its thread; does not block."""
+
+    def __init__(self, options: Options, loop: Loop, nodes: Mapping[int, NodeHandle], host: Host) -> None:
+        self._options, self._loop, self._nodes, self._host = options, loop, nodes, host
+        self._began_s = time.monotonic()
+        self._listeners: list[Listener] = []
+        self._gatherings: dict[int, Gathering] = {}
+        self._requests = 0
+
+    def open(self) -> None:
+        """Listens.
+
+        Raises:
+            ConfigError: the admin socket or the port is taken.
+        """
+        admin = listener.admin_socket(self._options.socket)
+        self._listeners.append(Listener(self._loop.selector, admin, listener.is_whole_line, self._on_command))
+        if self._options.metrics_port is not None:
+            web = listener.http_socket("127.0.0.1", self._options.metrics_port)
+            logger.info("health and metrics at http://127.0.0.1:%d", web.getsockname()[1])
+            self._listeners.append(Listener(self._loop.selector, web, listener.is_whole_http, self._on_http))
+
+    def close(self) -> None:
+        """Closes the sockets and removes the admin socket's file."""
+        for each in self._listeners:
+            each.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._options.socket)
+
+    # Commands.
+
+    def _on_command(self, request: bytes, respond: Respond) -> None:
+        def answer(found: dict[str, Any]) -> None:
+            respond(msgspec.json.encode(found) + b"\n")
+
+        try:
+            command = msgspec.json.decode(request, type=dict[str, Any])
+            name = str(command.get("command"))
+            if name == "reload":
+                self._reload(answer)
+            else:
+                answer(self._obey(name, command))
+        except (AwokeError, msgspec.MsgspecError, ValueError) as error:
+            answer({"error": str(error)})
+
+    def _reload(self, answer: Any) -> None:
+        """Answers when the reload has ended."""
+        if not self._host.reload(lambda why: answer({"done": "reload"} if why is None else {"failed": why})):
+            raise ConfigError("a reload is under way already, or the swarm starts or stops", "reload")
+
+    def _obey(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
+        match name:
+            case "status":
+                return self._status()
+            case "stop":
+                self._host.stop()
+            case "quiet":
+                self._host.quiet()
+            case "scale":
+                nodes = command.get("nodes")
+                if not isinstance(nodes, int) or nodes < 1:
+                    raise ConfigError(f"a swarm has at least 1 node, not {nodes!r}", "nodes")
+                self._host.scale(nodes)
+            case "dump":
+                if not self._host.dump(int(command.get("node", 0))):
+                    raise ConfigError(f"there is no node {command.get('node')!r}", "node")
+            case _:
+                raise ConfigError(f"there is no command {name!r}", "command")
+        return {"done": name}
+
+    def _status(self) -> dict[str, Any]:
+        return {
+            "target": self._options.target,
+            "pid": os.getpid(),
+            "uptime_s": round(time.monotonic() - self._began_s, 1),
+            "memory_bytes": linux.resident_bytes(os.getpid()),
+            "wakes": self._loop.wakes,
+            **self._host.status(),
+            "nodes": [self._nodes[number].status() for number in sorted(self._nodes)],
+        }
+
+    def log_status(self) -> None:
+        """Writes the state of the swarm to the log."""
+        logger.info("state: %s", msgspec.json.encode(self._status()).decode())
+
+    # HTTP.
+
+    def _on_http(self, request: bytes, respond: Respond) -> None:
+        match listener.path_of(request):
+            case "/live":
+                # That the loop turns, and nothing else: brokers that are away are no reason for a restart.
+                respond(listener.http("200 OK", "alive\n"))
+            case "/ready":
+                waiting = [node.number for node in self._nodes.values() if node.state is not NodeState.UP]
+                is_ready = bool(self._nodes) and not waiting and not self._host.is_stopping
+                text = "ready\n" if is_ready else f"not ready: nodes {waiting}\n"
+                respond(listener.http("200 OK" if is_ready else "503 Service Unavailable", text))
+            case "/status":
+                respond(listener.http("200 OK", msgspec.json.encode(self._status()), "application/json"))
+            case "/metrics":
+                self._gather(respond)
+            case _:
+                respond(listener.http("404 Not Found", "there are /live, /ready, /status and /metrics\n"))
+
+    def _gather(self, respond: Respond) -> None:
+        self._requests += 1
+        request = self._requests
+        asked = set()
+        for node in self._nodes.values():
+            if node.state is NodeState.UP and node.control is not None:
+                with contextlib.suppress(OSError):
+                    node.control.send(protocol.encode("metrics", request=request))
+                    asked.add(node.number)
+        self._gatherings[request] = Gathering(asked, respond)
+        self._loop.deadlines.set(f"gather-{request}", GATHER_WITHIN_S, lambda: self._finish_gathering(request))
+        if not asked:
+            self._finish_gathering(request)
+
+    def on_metrics(self, node: NodeHandle, request: int, text: str) -> None:
+        """Takes a node's metrics."""
+        gathering = self._gatherings.get(request)
+        if gathering is not None and gathering.add(node.number, text):
+            self._finish_gathering(request)
+
+    def forget_answers(self, node: NodeHandle) -> None:
+        """Waits no longer for a node that has ended."""
+        for request, gathering in list(self._gatherings.items()):
+            if gathering.forget(node.number):
+                self._finish_gathering(request)
+
+    def _finish_gathering(self, request: int) -> None:
+        gathering = self._gatherings.pop(request, None)
+        self._loop.deadlines.cancel(f"gather-{request}")
+        if gathering is not None:
+            text = merged(gathering.texts) + of_nodes(self._nodes)
+            gathering.respond(listener.http("200 OK", text, "text/plain; version=0.0.4; charset=utf-8"))

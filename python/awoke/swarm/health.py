@@ -1,0 +1,89 @@
+"""Judges nodes by their signs of life: silent ones, jobs that take too long, memory."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Mapping
+from typing import Protocol
+
+from awoke.swarm import linux
+from awoke.swarm.deadlines import Deadlines
+from awoke.swarm.node_handle import NodeHandle, NodeState
+from awoke.swarm.options import Options
+from awoke.swarm.protocol import Vitals
+
+logger = logging.getLogger(__name__)
+
+STOP_WITHIN_S = 3.0
+"""A silent node that was continued must stop within this after the last sign of life that shows a running job."""
+
+BUSY = (NodeState.STOPPING, NodeState.ENDING, NodeState.FORKING, NodeState.BOOTING)
+
+
+class Host(Protocol):
+    """What is done with a node that is not well."""
+
+    def replace(self, node: NodeHandle, why: str) -> None:
+        """Stops a node because of a failure; another process follows."""
+
+    def stop_node(self, node: NodeHandle, *, is_asked: bool = False) -> None:
+        """Stops a node in order."""
+
+    def kill(self, node: NodeHandle, why: str) -> None:
+        """Kills a node."""
+
+
+class Health:
+    """The signs of life of all nodes. Belongs to the supervisor's thread; does not block."""
+
+    def __init__(self, options: Options, nodes: Mapping[int, NodeHandle], deadlines: Deadlines, host: Host) -> None:
+        self._options, self._nodes, self._deadlines, self._host = options, nodes, deadlines, host
+
+    def expect(self, node: NodeHandle) -> None:
+        """Waits for the next sign of life, from now on."""
+        self._deadlines.set(f"{node.number}:silent", self._options.silent_after_s, lambda: self._on_silent(node))
+
+    def on_vitals(self, node: NodeHandle, vitals: Vitals) -> None:
+        """Judges a sign of life."""
+        node.vitals = vitals
+        self.expect(node)
+        if f"{node.number}:frozen" in self._deadlines and vitals.oldest_job_ms > 0:
+            self._limit_stop(node)
+        if node.state is not NodeState.UP:
+            return
+        if vitals.oldest_job_ms > self._options.hang_after_s * 1_000:
+            self._host.replace(node, f"has worked on one job for {vitals.oldest_job_ms / 1_000:.0f} s")
+        else:
+            self._judge_memory(node, vitals.resident_bytes)
+
+    def _on_silent(self, node: NodeHandle) -> None:
+        """Stops a silent node, and kills it soon: a frozen process can't drain, and would only keep its partitions.
+
+        A node that comes alive and works on a job may finish and commit it, within the drain time.
+        """
+        if node.pidfd is None or node.state is NodeState.ENDING:
+            return
+        self._host.replace(node, f"gave no sign of life for {self._options.silent_after_s:.0f} s")
+        node.pidfd.send(signal.SIGCONT)  # Also one that froze while it was stopping.
+        self._limit_stop(node)
+
+    def _limit_stop(self, node: NodeHandle) -> None:
+        why = f"was frozen, and did not stop within {STOP_WITHIN_S:.0f} s after it was continued"
+        self._deadlines.set(f"{node.number}:frozen", STOP_WITHIN_S, lambda: self._host.kill(node, why))
+
+    def _judge_memory(self, node: NodeHandle, resident_bytes: int) -> None:
+        hard, soft = self._options.memory_hard_bytes, self._options.memory_soft_bytes
+        assert node.pidfd is not None
+        if hard is not None and resident_bytes > hard:
+            logger.error("node %d has %d MB, more than it may: killed", node.number, resident_bytes >> 20)
+            node.fail(f"killed with {resident_bytes >> 20} MB")
+            node.pidfd.send(signal.SIGKILL)
+        elif soft is not None and resident_bytes > soft:
+            if any(each.state in BUSY for each in self._nodes.values()):
+                return  # One at a time.
+            # What is shared counts for every process in the resident size: only the node's share counts here.
+            own_bytes = linux.proportional_bytes(node.pidfd.pid)
+            if own_bytes > soft:
+                logger.warning("node %d has %d MB: it is replaced in order", node.number, own_bytes >> 20)
+                self._host.stop_node(node, is_asked=True)

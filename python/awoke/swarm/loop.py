@@ -1,0 +1,62 @@
+"""The supervisor's loop: descriptors, deadlines, and the clock that tells when the supervisor itself was not running."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import selectors
+import time
+from collections.abc import Callable
+from typing import Any
+
+from awoke.swarm.deadlines import OVERSLEPT_S, Deadlines
+
+logger = logging.getLogger(__name__)
+
+
+class Loop:
+    """Waits for descriptors and deadlines, and calls what was registered for them. One thread."""
+
+    def __init__(self) -> None:
+        self.selector = selectors.DefaultSelector()
+        self.deadlines = Deadlines()
+        self.wakes = 0
+        self._looked_s = time.monotonic()
+
+    def watch(self, descriptor: Any, action: Callable[[], object]) -> None:
+        """Calls this whenever the descriptor is readable."""
+        self.selector.register(descriptor, selectors.EVENT_READ, action)
+
+    def forget(self, descriptor: Any) -> None:
+        """Stops watching a descriptor; does nothing when it is not watched or closed."""
+        with contextlib.suppress(KeyError, ValueError):
+            self.selector.unregister(descriptor)
+
+    def turn(self) -> None:
+        """Waits for an event and acts on it."""
+        wait_s = self.deadlines.next_in_s()
+        events = self.selector.select(wait_s)
+        self.wakes += 1
+        # Without a deadline it may have waited for ever.
+        self._look_at_the_clock(float("inf") if wait_s is None else wait_s)
+        for key, _ in events:
+            if self._is_watched(key):
+                key.data()
+        self._look_at_the_clock(0.0)
+        self.deadlines.run_due()
+
+    def close(self) -> None:
+        """Closes the selector."""
+        self.selector.close()
+
+    def _look_at_the_clock(self, expected_s: float) -> None:
+        """Moves all deadlines when this process was not running for long: the others must not be punished for it."""
+        late_s = time.monotonic() - self._looked_s - expected_s
+        if late_s > OVERSLEPT_S:
+            logger.warning("woke up %.1f s late: deadlines are moved", late_s)
+            self.deadlines.postpone(late_s + OVERSLEPT_S)
+        self._looked_s = time.monotonic()
+
+    def _is_watched(self, key: selectors.SelectorKey) -> bool:
+        """Returns false when an earlier event of the same turn has ended what the key was registered for."""
+        return any(key is each for each in self.selector.get_map().values())

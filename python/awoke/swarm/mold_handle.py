@@ -1,0 +1,70 @@
+"""A mold as its supervisor sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import time
+from enum import StrEnum
+
+from awoke.swarm import protocol
+from awoke.swarm.pidfd import Pidfd
+
+
+class MoldState(StrEnum):
+    """The life of a mold."""
+
+    IMPORTING = "importing"
+    READY = "ready"
+    """Forks nodes."""
+    ENDING = "ending"
+    """Killed or ended. Its control socket may still hold messages about nodes that it has forked."""
+
+
+class MoldHandle:
+    """The process that nodes are forked from."""
+
+    def __init__(self, generation: int, pidfd: Pidfd, control: socket.socket) -> None:
+        self.generation, self.pidfd, self.control = generation, pidfd, control
+        self.state = MoldState.IMPORTING
+        self.exit_code: int | None = None
+        """Set when the process has been reaped."""
+        self.is_at_end = False
+        """Whether the last message has been read: no process holds the other end of the control socket."""
+        self.is_dropped = False
+        """Whether its end is wanted: that is no failure."""
+        self.is_refused = False
+        """Whether the app can't be run as it is: another try would end the same way."""
+        self.last_error = ""
+        self._ready_s: float | None = None
+
+    def become_ready(self) -> None:
+        """Notes that the app is imported."""
+        self.state, self._ready_s = MoldState.READY, time.monotonic()
+
+    @property
+    def served_s(self) -> float | None:
+        """Seconds since it was ready; `None` if it never was."""
+        return None if self._ready_s is None else time.monotonic() - self._ready_s
+
+    def fork(self, node: int, descriptor: int) -> bool:
+        """Asks for a node, which gets this descriptor; returns false when the mold takes no requests. Does not block."""
+        if self.state is not MoldState.READY:
+            return False
+        try:
+            socket.send_fds(self.control, [protocol.encode("fork", node=node)], [descriptor])
+        except OSError:
+            return False
+        return True
+
+    def kill(self) -> None:
+        """Kills it, stopped or not. It holds nothing that is not the system's."""
+        self.state = MoldState.ENDING
+        self.pidfd.send(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Closes its descriptors."""
+        with contextlib.suppress(OSError):
+            self.control.close()
+        self.pidfd.close()

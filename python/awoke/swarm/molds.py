@@ -1,0 +1,290 @@
+"""The life of molds: made, ready, asked for nodes, killed when they hang, made again with back-off while nodes run.
+
+There is one *current* mold. A reload adds a *candidate*; `promote` makes it the current one, `drop_candidate` ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from awoke.swarm import protocol
+from awoke.swarm.loop import Loop
+from awoke.swarm.mold_handle import MoldHandle, MoldState
+from awoke.swarm.options import Options
+from awoke.swarm.pidfd import Pidfd
+from awoke.swarm.policy import EXIT_CONFIGURATION, EXIT_GAVE_UP, MoldPolicy
+
+logger = logging.getLogger(__name__)
+
+END_WITHIN_S = 1.0
+"""A process between mold and node may hold the mold's control socket for this long after the mold's end."""
+AGAIN = "mold:again"
+
+
+class Host(Protocol):
+    """What molds tell their supervisor."""
+
+    def on_mold_ready(self, mold: MoldHandle) -> None:
+        """Called when a mold forks nodes from now on."""
+
+    def on_forked(self, mold: MoldHandle, number: int, pidfd: Pidfd) -> None:
+        """Called when a node's process exists."""
+
+    def on_candidate_failed(self, why: str) -> None:
+        """Called when a reload's mold has ended or is refused, before `on_mold_over`."""
+
+    def on_mold_over(self, mold: MoldHandle) -> None:
+        """Called when no node comes from a mold any more; all that did have been reported."""
+
+    def has_running_nodes(self) -> bool:
+        """Whether any node's process runs."""
+
+    def give_up(self, code: int) -> None:
+        """Ends the swarm."""
+
+
+class Molds:
+    """The molds of one swarm. Belongs to the supervisor's thread; does not block."""
+
+    def __init__(self, options: Options, loop: Loop, signals: tuple[int, ...], host: Host) -> None:
+        self._options, self._loop, self._host = options, loop, host
+        self._signals = signals
+        self._policy = MoldPolicy(options.restarts_max)
+        self._alive: list[MoldHandle] = []
+        """All whose end has not been handled."""
+        self._generations = 0
+        self._next: MoldHandle | None = None
+        """Imports the app and is to become the current one."""
+        self.current: MoldHandle | None = None
+        self.candidate: MoldHandle | None = None
+        self.is_closed = False
+        self.last_error = ""
+        """Why the last mold failed; empty when the current one is well."""
+        self._again_s = 0.0
+
+    # Making.
+
+    def make(self) -> None:
+        """Makes a mold that is to become the current one."""
+        self._loop.deadlines.cancel(AGAIN)
+        if self.is_closed or self._next is not None:
+            return
+        try:
+            self._next = self._spawn()
+        except OSError as error:
+            self._make_again(EXIT_GAVE_UP, None, f"no process can be started: {error}")
+
+    def make_at_once(self) -> None:
+        """Ends a back-off, when no node runs: there is nothing else to wait for."""
+        if AGAIN in self._loop.deadlines and not self._host.has_running_nodes():
+            self.make()
+
+    def make_candidate(self) -> None:
+        """Makes the mold of a reload. It replaces the next attempt of a back-off, which may hold older code."""
+        self._loop.deadlines.cancel(AGAIN)
+        if self._next is not None:
+            self._drop(self._next)
+            self._next = None
+        try:
+            self.candidate = self._spawn()
+        except OSError as error:
+            why = f"no process can be started: {error}"
+            self._host.on_candidate_failed(why)
+            if self.current is None:
+                self._make_again(EXIT_GAVE_UP, None, why)
+
+    def promote(self) -> None:
+        """Makes the candidate the current mold; the earlier one is killed."""
+        assert self.candidate is not None
+        if self.current is not None:
+            self._drop(self.current)
+        self.current, self.candidate, self.last_error = self.candidate, None, ""
+
+    def drop_candidate(self) -> None:
+        """Ends a reload's mold. Without another one it stays, and becomes the current mold."""
+        candidate = self.candidate
+        if candidate is not None and self.current is None and candidate.state is MoldState.READY:
+            self.promote()
+        elif candidate is not None:
+            self.candidate = None
+            self._drop(candidate)
+
+    def _spawn(self) -> MoldHandle:
+        ours, theirs = protocol.pair()
+        with contextlib.ExitStack() as unless_done, theirs:
+            unless_done.callback(ours.close)
+            options = msgspec.json.encode(self._options).decode()
+            command = [sys.executable, "-m", "awoke.swarm.mold", str(theirs.fileno()), options, str(os.getpid())]
+            os.set_inheritable(theirs.fileno(), True)
+            pid = os.posix_spawn(sys.executable, command, os.environ, setpgroup=0, setsigdef=self._signals)
+            pidfd = Pidfd.open(pid)
+            unless_done.pop_all()
+        self._generations += 1
+        mold = MoldHandle(self._generations, pidfd, ours)
+        self._alive.append(mold)
+        self._loop.watch(mold.control, lambda: self._on_says(mold))
+        self._loop.watch(mold.pidfd, lambda: self._on_ended(mold))
+        late = f"did not import the app within {self._options.boot_timeout_s:.0f} s"
+        self._set(mold, "boot", self._options.boot_timeout_s, lambda: self.replace(mold, late))
+        return mold
+
+    # What a mold says.
+
+    def _on_says(self, mold: MoldHandle) -> None:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(mold.control, protocol.MESSAGE_MAX, 4)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data, descriptors = b"", []
+        if not data:
+            self._on_last_message(mold)
+            return
+        message = protocol.decode(data)
+        assert isinstance(message, dict)
+        match message["kind"]:
+            case "ready":
+                self._on_ready(mold, int(message["resident_bytes"]))
+            case "refused":
+                self._refuse(mold, str(message["text"]))
+            case "forked":
+                self._host.on_forked(mold, int(message["node"]), Pidfd(descriptors[0], int(message["pid"])))
+
+    def _on_ready(self, mold: MoldHandle, resident_bytes: int) -> None:
+        self._cancel(mold, "boot")
+        if mold.state is not MoldState.IMPORTING:
+            return  # It was killed meanwhile.
+        soft_bytes = self._options.memory_soft_bytes
+        if soft_bytes is not None and soft_bytes <= resident_bytes:
+            limit_mb, resident_mb = soft_bytes >> 20, resident_bytes >> 20
+            what = f"the memory limit of {limit_mb} MB is below what the app has after its import, {resident_mb} MB"
+            self._refuse(mold, what)
+            return
+        mold.become_ready()
+        self._policy.on_ready()
+        if mold is self._next:
+            self._next, self.current, self.last_error = None, mold, ""
+        self._host.on_mold_ready(mold)
+
+    def _refuse(self, mold: MoldHandle, text: str) -> None:
+        """The app can't be run as it is. Its threads could keep the process from ending by itself."""
+        logger.error("%s", text)
+        mold.last_error = next((line for line in reversed(text.splitlines()) if line.strip()), text)
+        mold.is_refused = True
+        mold.kill()
+
+    # Its end.
+
+    def replace(self, mold: MoldHandle, why: str) -> None:
+        """Kills a mold that does not do its work; another one follows."""
+        if mold.state is not MoldState.ENDING:
+            logger.error("the mold %s: it is killed", why)
+            mold.last_error = why
+            mold.kill()
+
+    def _drop(self, mold: MoldHandle) -> None:
+        mold.is_dropped = True
+        mold.kill()
+
+    def _on_last_message(self, mold: MoldHandle) -> None:
+        self._loop.forget(mold.control)
+        mold.is_at_end = True
+        if mold.exit_code is None:
+            mold.kill()  # It can't be asked any more.
+        else:
+            self._on_over(mold)
+
+    def _on_ended(self, mold: MoldHandle) -> None:
+        mold.exit_code = mold.pidfd.reap()
+        if mold.exit_code is None:
+            return
+        self._loop.forget(mold.pidfd)
+        mold.state = MoldState.ENDING
+        if mold.is_at_end:
+            self._on_over(mold)
+        else:
+            # What it said before its end comes first: a node that it has forked must not be forked again.
+            self._set(mold, "end", END_WITHIN_S, lambda: self._on_over(mold))
+
+    def _on_over(self, mold: MoldHandle) -> None:
+        self._loop.deadlines.cancel_all(f"mold-{mold.generation}:")
+        self._loop.forget(mold.control)
+        self._alive.remove(mold)
+        mold.close()
+        if not self.is_closed and not mold.is_dropped:
+            self._on_failed(mold)
+        self._host.on_mold_over(mold)
+
+    def _on_failed(self, mold: MoldHandle) -> None:
+        code = EXIT_CONFIGURATION if mold.is_refused else mold.exit_code or 0
+        doing = "while it imported the app" if mold.served_s is None else f"after {mold.served_s:.0f} s"
+        why = mold.last_error or f"ended with {code} {doing}"
+        if mold is self.candidate:
+            self.candidate = None
+            self._host.on_candidate_failed(why)
+            if self.current is not None:
+                return
+        elif mold is self.current:
+            self.current = None
+            if self.candidate is not None:
+                logger.error("the mold %s, during a reload: there is no way back to the old code", why)
+                return
+        self._next = None
+        self._make_again(code, mold.served_s, why)
+
+    def _make_again(self, code: int, served_s: float | None, why: str) -> None:
+        self.last_error = why
+        decision = self._policy.after(code, served_s, self._host.has_running_nodes())
+        if decision.restart_in_s is None:
+            logger.error("there is no mold, and no node runs: the swarm ends. %s", why)
+            self._host.give_up(decision.exit_code)
+            return
+        delay_s = decision.restart_in_s
+        logger.error("there is no mold: %s. Another one is made in %.0f s; running nodes go on", why, delay_s)
+        self._again_s = time.monotonic() + delay_s
+        self._loop.deadlines.set(AGAIN, delay_s, self.make)
+
+    def close(self) -> None:
+        """Kills all molds: no node is to be started any more."""
+        self.is_closed = True
+        self._loop.deadlines.cancel(AGAIN)
+        for mold in self._alive:
+            mold.kill()
+
+    def close_descriptors(self) -> None:
+        """Closes what is left, once all processes have ended."""
+        for mold in self._alive:
+            mold.close()
+
+    # Status.
+
+    def pids(self) -> set[int]:
+        """The processes of all molds."""
+        return {mold.pidfd.pid for mold in self._alive}
+
+    def status(self) -> dict[str, Any]:
+        """The current mold, for people and programs."""
+        shown = self.current or self._next
+        is_waiting = AGAIN in self._loop.deadlines
+        return {
+            "mold": None if self.current is None else self.current.generation,
+            "mold_pid": None if shown is None else shown.pidfd.pid,
+            "mold_state": "waiting" if is_waiting else "none" if shown is None else str(shown.state),
+            "mold_error": self.last_error,
+            "mold_retry_in_s": round(max(0.0, self._again_s - time.monotonic()), 1) if is_waiting else None,
+        }
+
+    def _set(self, mold: MoldHandle, name: str, in_s: float, action: Callable[[], object]) -> None:
+        self._loop.deadlines.set(f"mold-{mold.generation}:{name}", in_s, action)
+
+    def _cancel(self, mold: MoldHandle, name: str) -> None:
+        self._loop.deadlines.cancel(f"mold-{mold.generation}:{name}")

@@ -1,0 +1,209 @@
+"""A reload: the app is imported anew, and nodes are replaced one by one. The old mold lives until all of them are.
+
+1. `begin`: a mold imports the new code, the *candidate*. If it fails, nothing has changed.
+2. `on_candidate_ready`: the first node is stopped in order and forked from the candidate.
+3. The new code has *proved itself* when that node has stayed up for `PROVED_AFTER_S` and then gives a sign of life. A node is
+   done when it has partitions, or after `ASSIGNED_WITHIN_S`: there may be none for it. Then the next node follows.
+4. When no node runs the old code, the candidate becomes the current mold.
+
+Any node of the new code that fails meanwhile stops the reload: it is started again from the old mold, and the candidate ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+from awoke.swarm.deadlines import Deadlines
+from awoke.swarm.mold_handle import MoldHandle, MoldState
+from awoke.swarm.molds import Molds
+from awoke.swarm.node_handle import NodeHandle, NodeState
+
+logger = logging.getLogger(__name__)
+
+PROVED_AFTER_S = 5.0
+ASSIGNED_WITHIN_S = 30.0
+PROOF, ASSIGNMENT = "roll:proof", "roll:assignment"
+
+OnEnd = Callable[[str | None], object]
+"""Gets the reason why a reload failed; `None`: every node runs the new code."""
+
+
+class RollState(StrEnum):
+    """What a reload is doing."""
+
+    IDLE = "idle"
+    IMPORTING = "importing"
+    ROLLING = "rolling"
+
+
+class Host(Protocol):
+    """What a reload asks of the supervisor."""
+
+    def stop_node(self, node: NodeHandle, *, is_asked: bool = False) -> None:
+        """Stops a node in order."""
+
+    def start_node(self, node: NodeHandle) -> None:
+        """Starts a node."""
+
+    def start_queued(self) -> None:
+        """Starts the nodes that wait for a mold."""
+
+
+class Roll:
+    """The reload of a swarm that is under way, if one is. Belongs to the supervisor's thread; does not block."""
+
+    def __init__(self, nodes: Mapping[int, NodeHandle], molds: Molds, deadlines: Deadlines, host: Host) -> None:
+        self._nodes, self._molds, self._deadlines, self._host = nodes, molds, deadlines, host
+        self.state = RollState.IDLE
+        self._rolled: int | None = None
+        """The node that is being replaced."""
+        self._generation: int | None = None
+        """Of the new code's mold, while nodes are replaced."""
+        self._has_stayed = self._is_proved = False
+        self._on_end: list[OnEnd] = []
+        self.last_error = ""
+        """Why the last reload failed; empty when it did not."""
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a reload has begun and not ended."""
+        return self.state is not RollState.IDLE
+
+    def begin(self, on_end: OnEnd | None = None) -> bool:
+        """Imports the app anew; returns false when a reload is under way already."""
+        if self.is_under_way:
+            return False
+        logger.info("reload: the app is imported anew")
+        self.state, self._is_proved, self.last_error = RollState.IMPORTING, False, ""
+        self._on_end = [] if on_end is None else [on_end]
+        self._molds.make_candidate()
+        return True
+
+    def mold_for(self, node: NodeHandle) -> MoldHandle | None:
+        """Returns the mold that a node is to be forked from; `None`: it must wait for one."""
+        candidate = self._molds.candidate
+        if candidate is None or candidate.state is not MoldState.READY:
+            return self._molds.current
+        is_new = self._is_proved or self._rolled == node.number or self._is_of_candidate(node)
+        return candidate if is_new or self._molds.current is None else self._molds.current
+
+    def _is_of_candidate(self, node: NodeHandle) -> bool:
+        return node.mold == self._generation
+
+    # What happens.
+
+    def on_candidate_ready(self, mold: MoldHandle) -> None:
+        """Begins to replace nodes."""
+        self.state, self._generation = RollState.ROLLING, mold.generation
+        self._advance()
+
+    def on_candidate_failed(self, why: str) -> None:
+        """Stops: the new code was not imported, or its mold ended."""
+        doing = "the app could not be imported" if self.state is RollState.IMPORTING else "the new mold failed"
+        self._fail(f"{doing}: {why}")
+
+    def on_node_forked(self, node: NodeHandle) -> None:
+        """Stops the node whose turn came while it was being forked from the old mold."""
+        if self._rolled == node.number and not self._is_of_candidate(node):
+            self._host.stop_node(node, is_asked=True)
+
+    def on_node_ready(self, node: NodeHandle) -> None:
+        """Waits for the node's partitions; the first one has to stay up for some time, too."""
+        if self._rolled != node.number or not self._is_of_candidate(node):
+            return
+        self._has_stayed = False
+        self._deadlines.set(PROOF, PROVED_AFTER_S, self._on_stayed)
+        self._deadlines.set(ASSIGNMENT, ASSIGNED_WITHIN_S, self._advance_when_done)
+        self.on_node_assigned(node)
+
+    def on_node_alive(self, node: NodeHandle) -> None:
+        """Takes a sign of life of the first node for a proof, once it has stayed up: a frozen node stays, too."""
+        if self._rolled == node.number and self._has_stayed and not self._is_proved and node.state is NodeState.UP:
+            logger.info("reload: node %d has stayed up with the new code", node.number)
+            self._is_proved = True
+            self._advance_when_done()
+
+    def on_node_assigned(self, node: NodeHandle) -> None:
+        """Goes on when the node is up and has its partitions."""
+        if self._rolled == node.number and node.state is NodeState.UP and node.assigned_ns:
+            self._deadlines.cancel(ASSIGNMENT)
+            self._advance_when_done()
+
+    def on_node_ended(self, node: NodeHandle, was_asked: bool, why: str) -> bool:
+        """Tells whether the node is to be started again at once, from `mold_for`; if not, it is an ordinary failure."""
+        if self.state is not RollState.ROLLING:
+            return False
+        if was_asked or not self._is_of_candidate(node):
+            is_rolled = self._rolled == node.number
+            if is_rolled:
+                self._deadlines.cancel_all("roll:")
+            return is_rolled
+        has_old_mold = self._molds.current is not None
+        self._fail(f"node {node.number}, with the new code, {why}")
+        return has_old_mold
+
+    def on_node_gone(self, node: NodeHandle) -> None:
+        """Goes on without a node that is not wanted any more."""
+        if self._rolled == node.number:
+            self._advance()
+
+    def cancel(self, why: str) -> None:
+        """Ends a reload because the swarm ends."""
+        if self.is_under_way:
+            self._end(why)
+
+    # Steps.
+
+    def _on_stayed(self) -> None:
+        self._has_stayed = True
+
+    def _advance_when_done(self) -> None:
+        if self._is_proved and ASSIGNMENT not in self._deadlines:
+            self._advance()
+
+    def _advance(self) -> None:
+        """Replaces the next node of the old code, or ends."""
+        self._deadlines.cancel_all("roll:")
+        self._rolled = None
+        left = [node for _, node in sorted(self._nodes.items()) if node.is_wanted and not self._is_of_candidate(node)]
+        if left:
+            self._replace(left[0])
+            return
+        self._molds.promote()
+        logger.info("every node has been replaced")
+        self._end(None)
+
+    def _replace(self, node: NodeHandle) -> None:
+        self._rolled = node.number
+        match node.state:
+            case NodeState.UP | NodeState.BOOTING:
+                self._host.stop_node(node, is_asked=True)
+            case NodeState.WAITING | NodeState.QUEUED | NodeState.ENDED:
+                self._deadlines.cancel(f"{node.number}:restart")
+                self._host.start_node(node)
+            case _:
+                pass  # It is being forked, or ends by itself: `on_node_forked` or `on_node_ended` goes on.
+
+    def _fail(self, why: str) -> None:
+        new = [
+            number for number, node in sorted(self._nodes.items()) if self._is_of_candidate(node) and node.is_running
+        ]
+        self._molds.drop_candidate()
+        kept = f"; nodes {new} keep the new code until they end" if new else ""
+        logger.error("the reload is stopped, the swarm goes on with the old code: %s%s", why, kept)
+        self._end(why)
+
+    def _end(self, why: str | None) -> None:
+        self._deadlines.cancel_all("roll:")
+        self.state, self._rolled, self._generation, self.last_error = RollState.IDLE, None, None, why or ""
+        waiting, self._on_end = self._on_end, []
+        for each in waiting:
+            each(why)
+        self._host.start_queued()
+
+    def status(self) -> dict[str, Any]:
+        """The reload, for people and programs."""
+        return {"state": str(self.state), "node": self._rolled, "last_error": self.last_error}
