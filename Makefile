@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test test-rust test-python models demo bench soak wheel clean
+.PHONY: help setup build lint format test test-rust test-python models demo bench soak histories wheel clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -54,7 +54,7 @@ bench: build ## Measure awoke beside its rivals on a real broker
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
-soak: build ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls each
+soak: histories ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls each
 	for run in $$(seq $${TIMES:-20}); do \
 	  $(BIN)/python -m pytest -q tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py \
 	    tests/scenarios/test_lanes_killed.py tests/scenarios/test_lanes_rebalance.py \
@@ -62,6 +62,15 @@ soak: build ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on r
 	  AWOKE_KILLS=100 $(BIN)/python -m pytest -q --timeout 900 tests/scenarios/test_swarm.py -k killed || exit 1; \
 	  AWOKE_CALLS=50000 AWOKE_KILLS=25 AWOKE_CALLERS=500 $(BIN)/python -m pytest -q --timeout 900 \
 	    tests/scenarios/test_rpc_faults.py || exit 1; \
+	done
+
+# 15 runs: an hour and a half at 300 seconds each.
+histories: build ## Copy a topic under faults and compare the logs, for each mode and protocol (SECONDS_EACH=300, SEED=1)
+	for mode in plain lanes lanes-async batch exactly-once; do \
+	  for protocol in classic cooperative kip848; do \
+	    $(BIN)/python -m tests.history --mode $$mode --protocol $$protocol \
+	      --seconds $${SECONDS_EACH:-300} --seed $${SEED:-1} || exit 1; \
+	  done; \
 	done
 
 wheel: .venv/stamp ## Build a wheel into dist/ and try it in a clean virtual environment

@@ -35,14 +35,17 @@ class Feeder:
         self.sent = 0
         self._next = [0] * KEYS
         self._turn = 0
-        self._may_run, self._is_idle, self._is_closed = threading.Event(), threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        """Held while messages are produced, and to change what follows."""
+        self._may_run = False
+        self._is_closed = threading.Event()
         self._producer = self._connect()
         self._thread = threading.Thread(target=self._run, name="history-feeder")
 
     def pause(self) -> None:
         """Stop producing; returns when all that was produced is acknowledged, or has failed."""
-        self._may_run.clear()
-        assert self._is_idle.wait(FLUSH_WITHIN_S)
+        with self._lock:
+            self._may_run = False
         left = self._producer.flush(FLUSH_WITHIN_S)
         assert left == 0, f"{left} messages are not answered"
         self._producer.close()
@@ -51,9 +54,9 @@ class Feeder:
         """Go on after a pause, with a new client: an old one may expect the log to be what it was."""
         if has_new_topic:
             self.acknowledged.append(set())
-        self._producer = self._connect()
-        self._is_idle.clear()
-        self._may_run.set()
+        with self._lock:
+            self._producer = self._connect()
+            self._may_run = True
 
     def was_sent(self, value: bytes) -> bool:
         """Whether a value is one of those that were produced."""
@@ -74,17 +77,12 @@ class Feeder:
         )
 
     def _run(self) -> None:
-        pace = threading.Event()
-        while not self._is_closed.is_set():
-            if not self._may_run.is_set():
-                self._is_idle.set()
-                self._may_run.wait(EVERY_S)
-                continue
-            for _ in range(self._burst):
-                self._produce()
-            self._producer.poll(0)
-            pace.wait(EVERY_S)
-        self._is_idle.set()
+        while not self._is_closed.wait(EVERY_S):
+            with self._lock:
+                for _ in range(self._burst if self._may_run else 0):
+                    self._produce()
+                if self._may_run:
+                    self._producer.poll(0)
 
     def _produce(self) -> None:
         key, self._turn = self._turn, (self._turn + 1) % KEYS
@@ -103,16 +101,14 @@ class Feeder:
         return note
 
     def __enter__(self) -> Feeder:
-        self._may_run.set()
+        self._may_run = True
         self._thread.start()
         return self
 
     def close(self) -> None:
         """End the thread. Closing again does nothing."""
-        if self._thread.is_alive():
-            self._is_closed.set()
-            self._may_run.set()
-            self._thread.join()
+        self._is_closed.set()
+        self._thread.join()
 
     def __exit__(self, *_: object) -> None:
         self.close()

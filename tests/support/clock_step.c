@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,13 +22,14 @@
 #define MONOTONIC_MAX 65536 /* A power of two. */
 
 typedef int (*clock_gettime_fn)(clockid_t, struct timespec *);
-typedef int (*timedwait_fn)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+typedef int (*timedwait_fn)(void *condition, void *mutex, const struct timespec *);
 typedef int (*init_fn)(pthread_cond_t *, const pthread_condattr_t *);
 typedef int (*destroy_fn)(pthread_cond_t *);
 
 static const volatile int64_t *offset_file;
 static clock_gettime_fn real_clock_gettime;
 static timedwait_fn real_timedwait;
+static timedwait_fn real_cnd_timedwait;
 static init_fn real_init;
 static destroy_fn real_destroy;
 
@@ -47,6 +49,7 @@ __attribute__((constructor)) static void set_up(void) {
     real_clock_gettime = (clock_gettime_fn)find("clock_gettime", NULL);
     real_init = (init_fn)find("pthread_cond_init", "GLIBC_2.3.2");
     real_destroy = (destroy_fn)find("pthread_cond_destroy", "GLIBC_2.3.2");
+    real_cnd_timedwait = (timedwait_fn)find("cnd_timedwait", NULL);
     real_timedwait = (timedwait_fn)find("pthread_cond_timedwait", "GLIBC_2.3.2");
     const char *path = getenv("CLOCK_STEP_FILE");
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -147,18 +150,28 @@ int pthread_cond_destroy(pthread_cond_t *condition) {
     return real_destroy(condition);
 }
 
-/* Between two slices the caller's mutex is held, so no signal is lost. */
+/* Waits until the stepped time reaches the deadline. Between two slices the caller's mutex is held: no signal is lost. */
+static int wait_stepped(void *condition, void *mutex, const struct timespec *deadline, timedwait_fn wait, int timed_out) {
+    for (;;) {
+        int64_t now_ns = unstepped_ns();
+        int64_t left_ns = to_ns(deadline) - (now_ns + offset_ns());
+        struct timespec end = from_ns(now_ns + (left_ns < SLICE_NS ? left_ns : SLICE_NS));
+        int result = wait(condition, mutex, &end);
+        if (result != timed_out || to_ns(deadline) <= unstepped_ns() + offset_ns())
+            return result;
+    }
+}
+
 int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
                            const struct timespec *restrict deadline) {
     set_up();
     if (deadline->tv_nsec < 0 || deadline->tv_nsec >= NS_PER_S || is_monotonic(condition))
         return real_timedwait(condition, mutex, deadline);
-    for (;;) {
-        int64_t now_ns = unstepped_ns();
-        int64_t left_ns = to_ns(deadline) - (now_ns + offset_ns());
-        struct timespec end = from_ns(now_ns + (left_ns < SLICE_NS ? left_ns : SLICE_NS));
-        int result = real_timedwait(condition, mutex, &end);
-        if (result != ETIMEDOUT || to_ns(deadline) <= unstepped_ns() + offset_ns())
-            return result;
-    }
+    return wait_stepped(condition, mutex, deadline, real_timedwait, ETIMEDOUT);
+}
+
+/* The C library's own, which does not call the above. It knows the system clock alone. */
+int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict deadline) {
+    set_up();
+    return wait_stepped(condition, mutex, deadline, real_cnd_timedwait, thrd_timedout);
 }

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import confluent_kafka
 from confluent_kafka import TopicPartition
 
-from tests.support.waiting import became
+from tests.support.waiting import became, wait_until
 
 TIMEOUT_S = 20.0
 NEVER = -1
@@ -69,7 +69,9 @@ def partitions_of(client: confluent_kafka.Consumer, topic: str) -> list[int]:
 
 
 def log_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> dict[int, list[Record]]:
-    """Everything that a topic holds, by partition in order."""
+    """Everything that a topic holds, by partition in order; with `read_committed`, when no transaction is open any more."""
+    if isolation == "read_committed":
+        wait_until(lambda: not has_open_transactions(servers, topic), f"no transaction is open in {topic}", 60)
     with consumer(servers, isolation=isolation) as client:
         found: dict[int, list[Record]] = {each: [] for each in partitions_of(client, topic)}
         client.assign([TopicPartition(topic, each, confluent_kafka.OFFSET_BEGINNING) for each in found])
@@ -85,6 +87,18 @@ def log_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> dic
                 elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
                     reading.discard(partition or 0)
     return found
+
+
+def has_open_transactions(servers: str, topic: str) -> bool:
+    """Whether messages of a topic are held back until a transaction ends."""
+    return ends_of(servers, topic, "read_committed") != ends_of(servers, topic, "read_uncommitted")
+
+
+def ends_of(servers: str, topic: str, isolation: str) -> dict[int, int]:
+    """The end of each partition, as far as it may be read."""
+    with consumer(servers, isolation=isolation) as client:
+        places = [TopicPartition(topic, each) for each in partitions_of(client, topic)]
+        return {each.partition: client.get_watermark_offsets(each, TIMEOUT_S, cached=False)[1] for each in places}
 
 
 def values_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> list[bytes]:

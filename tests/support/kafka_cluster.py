@@ -30,6 +30,7 @@ class ThreeBrokers(KafkaCluster):
             "broker.heartbeat.interval.ms": "500",
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
             "log.retention.ms": "-1",
             "replica.lag.time.max.ms": "10000",
         }
