@@ -6,6 +6,7 @@ Every question makes a client of its own, because one that lives on may remember
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from confluent_kafka import TopicPartition
 from tests.support.waiting import became, wait_until
 
 TIMEOUT_S = 20.0
+READ_WITHIN_S = 90.0
 NEVER = -1
 """The committed offset of a partition that nothing was committed for."""
 
@@ -75,18 +77,21 @@ def log_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> dic
     with consumer(servers, isolation=isolation) as client:
         found: dict[int, list[Record]] = {each: [] for each in partitions_of(client, topic)}
         client.assign([TopicPartition(topic, each, confluent_kafka.OFFSET_BEGINNING) for each in found])
-        reading = set(found)
-        while reading:
-            messages = client.consume(1_000, TIMEOUT_S)
-            assert messages, f"the rest of {topic}{sorted(reading)} did not come"
-            for message in messages:
-                partition, offset, error = message.partition(), message.offset(), message.error()
-                if error is None:
-                    record = Record(offset or 0, message.key() or b"", message.value() or b"")
-                    found[partition or 0].append(record)
-                elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
-                    reading.discard(partition or 0)
+        _read_to_ends(client, found)
     return found
+
+
+def _read_to_ends(client: confluent_kafka.Consumer, found: dict[int, list[Record]]) -> None:
+    """Put the messages of each partition there, up to its end."""
+    reading, deadline_s = set(found), time.monotonic() + READ_WITHIN_S
+    while reading:
+        assert time.monotonic() < deadline_s, f"the rest of {sorted(reading)} did not come"
+        for message in client.consume(1_000, 0.2):  # It waits for as many, or for so long.
+            partition, offset, error = message.partition() or 0, message.offset() or 0, message.error()
+            if error is None:
+                found[partition].append(Record(offset, message.key() or b"", message.value() or b""))
+            elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                reading.discard(partition)
 
 
 def has_open_transactions(servers: str, topic: str) -> bool:

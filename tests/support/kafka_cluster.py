@@ -55,7 +55,7 @@ class ThreeBrokers(KafkaCluster):
 
     def create_topic(self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
         """Create a topic: the brokers of each partition, the preferred leader first. Returns when it has its leaders."""
-        admin = AdminClient({"bootstrap.servers": self.servers_of(1)})
+        admin = AdminClient({"bootstrap.servers": self.servers_of(1), "log_level": 0})
         topic = NewTopic(name, len(replicas), replica_assignment=[list(each) for each in replicas], config=dict(config))
         admin.create_topics([topic])[name].result(WITHIN_S)
         for partition, brokers in enumerate(replicas):
@@ -79,7 +79,7 @@ class ThreeBrokers(KafkaCluster):
 
     def leader_and_in_sync(self, topic: str, partition: int) -> tuple[int, list[int]]:
         """What broker 1 says of a partition, asked anew each time: the leader, -1 for none, and the replicas in sync."""
-        admin = AdminClient({"bootstrap.servers": self.servers_of(1)})
+        admin = AdminClient({"bootstrap.servers": self.servers_of(1), "log_level": 0})
         found = admin.list_topics(topic, WITHIN_S).topics[topic].partitions.get(partition)
         return (-1, []) if found is None else (int(found.leader), list(found.isrs))
 
