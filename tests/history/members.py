@@ -64,8 +64,9 @@ class Members:
     def terminate(self, index: int) -> str:
         """Stop one in order; its name, and how it ended."""
         member = self._take(index)
+        member.process.signal(signal.SIGTERM)
         member.process.signal(signal.SIGCONT)
-        return f"{_name(member)} ({self._end(member)})"
+        return f"{_name(member)} ({self._wait_end(member)})"
 
     def freeze(self, index: int) -> str:
         """Suspend one; its name."""
@@ -104,7 +105,7 @@ class Members:
         for member in self._running:
             member.process.signal(signal.SIGTERM)
         while self._running:
-            self.terminate(0)
+            self._wait_end(self._take(0))
 
     def last_lines(self) -> str:
         """What those that run have written last."""
@@ -125,9 +126,8 @@ class Members:
         self._take(self._running.index(member))
         _close(member)
 
-    def _end(self, member: Member) -> str:
-        """Send SIGTERM and wait; what came of it."""
-        member.process.signal(signal.SIGTERM)
+    def _wait_end(self, member: Member) -> str:
+        """Wait for the end of one that was told to end; what came of it."""
         try:
             code = member.process.wait(ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:

@@ -58,7 +58,9 @@ def _run(settings: Run, brokers: ProxiedBrokers, members: Members) -> Outcome:
         nemesis.disturb()
         feeder.pause()
     nemesis.heal()
-    if not judge.comes_to_end(servers, GROUP, INPUT, settings.heal_within_s):
+    if judge.comes_to_end(servers, GROUP, INPUT, settings.heal_within_s):
+        nemesis.say("the members have come to the end")
+    else:
         nemesis.say(f"the members did not come to the end: {judge.progress(servers, GROUP, INPUT)}")
         print(members.last_lines())
     progress = judge.progress(servers, GROUP, INPUT)
