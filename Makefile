@@ -64,7 +64,7 @@ soak: histories ## Repeat the restart, rebalance, copy, swarm and rpc scenarios 
 	    tests/scenarios/test_rpc_faults.py || exit 1; \
 	done
 
-# 15 runs: an hour and a half at 300 seconds each.
+# 15 runs: about an hour and a half where each lasts for 300 seconds.
 histories: build ## Copy a topic under faults and compare the logs, for each mode and protocol (SECONDS_EACH=300, SEED=1)
 	for mode in plain lanes lanes-async batch exactly-once; do \
 	  for protocol in classic cooperative kip848; do \

@@ -31,7 +31,7 @@ def main() -> int:
     print(
         f"mode {settings.mode}, protocol {settings.protocol}, {settings.seconds:g} s, seed {settings.seed}", flush=True
     )
-    return 1 if run(settings).verdict.faults else 0
+    return 1 if run(settings).faults else 0
 
 
 if __name__ == "__main__":

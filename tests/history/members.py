@@ -38,6 +38,8 @@ class Members:
         """Of the members that have ended, those that were killed left out."""
         self.gave_up: list[str] = []
         """The last lines of those that ended without having been told to."""
+        self.stuck: list[str] = []
+        """The last lines of those that did not end when they were told to."""
 
     def __len__(self) -> int:
         return len(self._running)
@@ -136,7 +138,7 @@ class Members:
 
     def _note_end(self, member: Member, code: int | None) -> str:
         if code is None:
-            self.gave_up.append(f"{_name(member)} did not end within {ENDS_WITHIN_S:g} s:\n{_last_lines(member)}")
+            self.stuck.append(f"{_name(member)} did not end within {ENDS_WITHIN_S:g} s:\n{_last_lines(member)}")
         else:
             self.exit_codes[code] += 1
         _close(member)

@@ -28,7 +28,14 @@ class Outcome(NamedTuple):
     """How often each fault happened."""
     exit_codes: Counter[int]
     gave_up: list[str]
-    """What members wrote last that ended without having been told to, or did not end."""
+    """What members wrote last that ended without having been told to."""
+    stuck: list[str]
+    """What members wrote last that did not end when they were told to."""
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong; empty when all is well."""
+        return [*self.verdict.faults, *(["members did not end"] if self.stuck else [])]
 
 
 def run(settings: Run) -> Outcome:
@@ -69,7 +76,7 @@ def _run(settings: Run, brokers: ProxiedBrokers, members: Members) -> Outcome:
     inputs = [*nemesis.logs, judge.log_of(servers, INPUT)]
     output = judge.log_of(servers, OUTPUT, "read_committed")
     history = History(settings.mode, feeder.acknowledged, inputs, output, progress, nemesis.done["unclean"])
-    return Outcome(check(history), nemesis.done, members.exit_codes, members.gave_up)
+    return Outcome(check(history), nemesis.done, members.exit_codes, members.gave_up, members.stuck)
 
 
 def _has_committed(servers: str) -> bool:
@@ -81,7 +88,7 @@ def report(settings: Run, outcome: Outcome) -> None:
     verdict = outcome.verdict
     faults = ", ".join(f"{name} {count}" for name, count in sorted(outcome.done.items())) or "none"
     codes = ", ".join(f"{code}: {count}" for code, count in sorted(outcome.exit_codes.items()))
-    result = "; ".join(verdict.faults) or "nothing lost"
+    result = "; ".join(outcome.faults) or "nothing lost"
     rows = {
         "mode, protocol, seed, time": f"{settings.mode}, {settings.protocol}, {settings.seed}, {settings.seconds:g} s",
         "faults": faults,
@@ -95,9 +102,10 @@ def report(settings: Run, outcome: Outcome) -> None:
         "lag": verdict.lag,
         "exit codes of members": codes,
         "members that ended by themselves": len(outcome.gave_up),
+        "members that did not end": len(outcome.stuck),
         "verdict": result,
     }
-    for text in outcome.gave_up:
+    for text in (*outcome.gave_up, *outcome.stuck):
         print(text)
     print("\n".join(f"{name:36} {value}" for name, value in rows.items()))
     print(line_of(settings, outcome), flush=True)
@@ -113,6 +121,6 @@ def line_of(settings: Run, outcome: Outcome) -> str:
         f"{len(verdict.missing)} missing",
         f"{verdict.out_of_order} out of order",
         f"{verdict.duplicates} again",
-        "; ".join(verdict.faults) or "nothing lost",
+        "; ".join(outcome.faults) or "nothing lost",
     ]
     return f"| {' | '.join(cells)} |"
