@@ -109,6 +109,9 @@ class Feeder:
         """End the thread. Closing again does nothing."""
         self._is_closed.set()
         self._thread.join()
+        if self._may_run:  # It was not paused, so a fault of the run's own ends it.
+            self._may_run = False
+            self._producer.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()

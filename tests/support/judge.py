@@ -17,6 +17,7 @@ from tests.support.waiting import became, wait_until
 
 TIMEOUT_S = 20.0
 READ_WITHIN_S = 90.0
+ANSWERED_WITHIN_S = 60.0
 NEVER = -1
 """The committed offset of a partition that nothing was committed for."""
 
@@ -96,7 +97,10 @@ def _read_to_ends(client: confluent_kafka.Consumer, found: dict[int, list[Record
 
 def has_open_transactions(servers: str, topic: str) -> bool:
     """Whether messages of a topic are held back until a transaction ends."""
-    return ends_of(servers, topic, "read_committed") != ends_of(servers, topic, "read_uncommitted")
+    try:
+        return ends_of(servers, topic, "read_committed") != ends_of(servers, topic, "read_uncommitted")
+    except confluent_kafka.KafkaException:
+        return True  # A leader has just moved.
 
 
 def ends_of(servers: str, topic: str, isolation: str) -> dict[int, int]:
@@ -112,7 +116,19 @@ def values_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> 
 
 
 def progress(servers: str, group: str, topic: str) -> dict[int, Progress]:
-    """How far a group is in each partition of a topic."""
+    """How far a group is in each partition of a topic. Asks again where a coordinator or a leader has just moved."""
+    found: list[dict[int, Progress]] = []
+
+    def is_answered() -> bool:
+        with contextlib.suppress(confluent_kafka.KafkaException, KeyError):
+            found.append(_progress(servers, group, topic))
+        return bool(found)
+
+    wait_until(is_answered, f"the brokers say how far {group} is in {topic}", ANSWERED_WITHIN_S, every_s=0.3)
+    return found[0]
+
+
+def _progress(servers: str, group: str, topic: str) -> dict[int, Progress]:
     with consumer(servers, group) as client:
         places = [TopicPartition(topic, each) for each in partitions_of(client, topic)]
         committed = {place.partition: max(place.offset, NEVER) for place in client.committed(places, TIMEOUT_S)}
@@ -123,7 +139,7 @@ def progress(servers: str, group: str, topic: str) -> dict[int, Progress]:
 def is_at_end(servers: str, group: str, topic: str) -> bool:
     """Whether a group has committed the end of every partition; not, while the brokers do not answer."""
     try:
-        found = progress(servers, group, topic)
+        found = _progress(servers, group, topic)
     except (confluent_kafka.KafkaException, KeyError):
         return False
     return bool(found) and all(each.committed == each.end for each in found.values())
