@@ -12,7 +12,7 @@ from tests.support.clusters import Cluster, MockCluster, RealCluster, unique
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Scenarios first: they last longest, and whoever runs tests beside another should not end with a long one."""
+    """The longest first, so that no worker ends long after the others."""
     rooms = ("history", "scenarios", "contract", "unit")
     items.sort(key=lambda item: rooms.index(item.path.parent.name))
 
