@@ -143,13 +143,18 @@ impl Batch {
 
     fn decode<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
         let (value, offset) = self.with(index, |message| (bytes(py, message.value()), message.offset()));
-        let Some(decoder) = self.decoder.as_ref().filter(|_| !value.is_none()) else { return Ok(value) };
-        decoder.bind(py).call1((value,)).map_err(|cause| self.decode_error(py, offset, cause))
+        let Some(decoder) = &self.decoder else { return Ok(value) };
+        let is_tombstone = value.is_none();
+        decoder.bind(py).call1((value,)).map_err(|cause| self.decode_error(py, offset, is_tombstone, cause))
     }
 
-    fn decode_error(&self, py: Python<'_>, offset: i64, cause: PyErr) -> PyErr {
+    fn decode_error(&self, py: Python<'_>, offset: i64, is_tombstone: bool, cause: PyErr) -> PyErr {
         let at = &self.at;
-        let text = format!("{at} offset {offset}: the value does not decode: {cause}");
+        let text = if is_tombstone {
+            format!("{at} offset {offset}: is a tombstone, and the route's type takes no None: say value=T | None")
+        } else {
+            format!("{at} offset {offset}: the value does not decode: {cause}")
+        };
         let made = py
             .import("awoke.errors")
             .and_then(|errors| errors.getattr("DecodeError"))

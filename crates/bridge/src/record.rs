@@ -1,7 +1,7 @@
 //! What Python says of a message to be sent: bytes, text, nothing, or something to encode.
 
 use awoke_engine::produce as engine;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::sync::PyOnceLock;
@@ -45,6 +45,12 @@ impl Outgoing {
         partition: Option<i32>,
         timestamp_ms: Option<i64>,
     ) -> PyResult<Self> {
+        if let Some(wrong_ms) = timestamp_ms.filter(|timestamp_ms| *timestamp_ms < 1) {
+            // librdkafka takes 0 for "now", and Kafka knows no time before 1970.
+            let text =
+                format!("timestamp_ms is {wrong_ms}: it must be at least 1; leave it out for the time of sending");
+            return Err(PyValueError::new_err(text));
+        }
         Ok(Self {
             value: value_bytes(encoder, value)?,
             key: key.map(key_bytes).transpose()?.flatten(),

@@ -34,14 +34,6 @@ SKIPPED = "message.skipped"
 DEAD_LETTERED = "message.dead_lettered"
 
 
-def retry(server: Server, route: Route, job: Job, delay_s: float) -> None:
-    """Give a job back, to be tried again after a delay."""
-    job.retry(delay_s)
-    if route.is_async:
-        # An event loop that has nothing to do does not hear of a job that another thread gave back with a delay.
-        server.ring_loop()
-
-
 def narrow(job: Job) -> None:
     """Cut an exactly-once job that is tried again: a transaction does not say which message's record the broker refused."""
     if job.attempt > 1:
@@ -83,7 +75,7 @@ def fail(
         job.pass_on()  # User code had marked all of it as done before it failed: there is nothing to try again.
         return None
     if not is_exhausted:
-        retry(server, route, job, delay_s)
+        job.retry(delay_s)
         return None
     return give_up(server, route, job, attempt, error, on_skip)
 
@@ -104,9 +96,9 @@ def give_up(
     text = f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {error!r}"
     if route.retry.on_exhausted == "pause":
         server.pause_exhausted(job, RetriesExhausted(text))
-        retry(server, route, job, 0.0)
+        job.retry(0.0)
         return None
-    retry(server, route, job, route.retry.backoff_s[1])
+    job.retry(route.retry.backoff_s[1])
     server.give_up(RetriesExhausted(text))
     return None
 
@@ -153,7 +145,7 @@ def fail_again(server: Server, route: Route, job: Job, error: BaseException) -> 
         at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
         text = f"{at}: its dead letter for {route.dead_letter!r} is refused and would be again: {error}"
         server.pause_exhausted(job, RetriesExhausted(text))
-    retry(server, route, job, delay_s or 0.0)
+    job.retry(delay_s or 0.0)
 
 
 def _pass_by(server: Server, route: Route, job: Job, offset: int, event: str, error: BaseException) -> None:

@@ -196,11 +196,6 @@ class Server:
                 self._scheduler.dismiss(-more)
         self.app.events.emit("app.resized", app=self.app.name, workers=workers)
 
-    def ring_loop(self) -> None:
-        """Have the event loop, if there is one, look for work and for the time of the next. Does not block. Any thread."""
-        if self._loop_worker is not None:
-            self._loop_worker.ring()
-
     def pause_exhausted(self, job: _native.Job, error: BaseException) -> None:
         """Leave a job's partition alone, until `app.resume` or a rebalance."""
         with contextlib.suppress(FencedError):

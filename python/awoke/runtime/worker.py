@@ -73,10 +73,6 @@ class AsyncWorker:
         self.thread.join(timeout_s)
         return not self.thread.is_alive()
 
-    def ring(self) -> None:
-        """Have the loop look for work. Does not block. Any thread."""
-        self._bell.ring()
-
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._is_over = self._loop.create_future()

@@ -633,12 +633,20 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
         }
     }
 
-    /// Wakes the worker that now watches the clock, if there is a clock to watch.
+    /// Wakes the worker, or rings the event loop, that now watches the clock, if there is a clock to watch.
     fn hand_the_clock_on(&self, state: &mut Locked<'_, L, H>) {
         if let (Some(first), false) = (state.idle.first(), state.timers.is_empty()) {
             self.counters.clock_wakes.increment();
             let first = Arc::clone(&first.parker);
             state.wakes.workers.push(first);
+        } else if state.idle.is_empty()
+            && !state.timers.is_empty()
+            && state.wakes.bell.is_none()
+            && let Some(bell) = state.bells.pop()
+        {
+            // An event loop sets a timer of its own when it comes.
+            self.counters.clock_wakes.increment();
+            state.wakes.bell = Some(bell);
         }
     }
 }
@@ -915,16 +923,33 @@ mod tests {
         assert!(lanes.try_next().is_none());
     }
 
+    #[derive(Default)]
+    struct Rings(Counter);
+
+    impl Bell for Rings {
+        fn ring(&self) {
+            self.0.increment();
+        }
+        fn quiet(&self) {}
+    }
+
+    #[test]
+    fn an_event_loop_that_waits_hears_of_a_new_first_alarm() {
+        let lanes = Lanes::default();
+        let rings = Arc::new(Rings::default());
+        let bell: Arc<dyn Bell> = Arc::clone(&rings) as _;
+        let one = lanes.open("one", LaneOptions::default());
+        lanes.announce(one);
+        assert!(lanes.next_or_ring(&bell).0.is_some());
+        assert_eq!(lanes.next_or_ring(&bell).1, None, "nothing to wait for");
+        let moment = Instant::now() + Duration::from_mins(1);
+        lanes.finish(one, Outcome::NotBefore(moment));
+        assert_eq!(rings.0.get(), 1);
+        assert_eq!(lanes.next_or_ring(&bell).1, Some(moment));
+    }
+
     #[test]
     fn a_bell_rings_once_for_an_absence() {
-        #[derive(Default)]
-        struct Rings(Counter);
-        impl Bell for Rings {
-            fn ring(&self) {
-                self.0.increment();
-            }
-            fn quiet(&self) {}
-        }
         let lanes = Lanes::default();
         let rings = Arc::new(Rings::default());
         let bell: Arc<dyn Bell> = Arc::clone(&rings) as _;
