@@ -80,6 +80,16 @@ OVERDUE = Metric(
     "awoke_overdue_jobs_total", "counter", ("reason",), "Jobs beyond max_processing_s (slow) or a revocation (revoked)."
 )
 COMMIT_FAILURES = Metric("awoke_commit_failures_total", "counter", ("code",), "Commits that the broker did not take.")
+REWINDS = Metric(
+    "awoke_rewinds_total", "counter", ("topic",), "Partitions whose log went back: truncated, or the topic made again."
+)
+STUCK = Metric(
+    "awoke_stuck_partitions", "gauge", ("topic",), "Partitions whose messages do not come any more by themselves."
+)
+FETCH_QUEUE = Metric(
+    "awoke_fetch_queue_limit_bytes", "gauge", (), "The most bytes that are fetched ahead of each assigned partition."
+)
+CLOCK_STEPS = Metric("awoke_clock_steps_total", "counter", (), "Times that the system's clock was set.")
 BACKGROUND_FAILURES = Metric(
     "awoke_background_failures_total", "counter", ("owner",), "Exceptions of background functions."
 )

@@ -80,6 +80,8 @@ class Sources(Protocol):
     def health(self) -> Health: ...
     def calls(self) -> dict[str, int]: ...
     def callers(self) -> dict[str, dict[str, int]]: ...
+    def stuck(self) -> Sequence[tuple[str, int, str]]: ...
+    def fetch_queue_bytes(self) -> int | None: ...
 
 
 class Recorder:
@@ -164,6 +166,10 @@ class Recorder:
                 self._count(catalogue.OVERDUE, len(fields["partitions"]), "revoked")
             case "commit.failed":
                 self._count(catalogue.COMMIT_FAILURES, 1, fields["code_name"])
+            case "partition.rewound":
+                self._count(catalogue.REWINDS, 1, fields["topic"])
+            case "clock.stepped":
+                self._count(catalogue.CLOCK_STEPS, 1)
             case "background.failed":
                 self._count(catalogue.BACKGROUND_FAILURES, 1, fields["owner"])
             case "thread.leaked":
@@ -213,6 +219,10 @@ class SourcesCollector(Collector):
         yield gauge(catalogue.TRAIL, [(labels, trail.messages) for labels, trail in behind])
         yield gauge(catalogue.TRAIL_OLDEST, [(labels, trail.oldest_s) for labels, trail in behind])
         yield gauge(catalogue.ASSIGNED, [((), len(partitions))])
+        stuck = [topic for topic, _, _ in self._sources.stuck()]
+        yield gauge(catalogue.STUCK, [((topic,), stuck.count(topic)) for topic in sorted(set(stuck))])
+        fetch_bytes = self._sources.fetch_queue_bytes()
+        yield gauge(catalogue.FETCH_QUEUE, [] if fetch_bytes is None else [((), fetch_bytes)])
         owners = [thread.owner for thread in self._sources.threads()]
         yield gauge(catalogue.THREADS, [((owner,), owners.count(owner)) for owner in sorted(set(owners))])
         messages, size_bytes = self._sources.queued()

@@ -219,6 +219,14 @@ class Server:
         """The partitions that are assigned now, and how far each has come. Does not block."""
         return [] if self.member is None else [PartitionState.of(*state) for state in self.member.partitions()]
 
+    def stuck(self) -> list[tuple[str, int, str]]:
+        """Partitions, and topics (partition -1), whose messages do not come any more, each with why. Does not block."""
+        return [] if self.member is None else self.member.stuck()
+
+    def fetch_queue_bytes(self) -> int | None:
+        """The most bytes that are fetched ahead of each partition; None where librdkafka's own settings say it."""
+        return None if self.member is None else self.member.fetch_queue_bytes()
+
     def threads(self) -> list[ThreadEntry]:
         """The threads of this process by owner. Does not block."""
         return self.ledger.entries()
@@ -248,7 +256,7 @@ class Server:
         for (topic, partition), (assignment, error) in list(self._paused.items()):
             if assignment.is_current:
                 reasons.append(f"{topic}[{partition}] is paused: {error}")
-        for topic, partition, text in [] if self.member is None else self.member.stuck():
+        for topic, partition, text in self.stuck():
             place = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
             way_on = (
                 "it is picked up when it is there" if partition < 0 else "app.resume reads it from its first message"
