@@ -40,6 +40,12 @@ class Fake:
     def callers(self) -> dict[str, dict[str, int]]:
         return {"stock": {"begun": 5, "late": 1, "open": 2}}
 
+    def stuck(self) -> list[tuple[str, int, str]]:
+        return [("t", 3, "no offset"), ("gone", -1, "no topic")]
+
+    def fetch_queue_bytes(self) -> int | None:
+        return 2_000_000
+
     def health(self) -> Health:
         return Health(False, ["something"])
 
@@ -149,6 +155,8 @@ def test_the_rest_is_read_when_asked() -> None:
     assert 'awoke_job_wakeups_total{pool="threads"} 4.0' in found
     assert "awoke_producer_queue_bytes 300.0" in found
     assert "awoke_healthy 0.0" in found
+    assert 'awoke_stuck_partitions{topic="t"} 1.0' in found
+    assert "awoke_fetch_queue_limit_bytes 2e+06" in found
 
 
 def test_every_metric_of_the_catalogue_is_made_and_documented() -> None:

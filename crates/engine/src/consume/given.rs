@@ -45,6 +45,14 @@ pub(super) struct Rewind {
     pub(super) reason: String,
 }
 
+/// What a record is beside those before it.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    New,
+    Repeated,
+    Rewound(Rewind),
+}
+
 impl Given {
     /// Drops repeated messages from a pulled batch and notes the others as given out.
     ///
@@ -72,27 +80,31 @@ impl Given {
     }
 
     fn sort_out(&mut self, batch: &mut Batch) -> Option<Rewind> {
-        let mut next = self.next.unwrap_or(i64::MIN);
-        let mut seen = std::mem::take(&mut self.last);
         let mut rewind = None;
-        batch.retain_while(|message| {
-            let identity = Identity::of(message);
-            if identity.offset >= next {
-                next = identity.offset + 1;
-                seen.push(identity);
-                return Some(true);
+        batch.retain_while(|message| match self.judge(Identity::of(message)) {
+            Verdict::New => Some(true),
+            Verdict::Repeated => Some(false),
+            Verdict::Rewound(found) => {
+                rewind = Some(found);
+                None
             }
-            let place = seen.binary_search_by_key(&identity.offset, |each| each.offset);
-            if place.is_ok_and(|place| seen[place] == identity) {
-                return Some(false);
-            }
-            let last_epoch = seen.last().map_or(-1, |last| last.leader_epoch);
-            rewind =
-                Some(Rewind { from: next, to: identity.offset, reason: reason(last_epoch, identity.leader_epoch) });
-            None
         });
-        self.last = seen;
         rewind
+    }
+
+    /// What a record is beside those before it. A new one is noted as given out.
+    fn judge(&mut self, record: Identity) -> Verdict {
+        let Some(next) = self.next.filter(|next| record.offset < *next) else {
+            self.next = Some(record.offset + 1);
+            self.last.push(record);
+            return Verdict::New;
+        };
+        let place = self.last.binary_search_by_key(&record.offset, |each| each.offset);
+        if place.is_ok_and(|place| self.last[place] == record) {
+            return Verdict::Repeated;
+        }
+        let epoch = self.last.last().map_or(-1, |last| last.leader_epoch);
+        Verdict::Rewound(Rewind { from: next, to: record.offset, reason: reason(epoch, record.leader_epoch) })
     }
 
     fn note(&mut self, batch: &Batch) {
@@ -109,4 +121,58 @@ fn reason(before: i32, now: i32) -> String {
         return format!("the log was truncated in a leader election (leader epoch {before}, now {now})");
     }
     "the log begins anew: the topic was made again, or the fetch position was out of range and was reset".into()
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    fn record(offset: i64, timestamp_ms: i64, leader_epoch: i32) -> Identity {
+        Identity { offset, timestamp_ms, leader_epoch }
+    }
+
+    /// Records 100 to 109 have been given out, written at the times 1,100 to 1,109.
+    fn given() -> Given {
+        let mut given = Given::default();
+        for offset in 100..110 {
+            assert_eq!(given.judge(record(offset, 1_000 + offset, 3)), Verdict::New);
+        }
+        given
+    }
+
+    #[test]
+    fn records_that_come_twice_are_repeated_and_those_behind_them_new() {
+        let mut given = given();
+        for offset in 104..110 {
+            assert_eq!(given.judge(record(offset, 1_000 + offset, 3)), Verdict::Repeated);
+        }
+        assert_eq!(given.judge(record(112, 1_112, 3)), Verdict::New, "offsets have holes");
+    }
+
+    #[test]
+    fn another_record_at_a_known_offset_is_a_log_that_went_back() {
+        let mut given = given();
+        let Verdict::Rewound(rewind) = given.judge(record(105, 2_000, 4)) else { panic!("it is no repetition") };
+        assert_eq!((rewind.from, rewind.to), (110, 105));
+        assert!(rewind.reason.contains("leader epoch 3, now 4"), "{}", rewind.reason);
+    }
+
+    #[test]
+    fn a_new_log_of_the_same_epoch_is_known_by_its_times() {
+        let Verdict::Rewound(rewind) = given().judge(record(100, 5_000, 3)) else { panic!("it is no repetition") };
+        assert!(rewind.reason.contains("begins anew"), "{}", rewind.reason);
+    }
+
+    #[test]
+    fn what_lies_before_the_last_step_is_a_log_that_went_back() {
+        let verdict = given().judge(record(7, 1_007, 3));
+        assert!(matches!(verdict, Verdict::Rewound(Rewind { from: 110, to: 7, .. })), "{verdict:?}");
+    }
+
+    #[test]
+    fn after_a_seek_any_offset_is_new() {
+        let mut given = given();
+        given.forget();
+        assert_eq!(given.judge(record(3, 1_003, 3)), Verdict::New);
+    }
 }

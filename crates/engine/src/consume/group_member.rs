@@ -616,10 +616,24 @@ impl Member {
         }
     }
 
+    /// Answers rebalances that came while this member gave its partitions back: librdkafka does not close before.
+    fn answer_deferred(&mut self) {
+        for event in std::mem::take(&mut self.deferred) {
+            if event.code() == Code::ASSIGN_PARTITIONS {
+                // What is assigned now is not read any more.
+                let nothing = TopicPartitionList::new();
+                let accepted = if is_cooperative(&self.shared.client) { assign } else { unassign };
+                self.report(accepted(&self.shared.client, &nothing));
+            } else {
+                self.unassign(&event.partitions());
+            }
+        }
+    }
+
     fn leave(&mut self, deadline: &Deadline) {
         let partitions = self.assignment.partitions();
         self.give_back(&partitions, Hook::Shutdown, deadline);
-        self.deferred.clear();
+        self.answer_deferred();
         if partitions.is_empty() && is_cooperative(&self.shared.client) {
             // librdkafka (2.12.1) closes a cooperative member that holds nothing without leaving its group: the others would
             // wait out its session. To give the subscription up makes it leave.
@@ -642,7 +656,8 @@ impl Member {
             if let Some(event) = closing.poll(&until)
                 && event.kind() == ffi::RD_KAFKA_EVENT_REBALANCE
             {
-                self.unassign(&event.partitions());
+                self.deferred.push_back(event);
+                self.answer_deferred();
             }
         }
     }
