@@ -607,6 +607,7 @@ class GroupMember:
         commit_interval_s: float,
         revoke_timeout_s: float,
         fetch_memory: tuple[int, int],
+        transactor: Transactor | None,
         events: EventBox,
     ) -> GroupMember: ...
     def commit(self) -> PendingCommit: ...

@@ -15,6 +15,7 @@ use crate::errors::{config, duration, to_python};
 use crate::events::EventBox;
 use crate::open::Open;
 use crate::route::Route;
+use crate::transactor::Transactor;
 use crate::waiting::{Mailbox, wait_for};
 
 /// (topic, partition, stored, committed, end offset that the last fetch saw).
@@ -37,7 +38,7 @@ impl GroupMember {
 impl GroupMember {
     /// Joins the group. `fetch_memory` are bytes, and how many partitions the topics have in all.
     #[new]
-    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
+    #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // Comes converted from Python; what a member has.
     fn new(
         py: Python<'_>,
         properties: BTreeMap<String, String>,
@@ -45,6 +46,7 @@ impl GroupMember {
         commit_interval_s: f64,
         revoke_timeout_s: f64,
         fetch_memory: (usize, usize),
+        transactor: Option<&Transactor>,
         events: &EventBox,
     ) -> PyResult<Self> {
         let routes = routes.iter().map(|route| route.get().inner.clone()).collect();
@@ -55,7 +57,8 @@ impl GroupMember {
             partitions_total: fetch_memory.1,
         };
         let events = Arc::clone(&events.inner);
-        let joined = py.detach(|| engine::GroupMember::join(&config(properties), routes, settings, events));
+        let transactor = transactor.map(Transactor::weak).transpose().map_err(|error| to_python(&error))?;
+        let joined = py.detach(|| engine::GroupMember::join(&config(properties), routes, settings, transactor, events));
         let member = joined.map_err(|error| to_python(&error))?;
         Ok(Self { inner: Open::new("group member", member) })
     }

@@ -22,6 +22,13 @@ pub struct Transactor {
     encoder: Py<PyAny>,
 }
 
+impl Transactor {
+    /// The transactor itself, as long as it is open.
+    pub fn weak(&self) -> Result<std::sync::Weak<engine::Transactor>, Error> {
+        Ok(Arc::downgrade(&self.inner.get()?))
+    }
+}
+
 #[pymethods]
 impl Transactor {
     #[new]

@@ -37,7 +37,7 @@ fn join(cluster: &Cluster, topic: &str, scheduler: &Arc<PartitionScheduler>) -> 
         fetch_memory_bytes: 64 << 20,
         partitions_total: 4,
     };
-    GroupMember::join(&config, vec![route], settings, events()).expect("joined")
+    GroupMember::join(&config, vec![route], settings, None, events()).expect("joined")
 }
 
 /// Works until the scheduler closes; the offsets seen, in order.

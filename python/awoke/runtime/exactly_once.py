@@ -62,7 +62,7 @@ class Transactions:
             text = "exactly_once needs isolation.level=read_committed: an aborted message must not be processed"
             raise ConfigError(text, "isolation.level")
         self._middleware = server.app.middleware
-        self._transactor = _native.Transactor(
+        self.native = self._transactor = _native.Transactor(
             transactional_properties(settings, server.group),
             settings.transactional_id is None,
             settings.transaction_interval_s,

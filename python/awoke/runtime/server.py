@@ -385,6 +385,7 @@ class Server:
             self.settings.commit_interval_s * 3 / 4,
             self.settings.revoke_timeout_s,
             (self.settings.fetch_memory_mb * 1024 * 1024, self._partitions_total),
+            None if self.transactions is None else self.transactions.native,
             self._source.box,
         )
 

@@ -12,7 +12,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use super::offsets::{Offsets, Progress};
 use super::open_partitions::{OpenPartitions, unavailable_topic};
 use super::partition_queue::Surroundings;
 use super::route::Route;
-use super::{Hook, PartitionQueue, StartAt, Trail};
+use super::{Hook, PartitionQueue, StartAt, Trail, Transactor};
 use crate::clock::{Deadline, monotonic_ns};
 #[cfg(target_os = "linux")]
 use crate::clock_steps::{ClockSteps, OnStep};
@@ -127,11 +127,13 @@ enum Request {
 }
 
 impl GroupMember {
-    /// Joins the group of the configuration's `group.id` and starts the member's thread.
+    /// Joins the group of the configuration's `group.id` and starts the member's thread. The transactor commits offsets of
+    /// transactional routes that no message goes with.
     pub fn join(
         config: &ClientConfig,
         routes: Vec<Route>,
         settings: GroupSettings,
+        transactor: Option<Weak<Transactor>>,
         events: Arc<EventBox>,
     ) -> Result<Self> {
         config.refuse(&OWN_SETTINGS)?;
@@ -155,6 +157,9 @@ impl GroupMember {
         let fetch_memory = fetch_memory.map(|bytes| FetchMemory::of(&client, bytes, settings.partitions_total));
         let topics: Vec<_> = routes.iter().map(|route| route.topic.clone()).collect();
         let shared = Arc::new(Shared::new(client)?);
+        if let Some(transactor) = transactor {
+            shared.open_partitions.use_transactor(transactor);
+        }
         let member = Member::new(&shared, routes, settings, poll_interval, fetch_memory);
         shared.client.on_topic_renewed(renewal(&shared.open_partitions));
         subscribe(&shared.client, &topics)?;

@@ -136,18 +136,17 @@ impl Offsets {
         Ok(is_due && state.announce())
     }
 
-    /// Stores the end of a partition all of whose messages are done; answers as `store`. Before the first message it stores nothing.
+    /// Stores the end of a partition all of whose messages are done; whether it is beyond what was stored. Before the first message
+    /// it stores nothing.
     ///
     /// # Errors
     /// [`Error::Fenced`] when the assignment has ended.
     pub(super) fn store_end(&self, at: &TopicPartition, generation: u64, end: i64) -> Result<bool> {
-        let stored = self.state().entry(at, generation)?.stored;
-        match stored {
-            Some(stored) if stored.offset < end => {
-                self.store(at, generation, Position { offset: end, leader_epoch: stored.leader_epoch })
-            }
-            _ => Ok(false),
-        }
+        let mut state = self.state();
+        let entry = state.entry(at, generation)?;
+        let Some(stored) = entry.stored.filter(|stored| stored.offset < end) else { return Ok(false) };
+        entry.put(Position { offset: end, leader_epoch: stored.leader_epoch }, None);
+        Ok(true)
     }
 
     /// Notes that lanes have more to commit; answers as `store`.
@@ -289,6 +288,17 @@ mod tests {
         offsets.open(&at(), 2, None, false);
         assert!(matches!(offsets.store(&at(), 1, position(10)), Err(Error::Fenced { .. })));
         assert!(!offsets.is_dirty());
+    }
+
+    #[test]
+    fn the_end_behind_control_records_is_stored_behind_a_message_only() {
+        let offsets = Offsets::default();
+        offsets.open(&at(), 1, None, false);
+        assert!(!offsets.store_end(&at(), 1, 12).expect("assigned"), "nothing was read");
+        offsets.store(&at(), 1, position(10)).expect("assigned");
+        assert!(offsets.store_end(&at(), 1, 12).expect("assigned"));
+        assert!(!offsets.store_end(&at(), 1, 11).expect("assigned"));
+        assert_eq!(offsets.take_dirty(), [(at(), position(12), None)]);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! that ended for good, and the way on.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use super::PartitionQueue;
+use super::{Contribution, PartitionQueue, Transactor};
 use crate::kafka::{Code, TopicPartition};
 
 /// The partitions that a client has open. Shared by the partitions, their owner and librdkafka's log callback.
@@ -13,6 +13,8 @@ pub(super) struct OpenPartitions {
     open: Mutex<HashMap<TopicPartition, Weak<PartitionQueue>>>,
     /// Partitions, and topics (partition -1), whose messages do not come any more by themselves, and why.
     stuck: Mutex<HashMap<TopicPartition, String>>,
+    /// Commits offsets of transactional partitions.
+    transactor: OnceLock<Weak<Transactor>>,
 }
 
 impl OpenPartitions {
@@ -46,6 +48,21 @@ impl OpenPartitions {
         let renewed: Vec<_> =
             self.open().iter().filter(|(at, _)| &*at.topic == topic).filter_map(|(_, each)| each.upgrade()).collect();
         renewed.iter().for_each(|partition| partition.renew());
+    }
+
+    /// Has the offsets of transactional partitions committed by this transactor; set once, before the first partition is open.
+    pub(super) fn use_transactor(&self, transactor: Weak<Transactor>) {
+        drop(self.transactor.set(transactor));
+    }
+
+    /// Commits what is stored of a transactional partition though no message goes with it. Does not block.
+    pub(super) fn commit_in_transaction(&self, at: &TopicPartition) {
+        let partition = self.open().get(at).and_then(Weak::upgrade);
+        let transactor = self.transactor.get().and_then(Weak::upgrade);
+        if let (Some(partition), Some(transactor)) = (partition, transactor) {
+            // A transactor that has closed commits nothing any more; the next assignment begins before control records then.
+            drop(transactor.submit(Contribution::new(partition, Vec::new(), Box::new(|| Ok(())))));
+        }
     }
 
     /// Whether fetching ended for good with this error.

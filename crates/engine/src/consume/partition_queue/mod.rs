@@ -111,6 +111,7 @@ pub struct PartitionQueue {
     interrupts: AtomicU8,
     is_stuck: AtomicBool,
     siblings: Arc<OpenPartitions>,
+    is_transactional: bool,
     /// Whether its worker wants to be told of its end.
     tells_end: bool,
     offsets: Arc<Offsets>,
@@ -190,6 +191,7 @@ impl PartitionQueue {
             interrupts: AtomicU8::new(0),
             is_stuck: AtomicBool::new(false),
             siblings,
+            is_transactional: settings.is_transactional,
             tells_end,
             offsets,
             on_stored,

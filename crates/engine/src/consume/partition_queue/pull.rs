@@ -201,10 +201,14 @@ impl PartitionQueue {
             return;
         }
         let is_news = match &self.lanes {
-            Some(lanes) => lanes.note_end(end) && self.offsets.touch(&self.at, self.generation).unwrap_or(false),
+            Some(lanes) => lanes.note_end(end),
             None => self.offsets.store_end(&self.at, self.generation, end).unwrap_or(false),
         };
-        self.told(is_news);
+        match (is_news, self.is_transactional) {
+            (true, true) => self.siblings.commit_in_transaction(&self.at),
+            (true, false) => self.touch(),
+            (false, _) => (),
+        }
     }
 
     fn wait_for_more(&self, batch: Batch, until: Instant) -> Found {
