@@ -45,9 +45,13 @@ impl OpenPartitions {
     ///
     /// Called by librdkafka's thread before it fetches from the new topic: no worker gets a message of it before it looks here.
     pub(super) fn renew(&self, topic: &str) {
-        let renewed: Vec<_> =
-            self.open().iter().filter(|(at, _)| &*at.topic == topic).filter_map(|(_, each)| each.upgrade()).collect();
-        renewed.iter().for_each(|partition| partition.renew());
+        // Under the lock, so that no partition is closed meanwhile: this thread must not be the one that frees it.
+        let open = self.open();
+        for (at, partition) in &*open {
+            if let (true, Some(partition)) = (&*at.topic == topic, partition.upgrade()) {
+                partition.renew();
+            }
+        }
     }
 
     /// Has the offsets of transactional partitions committed by this transactor; set once, before the first partition is open.
