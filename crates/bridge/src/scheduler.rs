@@ -130,7 +130,7 @@ impl Turns {
         if index >= batch.len() {
             return None;
         }
-        if index > 0 && self.turn.is_over() {
+        if index > 0 && self.turn.is_over(index) {
             self.next.store(usize::MAX, Ordering::Relaxed);
             self.job.get().cut_before(batch.offset_of(index));
             return None;
