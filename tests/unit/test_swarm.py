@@ -139,20 +139,6 @@ def test_options_are_checked_and_travel() -> None:
     assert "a-b" in socket_path("a:b")
 
 
-def test_an_admin_socket_is_this_users_and_nobody_elses_file(tmp_path: Path) -> None:
-    path = str(tmp_path / "deep" / "swarm.sock")
-    with listener.admin_socket(path):
-        assert Path(path).stat().st_mode & 0o777 == 0o600
-        with pytest.raises(awoke.ConfigError, match="another swarm"):
-            listener.admin_socket(path)
-    listener.admin_socket(path).close()  # Nobody listened any more.
-    Path(path).unlink()
-    Path(path).write_text("a letter")
-    with pytest.raises(awoke.ConfigError, match="no socket"):
-        listener.admin_socket(path)
-    assert Path(path).read_text() == "a letter"
-
-
 def test_http_requests_are_read_to_the_end_of_their_head() -> None:
     assert not listener.is_whole_http(b"GET /live HTTP/1.1\r\n")
     assert listener.path_of(b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n") == "/live"

@@ -19,6 +19,7 @@ from awoke.swarm.loop import Loop
 from awoke.swarm.node_handle import NodeHandle, NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.rolling import OnEnd
+from awoke.swarm.socket_file import SocketFile
 
 logger = logging.getLogger(__name__)
 
@@ -66,19 +67,25 @@ class AdminEndpoint:
         Raises:
             ConfigError: the admin socket or the port is taken.
         """
-        admin = listener.admin_socket(self._options.socket)
-        self._listeners.append(Listener(self._loop.selector, admin, listener.is_whole_line, self._on_command))
+        self._file = SocketFile(self._options.socket)
+        self._listeners.append(Listener(self._loop, self._file.listening, listener.is_whole_line, self._on_command))
+        try:
+            self._open_http()
+        except ConfigError:
+            self.close()
+            raise
+
+    def _open_http(self) -> None:
         if self._options.metrics_port is not None:
             web = listener.http_socket("127.0.0.1", self._options.metrics_port)
             logger.info("health and metrics at http://127.0.0.1:%d", web.getsockname()[1])
-            self._listeners.append(Listener(self._loop.selector, web, listener.is_whole_http, self._on_http))
+            self._listeners.append(Listener(self._loop, web, listener.is_whole_http, self._on_http))
 
     def close(self) -> None:
         """Closes the sockets and removes the admin socket's file."""
+        self._file.remove()
         for each in self._listeners:
             each.close()
-        with contextlib.suppress(OSError):
-            os.unlink(self._options.socket)
 
     # Commands.
 

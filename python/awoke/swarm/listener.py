@@ -1,22 +1,29 @@
-"""Sockets that others ask a supervisor on: the admin socket, and HTTP for health and metrics. They block nobody.
+"""Listening sockets for commands, and for health and metrics over HTTP. They never block the loop that they run in.
 
-A request is read until it is whole, answered, and its connection closed. Everything runs in the supervisor's loop.
+A request is read until it is whole, answered, and its connection closed. A connection that takes too long is closed, too.
+Everything runs on the thread of one loop: a supervisor's, or that of an app's command socket.
 """
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import os
 import selectors
 import socket
-import stat
 import struct
 from collections.abc import Callable
-from pathlib import Path
 
 from awoke.errors import ConfigError
+from awoke.swarm.loop import Loop
 
+ROOT = 0
 REQUEST_MAX = 64 * 1024
+CONNECTIONS_MAX = 32
+"""More connections wait in the system's queue until one of these has ended."""
+CLIENT_WITHIN_S = 5.0
+"""How long a client may take to send its request, and how long to receive the answer."""
+ACCEPT_AGAIN_S = 1.0
+"""When the process has no descriptor left, the next connection is accepted after this."""
 
 Respond = Callable[[bytes], object]
 """Sends the answer and closes the connection."""
@@ -28,40 +35,68 @@ IsWhole = Callable[[bytes], bool]
 class Listener:
     """A listening socket, and the connections that have not been answered."""
 
-    def __init__(
-        self, selector: selectors.BaseSelector, listening: socket.socket, is_whole: IsWhole, answer: Answer
-    ) -> None:
-        self._selector, self._listening = selector, listening
+    _numbers = itertools.count(1)
+
+    def __init__(self, loop: Loop, listening: socket.socket, is_whole: IsWhole, answer: Answer) -> None:
+        self._loop, self._listening = loop, listening
         self._is_whole, self._answer = is_whole, answer
         self._connections: dict[socket.socket, bytearray] = {}
+        self._name = f"listener-{next(self._numbers)}:"
+        self._is_accepting = False
         listening.setblocking(False)
-        selector.register(listening, selectors.EVENT_READ, self._on_connection)
+        self._accept_again()
 
     def close(self) -> None:
-        """Close everything."""
+        """Closes everything."""
+        self._stop_accepting()
         for connection in list(self._connections):
             self._drop(connection)
-        self._selector.unregister(self._listening)
+        self._stop_accepting()  # A connection that ended may have begun it again.
+        self._loop.deadlines.cancel_all(self._name)
         self._listening.close()
+
+    def _accept_again(self) -> None:
+        if not self._is_accepting:
+            self._is_accepting = True
+            self._loop.watch(self._listening, self._on_connection)
+
+    def _stop_accepting(self) -> None:
+        self._is_accepting = False
+        self._loop.forget(self._listening)
 
     def _on_connection(self) -> None:
         try:
             connection, _ = self._listening.accept()
+        except (BlockingIOError, ConnectionError):
+            return
         except OSError:
+            # Out of descriptors or memory. The connection stays there, and would end each wait of the loop at once.
+            self._stop_accepting()
+            self._loop.deadlines.set(f"{self._name}accept", ACCEPT_AGAIN_S, self._accept_again)
             return
         if not self._may_ask(connection):
             connection.close()
             return
         connection.setblocking(False)
         self._connections[connection] = bytearray()
-        self._selector.register(connection, selectors.EVENT_READ, lambda: self._on_request(connection))
+        self._loop.watch(connection, lambda: self._on_request(connection))
+        self._expect(connection)
+        if len(self._connections) >= CONNECTIONS_MAX:
+            self._stop_accepting()
 
     def _may_ask(self, connection: socket.socket) -> bool:
-        """On a socket of the file system: only whoever runs the swarm, and root."""
+        """On a UNIX socket: only this process's user, and root."""
         if connection.family != socket.AF_UNIX:
             return True
         _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return uid in (0, os.getuid())
+        return uid in (ROOT, os.getuid())
+
+    def _expect(self, connection: socket.socket) -> None:
+        """Closes the connection unless the client has done its part in time."""
+        self._loop.deadlines.set(self._deadline_of(connection), CLIENT_WITHIN_S, lambda: self._drop(connection))
+
+    def _deadline_of(self, connection: socket.socket) -> str:
+        return f"{self._name}{connection.fileno()}"
 
     def _on_request(self, connection: socket.socket) -> None:
         request = self._connections[connection]
@@ -75,11 +110,12 @@ class Listener:
         if not piece or len(request) > REQUEST_MAX:
             self._drop(connection)
         elif self._is_whole(bytes(request)):
-            self._selector.unregister(connection)
+            self._loop.forget(connection)
+            self._loop.deadlines.cancel(self._deadline_of(connection))  # The next move is this process's.
             self._answer(bytes(request), lambda answer: self._respond(connection, answer))
 
     def _respond(self, connection: socket.socket, answer: bytes) -> None:
-        """Send it all, in as many pieces as the receiver wants."""
+        """Sends it all, in as many pieces as the receiver wants."""
         if connection not in self._connections:
             return
         rest = memoryview(answer)
@@ -98,44 +134,17 @@ class Listener:
 
         # At once, if it fits: the loop may turn no more.
         if not send():
-            self._selector.register(connection, selectors.EVENT_WRITE, send)
+            self._loop.selector.register(connection, selectors.EVENT_WRITE, send)
+            self._expect(connection)
 
     def _drop(self, connection: socket.socket) -> None:
-        self._connections.pop(connection, None)
-        with contextlib.suppress(KeyError):
-            self._selector.unregister(connection)
+        if self._connections.pop(connection, None) is None:
+            return
+        self._loop.forget(connection)
+        self._loop.deadlines.cancel(self._deadline_of(connection))
         connection.close()
-
-
-def admin_socket(path: str) -> socket.socket:
-    """Listen there, for this user only.
-
-    Raises:
-        ConfigError: another swarm listens there, or something else is there.
-    """
-    file = Path(path)
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if file.exists():
-        if not stat.S_ISSOCK(file.stat().st_mode):
-            raise ConfigError(f"{path} is there and no socket: say --socket PATH", "socket")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
-            try:
-                other.connect(path)
-            except OSError:
-                file.unlink()  # Nobody listens: left by one that was killed.
-            else:
-                raise ConfigError(f"another swarm listens at {path}: stop it, or say --socket PATH", "socket")
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    earlier = os.umask(0o177)
-    try:
-        listening.bind(path)
-    except OSError as error:
-        listening.close()
-        raise ConfigError(f"can't listen at {path}: {error.strerror or error}", "socket") from None
-    finally:
-        os.umask(earlier)
-    listening.listen(16)
-    return listening
+        if f"{self._name}accept" not in self._loop.deadlines:
+            self._accept_again()
 
 
 def http_socket(host: str, port: int) -> socket.socket:
@@ -156,7 +165,7 @@ def http_socket(host: str, port: int) -> socket.socket:
 
 
 def is_whole_line(request: bytes) -> bool:
-    """Whether a request of the admin socket is all there."""
+    """Whether a command is all there."""
     return request.endswith(b"\n")
 
 

@@ -1,0 +1,120 @@
+"""The UNIX socket that commands come to: made for this user only, never taken from a living process, removed at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import stat
+from pathlib import Path
+
+from awoke.errors import ConfigError
+
+PATH_BYTES_MAX = 107
+"""What Linux allows, less the byte that ends a path."""
+CONNECT_WITHIN_S = 1.0
+"""A process whose queue of connections is full for this long is alive, too."""
+
+
+class SocketTaken(ConfigError):
+    """A living process listens there."""
+
+
+class SocketFile:
+    """A listening UNIX socket at a path."""
+
+    def __init__(self, path: str) -> None:
+        """Listens there. A file that a killed process has left is replaced.
+
+        Raises:
+            SocketTaken: a living process listens there.
+            ConfigError: another file is there, or the folder is not safe or can't be used.
+        """
+        self._path = Path(path)
+        check_folder(self._path.parent)
+        try:
+            self.listening = _listen(self._path)
+        except OSError as error:
+            raise ConfigError(f"can't listen at {path}: {error.strerror or error}", "socket") from None
+        self._identity = _identity(self._path)
+
+    def remove(self) -> None:
+        """Removes the file, unless another process has replaced it. To be called before the socket is closed."""
+        with contextlib.suppress(OSError):
+            if _identity(self._path) == self._identity:
+                self._path.unlink()
+
+
+def check_folder(folder: Path) -> None:
+    """Creates the folder with mode 0700 where there is none; an existing one must be safe from other users.
+
+    Raises:
+        ConfigError: it belongs to another user, other users may replace its files, or it can't be created.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owners, mode = {folder.lstat().st_uid, folder.stat().st_uid}, folder.stat().st_mode
+    except OSError as error:
+        raise ConfigError(
+            f"can't use the folder {folder}: {error.strerror or error}; say --socket PATH", "socket"
+        ) from None
+    if not owners <= {0, os.getuid()}:
+        raise ConfigError(f"the folder {folder} belongs to another user: say --socket PATH", "socket")
+    if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
+        raise ConfigError(
+            f"other users may write to the folder {folder}: chmod it to 700, or say --socket PATH", "socket"
+        )
+
+
+def _listen(path: Path) -> socket.socket:
+    """Listens under a name of its own first: under the known name, a socket that does not listen yet looks dead."""
+    if len(os.fsencode(path)) > PATH_BYTES_MAX:  # The system would say so to clients only.
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    own = path.parent / f".{os.getpid()}.{listening.fileno()}"
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            own.unlink()  # Left by a killed process of the same number.
+        listening.bind(str(own))
+        own.chmod(0o600)  # Before `listen`: until then nobody can connect, whatever the mode.
+        listening.listen(16)
+        _publish(own, path)
+    except BaseException:
+        listening.close()
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            own.unlink()
+    return listening
+
+
+def _publish(own: Path, path: Path) -> None:
+    """Gives the socket its known name, where no living process has it."""
+    try:
+        os.link(own, path)
+    except FileExistsError:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise ConfigError(f"{path} is there and no socket: say --socket PATH", "socket") from None
+        if _is_alive(path):
+            text = f"another swarm listens at {path}, or another process of the app: stop it, or say --socket PATH"
+            raise SocketTaken(text, "socket") from None
+        own.replace(path)
+
+
+def _is_alive(path: Path) -> bool:
+    """Whether a process listens there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+        other.settimeout(CONNECT_WITHIN_S)
+        try:
+            other.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True  # Its queue of connections is full, or it is another user's.
+    return True
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.lstat()
+    return found.st_dev, found.st_ino
