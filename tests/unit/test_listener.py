@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,26 @@ def test_the_socket_of_a_killed_process_is_replaced(path: str) -> None:
     assert Path(path).exists(), "the file is the successor's"
     successor.remove()
     assert not Path(path).exists()
+    successor.listening.close()
+
+
+def test_a_forked_child_does_not_keep_the_socket_of_a_killed_process(path: str) -> None:
+    killed, runs, hold = SocketFile(path), os.pipe(), os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of threads at a fork.
+        pid = os.fork()
+    if pid == 0:
+        os.write(runs[1], b"x")
+        os.close(hold[1])
+        os.read(hold[0], 1)  # Until the parent has looked.
+        os._exit(0)
+    assert os.read(runs[0], 1) == b"x"
+    killed.listening.close()
+    successor = SocketFile(path)
+    for each in (*runs, *hold):
+        os.close(each)
+    assert os.waitpid(pid, 0)[1] == 0
+    successor.remove()
     successor.listening.close()
 
 

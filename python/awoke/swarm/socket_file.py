@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import stat
+import weakref
 from pathlib import Path
 
 from awoke.errors import ConfigError
@@ -38,12 +39,25 @@ class SocketFile:
         except OSError as error:
             raise ConfigError(f"can't listen at {path}: {error.strerror or error}", "socket") from None
         self._identity = _identity(self._path)
+        _opened.add(self)
 
     def remove(self) -> None:
         """Removes the file, unless another process has replaced it. To be called before the socket is closed."""
         with contextlib.suppress(OSError):
             if _identity(self._path) == self._identity:
                 self._path.unlink()
+
+
+_opened: weakref.WeakSet[SocketFile] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    """A forked child that outlives this process must not make its socket look alive."""
+    for each in list(_opened):
+        each.listening.close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 def check_folder(folder: Path) -> None:
