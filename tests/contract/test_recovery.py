@@ -144,7 +144,9 @@ def test_a_partition_may_be_left_alone_until_somebody_resumes_it(cluster: Cluste
         producer.produce(name, b"behind", partition=0).wait(30)
         producer.produce(name, b"beside", partition=1).wait(30)
         assert seen.wait_for(1) == [b"beside"]
-        assert f"{name}[0] is paused" in server.health().reasons[0]
+        (reason,) = server.health().reasons
+        assert f"{name}[0] is paused" in reason
+        assert f"awoke resume MODULE:APP {name} 0" in reason
         is_repaired.set()
         assert app.resume(name, 0)
         assert seen.wait_for(3) == [b"beside", b"bad", b"behind"]

@@ -68,6 +68,7 @@ def test_no_offset_and_no_reset(real_cluster: RealCluster) -> None:
     judge.feed(watched.servers, watched.topic, OLD)
     with running(watched.app) as server:
         watched.check_stuck(server, f"{watched.topic}[0]", 0, ["_NO_OFFSET", "_AUTO_OFFSET_RESET"])
+        assert f"awoke resume MODULE:APP {watched.topic} 0" in server.health().reasons[0]
         assert watched.handled.items == []
         assert watched.app.resume(watched.topic, 0)
         watched.check_goes_on(server, OLD)

@@ -205,13 +205,14 @@ class Server:
         self.app.events.emit("partition.paused", topic=job.topic, partition=job.partition, error=error)
 
     def _resume(self, topic: str, partition: int) -> bool:
-        found = self._paused.pop((topic, partition), None)
+        assignment, _ = self._paused.pop((topic, partition), (None, None))
+        is_paused = assignment is not None and assignment.is_current  # A rebalance has ended an earlier pause.
         is_stuck = self.member is not None and self.member.resume(topic, partition)
-        if found is None and not is_stuck:
+        if not is_paused and not is_stuck:
             return False
-        if found is not None:
+        if assignment is not None:
             with contextlib.suppress(FencedError):
-                found[0].resume()
+                assignment.resume()
         self.app.events.emit("partition.resumed", topic=topic, partition=partition)
         return True
 
@@ -255,13 +256,12 @@ class Server:
             reasons.append(f"{each.handler} works on {at} for {ran_s:.0f} s, allowed are {each.limit_s:g} s")
         for (topic, partition), (assignment, error) in list(self._paused.items()):
             if assignment.is_current:
-                reasons.append(f"{topic}[{partition}] is paused: {error}")
+                reasons.append(f"{topic}[{partition}] is paused: {error}; {way_on(topic, partition)} lets it go on")
         for topic, partition, text in self.stuck():
             place = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
-            way_on = (
-                "it is picked up when it is there" if partition < 0 else "app.resume reads it from its first message"
-            )
-            reasons.append(f"{place} gives no messages any more: {text}; {way_on}")
+            reads = f"{way_on(topic, partition)} reads it from its first message"
+            what_next = "it is picked up when it is there" if partition < 0 else reads
+            reasons.append(f"{place} gives no messages any more: {text}; {what_next}")
         for state in self.partitions():
             route = self.app.routes.get(state.topic)
             if state.trail is not None and route is not None and state.trail.messages >= route.concurrency.trail:
@@ -404,6 +404,11 @@ class Server:
         for thread in late_threads:
             logger.error("%s is still running:\n%s", thread.name, stack_of(thread))
         return [thread.name for thread in late_threads]
+
+
+def way_on(topic: str, partition: int) -> str:
+    """Returns the ways to resume a partition, for a reason of `/health`."""
+    return f"`awoke resume MODULE:APP {topic} {partition}` (in the process: app.resume)"
 
 
 def workers_of(app: App) -> int:
