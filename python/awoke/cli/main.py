@@ -32,7 +32,7 @@ app.add_typer(topics.app, name="topics")
 app.add_typer(dead_letter.app, name="dead-letter")
 app.add_typer(rpc.app, name="rpc")
 app.command("threads")(threads.threads)
-for command in (swarm.status, swarm.stop, swarm.quiet, swarm.reload, swarm.scale, swarm.dump):
+for command in (swarm.status, swarm.stop, swarm.quiet, swarm.reload, swarm.scale, swarm.dump, swarm.resume):
     app.command(command.__name__)(command)
 app.command("doctor")(doctor.doctor)
 

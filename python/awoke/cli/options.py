@@ -32,5 +32,5 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
 
 
 Socket = Annotated[
-    str | None, typer.Option(help="Where a swarm is asked; by default a file of the user's, named after the app.")
+    str | None, typer.Option(help="The UNIX socket for commands; by default a file of the user's, named after the app.")
 ]

@@ -56,10 +56,11 @@ def run(
     if log_format not in logs.FORMATS:
         raise typer.BadParameter(f"{log_format!r} is no format: text or json", param_hint="--log-format")
     logs.set_up(log_level, log_format)
+    from awoke.swarm.options import Options, bytes_of, socket_path
+
     if nodes is not None:
         if embedded:
             raise typer.BadParameter("brokers inside a process are not seen by others", param_hint="--embedded")
-        from awoke.swarm.options import Options, bytes_of, socket_path
         from awoke.swarm.supervisor import Supervisor
 
         options = Options(
@@ -86,12 +87,14 @@ def run(
         raise typer.BadParameter("needs --nodes: nobody watches a process that runs alone", param_hint="--memory-limit")
     from awoke.application import find_app
     from awoke.runtime.signals import EXIT_LATE
+    from awoke.swarm.app_socket import open_app_socket
 
     app = find_app(target)
     app.use(metrics_port=metrics_port)
-    code = app.run(
-        bootstrap_servers=bootstrap_servers, workers=workers, embedded=embedded, kafka=pairs(kafka, "--kafka")
-    )
+    with open_app_socket(app, socket or socket_path(target)):
+        code = app.run(
+            bootstrap_servers=bootstrap_servers, workers=workers, embedded=embedded, kafka=pairs(kafka, "--kafka")
+        )
     if code == EXIT_LATE or any(thread.name.startswith("awoke-") for thread in threading.enumerate()):
         logging.shutdown()
         os._exit(code)  # A handler that does not end must not hold up the process's end.

@@ -1,4 +1,7 @@
-"""`awoke status`, `stop`, `quiet`, `reload`, `scale` and `dump`: ask the supervisor of a swarm."""
+"""Commands for a running app: `awoke status`, `stop`, `quiet`, `reload`, `scale`, `dump` ask a swarm's supervisor.
+
+`awoke resume` asks a single process, too.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The swarm's a
 def ask(
     target: str, socket: str | None, command: str, within_s: float = ANSWER_WITHIN_S, **fields: Any
 ) -> dict[str, Any]:
-    """Returns the answer of a swarm's supervisor. Blocks up to `within_s`.
+    """Returns the answer of a swarm's supervisor, or of an app's single process. Blocks up to `within_s`.
 
     Raises:
-        ConfigError: no swarm listens there, or it refuses; AwokeError: it does not answer, or the command failed.
+        ConfigError: no process listens there, or it refuses; AwokeError: it does not answer, or the command failed.
     """
     path = socket or socket_path(target)
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as talk:
@@ -34,26 +37,33 @@ def ask(
         try:
             talk.connect(path)
         except OSError as error:
-            text = f"no swarm of {target} listens at {path}: {error.strerror}; start it with awoke run {target} --nodes"
-            raise ConfigError(text, "socket") from None
+            raise ConfigError(nothing_there(target, path, command, error), "socket") from None
         try:
             talk.sendall(msgspec.json.encode({"command": command, **fields}) + b"\n")
             answer = b""
-            while piece := talk.recv(65536):
+            while not answer.endswith(b"\n") and (piece := talk.recv(65536)):
                 answer += piece
         except TimeoutError:
-            text = f"the supervisor at {path} has not answered {command} within {within_s:.0f} s; see awoke status {target}"
+            text = (
+                f"the process at {path} has not answered {command} within {within_s:.0f} s; see awoke status {target}"
+            )
             raise AwokeError(text) from None
         except OSError as error:
-            raise AwokeError(f"the supervisor at {path} does not answer: {error}") from None
+            raise AwokeError(f"the process at {path} does not answer: {error}") from None
     if not answer:
-        raise AwokeError(f"the supervisor at {path} hung up: it belongs to another user, or ends")
+        raise AwokeError(f"the process at {path} hung up: it belongs to another user, or ends")
     found: dict[str, Any] = msgspec.json.decode(answer)
     if "error" in found:
         raise ConfigError(str(found["error"]), command)
     if "failed" in found:
         raise AwokeError(f"{command} failed: {found['failed']}")
     return found
+
+
+def nothing_there(target: str, path: str, command: str, error: OSError) -> str:
+    """Returns the text for a socket that no process listens at."""
+    wanted, options = ("process or swarm", "") if command == "resume" else ("swarm", " --nodes")
+    return f"no {wanted} of {target} listens at {path}: {error.strerror or error}; start it with awoke run {target}{options}"
 
 
 def status(
@@ -133,3 +143,14 @@ def scale(
 def dump(target: Target, node: Annotated[int, typer.Argument(help="Which node.")], socket: Socket = None) -> None:
     """Have a node write the stacks of all its threads to its log."""
     ask(target, socket, "dump", node=node)
+
+
+def resume(
+    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The partition's topic.")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition's number.")],
+    socket: Socket = None,
+) -> None:
+    """Resume a partition that its route has paused, or that is stuck: a stuck one is read from its first message."""
+    ask(target, socket, "resume", topic=topic, partition=partition)
+    typer.echo(f"resumed {topic}[{partition}]")

@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import msgspec
 
 from awoke.errors import AwokeError, ConfigError
-from awoke.swarm import linux, listener, protocol
+from awoke.swarm import commands, linux, listener, protocol
 from awoke.swarm.gathering import Gathering, merged, of_nodes
 from awoke.swarm.listener import Listener, Respond
 from awoke.swarm.loop import Loop
 from awoke.swarm.node_handle import NodeHandle, NodeState
 from awoke.swarm.options import Options
+from awoke.swarm.resumes import Resumes
 from awoke.swarm.rolling import OnEnd
 from awoke.swarm.socket_file import SocketFile
 
@@ -60,6 +61,7 @@ class AdminEndpoint:
         self._listeners: list[Listener] = []
         self._gatherings: dict[int, Gathering] = {}
         self._requests = 0
+        self._resumes = Resumes(loop, nodes)
 
     def open(self) -> None:
         """Listens.
@@ -91,13 +93,15 @@ class AdminEndpoint:
 
     def _on_command(self, request: bytes, respond: Respond) -> None:
         def answer(found: dict[str, Any]) -> None:
-            respond(msgspec.json.encode(found) + b"\n")
+            respond(commands.encoded(found))
 
         try:
             command = msgspec.json.decode(request, type=dict[str, Any])
             name = str(command.get("command"))
             if name == "reload":
                 self._reload(answer)
+            elif name == "resume":
+                self._resumes.begin(*commands.place_of(command), answer)
             else:
                 answer(self._obey(name, command))
         except (AwokeError, msgspec.MsgspecError, ValueError) as error:
@@ -182,8 +186,13 @@ class AdminEndpoint:
         if gathering is not None and gathering.add(node.number, text):
             self._finish_gathering(request)
 
+    def on_resumed(self, node: NodeHandle, request: int, is_resumed: bool) -> None:
+        """Takes a node's answer to a resume."""
+        self._resumes.on_answer(node.number, request, is_resumed)
+
     def forget_answers(self, node: NodeHandle) -> None:
         """Waits no longer for a node that has ended."""
+        self._resumes.forget(node.number)
         for request, gathering in list(self._gatherings.items()):
             if gathering.forget(node.number):
                 self._finish_gathering(request)

@@ -22,7 +22,7 @@ from awoke.errors import AwokeError, ConfigError, UnknownTopic
 from awoke.runtime.inbox import Inbox
 from awoke.runtime.server import Server
 from awoke.runtime.signals import wait_and_stop
-from awoke.swarm import linux, protocol
+from awoke.swarm import commands, linux, protocol
 from awoke.swarm.options import Options
 from awoke.swarm.policy import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_ORPHANED
 
@@ -201,5 +201,9 @@ class Node:
             if not data:
                 return  # The lifeline has noticed, too.
             message = protocol.decode(data)
-            if isinstance(message, dict) and message["kind"] == "metrics":
-                self._say("metrics", text=server.metrics_text().decode(), request=message["request"])
+            match message if isinstance(message, dict) else {}:
+                case {"kind": "metrics", "request": request}:
+                    self._say("metrics", text=server.metrics_text().decode(), request=request)
+                case {"kind": "resume", "topic": topic, "partition": partition, "request": request}:
+                    is_resumed = commands.resumed(self._app, topic, partition)
+                    self._say("resumed", is_resumed=is_resumed, request=request)

@@ -249,6 +249,8 @@ class Supervisor:
                 node.fail(str(message["text"]))
             case "metrics":
                 self._admin.on_metrics(node, int(message["request"]), str(message["text"]))
+            case "resumed":
+                self._admin.on_resumed(node, int(message["request"]), bool(message["is_resumed"]))
 
     def _on_node_ready(self, node: NodeHandle) -> None:
         self._deadlines.cancel(f"{node.number}:boot")

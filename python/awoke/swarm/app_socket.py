@@ -1,0 +1,91 @@
+"""The command socket of an app that runs in a single process, without a supervisor.
+
+The thread:
+1. waits for a connection, a request, the deadline of a client, or the bell;
+2. obeys one command and answers it (`resume` is the only one);
+3. ends when the bell has rung.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from awoke._native import Bell
+from awoke.app import App
+from awoke.errors import AwokeError, ConfigError
+from awoke.swarm import commands, listener
+from awoke.swarm.listener import Listener, Respond
+from awoke.swarm.loop import Loop
+from awoke.swarm.socket_file import SocketFile
+
+logger = logging.getLogger(__name__)
+
+JOIN_WITHIN_S = 5.0
+"""A subscriber of the app's that blocks must not hold up its stop."""
+
+
+@contextlib.contextmanager
+def open_app_socket(app: App, path: str) -> Iterator[None]:
+    """Takes commands for the app inside the block; without a socket where the path can't be used, with a warning."""
+    try:
+        file = SocketFile(path)
+    except ConfigError as error:
+        logger.warning("no commands (awoke resume) for this process: %s", error)
+        yield
+        return
+    served = AppSocket(app, file)
+    served.start()
+    try:
+        yield
+    finally:
+        served.close()
+
+
+class AppSocket:
+    """A thread that takes the commands for an app."""
+
+    def __init__(self, app: App, file: SocketFile) -> None:
+        self._app, self._file = app, file
+        self._bell = Bell()
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._serve, name="awoke-commands", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Removes the file, ends the thread and joins it."""
+        self._file.remove()
+        self._is_closing = True
+        self._bell.ring()
+        self._thread.join(JOIN_WITHIN_S)
+
+    def _serve(self) -> None:
+        with contextlib.closing(Loop()) as loop:
+            loop.watch(self._bell.fileno(), lambda: None)
+            with contextlib.closing(Listener(loop, self._file.listening, listener.is_whole_line, self._on_command)):
+                while not self._is_closing:
+                    loop.turn()
+
+    def _on_command(self, request: bytes, respond: Respond) -> None:
+        try:
+            answer = self._obey(msgspec.json.decode(request, type=dict[str, Any]))
+        except (AwokeError, msgspec.MsgspecError, ValueError) as error:
+            answer = {"error": str(error)}
+        respond(commands.encoded(answer))
+
+    def _obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        name = command.get("command")
+        if name != "resume":
+            raise ConfigError(f"{name} is for swarms (awoke run --nodes): this app runs in a single process", "command")
+        topic, partition = commands.place_of(command)
+        if commands.resumed(self._app, topic, partition):
+            return {"done": "resume"}
+        return {"failed": f"{topic}[{partition}] is neither paused nor stuck"}

@@ -1,0 +1,216 @@
+"""`awoke resume` in one process and in a swarm: what is asked, what is answered, and what a rebalance has ended."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+import awoke
+from awoke.cli.swarm import ask
+from awoke.runtime.server import Server
+from awoke.swarm import protocol, resumes
+from awoke.swarm.app_socket import open_app_socket
+from awoke.swarm.loop import Loop
+from awoke.swarm.node_handle import NodeHandle, NodeState
+from awoke.swarm.resumes import Resumes
+
+COMMAND = b'{"command": "resume", "topic": "t", "partition": 1}\n'
+
+
+class FakeApp:
+    """An app with one paused partition, t[1]."""
+
+    def __init__(self) -> None:
+        self.paused = {("t", 1)}
+        self.error: Exception | None = None
+
+    def resume(self, topic: str, partition: int) -> bool:
+        if self.error is not None:
+            raise self.error
+        was_paused = (topic, partition) in self.paused
+        self.paused.discard((topic, partition))
+        return was_paused
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "deep" / "app.sock")
+
+
+@pytest.fixture
+def app(path: str) -> Iterator[FakeApp]:
+    app = FakeApp()
+    with open_app_socket(cast(awoke.App, app), path):
+        yield app
+
+
+def client(path: str, data: bytes = b"") -> socket.socket:
+    talk = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    talk.settimeout(20)
+    talk.connect(path)
+    talk.sendall(data)
+    return talk
+
+
+def answer(path: str, data: bytes) -> Any:
+    with client(path, data) as talk:
+        return msgspec.json.decode(talk.recv(65536))
+
+
+# The commands of a single process.
+
+
+def test_a_partition_is_resumed_once(path: str, app: FakeApp) -> None:
+    assert answer(path, COMMAND) == {"done": "resume"}
+    assert answer(path, COMMAND) == {"failed": "t[1] is neither paused nor stuck"}
+
+
+def test_the_command_line_asks_a_single_process(path: str, app: FakeApp) -> None:
+    assert ask("shop:app", path, "resume", topic="t", partition=1) == {"done": "resume"}
+    with pytest.raises(awoke.AwokeError, match=r"resume failed: t\[1\] is neither paused nor stuck") as caught:
+        ask("shop:app", path, "resume", topic="t", partition=1)
+    assert not isinstance(caught.value, awoke.ConfigError)
+    with pytest.raises(awoke.ConfigError, match="runs in a single process"):
+        ask("shop:app", path, "status")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"no json\n", "JSON"),
+        (b"[]\n", "object"),
+        (b"{}\n", "single process"),
+        (b'{"command": "resume"}\n', "no topic"),
+        (b'{"command": "resume", "topic": "t", "partition": -1}\n', "no partition"),
+        (b'{"command": "resume", "topic": "t", "partition": true}\n', "no partition"),
+        (b'{"command": "resume", "topic": ["t"], "partition": 0}\n', "no topic"),
+    ],
+)
+def test_a_wrong_command_is_an_error_and_the_next_one_is_obeyed(
+    path: str, app: FakeApp, data: bytes, said: str
+) -> None:
+    assert said in answer(path, data)["error"]
+    assert answer(path, COMMAND) == {"done": "resume"}
+
+
+def test_a_partition_that_is_taken_away_meanwhile_is_not_resumed(path: str, app: FakeApp) -> None:
+    app.error = awoke.FencedError("taken away")
+    assert "neither paused nor stuck" in answer(path, COMMAND)["failed"]
+
+
+def test_an_app_runs_without_a_socket_that_is_taken(path: str, app: FakeApp, caplog: pytest.LogCaptureFixture) -> None:
+    with open_app_socket(cast(awoke.App, FakeApp()), path):
+        assert "no commands (awoke resume) for this process" in caplog.text
+    assert answer(path, COMMAND) == {"done": "resume"}
+
+
+def test_the_thread_and_the_file_are_gone_at_the_end(path: str) -> None:
+    with open_app_socket(cast(awoke.App, FakeApp()), path), client(path, b"half a requ"):
+        assert "awoke-commands" in {thread.name for thread in threading.enumerate()}
+    assert "awoke-commands" not in {thread.name for thread in threading.enumerate()}
+    assert not Path(path).exists()
+
+
+# The resume of a swarm.
+
+
+class Nodes:
+    """Nodes as the supervisor sees them, with the other end of their control sockets."""
+
+    def __init__(self, count: int) -> None:
+        self.loop = Loop()
+        self.handles = {number: NodeHandle(number) for number in range(1, count + 1)}
+        self.ends: dict[int, socket.socket] = {}
+        for number, node in self.handles.items():
+            node.control, self.ends[number] = protocol.pair()
+            node.state = NodeState.UP
+        self.resumes = Resumes(self.loop, self.handles)
+        self.answers: list[dict[str, Any]] = []
+
+    def begin(self) -> None:
+        self.resumes.begin("t", 1, self.answers.append)
+
+    def close(self) -> None:
+        for number, node in self.handles.items():
+            node.close()
+            self.ends[number].close()
+        self.loop.close()
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    nodes = Nodes(3)
+    yield nodes
+    nodes.close()
+
+
+def test_all_nodes_are_asked_and_the_one_that_has_resumed_is_enough(nodes: Nodes) -> None:
+    nodes.begin()
+    for end in nodes.ends.values():
+        question = protocol.decode(end.recv(protocol.MESSAGE_MAX))
+        assert question == {"kind": "resume", "topic": "t", "partition": 1, "request": 1}
+    nodes.resumes.on_answer(3, 1, False)
+    assert nodes.answers == []
+    nodes.resumes.on_answer(2, 1, True)
+    assert nodes.answers == [{"done": "resume"}]
+    nodes.resumes.on_answer(1, 1, True)  # Too late to matter.
+    assert len(nodes.answers) == 1
+    assert nodes.loop.deadlines.next_in_s() is None
+
+
+def test_no_node_that_holds_it_paused_is_a_failure(nodes: Nodes) -> None:
+    nodes.begin()
+    for number in nodes.handles:
+        nodes.resumes.on_answer(number, 1, False)
+    assert nodes.answers == [{"failed": "t[1] is neither paused nor stuck on any node"}]
+
+
+def test_nodes_that_do_not_answer_in_time_are_named(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resumes, "ANSWER_WITHIN_S", 0.01)
+    nodes.begin()
+    nodes.resumes.on_answer(2, 1, False)
+    nodes.loop.turn()
+    (found,) = nodes.answers
+    assert "on any node that answered; nodes 1, 3 did not answer within" in found["failed"]
+
+
+def test_a_node_that_ends_is_waited_for_no_longer(nodes: Nodes) -> None:
+    nodes.begin()
+    nodes.begin()
+    for number in nodes.handles:
+        nodes.resumes.forget(number)
+    assert nodes.answers == [{"failed": "t[1] is neither paused nor stuck on any node"}] * 2
+
+
+def test_a_swarm_without_nodes_says_so(nodes: Nodes) -> None:
+    for node in nodes.handles.values():
+        node.state = NodeState.BOOTING
+    nodes.begin()
+    assert nodes.answers == [{"failed": "no node is up"}]
+
+
+# In the process.
+
+
+class FakeAssignment:
+    """An assignment of a partition that was paused."""
+
+    def __init__(self, is_current: bool) -> None:
+        self.is_current, self.is_resumed = is_current, False
+
+    def resume(self) -> None:
+        self.is_resumed = True
+
+
+@pytest.mark.parametrize("is_current", [True, False])
+def test_a_pause_that_a_rebalance_has_ended_is_not_resumed(is_current: bool) -> None:
+    server, assignment = Server(awoke.App("resume")), FakeAssignment(is_current)
+    server._paused[("t", 1)] = (cast(Any, assignment), ValueError("no good"))
+    assert server._resume("t", 1) is is_current
+    assert not server._resume("t", 1)
