@@ -154,9 +154,9 @@ class App:
         return function
 
     def resume(self, topic: str, partition: int) -> bool:
-        """Go on with a partition that was paused because its retries were exhausted; whether it was.
+        """Resumes a partition that its route has paused, or that is stuck; returns whether it was.
 
-        Does not block. Any thread.
+        A stuck partition is read from its first message. Does not block. Any thread. See `awoke resume`, too.
         """
         return self._resume is not None and self._resume(topic, partition)
 
