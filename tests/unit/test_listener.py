@@ -63,6 +63,20 @@ def test_the_socket_of_a_killed_process_is_replaced(path: str) -> None:
     successor.listening.close()
 
 
+def test_a_socket_that_its_process_removes_meanwhile_is_not_in_the_way(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(source: Path, target: Path) -> None:
+        raise FileExistsError("it was there a moment ago")
+
+    monkeypatch.setattr(os, "link", link)
+    file = SocketFile(path)
+    with client(path):
+        pass
+    file.remove()
+    file.listening.close()
+
+
 def test_a_forked_child_does_not_keep_the_socket_of_a_killed_process(path: str) -> None:
     killed, runs, hold = SocketFile(path), os.pipe(), os.pipe()
     with warnings.catch_warnings():

@@ -108,12 +108,20 @@ def _publish(own: Path, path: Path) -> None:
     try:
         os.link(own, path)
     except FileExistsError:
-        if not stat.S_ISSOCK(path.lstat().st_mode):
+        if _is_other_file(path):
             raise ConfigError(f"{path} is there and no socket: say --socket PATH", "socket") from None
         if _is_alive(path):
             text = f"another swarm listens at {path}, or another process of the app: stop it, or say --socket PATH"
             raise SocketTaken(text, "socket") from None
         own.replace(path)
+
+
+def _is_other_file(path: Path) -> bool:
+    """Whether something else than a socket is there. A process that ends may remove its socket at any moment."""
+    try:
+        return not stat.S_ISSOCK(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _is_alive(path: Path) -> bool:
