@@ -19,6 +19,9 @@ def is_secret(property: str) -> bool:
 def hurry_all(handles: Sequence[DeliveryHandle]) -> None:
     """Have these messages sent without lingering, together. Does not block."""
 
+def first_undelivered(handles: Sequence[DeliveryHandle]) -> int | None:
+    """Return the place of the first handle that is not answered, or badly; None when all messages were delivered."""
+
 def wait_all(handles: Sequence[DeliveryHandle], timeout_s: float | None = None) -> bool:
     """Wait until all handles are answered, well or badly; whether they are. Blocks with the GIL released."""
 

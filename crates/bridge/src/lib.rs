@@ -45,6 +45,7 @@ fn is_secret(property: &str) -> bool {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(librdkafka_version, module)?)?;
     module.add_function(wrap_pyfunction!(is_secret, module)?)?;
+    module.add_function(wrap_pyfunction!(producer::first_undelivered, module)?)?;
     module.add_function(wrap_pyfunction!(producer::hurry_all, module)?)?;
     module.add_function(wrap_pyfunction!(producer::wait_all, module)?)?;
     module.add_class::<admin::Admin>()?;

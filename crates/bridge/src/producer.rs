@@ -349,6 +349,18 @@ pub fn hurry_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>) -> PyResult<(
     Ok(())
 }
 
+/// The place of the first handle that is not answered, or badly; `None` when all messages were delivered. Does not block.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
+pub fn first_undelivered(handles: Vec<Py<DeliveryHandle>>) -> PyResult<Option<usize>> {
+    for (place, handle) in handles.iter().enumerate() {
+        if !matches!(handle.get().here()?.result(), Some(Ok(_))) {
+            return Ok(Some(place));
+        }
+    }
+    Ok(None)
+}
+
 /// Waits until all handles are answered, well or badly; whether they are. Blocks with the GIL released.
 #[pyfunction]
 #[pyo3(signature = (handles, timeout_s=None))]

@@ -505,7 +505,7 @@ class Executor:
             headers = None if server.tracer is None else server.tracer.headers()
             key = message.key
             handle = server.app.producer.produce(output, result, key=key, headers=headers)
-            return Sent(message.offset, handle, key, Answer(result, headers))
+            return message.offset, handle, key, result, headers
 
         async def call_async(message: Message[Any]) -> Sent | None:
             return send(message, await function(message))

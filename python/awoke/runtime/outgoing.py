@@ -18,6 +18,7 @@ from awoke import _native
 from awoke._native import DeliveryHandle, Job, Message, Sequencer
 from awoke._waiting import call_back
 from awoke.errors import AwokeError, ClosedError, DeliveryFailed, FencedError
+from awoke.middleware import Headers
 from awoke.runtime.alone import is_refused_in_company
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Answer(NamedTuple):
     """What a function returned for a message."""
 
     value: Any
-    headers: list[tuple[str, bytes | str | None]] | None
+    headers: Headers | None
 
 
 End = Callable[[Job, BaseException | None], object]
@@ -207,14 +208,11 @@ class Results:
             self._ordered.pass_over([self._places.pop(at) for at in rest])
 
 
-class Sent(NamedTuple):
-    """A result on its way, where one job of a partition runs at a time."""
+Sent = tuple[int, DeliveryHandle, bytes | None, Any, Headers | None]
+"""A result on its way, where one job of a partition runs at a time: offset of its message, handle, key, value, headers.
 
-    offset: int
-    """Of its message."""
-    handle: DeliveryHandle
-    key: bytes | None
-    answer: Answer
+A plain tuple: one is made for each message.
+"""
 
 
 def check_delivered(server: Server, route: Route, job: Job, sent: deque[Sent]) -> None:
@@ -222,27 +220,33 @@ def check_delivered(server: Server, route: Route, job: Job, sent: deque[Sent]) -
 
     Raises the first refusal, whose message is then the job's first.
     """
-    _native.wait_all([each.handle for each in sent])
+    handles = [each[1] for each in sent]
+    _native.wait_all(handles)
+    if _native.first_undelivered(handles) is None:
+        sent.clear()
+        return
+    del handles
     while sent:
         each = sent.popleft()
         try:
             result_of(server, route, each)
         except AwokeError:
-            leave_refused(job, each.offset, sent)
+            leave_refused(job, each[0], sent)
             del each
             raise
 
 
 def result_of(server: Server, route: Route, sent: Sent) -> None:
     """Wait for one result, which is sent again by itself where others may be why it was refused."""
+    _, handle, key, value, headers = sent
     try:
-        sent.handle.wait()
+        handle.wait()
     except DeliveryFailed as refused:
         if not is_refused_in_company(refused):
             raise
     else:
         return
-    send_alone(server, route, sent.key, sent.answer).wait()
+    send_alone(server, route, key, Answer(value, headers)).wait()
 
 
 async def check_delivered_async(server: Server, route: Route, job: Job, sent: deque[Sent]) -> None:
@@ -252,21 +256,22 @@ async def check_delivered_async(server: Server, route: Route, job: Job, sent: de
         try:
             await result_of_async(server, route, each)
         except AwokeError:
-            leave_refused(job, each.offset, sent)
+            leave_refused(job, each[0], sent)
             del each
             raise
 
 
 async def result_of_async(server: Server, route: Route, sent: Sent) -> None:
     """As `result_of`, on the event loop."""
+    _, handle, key, value, headers = sent
     try:
-        await sent.handle
+        await handle
     except DeliveryFailed as refused:
         if not is_refused_in_company(refused):
             raise
     else:
         return
-    await send_alone(server, route, sent.key, sent.answer)
+    await send_alone(server, route, key, Answer(value, headers))
 
 
 def send_alone(server: Server, route: Route, key: bytes | None, answer: Answer) -> DeliveryHandle:

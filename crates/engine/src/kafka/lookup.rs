@@ -101,14 +101,13 @@ impl Client {
         (code == Code::NONE && high >= 0).then_some(high)
     }
 
-    /// One past the last record that was pulled from a partition, control records included; `None` before the first. Does not block.
-    pub(crate) fn position(&self, at: &TopicPartition) -> Option<i64> {
+    /// One past the last record that was pulled from the partition of this list, control records included; `None` before the
+    /// first. Does not block.
+    pub(crate) fn position(&self, of: &mut TopicPartitionList) -> Option<i64> {
         self.check_process().ok()?;
-        let list = TopicPartitionList::of(std::slice::from_ref(at)).ok()?;
         // SAFETY: handle and list are alive; librdkafka fills the list in.
-        let code = Code::of(unsafe { ffi::rd_kafka_position(self.handle(), list.as_ptr()) });
-        let (_, offset, _) = list.entries().pop()?;
-        (code == Code::NONE && offset >= 0).then_some(offset)
+        let code = Code::of(unsafe { ffi::rd_kafka_position(self.handle(), of.as_ptr()) });
+        of.first_offset().filter(|offset| code == Code::NONE && *offset >= 0)
     }
 
     /// Lets fetching of an assigned partition go on from another offset. Does not wait for it.

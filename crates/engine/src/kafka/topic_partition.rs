@@ -41,6 +41,9 @@ pub struct Position {
 /// A `rd_kafka_topic_partition_list_t` of our own.
 pub(crate) struct TopicPartitionList(*mut ffi::rd_kafka_topic_partition_list_t);
 
+// SAFETY: a list is not tied to a thread, and only its owner reads and writes it.
+unsafe impl Send for TopicPartitionList {}
+
 impl TopicPartitionList {
     pub(crate) fn new() -> Self {
         // SAFETY: returns a list that this value owns.
@@ -155,6 +158,12 @@ impl TopicPartitionList {
                 })
                 .collect()
         }
+    }
+
+    /// The offset of the first entry.
+    pub(crate) fn first_offset(&self) -> Option<i64> {
+        // SAFETY: the list is ours and holds `cnt` entries.
+        unsafe { ((*self.0).cnt > 0).then(|| (*(*self.0).elems).offset) }
     }
 
     /// The leader epoch beside each offset; -1 where it is unknown.

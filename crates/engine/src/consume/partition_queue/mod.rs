@@ -20,7 +20,7 @@ use super::open_partitions::OpenPartitions;
 use super::scheduler::{ClassId, LaneId, LaneOptions};
 use super::{Hook, PartitionScheduler, Turn};
 use crate::Result;
-use crate::kafka::{Batch, Client, CommittedOffset, Position, Queue, TopicPartition};
+use crate::kafka::{Batch, Client, CommittedOffset, Position, Queue, TopicPartition, TopicPartitionList};
 
 /// How the text beside an offset begins that tells of a crash; `runtime/crashes.py` writes it.
 const CRASH_RECORD: &str = "awoke:began=";
@@ -101,6 +101,8 @@ pub struct PartitionQueue {
     held: Mutex<Option<Held>>,
     /// Where to go on; executed by the next worker that holds the lane.
     seek: Mutex<Option<Seek>>,
+    /// For asking librdkafka where it is; kept, because it is asked after nearly each pull.
+    place: Mutex<TopicPartitionList>,
     /// How far messages have been given out. Only the worker that holds the lane looks here.
     given: Mutex<Given>,
     /// The end was reached behind messages that were given first. Only the worker that holds the lane looks here.
@@ -170,6 +172,7 @@ impl PartitionQueue {
     ) -> Result<Arc<Self>> {
         let Surroundings { client, offsets, on_stored, siblings, tells_end } = surroundings;
         let queue = Queue::partition(&client, &at)?;
+        let place = TopicPartitionList::of(std::slice::from_ref(&at))?;
         let lanes =
             settings.concurrency.clone().map(|each| Arc::new(Lanes::new(at.clone(), each, Arc::clone(&client))));
         offsets.open(&at, generation, lanes.clone(), settings.is_transactional);
@@ -185,6 +188,7 @@ impl PartitionQueue {
             announcer: Mutex::default(),
             held: Mutex::default(),
             seek: Mutex::default(),
+            place: Mutex::new(place),
             given: Mutex::default(),
             is_end_due: AtomicBool::new(false),
             end: AtomicI64::new(-1),

@@ -94,7 +94,7 @@ impl PartitionQueue {
             return Found::End;
         }
         self.is_end_due.store(is_at_end, Ordering::Relaxed);
-        self.look_for_end();
+        self.look_for_end(pull.is_exhausted);
         if pull.batch.is_empty() {
             self.note_end();
         } else {
@@ -120,7 +120,7 @@ impl PartitionQueue {
         self.hear(pull.errors);
         let is_rewound = self.leave_out_repeated(&mut pull.batch);
         batch.append(pull.batch);
-        self.look_for_end();
+        self.look_for_end(pull.is_exhausted);
         let is_exhausted = pull.is_exhausted && !is_rewound;
         if is_exhausted && !self.flow.is_full(batch.len(), batch.size_bytes()) && Instant::now() < until {
             return self.wait_for_more(batch, until);
@@ -182,14 +182,15 @@ impl PartitionQueue {
         }
     }
 
-    /// Notes that control records lie behind the last message that was pulled.
-    fn look_for_end(&self) {
-        if self.is_seek_due() {
-            return; // librdkafka's position is not to be believed.
+    /// Notes that control records lie behind the last message that was pulled, when all there was has been pulled.
+    fn look_for_end(&self, is_exhausted: bool) {
+        // After an error, for which a seek is due, librdkafka's position is not to be believed.
+        if !is_exhausted || self.tells_end || self.is_seek_due() {
+            return;
         }
-        let next = self.next_offset();
-        let beyond = self.client.position(&self.at).filter(|position| next.is_some_and(|next| *position > next));
-        if let (Some(position), false) = (beyond, self.tells_end) {
+        let Some(next) = self.next_offset() else { return };
+        let position = self.client.position(&mut self.place.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(position) = position.filter(|position| *position > next) {
             self.end.store(position, Ordering::Relaxed);
         }
     }
