@@ -628,8 +628,11 @@ class GroupMember:
         """
     def fetch_queue_bytes(self) -> int | None:
         """Return the most bytes that are fetched ahead of each partition; None where librdkafka's own settings say it."""
-    def stuck(self) -> list[tuple[str, int, str]]:
-        """Return partitions, and topics (partition -1), whose messages do not come any more by themselves, each with why."""
+    def stuck(self) -> list[tuple[str, int, str, bool]]:
+        """Return partitions, and topics (partition -1), whose messages do not come any more, with why.
+
+        The last says whether `resume` reads the partition from its first message; others go on when the cause has gone.
+        """
     def partitions(
         self,
     ) -> list[tuple[str, int, int | None, int | None, int | None, tuple[int, int, float] | None]]: ...

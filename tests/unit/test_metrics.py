@@ -40,8 +40,8 @@ class Fake:
     def callers(self) -> dict[str, dict[str, int]]:
         return {"stock": {"begun": 5, "late": 1, "open": 2}}
 
-    def stuck(self) -> list[tuple[str, int, str]]:
-        return [("t", 3, "no offset"), ("gone", -1, "no topic")]
+    def stuck(self) -> list[tuple[str, int, str, bool]]:
+        return [("t", 3, "no offset", True), ("gone", -1, "no topic", False)]
 
     def fetch_queue_bytes(self) -> int | None:
         return 2_000_000

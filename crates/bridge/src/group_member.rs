@@ -115,11 +115,13 @@ impl GroupMember {
         resumed.map_err(|error| to_python(&error))
     }
 
-    /// Partitions, and topics (partition -1), whose messages do not come any more by themselves: (topic, partition, why). Does
-    /// not block.
-    fn stuck(&self) -> Vec<(String, i32, String)> {
+    /// Partitions, and topics (partition -1), whose messages do not come any more: (topic, partition, why, whether `resume` reads it
+    /// from its first message). Does not block.
+    fn stuck(&self) -> Vec<(String, i32, String, bool)> {
         let Ok(member) = self.inner.get() else { return Vec::new() };
-        member.stuck().into_iter().map(|(at, text)| (at.topic.to_string(), at.partition, text)).collect()
+        let row =
+            |stuck: engine::Stuck| (stuck.at.topic.to_string(), stuck.at.partition, stuck.text, stuck.is_resumable);
+        member.stuck().into_iter().map(row).collect()
     }
 
     /// The most bytes that are fetched ahead of each partition that is held; `None` where librdkafka's own settings say it.

@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::clock::monotonic_ns;
+use crate::fork_guard::ForkGuard;
 use crate::wake::{Bell, EventFd};
 use crate::{Error, Result};
 
@@ -22,6 +23,7 @@ pub(crate) type OnStep = Box<dyn Fn(i64) + Send>;
 
 /// Notices when the system's clock is set, for as long as this lives.
 pub(crate) struct ClockSteps {
+    guard: ForkGuard,
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
 }
@@ -53,12 +55,17 @@ impl ClockSteps {
                 move || run(&timer, &stop, &on_step)
             })
             .map_err(|error| Error::System { operation: "start the clock's thread", detail: error.to_string() })?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self { guard: ForkGuard::new("clock watch"), stop, thread: Some(thread) })
     }
 }
 
 impl Drop for ClockSteps {
     fn drop(&mut self) {
+        if self.guard.is_foreign() {
+            // In a forked child the thread is not there, and the bell is the parent's.
+            std::mem::forget(self.thread.take());
+            return;
+        }
         self.stop.is_set.store(true, Ordering::Release);
         self.stop.bell.ring();
         // A panic of the thread has been printed; there is nothing left to save.
@@ -70,13 +77,15 @@ fn run(timer: &OwnedFd, stop: &Stop, on_step: &OnStep) {
     let mut before = wall_beyond_monotonic_ns();
     loop {
         arm(timer);
-        wait(timer, stop);
+        let is_stepped = wait(timer, stop);
         if stop.is_set.load(Ordering::Acquire) {
             return;
         }
-        let now = wall_beyond_monotonic_ns();
-        on_step(now - before);
-        before = now;
+        if is_stepped {
+            let now = wall_beyond_monotonic_ns();
+            on_step(now - before);
+            before = now;
+        }
     }
 }
 
@@ -90,11 +99,13 @@ fn arm(timer: &OwnedFd) {
     unsafe { libc::timerfd_settime(timer.as_raw_fd(), flags, &raw const never, std::ptr::null_mut()) };
 }
 
-fn wait(timer: &OwnedFd, stop: &Stop) {
+/// Waits for a step or the end; whether the timer ended.
+fn wait(timer: &OwnedFd, stop: &Stop) -> bool {
     let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut polls = [poll(timer.as_raw_fd()), poll(stop.bell.descriptor())];
     // SAFETY: two pollfds on our stack. Without a deadline: the owner rings the bell.
     unsafe { libc::poll(polls.as_mut_ptr(), 2, -1) };
+    polls[0].revents != 0
 }
 
 fn wall_beyond_monotonic_ns() -> i64 {

@@ -226,42 +226,48 @@ def check_delivered(server: Server, route: Route, job: Job, sent: deque[Sent]) -
         sent.clear()
         return
     del handles
+    is_alone = False
     while sent:
         each = sent.popleft()
         try:
-            result_of(server, route, each)
+            is_alone = result_of(server, route, each, is_alone)
         except AwokeError:
             leave_refused(job, each[0], sent)
             del each
             raise
 
 
-def result_of(server: Server, route: Route, sent: Sent) -> None:
-    """Wait for one result, which is sent again by itself where others may be why it was refused."""
+def result_of(server: Server, route: Route, sent: Sent, is_alone: bool) -> bool:
+    """Wait for one result, which is sent again by itself where others may be why it was refused; whether it was.
+
+    With `is_alone` one before it was: this one follows it, so that the last result of a key stays the last.
+    """
     _, handle, key, value, headers = sent
     try:
         handle.wait()
     except DeliveryFailed as refused:
         if not is_refused_in_company(refused):
             raise
-    else:
-        return
-    send_alone(server, route, key, Answer(value, headers)).wait()
+        is_alone = True
+    if is_alone:
+        send_alone(server, route, key, Answer(value, headers)).wait()
+    return is_alone
 
 
 async def check_delivered_async(server: Server, route: Route, job: Job, sent: deque[Sent]) -> None:
     """As `check_delivered`, on the event loop."""
+    is_alone = False
     while sent:
         each = sent.popleft()
         try:
-            await result_of_async(server, route, each)
+            is_alone = await result_of_async(server, route, each, is_alone)
         except AwokeError:
             leave_refused(job, each[0], sent)
             del each
             raise
 
 
-async def result_of_async(server: Server, route: Route, sent: Sent) -> None:
+async def result_of_async(server: Server, route: Route, sent: Sent, is_alone: bool) -> bool:
     """As `result_of`, on the event loop."""
     _, handle, key, value, headers = sent
     try:
@@ -269,9 +275,10 @@ async def result_of_async(server: Server, route: Route, sent: Sent) -> None:
     except DeliveryFailed as refused:
         if not is_refused_in_company(refused):
             raise
-    else:
-        return
-    await send_alone(server, route, key, Answer(value, headers))
+        is_alone = True
+    if is_alone:
+        await send_alone(server, route, key, Answer(value, headers))
+    return is_alone
 
 
 def send_alone(server: Server, route: Route, key: bytes | None, answer: Answer) -> DeliveryHandle:

@@ -220,8 +220,11 @@ class Server:
         """The partitions that are assigned now, and how far each has come. Does not block."""
         return [] if self.member is None else [PartitionState.of(*state) for state in self.member.partitions()]
 
-    def stuck(self) -> list[tuple[str, int, str]]:
-        """Partitions, and topics (partition -1), whose messages do not come any more, each with why. Does not block."""
+    def stuck(self) -> list[tuple[str, int, str, bool]]:
+        """Partitions, and topics (partition -1), whose messages do not come any more: why, and whether `resume` helps.
+
+        Does not block.
+        """
         return [] if self.member is None else self.member.stuck()
 
     def fetch_queue_bytes(self) -> int | None:
@@ -257,10 +260,10 @@ class Server:
         for (topic, partition), (assignment, error) in list(self._paused.items()):
             if assignment.is_current:
                 reasons.append(f"{topic}[{partition}] is paused: {error}; {way_on(topic, partition)} lets it go on")
-        for topic, partition, text in self.stuck():
+        for topic, partition, text, is_resumable in self.stuck():
             place = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
             reads = f"{way_on(topic, partition)} reads it from its first message"
-            what_next = "it is picked up when it is there" if partition < 0 else reads
+            what_next = reads if is_resumable else "it goes on by itself when that is mended"
             reasons.append(f"{place} gives no messages any more: {text}; {what_next}")
         for state in self.partitions():
             route = self.app.routes.get(state.topic)

@@ -17,6 +17,13 @@ pub struct PullLimits {
     pub bytes_max: usize,
 }
 
+impl PullLimits {
+    /// Whether a batch of this size need not wait for more.
+    pub(super) const fn are_reached(&self, messages: usize, bytes: usize) -> bool {
+        messages >= self.messages_max || bytes >= self.bytes_max
+    }
+}
+
 impl Default for PullLimits {
     fn default() -> Self {
         Self { messages_max: 1_000, bytes_max: 16 * 1024 * 1024 }
@@ -52,11 +59,6 @@ pub(super) enum Allowed {
 }
 
 impl Flow {
-    /// Whether a batch of so many messages and bytes need not wait for more.
-    pub(super) const fn is_full(&self, messages: usize, bytes: usize) -> bool {
-        messages >= self.limits.messages_max || bytes >= self.limits.bytes_max
-    }
-
     /// What may be processed now of the messages from `first` on, of which there is one at least.
     pub(super) fn allow(&self, batch: &Batch, first: usize) -> Allowed {
         let mut end = batch.len();

@@ -5,6 +5,8 @@
 //! go back: an unclean leader election truncates it, or the topic is deleted and made again. Both show messages below the
 //! position. A repeated message is recognised because it is the same record: same offset, timestamp and leader epoch.
 
+use std::collections::VecDeque;
+
 use crate::kafka::{Batch, MessageRef};
 
 /// Messages that can come twice: those of the last step of a pull.
@@ -31,7 +33,7 @@ pub(super) struct Given {
     /// One past the last message; `None` before the first.
     next: Option<i64>,
     /// The last messages, in offset order.
-    last: Vec<Identity>,
+    last: VecDeque<Identity>,
 }
 
 /// A log that went back.
@@ -45,7 +47,7 @@ pub(super) struct Rewind {
     pub(super) reason: String,
 }
 
-/// What a record is beside those before it.
+/// The result of comparing a record with the records given out before.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     New,
@@ -58,9 +60,11 @@ impl Given {
     ///
     /// Where the log went back, the batch ends before the first message of the new log. Returns the rewind then.
     pub(super) fn take(&mut self, batch: &mut Batch) -> Option<Rewind> {
-        let rewind = if self.is_in_order(batch) { None } else { self.sort_out(batch) };
+        if !self.is_in_order(batch) {
+            return self.sort_out(batch);
+        }
         self.note(batch);
-        rewind
+        None
     }
 
     /// One past the last message; `None` before the first.
@@ -92,27 +96,34 @@ impl Given {
         rewind
     }
 
-    /// What a record is beside those before it. A new one is noted as given out.
+    /// Compares a record with the records given out before. A new one is noted as given out.
     fn judge(&mut self, record: Identity) -> Verdict {
         let Some(next) = self.next.filter(|next| record.offset < *next) else {
             self.next = Some(record.offset + 1);
-            self.last.push(record);
+            self.note_record(record);
             return Verdict::New;
         };
         let place = self.last.binary_search_by_key(&record.offset, |each| each.offset);
         if place.is_ok_and(|place| self.last[place] == record) {
             return Verdict::Repeated;
         }
-        let epoch = self.last.last().map_or(-1, |last| last.leader_epoch);
+        let epoch = self.last.back().map_or(-1, |last| last.leader_epoch);
         Verdict::Rewound(Rewind { from: next, to: record.offset, reason: reason(epoch, record.leader_epoch) })
     }
 
     fn note(&mut self, batch: &Batch) {
-        let Some(last) = batch.len().checked_sub(1) else { return };
-        self.next = Some(batch.message(last).offset() + 1);
-        self.last.clear();
+        if let Some(last) = batch.len().checked_sub(1) {
+            self.next = Some(batch.message(last).offset() + 1);
+        }
         let first = batch.len().saturating_sub(REPEATED_MAX);
-        self.last.extend((first..batch.len()).map(|index| Identity::of(batch.message(index))));
+        (first..batch.len()).for_each(|index| self.note_record(Identity::of(batch.message(index))));
+    }
+
+    fn note_record(&mut self, record: Identity) {
+        if self.last.len() >= REPEATED_MAX {
+            self.last.pop_front();
+        }
+        self.last.push_back(record);
     }
 }
 
@@ -147,6 +158,15 @@ mod tests {
             assert_eq!(given.judge(record(offset, 1_000 + offset, 3)), Verdict::Repeated);
         }
         assert_eq!(given.judge(record(112, 1_112, 3)), Verdict::New, "offsets have holes");
+    }
+
+    #[test]
+    fn a_step_may_be_repeated_twice() {
+        let mut given = given();
+        assert_eq!(given.judge(record(110, 1_110, 3)), Verdict::New);
+        assert_eq!(given.judge(record(105, 1_105, 3)), Verdict::Repeated);
+        assert_eq!(given.judge(record(111, 1_111, 3)), Verdict::New);
+        assert_eq!(given.judge(record(105, 1_105, 3)), Verdict::Repeated);
     }
 
     #[test]

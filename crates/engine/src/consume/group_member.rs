@@ -24,7 +24,7 @@ use super::offsets::{Offsets, Progress};
 use super::open_partitions::{OpenPartitions, unavailable_topic};
 use super::partition_queue::Surroundings;
 use super::route::Route;
-use super::{Hook, PartitionQueue, StartAt, Trail, Transactor};
+use super::{Hook, StartAt, Stuck, Trail, Transactor};
 use crate::clock::{Deadline, monotonic_ns};
 #[cfg(target_os = "linux")]
 use crate::clock_steps::{ClockSteps, OnStep};
@@ -70,6 +70,9 @@ const LOOKUP_PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration:
 /// How much longer than its deadline a close may take: the last commit and the request to leave have a little time of their own.
 const CLOSE_GRACE: Duration = Duration::from_secs(10);
 
+/// librdkafka's `RD_KAFKA_OFFSET_INVALID`: begin where the group has committed.
+const NO_OFFSET: i64 = -1001;
+
 /// After so long they are asked again: they tell nobody when a transaction has ended. librdkafka has asked several times by then.
 const LOOKUP_AGAIN: Duration = Duration::from_millis(100);
 
@@ -82,6 +85,15 @@ pub struct GroupMember {
     /// Ends with the member.
     #[cfg(target_os = "linux")]
     _clock_steps: ClockSteps,
+}
+
+/// Says that the thread has ended, also when it panicked.
+struct Ending(Arc<Completion<()>>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.complete(());
+    }
 }
 
 /// How far a partition has come.
@@ -169,8 +181,8 @@ impl GroupMember {
             .spawn({
                 let ended = Arc::clone(&ended);
                 move || {
+                    let _ending = Ending(ended);
                     member.run();
-                    ended.complete(());
                 }
             })
             .map_err(|error| Error::System { operation: "start the member's thread", detail: error.to_string() })?;
@@ -219,15 +231,15 @@ impl GroupMember {
     /// [`Error::Closed`]: the member is closed.
     pub fn resume(&self, at: &TopicPartition) -> Result<bool> {
         self.shared.client.check_process()?;
-        let is_stuck = at.partition >= 0 && self.shared.open_partitions.is_stuck(at);
-        if is_stuck {
+        let is_resumable = self.shared.open_partitions.is_resumable(at);
+        if is_resumable {
             self.shared.request(Request::Restart(at.clone()))?;
         }
-        Ok(is_stuck)
+        Ok(is_resumable)
     }
 
-    /// Partitions, and topics (partition -1), whose messages do not come any more by themselves, each with why. Does not block.
-    pub fn stuck(&self) -> Vec<(TopicPartition, String)> {
+    /// Partitions, and topics, whose messages do not come any more. Does not block.
+    pub fn stuck(&self) -> Vec<Stuck> {
         self.shared.open_partitions.all_stuck()
     }
 
@@ -434,7 +446,7 @@ impl Member {
     /// Notes a topic that is subscribed and can't be read.
     fn note_topic(&self, code: Code, text: &str) {
         let Some(at) = unavailable_topic(text).filter(|_| OpenPartitions::is_final(code)) else { return };
-        if self.shared.open_partitions.note_stuck(&at, text) {
+        if self.shared.open_partitions.note_stuck(&at, code, text) {
             self.shared.client.emit(What::Stuck { at, code, text: text.to_owned() });
         }
     }
@@ -541,22 +553,33 @@ impl Member {
     fn restart(&self, at: &TopicPartition) {
         let Some(partition) = self.assignment.get(at) else { return };
         partition.restarted();
-        let first = Some(Position { offset: StartAt::EARLIEST, leader_epoch: -1 });
+        let restarted = self.restart_list(at).and_then(|list| assign(&self.shared.client, &list));
+        if let Err(error) = restarted {
+            partition.restart_refused(error.code(), format!("could not be read from its first message: {error}"));
+        }
+    }
+
+    /// What is to be assigned for a restart: the partition alone, or all where an assignment is replaced as a whole.
+    fn restart_list(&self, at: &TopicPartition) -> Result<TopicPartitionList> {
+        let at_offset = |offset| Some(Position { offset, leader_epoch: -1 });
         let mut list = TopicPartitionList::new();
-        let added = if is_cooperative(&self.shared.client) {
-            let added = list.add(at, first);
-            self.unassign(&list);
-            added
-        } else {
-            // An eager assignment is replaced as a whole: the others go on where they are.
-            let position_of =
-                |each: &Arc<PartitionQueue>| each.next_offset().map(|offset| Position { offset, leader_epoch: -1 });
-            self.assignment.all().try_for_each(|each| {
-                let is_it = each.topic_partition() == at;
-                list.add(each.topic_partition(), if is_it { first } else { position_of(each) })
-            })
-        };
-        self.report(added.and_then(|()| assign(&self.shared.client, &list)));
+        list.add(at, at_offset(StartAt::EARLIEST))?;
+        if is_cooperative(&self.shared.client) {
+            unassign(&self.shared.client, &list)?;
+            return Ok(list);
+        }
+        let mut unread = Vec::new();
+        for each in self.assignment.all().filter(|each| each.topic_partition() != at) {
+            match each.next_offset() {
+                Some(next) => list.add(each.topic_partition(), at_offset(next))?,
+                None => unread.push(each.topic_partition().clone()),
+            }
+        }
+        let starts = self.with_starts(&unread, &TopicPartitionList::of(&unread)?, &self.committed(&unread)?)?;
+        for (at, offset, _) in starts.entries() {
+            list.add(&at, at_offset(offset).filter(|_| offset != NO_OFFSET))?;
+        }
+        Ok(list)
     }
 
     fn unassign(&self, list: &TopicPartitionList) {

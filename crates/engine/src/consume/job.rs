@@ -99,6 +99,7 @@ impl PartitionScheduler {
                 Found::Messages { parked: Parked { batch, first, attempts }, end, is_exhausted } => {
                     let mut job = Job::new(lane, batch, first, attempts, since.elapsed());
                     (job.end, job.after) = (end, after(is_exhausted));
+                    job.cut(paced);
                     return Some(Work::Job(job));
                 }
                 Found::Job(Taken { batch, first, end, attempts, hold }) => {

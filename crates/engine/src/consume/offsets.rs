@@ -1,7 +1,7 @@
 //! Which offsets are stored (ready to be committed) and which the broker holds, by partition.
 //!
 //! An entry belongs to one assignment, its *generation*: a job that outlived its assignment finds another generation, or
-//! none, and changes nothing. Offsets never go back.
+//! none, and changes nothing. Stored offsets go back only in `rewind`: after a seek, or when the log went back.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

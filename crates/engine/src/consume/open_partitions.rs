@@ -12,7 +12,7 @@ use crate::kafka::{Code, TopicPartition};
 pub(super) struct OpenPartitions {
     open: Mutex<HashMap<TopicPartition, Weak<PartitionQueue>>>,
     /// Partitions, and topics (partition -1), whose messages do not come any more by themselves, and why.
-    stuck: Mutex<HashMap<TopicPartition, String>>,
+    stuck: Mutex<HashMap<TopicPartition, Stuck>>,
     /// Commits offsets of transactional partitions.
     transactor: OnceLock<Weak<Transactor>>,
 }
@@ -22,7 +22,7 @@ impl OpenPartitions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stuck(&self) -> MutexGuard<'_, HashMap<TopicPartition, String>> {
+    fn stuck(&self) -> MutexGuard<'_, HashMap<TopicPartition, Stuck>> {
         self.stuck.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -76,8 +76,13 @@ impl OpenPartitions {
     }
 
     /// Notes that messages do not come any more; whether that is news.
-    pub(super) fn note_stuck(&self, at: &TopicPartition, text: &str) -> bool {
-        self.stuck().insert(at.clone(), text.to_owned()).is_none()
+    pub(super) fn note_stuck(&self, at: &TopicPartition, code: Code, text: &str) -> bool {
+        let stuck = Stuck {
+            at: at.clone(),
+            text: format!("{text} ({})", code.name()),
+            is_resumable: at.partition >= 0 && code == Code::AUTO_OFFSET_RESET,
+        };
+        self.stuck().insert(at.clone(), stuck).is_none()
     }
 
     /// Messages come again, or are not to come here any more.
@@ -85,18 +90,29 @@ impl OpenPartitions {
         self.stuck().remove(at);
     }
 
-    /// Whether messages of this partition, or topic, do not come any more.
-    pub(super) fn is_stuck(&self, at: &TopicPartition) -> bool {
-        self.stuck().contains_key(at)
+    /// Whether this partition can be read from its first message, and is not read now.
+    pub(super) fn is_resumable(&self, at: &TopicPartition) -> bool {
+        self.stuck().get(at).is_some_and(|stuck| stuck.is_resumable)
     }
 
-    /// All that are stuck, each with why.
-    pub(super) fn all_stuck(&self) -> Vec<(TopicPartition, String)> {
-        self.stuck().iter().map(|(at, text)| (at.clone(), text.clone())).collect()
+    /// All that are stuck.
+    pub(super) fn all_stuck(&self) -> Vec<Stuck> {
+        self.stuck().values().cloned().collect()
     }
 }
 
-/// What stands in the error of librdkafka (2.12.1) about a topic that is subscribed and not there.
+/// A partition, or a topic (partition -1), whose messages do not come any more.
+#[derive(Clone, Debug)]
+pub struct Stuck {
+    /// Which.
+    pub at: TopicPartition,
+    /// Why.
+    pub text: String,
+    /// Whether it can be read from its first message. Otherwise it goes on by itself when the cause has gone.
+    pub is_resumable: bool,
+}
+
+/// Prefix of librdkafka's (2.12.1) error about a subscribed topic that is not available.
 const NOT_AVAILABLE: &str = "Subscribed topic not available: ";
 
 /// The topic that an error of the group member is about.

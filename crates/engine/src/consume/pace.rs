@@ -11,7 +11,7 @@ use std::time::Duration;
 const FIRST_MESSAGES: usize = 10;
 /// How many times larger than the last a batch may be.
 const GROWTH_MAX: f64 = 8.0;
-/// What a batch counts beside the next one.
+/// Weight of a batch relative to the batch after it.
 const DECAY: f64 = 0.8;
 
 /// The pace of one route's batches in this process.

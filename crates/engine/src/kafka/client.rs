@@ -79,11 +79,12 @@ impl Client {
         if end_txns.is_some() {
             try_out(kind, what, config)?;
         }
-        let is_debugged = config.get("debug").is_some() || kind != Kind::Consumer;
+        let is_debugged = config.get("debug").is_some();
         let mut with_debug = config.clone();
-        if !is_debugged {
+        if kind == Kind::Consumer {
             // librdkafka (2.12.1) says only there that a topic was made again, and reads on as if it were the old one.
-            with_debug.set("debug", "metadata");
+            let contexts = config.get("debug").map_or_else(String::new, |contexts| format!("{contexts},"));
+            with_debug.set("debug", contexts + "metadata");
         }
         let log_level = config.get("log_level").and_then(|level| level.parse().ok()).unwrap_or(LOG_LEVEL);
         let conf = with_debug.to_native()?;

@@ -49,6 +49,8 @@ impl Code {
     pub const MESSAGE_TOO_LARGE: Self = Self(10);
     /// No such topic or partition.
     pub const UNKNOWN_TOPIC: Self = Self(3);
+    /// There is no offset to begin at, and `auto.offset.reset` is `error`.
+    pub const AUTO_OFFSET_RESET: Self = Self(-140);
 
     /// The code of a librdkafka result.
     pub(crate) const fn of(code: rdkafka_sys::rd_kafka_resp_err_t) -> Self {

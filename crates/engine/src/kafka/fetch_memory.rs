@@ -1,4 +1,4 @@
-//! How much memory the messages may take that a consumer has fetched and nobody has pulled: one bound for all its partitions.
+//! Bounds the memory of fetched messages that wait in a consumer's queues, for all its partitions together.
 //!
 //! librdkafka bounds each queue of a partition by itself (`queued.max.messages.kbytes`, 64 MB): the memory grows with the
 //! partitions. It reads that bound before each fetch, so that the bound may change while the client runs, but it has no function to
@@ -27,7 +27,7 @@ const FETCH_MAX: usize = 50 * 1024 * 1024;
 const FETCH_MIN: usize = 1_000_000;
 /// After this long librdkafka looks again whether a full queue has room; its default is a second, in which a small queue runs empty.
 const FULL_QUEUE_BACKOFF_MS: &str = "20";
-/// Whoever sets one of these has decided on all of it.
+/// If the user sets one of these, awoke changes none of the bounds.
 const OWN: [&str; 2] = ["queued.max.messages.kbytes", "queued.min.messages"];
 /// How far into the configuration the numbers are looked for; librdkafka 2.12.1 has 2,200 bytes of it.
 const LOOKED_AT: usize = 2_048;
@@ -112,13 +112,13 @@ impl Place {
             return None;
         }
         // SAFETY: the handle is alive; its configuration lives as long, is aligned for an i64 and has more bytes than are read.
-        // Both numbers were written before the client's threads were started.
+        // Other fields that are looked at may change meanwhile, so all are read atomically; the three values are written by nobody else.
         unsafe {
             let conf = ffi::rd_kafka_conf(client.handle()).cast::<u8>();
-            let number = |at: usize| conf.add(at).cast::<i32>().read();
+            let number = |at: usize| (*conf.add(at).cast::<AtomicI32>()).load(Ordering::Relaxed);
             let bytes_at = |at: usize| (at + 8).next_multiple_of(8);
             let is_there = |at: &usize| {
-                let bytes = conf.add(bytes_at(*at)).cast::<i64>().read();
+                let bytes = (*conf.add(bytes_at(*at)).cast::<AtomicI64>()).load(Ordering::Relaxed);
                 (number(*at), number(at + 4)) == (now.messages as i32, now.kilobytes as i32)
                     && bytes == now.kilobytes as i64 * 1_000
             };

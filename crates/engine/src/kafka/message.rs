@@ -25,7 +25,7 @@ unsafe impl Send for Batch {}
 // SAFETY: messages are only read, but for their headers, which have a lock.
 unsafe impl Sync for Batch {}
 
-/// What came in the place of a message.
+/// An error that the queue held instead of a message.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchError {
     pub(crate) code: Code,

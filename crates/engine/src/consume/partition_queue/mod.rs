@@ -20,7 +20,7 @@ use super::open_partitions::OpenPartitions;
 use super::scheduler::{ClassId, LaneId, LaneOptions};
 use super::{Hook, PartitionScheduler, Turn};
 use crate::Result;
-use crate::kafka::{Batch, Client, CommittedOffset, Position, Queue, TopicPartition, TopicPartitionList};
+use crate::kafka::{Batch, Client, Code, CommittedOffset, Position, Queue, TopicPartition, TopicPartitionList};
 
 /// How the text beside an offset begins that tells of a crash; `runtime/crashes.py` writes it.
 const CRASH_RECORD: &str = "awoke:began=";
@@ -107,11 +107,13 @@ pub struct PartitionQueue {
     given: Mutex<Given>,
     /// The end was reached behind messages that were given first. Only the worker that holds the lane looks here.
     is_end_due: AtomicBool,
-    /// One past the control records behind the last message that was pulled; -1 when there are none, or that has been noted.
+    /// Offset after trailing control records that is not stored yet; -1 for none.
     end: AtomicI64,
     /// Why a job of single messages is to end before its next message: bits of `Interrupt`.
     interrupts: AtomicU8,
     is_stuck: AtomicBool,
+    /// An error has moved librdkafka's position, and no message has come since.
+    is_position_wrong: AtomicBool,
     siblings: Arc<OpenPartitions>,
     is_transactional: bool,
     /// Whether its worker wants to be told of its end.
@@ -146,8 +148,8 @@ enum Seek {
     Renewed,
     /// Where the member has begun to fetch anew: everything before is forgotten.
     Restarted,
-    /// At this offset, where reading is: only librdkafka's own position is wrong.
-    Here(i64),
+    /// Nowhere: the member could not fetch anew, for this reason.
+    Refused(Code, String),
 }
 
 /// What a partition queue needs from its owner, a group member or a reader.
@@ -194,6 +196,7 @@ impl PartitionQueue {
             end: AtomicI64::new(-1),
             interrupts: AtomicU8::new(0),
             is_stuck: AtomicBool::new(false),
+            is_position_wrong: AtomicBool::new(false),
             siblings,
             is_transactional: settings.is_transactional,
             tells_end,
@@ -375,9 +378,17 @@ impl PartitionQueue {
         self.go_on(Seek::Restarted);
     }
 
+    /// The member could not fetch anew: the partition is stuck as before. Does not block.
+    pub(super) fn restart_refused(&self, code: Code, text: String) {
+        self.go_on(Seek::Refused(code, text));
+    }
+
     fn go_on(&self, seek: Seek) {
-        *self.seek.lock().unwrap_or_else(PoisonError::into_inner) = Some(seek);
-        self.interrupt(Interrupt::Seek);
+        {
+            let mut due = self.seek.lock().unwrap_or_else(PoisonError::into_inner);
+            *due = Some(seek);
+            self.interrupt(Interrupt::Seek);
+        }
         self.scheduler.hasten(self.lane());
     }
 

@@ -84,7 +84,11 @@ impl PartitionQueue {
         let mut pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
         if self.is_seek_due() {
             // It came during the pull: what was pulled may be of before it or after it.
+            self.hear(pull.errors);
             return Found::Nothing { is_exhausted: false };
+        }
+        if !pull.batch.is_empty() {
+            self.is_position_wrong.store(false, Ordering::Relaxed);
         }
         let is_rewound = self.leave_out_repeated(&mut pull.batch);
         // Nothing is held, so all messages that were given out are done, but for those of lanes.
@@ -105,7 +109,7 @@ impl PartitionQueue {
             return Found::Nothing { is_exhausted };
         }
         match self.flow.wait_max {
-            Some(wait) if is_exhausted && !self.flow.is_full(pull.batch.len(), pull.batch.size_bytes()) => {
+            Some(wait) if is_exhausted && !limits.are_reached(pull.batch.len(), pull.batch.size_bytes()) => {
                 self.wait_for_more(pull.batch, Instant::now() + wait)
             }
             _ => self.allow(Parked { batch: Arc::new(pull.batch), first: 0, attempts: 0 }, self.may_rest(is_exhausted)),
@@ -114,15 +118,18 @@ impl PartitionQueue {
 
     /// Adds what has come to a batch that waits for more.
     fn fill(&self, mut batch: Batch, until: Instant) -> Found {
-        let limits = self.flow.limits;
+        let limits = self.limits();
         let missing = limits.messages_max.saturating_sub(batch.len());
         let mut pull = self.queue.pull(&self.at, missing, limits.bytes_max.saturating_sub(batch.size_bytes()));
-        self.hear(pull.errors);
+        if !pull.batch.is_empty() {
+            self.is_position_wrong.store(false, Ordering::Relaxed);
+        }
         let is_rewound = self.leave_out_repeated(&mut pull.batch);
+        self.hear(pull.errors);
         batch.append(pull.batch);
         self.look_for_end(pull.is_exhausted);
-        let is_exhausted = pull.is_exhausted && !is_rewound;
-        if is_exhausted && !self.flow.is_full(batch.len(), batch.size_bytes()) && Instant::now() < until {
+        let is_exhausted = pull.is_exhausted && !is_rewound && !self.is_seek_due();
+        if is_exhausted && !limits.are_reached(batch.len(), batch.size_bytes()) && Instant::now() < until {
             return self.wait_for_more(batch, until);
         }
         self.allow(Parked { batch: Arc::new(batch), first: 0, attempts: 0 }, self.may_rest(is_exhausted))
@@ -145,7 +152,7 @@ impl PartitionQueue {
         is_exhausted && self.end.load(Ordering::Relaxed) < 0
     }
 
-    /// Says what came in the place of messages; whether the partition's end was among it.
+    /// Emits the errors of a pull. Returns whether the end of the partition was reached.
     fn hear(&self, errors: Vec<FetchError>) -> bool {
         let mut is_at_end = false;
         for FetchError { code, text, offset } in errors {
@@ -154,14 +161,23 @@ impl PartitionQueue {
                 continue;
             }
             self.client.emit(What::FetchFailed { at: self.at.clone(), code, text: text.clone() });
+            self.mend_position(offset);
             if OpenPartitions::is_final(code) {
                 self.note_stuck(code, text);
-            } else if offset >= 0 {
-                // librdkafka (2.12.1) takes an error for a message: its position is one past it, and a rebalance would go on there.
-                self.seek.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Seek::Here(offset));
             }
         }
         is_at_end
+    }
+
+    /// Sets librdkafka's position right after an error.
+    ///
+    /// librdkafka (2.12.1) takes an error for a message: its position is one past it unless a later message moved it further, and
+    /// a rebalance would go on there. The seek takes effect later, on librdkafka's thread.
+    fn mend_position(&self, offset: i64) {
+        if offset >= 0 && self.next_offset().is_none_or(|next| next <= offset) {
+            self.is_position_wrong.store(true, Ordering::Relaxed);
+            self.seek_in_client(offset);
+        }
     }
 
     fn is_seek_due(&self) -> bool {
@@ -170,7 +186,7 @@ impl PartitionQueue {
 
     fn note_stuck(&self, code: Code, text: String) {
         if !self.is_stuck.swap(true, Ordering::AcqRel) {
-            self.siblings.note_stuck(&self.at, &format!("{text} ({})", code.name()));
+            self.siblings.note_stuck(&self.at, code, &text);
             self.client.emit(What::Stuck { at: self.at.clone(), code, text });
         }
     }
@@ -184,8 +200,8 @@ impl PartitionQueue {
 
     /// Notes that control records lie behind the last message that was pulled, when all there was has been pulled.
     fn look_for_end(&self, is_exhausted: bool) {
-        // After an error, for which a seek is due, librdkafka's position is not to be believed.
-        if !is_exhausted || self.tells_end || self.is_seek_due() {
+        let is_wrong = self.is_position_wrong.load(Ordering::Relaxed);
+        if !is_exhausted || self.tells_end || is_wrong || self.is_seek_due() {
             return;
         }
         let Some(next) = self.next_offset() else { return };
@@ -230,10 +246,14 @@ impl PartitionQueue {
 
     /// Goes to where reading is to go on. What is held and what is stored belong to what was read before.
     fn execute_seek(&self) {
-        let Some(seek) = self.seek.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-        self.end_interrupt(Interrupt::Seek);
+        let seek = {
+            let mut seek = self.seek.lock().unwrap_or_else(PoisonError::into_inner);
+            self.end_interrupt(Interrupt::Seek);
+            seek.take()
+        };
+        let Some(seek) = seek else { return };
         let (offset, fetches) = match seek {
-            Seek::Here(offset) => return self.seek_in_client(offset),
+            Seek::Refused(code, text) => return self.note_stuck(code, text),
             Seek::To(offset) => (offset, true),
             Seek::Restarted => (StartAt::EARLIEST, false),
             Seek::Renewed => {
