@@ -15,7 +15,7 @@ OFTEN = {"topic.metadata.refresh.interval.ms": 500}
 
 
 def add_partitions(cluster: RealCluster, topic: str, count: int) -> None:
-    """Have so many partitions from now on; returns when the brokers have them."""
+    """Raises the number of partitions; returns when the brokers have them."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.create_partitions([NewPartitions(topic, count)])[topic].result(WITHIN_S)
 

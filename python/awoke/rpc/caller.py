@@ -93,7 +93,7 @@ class Caller:
     With `checks_group=False` nobody looks, and it ends with its deadline: for responders that are in no group.
     At most `calls_max` calls, and `bytes_max` bytes of requests, are under way; more wait for room in their time. A reply
     larger than `reply_bytes_max` is refused. With a `secret`, requests are signed and replies must be. `errors` are
-    classes for codes of the service's own. `idempotent` names methods that may be carried out twice. `window` is how many
+    classes for codes of the service's own. `idempotent` names methods that may be executed twice. `window` is how many
     results of a stream may be under way. With `create_topics`, topics that are not there are made, with so many
     `partitions`; else the service makes them when it starts.
 

@@ -194,7 +194,7 @@ class Executor:
         message = done = result = None
         if getrefcount(batch) > ALONE:
             batch.detach()
-        del batch  # As above: whoever keeps the exception of a refusal keeps this frame.
+        del batch  # A kept exception keeps this frame, and the batch with it.
         check_delivered(self._server, self._route, job, sent)
 
     def _call_and_go_on(self, job: Job) -> None:
@@ -396,7 +396,7 @@ class Executor:
         return True
 
     def _leave_to_the_next(self, job: Job) -> bool:
-        """The partition was given back before the job ran: whoever has it next does it."""
+        """The partition was given back before the job ran: its next owner processes the messages."""
         job.retry(0.0)
         return False
 

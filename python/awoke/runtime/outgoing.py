@@ -290,7 +290,7 @@ def send_alone(server: Server, route: Route, key: bytes | None, answer: Answer) 
 def leave_refused(job: Job, offset: int, sent: deque[Sent]) -> None:
     """The result of the message at this offset was refused: those before it are done.
 
-    Whoever keeps the exception keeps the frames that hold the queue: not the handles in it, and their client.
+    A kept exception keeps these frames alive: clearing the queue frees the handles and their client.
     """
     sent.clear()
     with contextlib.suppress(FencedError):

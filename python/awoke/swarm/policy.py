@@ -71,7 +71,7 @@ class MoldPolicy:
         self._was_ready = True
 
     def after(self, exit_code: int, served_s: float | None, has_nodes: bool) -> Decision:
-        """Decides what follows a mold that served for so many seconds; `None`: it never was ready."""
+        """Decides whether to restart a mold that ended; `served_s` is how long it was ready, None if it never was."""
         if not self._was_ready:
             return Decision(None, EXIT_CONFIGURATION if exit_code == EXIT_CONFIGURATION else EXIT_GAVE_UP)
         if served_s is not None and served_s >= HEALTHY_S:
