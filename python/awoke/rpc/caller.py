@@ -90,12 +90,13 @@ class Caller:
     `timeout_s` holds for calls that do not say; within a method that is itself carrying out a call, none waits longer
     than that call's own caller. `name` is who calls, as responders are told. `group` is the responders' consumer group,
     where it is not the service's name: a call without an answer ends with `NobodyThere` when that group has no member.
-    With `checks_group=False` nobody looks, and it ends with its deadline: for responders that are in no group.
+    With `checks_group=False` the group is not checked, and such a call ends at its deadline: for responders without a
+    group.
     At most `calls_max` calls, and `bytes_max` bytes of requests, are under way; more wait for room in their time. A reply
     larger than `reply_bytes_max` is refused. With a `secret`, requests are signed and replies must be. `errors` are
     classes for codes of the service's own. `idempotent` names methods that may be executed twice. `window` is how many
-    results of a stream may be under way. With `create_topics`, topics that are not there are made, with so many
-    `partitions`; else the service makes them when it starts.
+    results of a stream may be under way. With `create_topics`, missing topics are created with `partitions` partitions
+    each; else the service makes them when it starts.
 
     Raises:
         ConfigError, BrokerUnreachable; UnknownTopic: the service's topics are not there.
