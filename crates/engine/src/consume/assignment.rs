@@ -18,12 +18,14 @@ pub(super) struct Assignment {
     surroundings: Surroundings,
     /// Counts assignments of any partition, so that each has a number of its own.
     generations: u64,
+    /// Those whose committed offset is still to be compared with the log.
+    unchecked: Vec<TopicPartition>,
 }
 
 impl Assignment {
     pub(super) fn new(routes: Vec<Route>, surroundings: Surroundings) -> Self {
         let routes = routes.into_iter().map(|route| (route.topic.clone(), route)).collect();
-        Self { routes, partitions: HashMap::new(), surroundings, generations: 0 }
+        Self { routes, partitions: HashMap::new(), surroundings, generations: 0, unchecked: Vec::new() }
     }
 
     /// All of them.
@@ -116,25 +118,20 @@ impl Assignment {
     }
 
     /// Tells partitions where the group's last commit stands, as far as that is known.
-    pub(super) fn remember(&self, committed: &HashMap<TopicPartition, CommittedOffset>) {
+    pub(super) fn remember(&mut self, committed: &HashMap<TopicPartition, CommittedOffset>) {
         for (at, committed) in committed {
             if let Some(partition) = self.partitions.get(at) {
                 partition.remember(committed);
+                self.unchecked.push(at.clone());
             }
         }
     }
 
-    /// Whether what the group has committed matters for a partition before it is read.
-    pub(super) fn asks_for_committed(&self, at: &TopicPartition) -> bool {
-        let route = self.routes.get(&*at.topic);
-        route.is_some_and(|route| {
-            route.start.is_some() || route.lane.concurrency.is_some() || route.lane.is_transactional
-        })
-    }
-
-    /// Whether offsets of this partition are committed in transactions.
-    pub(super) fn is_transactional(&self, at: &TopicPartition) -> bool {
-        self.routes.get(&*at.topic).is_some_and(|route| route.lane.is_transactional)
+    /// Has the log compared with the committed offsets of partitions that were assigned; whether some are to be tried again.
+    pub(super) fn check_starts(&mut self) -> bool {
+        let partitions = &self.partitions;
+        self.unchecked.retain(|at| partitions.get(at).is_some_and(|partition| !partition.check_start()));
+        !self.unchecked.is_empty()
     }
 
     /// Lets go of partitions: what their jobs still report changes nothing.

@@ -6,9 +6,65 @@
 //! again.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+
+/// The most that a commit's metadata may have, of the 4,096 bytes that a broker takes by default.
+const METADATA_BYTES_MAX: usize = 4_000;
+/// What stands before the text, behind what user code has written.
+const MARK: &str = "awoke:done=";
+/// Between the leader epoch of the last message that is done, and the text.
+const EPOCH_END: char = '.';
+/// The mark and an epoch take at most so many bytes.
+const HEAD_BYTES_MAX: usize = MARK.len() + 12;
+
+/// What an earlier life has done beyond the committed offset.
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    /// In order.
+    ranges: Vec<Range<i64>>,
+    /// The leader epoch of the last message of it.
+    epoch: i32,
+}
+
+impl Earlier {
+    /// Whether a message was done. A message of a later leader epoch than that life knew says that the log was truncated meanwhile,
+    /// or went on: nothing from there on was done.
+    pub(super) fn has(&mut self, offset: i64, leader_epoch: i32) -> bool {
+        if leader_epoch > self.epoch {
+            self.ranges.clear();
+        }
+        let place = self.ranges.partition_point(|range| range.end <= offset);
+        self.ranges.get(place).is_some_and(|range| range.contains(&offset))
+    }
+
+    /// One past the last message that was done.
+    pub(super) fn end(&self) -> Option<i64> {
+        self.ranges.last().map(|last| last.end)
+    }
+}
+
+/// A commit's metadata: what user code or a crash record wrote, and what is done beyond the offset.
+pub(super) fn split_metadata(base: i64, text: &str) -> (Option<&str>, Earlier) {
+    let (note, finished) = text.split_once(MARK).unwrap_or((text, ""));
+    // A text without an epoch is of a release that did not write it.
+    let (epoch, finished) = finished.split_once(EPOCH_END).unwrap_or(("", finished));
+    let earlier = Earlier { ranges: decode(base, finished), epoch: epoch.parse().unwrap_or(i32::MAX) };
+    ((!note.is_empty()).then_some(note), earlier)
+}
+
+/// A commit's metadata from such parts, and whether it says all that is done; `epoch` is that of the last message that is done.
+pub(super) fn write_metadata(note: &str, base: i64, finished: &[Range<i64>], epoch: i32) -> (Option<Arc<str>>, bool) {
+    let (text, is_whole) = encode(base, finished, METADATA_BYTES_MAX.saturating_sub(note.len() + HEAD_BYTES_MAX));
+    let metadata = match (note, &*text) {
+        ("", "") => None,
+        (note, "") => Some(note.into()),
+        (note, text) => Some(format!("{note}{MARK}{epoch}{EPOCH_END}{text}").into()),
+    };
+    (metadata, is_whole)
+}
 
 /// The text for what is done from `base` on, of at most so many bytes, and whether it says all; empty when nothing is.
 pub(super) fn encode(base: i64, finished: &[Range<i64>], limit: usize) -> (String, bool) {
@@ -161,6 +217,23 @@ mod tests {
         let found = decode(0, &encode(0, &far, 4_000).0);
         assert!(found.len() > 700, "four bytes for each gap and run: {}", found.len());
         assert_eq!(found[..], far[..found.len()]);
+    }
+
+    #[test]
+    fn what_was_done_of_a_log_that_was_truncated_since_is_not_done() {
+        let (metadata, _) = write_metadata("note", 100, &[103..105, 107..108], 3);
+        let metadata = metadata.expect("something is done");
+        let (note, mut earlier) = split_metadata(100, &metadata);
+        assert_eq!((note, earlier.end()), (Some("note"), Some(108)));
+        assert!(earlier.has(103, 3) && !earlier.has(105, 3));
+        assert!(!earlier.has(106, 4) && !earlier.has(107, 4), "107 is another message now");
+    }
+
+    #[test]
+    fn a_text_without_an_epoch_is_believed() {
+        let (text, _) = encode(100, &[103..105, 107..108], 100);
+        let (_, mut earlier) = split_metadata(100, &format!("{MARK}{text}"));
+        assert!(earlier.has(104, 9) && earlier.has(107, 9));
     }
 
     #[test]

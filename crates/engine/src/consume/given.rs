@@ -30,7 +30,7 @@ impl Identity {
 /// How far the messages of a partition have been given out.
 #[derive(Debug, Default)]
 pub(super) struct Given {
-    /// One past the last message; `None` before the first.
+    /// One past the last message, or the group's committed offset before the first; `None` where there is none.
     next: Option<i64>,
     /// The last messages, in offset order.
     last: VecDeque<Identity>,
@@ -67,9 +67,14 @@ impl Given {
         None
     }
 
-    /// One past the last message; `None` before the first.
+    /// One past the last message, or the group's committed offset before the first; `None` where there is none.
     pub(super) const fn next(&self) -> Option<i64> {
         self.next
+    }
+
+    /// Begins where the group's last commit stands: a message before it is one of a log that went back.
+    pub(super) fn begin(&mut self, offset: i64) {
+        *self = Self { next: Some(offset), last: VecDeque::new() };
     }
 
     /// Forgets everything, because reading goes on from another offset.
@@ -187,6 +192,15 @@ mod tests {
     fn what_lies_before_the_last_step_is_a_log_that_went_back() {
         let verdict = given().judge(record(7, 1_007, 3));
         assert!(matches!(verdict, Verdict::Rewound(Rewind { from: 110, to: 7, .. })), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_message_before_the_committed_offset_is_a_log_that_went_back() {
+        let mut given = Given::default();
+        given.begin(100);
+        let verdict = given.judge(record(60, 2_000, 4));
+        assert!(matches!(verdict, Verdict::Rewound(Rewind { from: 100, to: 60, .. })), "{verdict:?}");
+        assert_eq!(given.judge(record(100, 2_001, 4)), Verdict::New);
     }
 
     #[test]

@@ -396,7 +396,7 @@ impl Member {
             if self.committer.due().is_some_and(|due| due <= Instant::now()) {
                 self.committer.begin();
             }
-            let event = self.deferred.pop_front().or_else(|| self.shared.queue.poll(&self.wait_until()));
+            let event = self.next_event();
             if let Some(event) = event {
                 self.handle(&event);
             }
@@ -424,8 +424,18 @@ impl Member {
         }
     }
 
-    fn wait_until(&self) -> Deadline {
-        Deadline::after(Some(self.poll_interval / 3)).or_earlier(self.committer.due())
+    fn next_event(&mut self) -> Option<QueueEvent> {
+        if let Some(deferred) = self.deferred.pop_front() {
+            return Some(deferred);
+        }
+        let until = self.wait_until();
+        self.shared.queue.poll(&until)
+    }
+
+    fn wait_until(&mut self) -> Deadline {
+        // Partitions that were revoked just now keep others from being fetched for a moment.
+        let again = self.assignment.check_starts().then(|| Instant::now() + LOOKUP_AGAIN);
+        Deadline::after(Some(self.poll_interval / 3)).or_earlier(self.committer.due()).or_earlier(again)
     }
 
     fn handle(&mut self, event: &QueueEvent) {
@@ -455,7 +465,7 @@ impl Member {
         let list = event.partitions();
         let partitions = list.partitions();
         if event.code() == Code::ASSIGN_PARTITIONS {
-            self.accept(&partitions, &list);
+            self.accept(&partitions);
         } else if is_lost(&self.shared.client) {
             self.give_back(&partitions, Hook::Lost, &Deadline::after(Some(self.settings.revoke_timeout)));
             self.unassign(&list);
@@ -467,10 +477,9 @@ impl Member {
         }
     }
 
-    fn accept(&mut self, partitions: &[TopicPartition], list: &TopicPartitionList) {
-        let found = self
-            .committed(partitions)
-            .and_then(|committed| Ok((self.with_starts(partitions, list, &committed)?, committed)));
+    fn accept(&mut self, partitions: &[TopicPartition]) {
+        let found =
+            self.committed(partitions).and_then(|committed| Ok((self.with_starts(partitions, &committed)?, committed)));
         let (list, committed) = &match found {
             Ok(found) => found,
             Err(_) if self.shared.is_ending() => return,
@@ -489,48 +498,46 @@ impl Member {
             self.shared.open_partitions.clear_stuck(&TopicPartition::new(Arc::clone(&at.topic), -1));
         }
         self.share_memory();
+        self.shared.open_partitions.learn_leaders(&self.shared.client);
         self.report(assign(&self.shared.client, list));
         self.shared.client.emit(What::Assigned(partitions.to_vec()));
     }
 
-    /// What the group has committed for those partitions of which that matters; nothing of those without a commit.
+    /// What the group has committed for partitions; nothing of those without a commit.
     fn committed(&self, partitions: &[TopicPartition]) -> Result<HashMap<TopicPartition, CommittedOffset>> {
-        let asked: Vec<_> = partitions.iter().filter(|at| self.assignment.asks_for_committed(at)).cloned().collect();
-        if asked.is_empty() {
+        if partitions.is_empty() {
             return Ok(HashMap::new());
         }
         let mut patience = LOOKUP_PATIENCE.0;
         let committed = self.insist(|| {
-            let answer = self.shared.client.committed_within(&asked, patience);
+            let answer = self.shared.client.committed_within(partitions, patience);
             patience = LOOKUP_PATIENCE.1.min(patience * 2);
             answer
         })?;
-        Ok(asked.into_iter().zip(committed).filter_map(|(at, committed)| Some((at, committed?))).collect())
+        Ok(partitions.iter().cloned().zip(committed).filter_map(|(at, committed)| Some((at, committed?))).collect())
     }
 
-    /// The list, with the offset to begin at wherever a route says one and the group has committed none; and where offsets are
-    /// committed in transactions, with the committed one: librdkafka (2.12.1) takes one that a transaction holds up for none at all
-    /// when the assignment changes meanwhile, and would begin anew.
+    /// A list of partitions with the offsets to begin at: the group's committed one, or else what the route says. Where there is
+    /// neither, librdkafka begins as `auto.offset.reset` says.
+    ///
+    /// librdkafka (2.12.1) would ask for the committed ones by itself, but takes one that a transaction holds up for none at all when
+    /// the assignment changes meanwhile, and would begin anew.
     fn with_starts(
         &self,
         partitions: &[TopicPartition],
-        list: &TopicPartitionList,
         committed: &HashMap<TopicPartition, CommittedOffset>,
     ) -> Result<TopicPartitionList> {
-        let start_of = |at: &TopicPartition| self.assignment.start_of(at).filter(|_| !committed.contains_key(at));
-        let committed_of = |at: &TopicPartition| {
-            let committed = committed.get(at).filter(|_| self.assignment.is_transactional(at))?;
-            // With its epoch, so that brokers tell of a log that was truncated meanwhile (KIP-320).
-            Some(Position { offset: committed.offset, leader_epoch: committed.leader_epoch })
-        };
-        if partitions.iter().all(|at| start_of(at).is_none() && committed_of(at).is_none()) {
-            return Ok(list.copy());
-        }
         let mut with_starts = TopicPartitionList::new();
         for at in partitions {
-            let start = start_of(at).map(|start| self.insist(|| start.offset(&self.shared.client, at))).transpose()?;
-            let start = start.map(|offset| Position { offset, leader_epoch: -1 });
-            with_starts.add(at, committed_of(at).or(start))?;
+            let position = match (committed.get(at), self.assignment.start_of(at)) {
+                (Some(found), _) => Some(Position { offset: found.offset, leader_epoch: found.leader_epoch }),
+                (None, Some(start)) => {
+                    let offset = self.insist(|| start.offset(&self.shared.client, at))?;
+                    Some(Position { offset, leader_epoch: -1 })
+                }
+                (None, None) => None,
+            };
+            with_starts.add(at, position)?;
         }
         Ok(with_starts)
     }
@@ -575,7 +582,7 @@ impl Member {
                 None => unread.push(each.topic_partition().clone()),
             }
         }
-        let starts = self.with_starts(&unread, &TopicPartitionList::of(&unread)?, &self.committed(&unread)?)?;
+        let starts = self.with_starts(&unread, &self.committed(&unread)?)?;
         for (at, offset, _) in starts.entries() {
             list.add(&at, at_offset(offset).filter(|_| offset != NO_OFFSET))?;
         }

@@ -14,11 +14,10 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::CString;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::finished::{decode, encode};
+use super::finished::{Earlier, write_metadata};
 use super::offsets::ToCommit;
 use super::watermark::{Change, Trail, Watermark};
 use crate::Result;
@@ -82,17 +81,6 @@ impl Expiry {
         let moment = message.header(&self.header).and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok());
         moment.is_some_and(|moment| moment.saturating_add(self.allowance_ms) < now_ms)
     }
-}
-
-/// The most that the text for what is done may have, of the 4,096 bytes that a broker takes by default.
-const FINISHED_BYTES_MAX: usize = 4_000;
-/// What stands before that text, behind what user code has written.
-const FINISHED_MARK: &str = "awoke:done=";
-
-/// A commit's metadata: what user code or a crash record wrote, and what is done beyond the offset.
-pub(super) fn split_metadata(text: &str) -> (Option<&str>, &str) {
-    let (note, finished) = text.split_once(FINISHED_MARK).unwrap_or((text, ""));
-    ((!note.is_empty()).then_some(note), finished)
 }
 
 /// What a job of a lane carries with it.
@@ -169,8 +157,10 @@ struct State {
     /// Messages taken in and not done.
     in_flight: usize,
     watermark: Watermark,
-    /// What was done in an earlier life, in order.
-    earlier: Vec<Range<i64>>,
+    /// What was done in an earlier life.
+    earlier: Earlier,
+    /// Where the group's last commit stood at the start.
+    start: Option<Position>,
     /// Before this offset messages are taken one by one.
     careful_until: i64,
     /// The partition waits for room.
@@ -209,14 +199,14 @@ impl Lanes {
     /// Goes on where an earlier life ended: passes over what its last commit says is done.
     ///
     /// `is_careful`: it ended in a crash, so that messages are taken one by one until those are through that may be the cause.
-    pub(super) fn remember(&self, committed: i64, finished: &str, is_careful: bool) {
-        let earlier = decode(committed, finished);
+    pub(super) fn remember(&self, committed: Position, earlier: Earlier, is_careful: bool) {
         let mut state = self.state();
         if is_careful {
-            let last = earlier.last().map_or(committed, |last| last.end);
+            let last = earlier.end().unwrap_or(committed.offset);
             state.careful_until = last + self.settings.careful_messages as i64;
         }
         state.earlier = earlier;
+        state.start = Some(committed);
     }
 
     /// How many more messages may be taken in now; with none, the partition is told when there is room.
@@ -249,7 +239,7 @@ impl Lanes {
             if let Some(expiry) = expiry {
                 expiry.passed_over.increment();
             }
-            if expiry.is_some() || state.was_done_earlier(offset) {
+            if expiry.is_some() || state.earlier.has(offset, leader_epoch) {
                 wakes.is_news |= state.watermark.pass_over(offset, leader_epoch, now) == Change::Moved;
                 passed_over.push(message);
                 continue;
@@ -381,17 +371,12 @@ impl Lanes {
         let finished = state.watermark.finished();
         // Before the first is done, only for the sake of what is to be noted beside it.
         let is_noted = note.is_some() || !finished.is_empty();
-        let start = || Some(Position { offset: state.watermark.offset().filter(|_| is_noted)?, leader_epoch: -1 });
+        let start = || Some(state.start_at(state.watermark.offset().filter(|_| is_noted)?));
         let position = state.watermark.position().or_else(start)?;
+        let epoch = state.watermark.finished_epoch();
         drop(state);
         let note = note.filter(|(offset, _)| *offset == position.offset).map_or("", |(_, text)| text);
-        let mark = FINISHED_MARK.len();
-        let (text, is_whole) = encode(position.offset, &finished, FINISHED_BYTES_MAX.saturating_sub(note.len() + mark));
-        let metadata = match (note, &*text) {
-            ("", "") => None,
-            (note, "") => Some(note.into()),
-            (note, text) => Some(format!("{note}{FINISHED_MARK}{text}").into()),
-        };
+        let (metadata, is_whole) = write_metadata(note, position.offset, &finished, epoch);
         Some(ToCommit { position, metadata, is_whole })
     }
 
@@ -444,9 +429,10 @@ impl Drop for Lanes {
 }
 
 impl State {
-    fn was_done_earlier(&self, offset: i64) -> bool {
-        let place = self.earlier.partition_point(|range| range.end <= offset);
-        self.earlier.get(place).is_some_and(|range| range.contains(&offset))
+    /// An offset that nothing before it has moved, with the epoch that was committed beside it.
+    fn start_at(&self, offset: i64) -> Position {
+        let start = self.start.filter(|start| start.offset == offset);
+        start.unwrap_or(Position { offset, leader_epoch: -1 })
     }
 
     /// Tells as many idle slots as there is work for, beyond those that have been told before.

@@ -1,11 +1,11 @@
 //! The partitions that a client has open, for what comes to them from outside of their jobs: a topic that was made again, fetching
 //! that ended for good, and the way on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::{Contribution, PartitionQueue, Transactor};
-use crate::kafka::{Code, TopicPartition};
+use crate::kafka::{Client, Code, TopicPartition};
 
 /// The partitions that a client has open. Shared by the partitions, their owner and librdkafka's log callback.
 #[derive(Default)]
@@ -13,6 +13,8 @@ pub(super) struct OpenPartitions {
     open: Mutex<HashMap<TopicPartition, Weak<PartitionQueue>>>,
     /// Partitions, and topics (partition -1), whose messages do not come any more by themselves, and why.
     stuck: Mutex<HashMap<TopicPartition, Stuck>>,
+    /// Topics that were made again, whose leaders are to be learnt anew.
+    renewed: Mutex<BTreeSet<String>>,
     /// Commits offsets of transactional partitions.
     transactor: OnceLock<Weak<Transactor>>,
 }
@@ -24,6 +26,10 @@ impl OpenPartitions {
 
     fn stuck(&self) -> MutexGuard<'_, HashMap<TopicPartition, Stuck>> {
         self.stuck.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn renewed(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.renewed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn add(&self, partition: &Arc<PartitionQueue>) {
@@ -45,6 +51,7 @@ impl OpenPartitions {
     ///
     /// Called by librdkafka's thread before it fetches from the new topic: no worker gets a message of it before it looks here.
     pub(super) fn renew(&self, topic: &str) {
+        self.renewed().insert(topic.to_owned());
         // Under the lock, so that no partition is closed meanwhile: this thread must not be the one that frees it.
         let open = self.open();
         for (at, partition) in &*open {
@@ -52,6 +59,12 @@ impl OpenPartitions {
                 partition.renew();
             }
         }
+    }
+
+    /// Learns anew who leads the topics that were made again since the last time. Blocks the calling thread while brokers are asked.
+    pub(super) fn learn_leaders(&self, client: &Client) {
+        let renewed = std::mem::take(&mut *self.renewed());
+        renewed.iter().for_each(|topic| client.learn_leaders(topic));
     }
 
     /// Has the offsets of transactional partitions committed by this transactor; set once, before the first partition is open.

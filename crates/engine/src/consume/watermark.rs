@@ -141,6 +141,11 @@ impl Watermark {
         self.position.map(|position| position.offset).or_else(|| self.entries.front().map(|entry| entry.offset))
     }
 
+    /// The leader epoch of the last message that is done beyond the watermark; -1 when there is none.
+    pub(super) fn finished_epoch(&self) -> i32 {
+        self.entries.iter().rev().find(|entry| entry.is_done).map_or(-1, |entry| entry.leader_epoch)
+    }
+
     /// What is done beyond the watermark, as ranges of offsets in order.
     pub(super) fn finished(&self) -> Vec<Range<i64>> {
         let mut ranges: Vec<Range<i64>> = Vec::new();

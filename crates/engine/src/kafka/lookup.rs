@@ -1,5 +1,6 @@
 //! Questions about offsets that a consumer asks the brokers. Each blocks the calling thread.
 
+use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ pub struct CommittedOffset {
     /// What was written beside it.
     pub metadata: Option<Arc<str>>,
 }
+
+/// How long librdkafka may take to begin a seek.
+const SEEK_TIMEOUT_MS: c_int = 1_000;
 
 /// How long one question may take before it counts as not answered.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -108,6 +112,24 @@ impl Client {
         // SAFETY: handle and list are alive; librdkafka fills the list in.
         let code = Code::of(unsafe { ffi::rd_kafka_position(self.handle(), of.as_ptr()) });
         of.first_offset().filter(|offset| code == Code::NONE && *offset >= 0)
+    }
+
+    /// Lets fetching of an assigned partition go on from an offset, or where the log was truncated if a leader of a later epoch knows
+    /// less. Whether fetching had begun, without which nothing happens. Waits for librdkafka, not for a broker.
+    pub(crate) fn seek_with_epoch(&self, at: &TopicPartition, position: Position) -> bool {
+        let mut list = TopicPartitionList::new();
+        if self.check_process().is_err() || list.add(at, Some(position)).is_err() {
+            return false;
+        }
+        // SAFETY: handle and list are alive; the error, if any, is ours to destroy.
+        unsafe {
+            let error = ffi::rd_kafka_seek_partitions(self.handle(), list.as_ptr(), SEEK_TIMEOUT_MS);
+            if !error.is_null() {
+                ffi::rd_kafka_error_destroy(error);
+                return false;
+            }
+        }
+        list.check("seek").is_ok()
     }
 
     /// Lets fetching of an assigned partition go on from another offset. Does not wait for it.

@@ -12,6 +12,7 @@ mod message;
 mod metadata;
 mod mock_cluster;
 mod queue;
+mod renewal;
 mod topic_partition;
 mod transactions;
 

@@ -62,11 +62,6 @@ impl TopicPartitionList {
         Self(unsafe { ffi::rd_kafka_topic_partition_list_copy(list) })
     }
 
-    pub(crate) fn copy(&self) -> Self {
-        // SAFETY: the list is ours.
-        unsafe { Self::copy_of(self.0) }
-    }
-
     pub(crate) fn of_topics(topics: &[String]) -> Result<Self> {
         let mut list = Self::new();
         for topic in topics {
@@ -142,6 +137,14 @@ impl TopicPartitionList {
 
     pub(crate) const fn as_ptr(&self) -> *mut ffi::rd_kafka_topic_partition_list_t {
         self.0
+    }
+
+    /// A pointer to each entry, valid as long as the list is neither changed nor dropped.
+    pub(crate) fn entry_pointers(&self) -> impl Iterator<Item = *mut ffi::rd_kafka_topic_partition_t> {
+        // SAFETY: the list is ours and holds `cnt` entries.
+        let (first, count) = unsafe { ((*self.0).elems, (*self.0).cnt as usize) };
+        // SAFETY: as above.
+        (0..count).map(move |index| unsafe { first.add(index) })
     }
 
     /// Each partition with its offset and its own error.

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use rdkafka_sys as ffi;
 
+use super::finished::split_metadata;
 use super::flow::Flow;
 use super::given::Given;
-use super::lanes::{Concurrency, Lanes, Taken, Wakes, split_metadata};
+use super::lanes::{Concurrency, Lanes, Taken, Wakes};
 use super::offsets::{Offsets, ToCommit};
 use super::open_partitions::OpenPartitions;
 use super::scheduler::{ClassId, LaneId, LaneOptions};
@@ -101,6 +102,10 @@ pub struct PartitionQueue {
     held: Mutex<Option<Held>>,
     /// Where to go on; executed by the next worker that holds the lane.
     seek: Mutex<Option<Seek>>,
+    /// The group's committed offset, until librdkafka has been told to compare it with the log.
+    start: Mutex<Option<Position>>,
+    /// Whether there is one.
+    is_unchecked: AtomicBool,
     /// For asking librdkafka where it is; kept, because it is asked after nearly each pull.
     place: Mutex<TopicPartitionList>,
     /// How far messages have been given out. Only the worker that holds the lane looks here.
@@ -190,6 +195,8 @@ impl PartitionQueue {
             announcer: Mutex::default(),
             held: Mutex::default(),
             seek: Mutex::default(),
+            start: Mutex::default(),
+            is_unchecked: AtomicBool::new(false),
             place: Mutex::new(place),
             given: Mutex::default(),
             is_end_due: AtomicBool::new(false),
@@ -291,10 +298,35 @@ impl PartitionQueue {
 
     /// Goes on where the group's last commit stands.
     pub(super) fn remember(&self, committed: &CommittedOffset) {
+        let position = Position { offset: committed.offset, leader_epoch: committed.leader_epoch };
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).begin(position.offset);
+        if position.offset > 0 && position.leader_epoch >= 0 {
+            *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
+            self.is_unchecked.store(true, Ordering::Release);
+        }
         let Some(lanes) = &self.lanes else { return };
-        let (note, finished) = split_metadata(committed.metadata.as_deref().unwrap_or_default());
+        let (note, earlier) = split_metadata(position.offset, committed.metadata.as_deref().unwrap_or_default());
         let is_careful = note.is_some_and(|note| note.starts_with(CRASH_RECORD));
-        lanes.remember(committed.offset, finished, is_careful);
+        lanes.remember(position, earlier, is_careful);
+    }
+
+    /// Has the broker compare the group's committed offset with the log, which may have been truncated meanwhile; whether that has
+    /// begun, or is not needed. `false`: fetching has not begun, try again. Blocks the calling thread for a moment.
+    ///
+    /// librdkafka (2.12.1) does so (KIP-320) when a leader changes, or in a seek with a leader epoch, but not when a partition is
+    /// assigned. Where the log was truncated it goes back to that place, and the messages from there on tell of a rewind.
+    pub(super) fn check_start(&self) -> bool {
+        if !self.is_unchecked.load(Ordering::Acquire) {
+            return true;
+        }
+        // Under the lock, so that a seek of the route's comes behind this one.
+        let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_begun = start.is_none_or(|position| self.client.seek_with_epoch(&self.at, position));
+        if has_begun {
+            *start = None;
+            self.is_unchecked.store(false, Ordering::Release);
+        }
+        has_begun
     }
 
     pub(super) fn scheduler(&self) -> &Arc<PartitionScheduler> {
@@ -384,6 +416,7 @@ impl PartitionQueue {
     }
 
     fn go_on(&self, seek: Seek) {
+        *self.start.lock().unwrap_or_else(PoisonError::into_inner) = None;
         {
             let mut due = self.seek.lock().unwrap_or_else(PoisonError::into_inner);
             *due = Some(seek);
@@ -406,7 +439,7 @@ impl PartitionQueue {
     pub fn committed(&self) -> Result<Option<CommittedOffset>> {
         let committed = self.client.committed(std::slice::from_ref(&self.at))?.pop().flatten();
         Ok(committed.map(|CommittedOffset { offset, leader_epoch, metadata }| {
-            let note = metadata.as_deref().and_then(|text| split_metadata(text).0).map(Arc::from);
+            let note = metadata.as_deref().and_then(|text| split_metadata(offset, text).0).map(Arc::from);
             CommittedOffset { offset, leader_epoch, metadata: note }
         }))
     }

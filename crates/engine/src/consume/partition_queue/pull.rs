@@ -81,6 +81,8 @@ impl PartitionQueue {
         if self.is_end_due.swap(false, Ordering::Relaxed) {
             return Found::End;
         }
+        // What is in the queue was fetched before that, and is dropped by it.
+        self.check_start();
         let mut pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
         if self.is_seek_due() {
             // It came during the pull: what was pulled may be of before it or after it.
@@ -258,6 +260,7 @@ impl PartitionQueue {
             Seek::Restarted => (StartAt::EARLIEST, false),
             Seek::Renewed => {
                 self.tell_renewed();
+                self.siblings.learn_leaders(&self.client);
                 (0, true)
             }
         };
