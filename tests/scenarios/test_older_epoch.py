@@ -1,4 +1,4 @@
-"""A topic that is made again begins at leader epoch 0, below the epoch that clients know: its messages are processed all the same."""
+"""A topic that is made again begins at leader epoch 0, below the one that clients know. Its messages are processed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An unclean election takes 100 messages of a log back: what is written after it is processed to the end, none left out.
 
-Once under the eyes of members that read on, and once while no member is there: those that come later begin at the committed offset.
+Once while members read, and once while no member is there: those that come later begin at the committed offset.
 """
 
 from __future__ import annotations

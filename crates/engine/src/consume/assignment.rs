@@ -18,14 +18,12 @@ pub(super) struct Assignment {
     surroundings: Surroundings,
     /// Counts assignments of any partition, so that each has a number of its own.
     generations: u64,
-    /// Those whose committed offset is still to be compared with the log.
-    unchecked: Vec<TopicPartition>,
 }
 
 impl Assignment {
     pub(super) fn new(routes: Vec<Route>, surroundings: Surroundings) -> Self {
         let routes = routes.into_iter().map(|route| (route.topic.clone(), route)).collect();
-        Self { routes, partitions: HashMap::new(), surroundings, generations: 0, unchecked: Vec::new() }
+        Self { routes, partitions: HashMap::new(), surroundings, generations: 0 }
     }
 
     /// All of them.
@@ -48,8 +46,13 @@ impl Assignment {
         self.partitions.len()
     }
 
-    /// Opens partitions, with their hook `assigned` in front; to be called before librdkafka begins to fetch.
-    pub(super) fn open(&mut self, partitions: &[TopicPartition]) -> Result<()> {
+    /// Opens partitions, with what the group has committed for them, and their hook `assigned` in front; to be called before librdkafka
+    /// begins to fetch.
+    pub(super) fn open(
+        &mut self,
+        partitions: &[TopicPartition],
+        committed: &HashMap<TopicPartition, CommittedOffset>,
+    ) -> Result<()> {
         for at in partitions {
             let route = self.routes.get(&*at.topic).ok_or_else(|| Error::Invalid {
                 reason: format!("the group assigned {at}, which no route asked for"),
@@ -62,6 +65,10 @@ impl Assignment {
                 &route.scheduler,
                 self.surroundings.clone(),
             )?;
+            // Before the hook, which may seek.
+            if let Some(committed) = committed.get(at) {
+                partition.remember(committed);
+            }
             route.scheduler.post_hook(partition.lane(), Hook::Assigned);
             if let Some(earlier) = self.partitions.insert(at.clone(), partition) {
                 earlier.close();
@@ -117,21 +124,9 @@ impl Assignment {
         overdue.map(|partition| partition.topic_partition().clone()).collect()
     }
 
-    /// Tells partitions where the group's last commit stands, as far as that is known.
-    pub(super) fn remember(&mut self, committed: &HashMap<TopicPartition, CommittedOffset>) {
-        for (at, committed) in committed {
-            if let Some(partition) = self.partitions.get(at) {
-                partition.remember(committed);
-                self.unchecked.push(at.clone());
-            }
-        }
-    }
-
-    /// Has the log compared with the committed offsets of partitions that were assigned; whether some are to be tried again.
-    pub(super) fn check_starts(&mut self) -> bool {
-        let partitions = &self.partitions;
-        self.unchecked.retain(|at| partitions.get(at).is_some_and(|partition| !partition.check_start()));
-        !self.unchecked.is_empty()
+    /// Has reading begin at the right place; whether some partitions are not fetched yet, and to be tried again.
+    pub(super) fn start(&self) -> bool {
+        self.partitions.values().filter(|partition| !partition.start()).count() > 0
     }
 
     /// Lets go of partitions: what their jobs still report changes nothing.

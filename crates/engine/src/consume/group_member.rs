@@ -432,9 +432,9 @@ impl Member {
         self.shared.queue.poll(&until)
     }
 
-    fn wait_until(&mut self) -> Deadline {
+    fn wait_until(&self) -> Deadline {
         // Partitions that were revoked just now keep others from being fetched for a moment.
-        let again = self.assignment.check_starts().then(|| Instant::now() + LOOKUP_AGAIN);
+        let again = self.assignment.start().then(|| Instant::now() + LOOKUP_AGAIN);
         Deadline::after(Some(self.poll_interval / 3)).or_earlier(self.committer.due()).or_earlier(again)
     }
 
@@ -490,10 +490,9 @@ impl Member {
                 return;
             }
         };
-        if let Err(error) = self.assignment.open(partitions) {
+        if let Err(error) = self.assignment.open(partitions, committed) {
             self.shared.client.emit(What::Error { code: Code::UNKNOWN_TOPIC, text: error.to_string(), fatal: false });
         }
-        self.assignment.remember(committed);
         for at in partitions {
             self.shared.open_partitions.clear_stuck(&TopicPartition::new(Arc::clone(&at.topic), -1));
         }

@@ -114,9 +114,9 @@ impl Client {
         of.first_offset().filter(|offset| code == Code::NONE && *offset >= 0)
     }
 
-    /// Lets fetching of an assigned partition go on from an offset, or where the log was truncated if a leader of a later epoch knows
-    /// less. Whether fetching had begun, without which nothing happens. Waits for librdkafka, not for a broker.
-    pub(crate) fn seek_with_epoch(&self, at: &TopicPartition, position: Position) -> bool {
+    /// Lets fetching of an assigned partition go on from an offset; with a leader epoch, from where the log was truncated, if a later
+    /// leader knows less. `false`: fetching has not begun, or has ended, and nothing happens. Waits for librdkafka, not for a broker.
+    pub(crate) fn seek(&self, at: &TopicPartition, position: Position) -> bool {
         let mut list = TopicPartitionList::new();
         if self.check_process().is_err() || list.add(at, Some(position)).is_err() {
             return false;
@@ -130,19 +130,5 @@ impl Client {
             }
         }
         list.check("seek").is_ok()
-    }
-
-    /// Lets fetching of an assigned partition go on from another offset. Does not wait for it.
-    pub(crate) fn seek(&self, at: &TopicPartition, offset: i64) -> Result<()> {
-        self.check_process()?;
-        let topic = c_string("a topic", &at.topic)?;
-        // SAFETY: the handle is alive; the topic handle is destroyed after the call, which does not keep it.
-        let code = unsafe {
-            let handle = ffi::rd_kafka_topic_new(self.handle(), topic.as_ptr(), std::ptr::null_mut());
-            let code = Code::of(ffi::rd_kafka_seek(handle, at.partition, offset, 0));
-            ffi::rd_kafka_topic_destroy(handle);
-            code
-        };
-        code.check(format!("seek in {at}"))
     }
 }

@@ -7,7 +7,7 @@ mod pull;
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka_sys as ffi;
@@ -102,10 +102,10 @@ pub struct PartitionQueue {
     held: Mutex<Option<Held>>,
     /// Where to go on; executed by the next worker that holds the lane.
     seek: Mutex<Option<Seek>>,
-    /// The group's committed offset, until librdkafka has been told to compare it with the log.
-    start: Mutex<Option<Position>>,
-    /// Whether there is one.
-    is_unchecked: AtomicBool,
+    /// Where reading is to begin, until librdkafka has been told.
+    go_to: Mutex<Option<Position>>,
+    /// Whether there is such a place.
+    is_start_due: AtomicBool,
     /// For asking librdkafka where it is; kept, because it is asked after nearly each pull.
     place: Mutex<TopicPartitionList>,
     /// How far messages have been given out. Only the worker that holds the lane looks here.
@@ -195,8 +195,8 @@ impl PartitionQueue {
             announcer: Mutex::default(),
             held: Mutex::default(),
             seek: Mutex::default(),
-            start: Mutex::default(),
-            is_unchecked: AtomicBool::new(false),
+            go_to: Mutex::default(),
+            is_start_due: AtomicBool::new(false),
             place: Mutex::new(place),
             given: Mutex::default(),
             is_end_due: AtomicBool::new(false),
@@ -301,8 +301,8 @@ impl PartitionQueue {
         let position = Position { offset: committed.offset, leader_epoch: committed.leader_epoch };
         self.given.lock().unwrap_or_else(PoisonError::into_inner).begin(position.offset);
         if position.offset > 0 && position.leader_epoch >= 0 {
-            *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
-            self.is_unchecked.store(true, Ordering::Release);
+            *self.go_to() = Some(position);
+            self.is_start_due.store(true, Ordering::Release);
         }
         let Some(lanes) = &self.lanes else { return };
         let (note, earlier) = split_metadata(position.offset, committed.metadata.as_deref().unwrap_or_default());
@@ -310,23 +310,29 @@ impl PartitionQueue {
         lanes.remember(position, earlier, is_careful);
     }
 
-    /// Has the broker compare the group's committed offset with the log, which may have been truncated meanwhile; whether that has
-    /// begun, or is not needed. `false`: fetching has not begun, try again. Blocks the calling thread for a moment.
+    /// Seeks to where reading is to begin, if it has not begun there; `false`: fetching has not begun, try again. Blocks the calling
+    /// thread for a moment.
     ///
-    /// librdkafka (2.12.1) does so (KIP-320) when a leader changes, or in a seek with a leader epoch, but not when a partition is
-    /// assigned. Where the log was truncated it goes back to that place, and the messages from there on tell of a rewind.
-    pub(super) fn check_start(&self) -> bool {
-        if !self.is_unchecked.load(Ordering::Acquire) {
+    /// That is a place that the route sought before, or the group's committed offset: the log may have been truncated since the
+    /// commit. librdkafka (2.12.1) has a broker compare the two (KIP-320) when a leader changes, or in a seek with a leader epoch, but
+    /// not when a partition is assigned. Where the log was truncated it goes back to that place; the messages from there on
+    /// tell of a rewind.
+    pub(super) fn start(&self) -> bool {
+        if !self.is_start_due.load(Ordering::Acquire) {
             return true;
         }
-        // Under the lock, so that a seek of the route's comes behind this one.
-        let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_begun = start.is_none_or(|position| self.client.seek_with_epoch(&self.at, position));
+        // The lock is held, so that a seek of the route's comes behind this one.
+        let mut go_to = self.go_to();
+        let has_begun = self.is_seek_due() || go_to.is_none_or(|position| self.client.seek(&self.at, position));
         if has_begun {
-            *start = None;
-            self.is_unchecked.store(false, Ordering::Release);
+            *go_to = None;
+            self.is_start_due.store(false, Ordering::Release);
         }
         has_begun
+    }
+
+    fn go_to(&self) -> MutexGuard<'_, Option<Position>> {
+        self.go_to.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn scheduler(&self) -> &Arc<PartitionScheduler> {
@@ -416,7 +422,6 @@ impl PartitionQueue {
     }
 
     fn go_on(&self, seek: Seek) {
-        *self.start.lock().unwrap_or_else(PoisonError::into_inner) = None;
         {
             let mut due = self.seek.lock().unwrap_or_else(PoisonError::into_inner);
             *due = Some(seek);

@@ -13,7 +13,7 @@ use crate::consume::lanes::{LaneBy, Lanes};
 use crate::consume::open_partitions::OpenPartitions;
 use crate::consume::{PullLimits, StartAt};
 use crate::events::What;
-use crate::kafka::{Batch, Code, FetchError};
+use crate::kafka::{Batch, Code, FetchError, Position};
 
 impl PartitionQueue {
     /// What is to be processed next. Does not wait; only the worker that holds the lane (of the partition, or of this slot)
@@ -82,7 +82,7 @@ impl PartitionQueue {
             return Found::End;
         }
         // What is in the queue was fetched before that, and is dropped by it.
-        self.check_start();
+        self.start();
         let mut pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
         if self.is_seek_due() {
             // It came during the pull: what was pulled may be of before it or after it.
@@ -174,15 +174,15 @@ impl PartitionQueue {
     /// Sets librdkafka's position right after an error.
     ///
     /// librdkafka (2.12.1) takes an error for a message: its position is one past it unless a later message moved it further, and
-    /// a rebalance would go on there. The seek takes effect later, on librdkafka's thread.
+    /// a rebalance would go on there. Where fetching has ended there is nothing to seek in.
     fn mend_position(&self, offset: i64) {
         if offset >= 0 && self.next_offset().is_none_or(|next| next <= offset) {
             self.is_position_wrong.store(true, Ordering::Relaxed);
-            self.seek_in_client(offset);
+            self.client.seek(&self.at, Position { offset, leader_epoch: -1 });
         }
     }
 
-    fn is_seek_due(&self) -> bool {
+    pub(super) fn is_seek_due(&self) -> bool {
         self.seek.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
@@ -275,6 +275,8 @@ impl PartitionQueue {
         self.offsets.rewind(&self.at, self.generation, offset);
         if fetches {
             self.seek_in_client(offset);
+        } else {
+            *self.go_to() = None;
         }
     }
 
@@ -284,11 +286,17 @@ impl PartitionQueue {
         self.client.emit(What::Rewound { at: self.at.clone(), from, to: 0, reason });
     }
 
-    /// From here on librdkafka drops what is in the queue, message by message, when it is pulled.
+    /// From here on librdkafka drops what is in the queue, message by message, when it is pulled. Before it begins to fetch, in the
+    /// hook `assigned` say, it takes no seek: the owner's thread tries again then.
     fn seek_in_client(&self, offset: i64) {
-        if let Err(error) = self.client.seek(&self.at, offset) {
-            let (code, text) = (error.code(), error.to_string());
-            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text });
+        let position = Position { offset, leader_epoch: -1 };
+        let mut go_to = self.go_to();
+        let has_begun = self.client.seek(&self.at, position);
+        *go_to = (!has_begun).then_some(position);
+        self.is_start_due.store(!has_begun, Ordering::Release);
+        drop(go_to);
+        if !has_begun {
+            (self.on_stored)();
         }
     }
 
