@@ -506,6 +506,7 @@ class Route:
         turn_max_s: float | None = None,
         batch_time_max_s: float | None = None,
         stores_by_hand: bool = False,
+        jobs_max: int | None = None,
     ) -> Route: ...
     @property
     def expired(self) -> int: ...

@@ -134,6 +134,9 @@ class RouteOptions(TypedDict, total=False):
     """Several messages of a partition at once: `by_key`, `by`, `unordered`; None for one job at a time."""
     exactly_once: bool
     """Whether what is sent, dead letters too, and the offsets are one transaction."""
+    jobs_max: int | None
+    """The most jobs of the route at once in this process, over all its partitions: as many as a pool has connections, say.
+    None: no bound beside `concurrency`, which is for each partition."""
     max_processing_s: float | None
     """A job that runs longer is reported with its stack, and health is bad until it ends."""
 
@@ -168,6 +171,7 @@ class Route:
         self.flow = options.get("flow") or Flow()
         self.start = start_of(options.get("start"))
         self.weight = options.get("weight", 1)
+        self.jobs_max = options.get("jobs_max")
         self.max_processing_s = options.get("max_processing_s")
         self.concurrency = options.get("concurrency") or by_partition()
         if not isinstance(self.concurrency, Concurrency):
@@ -209,6 +213,9 @@ class Route:
             raise ConfigError(f"route {self.topic!r}: there is no option {sorted(unknown)[0]!r}", sorted(unknown)[0])
         if self.weight < 1:
             raise ConfigError(f"route {self.topic!r}: weight must be at least 1, not {self.weight}", "weight")
+        if self.jobs_max is not None and (not isinstance(self.jobs_max, int) or self.jobs_max < 1):
+            text = f"route {self.topic!r}: jobs_max must be a whole number of at least 1, not {self.jobs_max!r}"
+            raise ConfigError(text, "jobs_max")
         for name, value in (("max_processing_s", self.max_processing_s), ("tick_every_s", self.tick_every_s)):
             if value is not None and value <= 0:
                 raise ConfigError(f"route {self.topic!r}: {name} must be more than 0, not {value}", name)

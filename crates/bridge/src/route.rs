@@ -22,7 +22,7 @@ impl Route {
     #[pyo3(signature = (
         topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
         tick_every_s=None, start=None, concurrency=None, is_transactional=false, expires_by=None, turn_max_s=None,
-        batch_time_max_s=None, stores_by_hand=false
+        batch_time_max_s=None, stores_by_hand=false, jobs_max=None
     ))]
     #[allow(clippy::too_many_arguments)] // What a route has; all but two by name.
     fn new(
@@ -42,6 +42,7 @@ impl Route {
         turn_max_s: Option<f64>,
         batch_time_max_s: Option<f64>,
         stores_by_hand: bool,
+        jobs_max: Option<usize>,
     ) -> PyResult<Self> {
         let flow = engine::Flow {
             limits: engine::PullLimits { messages_max, bytes_max },
@@ -60,7 +61,7 @@ impl Route {
         let scheduler = Arc::clone(&scheduler.inner);
         let lane = engine::LaneSettings {
             flow,
-            class: scheduler.add_class(weight),
+            class: scheduler.add_class(weight, jobs_max),
             tick_every: duration(tick_every_s)?,
             concurrency: concurrency.map(|lanes| lanes.settings(expiry.clone())).transpose()?,
             is_transactional,

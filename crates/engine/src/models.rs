@@ -186,6 +186,31 @@ fn two_workers_get_two_lanes_and_one_wake_up_each() {
 }
 
 #[test]
+fn a_limit_loses_no_lane_and_is_kept() {
+    check(|| {
+        let lanes = Arc::new(Lanes::default());
+        let class = lanes.add_class(1, Some(1));
+        let options = || LaneOptions { class, ..LaneOptions::default() };
+        let ids = [lanes.open("one", options()), lanes.open("other", options())];
+        let is_running = Arc::new(AtomicBool::new(false));
+        let work = |lanes: &Lanes, is_running: &AtomicBool| {
+            let Next::Messages(id, ..) = lanes.next_on(&Arc::default(), &Deadline::NEVER) else { return false };
+            assert!(!is_running.swap(true, Ordering::SeqCst), "one at a time");
+            is_running.store(false, Ordering::SeqCst);
+            lanes.finish(id, Outcome::Exhausted);
+            true
+        };
+        let worker = thread::spawn({
+            let (lanes, is_running) = (Arc::clone(&lanes), Arc::clone(&is_running));
+            move || work(&lanes, &is_running)
+        });
+        ids.into_iter().for_each(|id| lanes.announce(id));
+        assert!(work(&lanes, &is_running));
+        assert!(worker.join().expect("no panic"));
+    });
+}
+
+#[test]
 fn a_time_out_against_a_hand_over_keeps_the_lane() {
     check(|| {
         let lanes = Arc::new(Lanes::default());

@@ -377,6 +377,7 @@ class Server:
                 turn_max_s=None if route.consumer is not None else max(TURN_S_MIN, self.settings.commit_interval_s / 4),
                 batch_time_max_s=route.batch.max_time_s,
                 stores_by_hand=route.is_manual,
+                jobs_max=route.jobs_max,
             )
             for route in self.app.routes.values()
         ]

@@ -6,6 +6,7 @@
 //! `committer` (what the broker holds), or `transactor` (offsets and what came of the messages, in one). `reader` reads without a group.
 
 mod assignment;
+mod classes;
 mod committer;
 mod finished;
 mod flow;
@@ -27,6 +28,7 @@ mod transactor;
 mod turn;
 mod watermark;
 
+pub use classes::ClassId;
 pub use flow::{Flow, PullLimits, RateLimit};
 pub use group_member::{GroupMember, GroupSettings, PartitionState};
 pub use job::{Hook, HookJob, Job, Sorting, Work};
@@ -36,7 +38,7 @@ pub use pace::Pace;
 pub use partition_queue::{LaneOwner, LaneSettings, PartitionQueue};
 pub use reader::{Read, Reader};
 pub use route::Route;
-pub use scheduler::{ClassId, LaneId, LaneOptions, Next, Outcome, Scheduler, SchedulerCounters};
+pub use scheduler::{LaneId, LaneOptions, Next, Outcome, Scheduler, SchedulerCounters};
 pub use start::StartAt;
 pub use transactor::{Committed, Contribution, TransactionLimits, Transactor};
 pub use turn::Turn;

@@ -9,8 +9,7 @@
 //! Lanes that wait for a time (a retry's back-off) stand in a heap. There is no timer thread: of the idle workers the one
 //! that came first waits with the earliest time as its deadline; when all workers are busy nobody could act on it anyway.
 //!
-//! Lanes belong to classes with weights. Within a class the line is first come, first served; between classes that both
-//! have lanes in line, the one that has had the least for its weight is next (stride scheduling, Waldspurger and Weihl 1995).
+//! Lanes belong to classes, which have weights and limits: see `classes`.
 //!
 //! It knows nothing of Kafka: `L` is the lane's owner, `H` a hook that runs between the lane's jobs.
 
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::classes::{ClassId, Classes};
 use crate::clock::Deadline;
 use crate::counters::Counter;
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -60,22 +60,20 @@ pub enum Outcome {
     Until(Instant),
 }
 
-/// A number for a class of lanes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClassId(usize);
-
 /// What sets a lane apart from others.
 #[derive(Debug)]
 pub struct LaneOptions<H> {
     /// Whose weight it counts for.
     pub class: ClassId,
+    /// Whether its jobs count for the class's limit.
+    pub counts: bool,
     /// A hook that comes again and again, so far apart; one that was not run yet is not posted twice.
     pub tick: Option<(Duration, H)>,
 }
 
 impl<H> Default for LaneOptions<H> {
     fn default() -> Self {
-        Self { class: ClassId::default(), tick: None }
+        Self { class: ClassId::default(), counts: true, tick: None }
     }
 }
 
@@ -139,10 +137,7 @@ struct State<L, H> {
     /// Places in `lanes` that are free.
     free: Vec<usize>,
     turns: u64,
-    /// Never empty: the first is for lanes of no particular class.
-    classes: Vec<Class>,
-    /// How far the class that was served last has come: one that had nothing to do goes on from here.
-    stage: u64,
+    classes: Classes,
     /// The last to come stands at the back and is woken first; the first watches the clock.
     idle: Vec<Arc<IdleWorker>>,
     /// Event loops that found nothing and want to be rung.
@@ -164,26 +159,6 @@ enum Alarm {
     Tick,
 }
 
-/// Lanes that share a weight.
-#[derive(Debug)]
-struct Class {
-    /// Lanes with something to do and nobody on it; each at most once.
-    ready: VecDeque<LaneId>,
-    /// How far one job brings the class: the lighter, the farther.
-    stride: u64,
-    /// How far it has come.
-    stage: u64,
-}
-
-/// What one job counts for a class of weight 1.
-const STRIDE: u64 = 1 << 20;
-
-impl Class {
-    fn new(weight: u32) -> Self {
-        Self { ready: VecDeque::new(), stride: STRIDE / u64::from(weight.clamp(1, 1 << 20)), stage: 0 }
-    }
-}
-
 /// A hook that comes again and again.
 struct Tick<H> {
     every: Duration,
@@ -195,6 +170,7 @@ struct Lane<L, H> {
     turn: u64,
     owner: L,
     class: ClassId,
+    counts: bool,
     tick: Option<Tick<H>>,
     /// Something may have come since a worker last looked.
     has_messages: bool,
@@ -227,6 +203,11 @@ impl<L, H> Lane<L, H> {
         !self.hooks.is_empty() || (!self.is_withdrawn && (has_messages || self.is_tick_due()))
     }
 
+    /// Whether what it has to do is messages, and neither a hook nor a tick.
+    fn has_only_messages(&self) -> bool {
+        self.hooks.is_empty() && !self.is_tick_due()
+    }
+
     /// Whether nothing goes on for it, nor is about to.
     fn is_released(&self) -> bool {
         !self.is_busy && self.hooks.is_empty() && self.holds == 0
@@ -244,8 +225,7 @@ impl<L: Clone, H: Clone> Default for Scheduler<L, H> {
                 lanes: Vec::new(),
                 free: Vec::new(),
                 turns: 0,
-                classes: vec![Class::new(1)],
-                stage: 0,
+                classes: Classes::default(),
                 idle: Vec::new(),
                 bells: Vec::new(),
                 timers: BinaryHeap::new(),
@@ -269,11 +249,10 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
         &self.counters
     }
 
-    /// A class for lanes; of two that have work, one of weight 2 gets twice as many jobs as one of weight 1.
-    pub fn add_class(&self, weight: u32) -> ClassId {
-        let mut state = self.lock();
-        state.classes.push(Class::new(weight));
-        ClassId(state.classes.len() - 1)
+    /// A class for lanes; of two that have work, one of weight 2 gets twice as many jobs as one of weight 1. At most `jobs_max` jobs of
+    /// its lanes run at once, of those that count; hooks run beside them.
+    pub fn add_class(&self, weight: u32, jobs_max: Option<usize>) -> ClassId {
+        self.lock().classes.add(weight, jobs_max)
     }
 
     /// Opens a lane that has nothing to do yet.
@@ -285,6 +264,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
             turn,
             owner,
             class: options.class,
+            counts: options.counts,
             tick: options.tick.map(|(every, hook)| Tick { every, hook, is_due: false }),
             has_messages: false,
             hooks: VecDeque::new(),
@@ -328,7 +308,18 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// Puts a hook before the lane's next messages.
     pub fn post_hook(&self, id: LaneId, hook: H) {
-        self.change(id, |lane| lane.hooks.push_back(hook));
+        let mut state = self.lock();
+        let Some(lane) = state.lane(id) else { return };
+        lane.hooks.push_back(hook);
+        let (class, is_in_line, is_busy) = (lane.class, lane.is_in_line, lane.is_busy);
+        if is_in_line && state.classes.is_limited(class) {
+            // There it would wait for jobs of other lanes to end.
+            state.classes.remove(class, id);
+            state.classes.push(ClassId::default(), id);
+            self.balance(&mut state);
+        } else if !is_busy {
+            self.queue(&mut state, id);
+        }
     }
 
     /// Gives the lane no more messages to anybody, and no tick; hooks still run.
@@ -419,7 +410,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
             state.bells.push(Arc::clone(bell));
         }
         let moment = state.next_alarm();
-        let came_meanwhile = state.has_ready() || state.is_closed;
+        let came_meanwhile = state.classes.has_ready() || state.is_closed;
         drop(state);
         if came_meanwhile {
             bell.ring();
@@ -476,6 +467,9 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
     /// Gives a lane back.
     pub fn finish(&self, id: LaneId, outcome: Outcome) {
         let mut state = self.lock();
+        if state.classes.end(id) {
+            self.balance(&mut state);
+        }
         let is_quiet = state.is_quiet;
         let Some(lane) = state.lane(id) else { return };
         lane.is_busy = false;
@@ -579,8 +573,7 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
     pub fn census(&self) -> (usize, usize, usize) {
         let state = self.lock();
         let busy = state.lanes.iter().flatten().filter(|lane| lane.is_busy).count();
-        let ready = state.classes.iter().map(|class| class.ready.len()).sum();
-        (ready, busy, state.idle.len())
+        (state.classes.ready(), busy, state.idle.len())
     }
 
     /// Since when the oldest job or hook runs that is under way; `None` when none is.
@@ -608,14 +601,14 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
 
     /// While there are lanes in line and workers that wait, gives one to the other: afterwards one of them is none.
     fn balance(&self, state: &mut Locked<'_, L, H>) {
-        while state.has_ready() && !state.idle.is_empty() {
-            if let (Some(id), Some(worker)) = (state.pop_ready(), state.idle.pop()) {
+        while state.classes.has_ready() && !state.idle.is_empty() {
+            if let (Some(id), Some(worker)) = (state.classes.pop(), state.idle.pop()) {
                 self.counters.job_wakes.increment();
                 *lock(&worker.given) = Some(id);
                 state.wakes.workers.push(Arc::clone(&worker.parker));
             }
         }
-        if state.has_ready()
+        if state.classes.has_ready()
             && state.wakes.bell.is_none()
             && let Some(bell) = state.bells.pop()
         {
@@ -664,18 +657,6 @@ impl<L: Clone, H: Clone> State<L, H> {
         self.timers.peek().map(|Reverse((moment, _, _))| *moment)
     }
 
-    fn has_ready(&self) -> bool {
-        self.classes.iter().any(|class| !class.ready.is_empty())
-    }
-
-    /// Takes the head of the line of the class that has had the least for its weight.
-    fn pop_ready(&mut self) -> Option<LaneId> {
-        let class = self.classes.iter_mut().filter(|class| !class.ready.is_empty()).min_by_key(|class| class.stage)?;
-        self.stage = class.stage;
-        class.stage += class.stride;
-        class.ready.pop_front()
-    }
-
     /// Whether the worker that asks is one too many.
     fn leave(&mut self) -> bool {
         let leaves = self.leaving > 0;
@@ -685,12 +666,28 @@ impl<L: Clone, H: Clone> State<L, H> {
 
     /// Starts work on a lane that has some.
     fn begin(&mut self, id: LaneId) -> Option<Next<L, H>> {
+        let next = self.begin_work(id);
+        if !matches!(next, Some(Next::Messages(..))) {
+            self.classes.end(id);
+        }
+        next
+    }
+
+    fn begin_work(&mut self, id: LaneId) -> Option<Next<L, H>> {
         let is_quiet = self.is_quiet;
         let lane = self.lane(id)?;
         lane.is_in_line = false;
         if lane.is_busy || !lane.has_work(is_quiet) {
             return None; // Withdrawn, or quiet, since it was put in line.
         }
+        if lane.counts && lane.has_only_messages() {
+            let class = lane.class;
+            if !self.classes.begin(class, id) {
+                self.put_in_line(id);
+                return None;
+            }
+        }
+        let lane = self.lane(id)?;
         lane.is_busy = true;
         lane.busy_since = Some(Instant::now());
         if let Some(hook) = lane.hooks.pop_front() {
@@ -707,7 +704,7 @@ impl<L: Clone, H: Clone> State<L, H> {
     }
 
     fn begin_first(&mut self) -> Option<Next<L, H>> {
-        while let Some(id) = self.pop_ready() {
+        while let Some(id) = self.classes.pop() {
             let next = self.begin(id);
             if next.is_some() {
                 return next;
@@ -751,14 +748,10 @@ impl<L: Clone, H: Clone> State<L, H> {
         let Some(lane) = self.lane(id).filter(|lane| !lane.is_in_line) else { return };
         lane.is_in_line = true;
         lane.in_line_since = Some(Instant::now());
-        let place = lane.class.0;
-        let stage = self.stage;
-        let class = &mut self.classes[place];
-        if class.ready.is_empty() {
-            // A class that had nothing to do has no claim to what it missed.
-            class.stage = class.stage.max(stage);
-        }
-        class.ready.push_back(id);
+        let (class, counts) = (lane.class, lane.counts && lane.has_only_messages());
+        // What does not count does not wait for jobs of other lanes to end.
+        let waits = counts || !self.classes.is_limited(class);
+        self.classes.push(if waits { class } else { ClassId::default() }, id);
     }
 
     /// Makes the worker wait, and says until when: for the earliest timer, too, if it is the one to watch the clock.
@@ -982,9 +975,9 @@ mod tests {
     #[test]
     fn classes_get_jobs_by_their_weight() {
         let lanes = Lanes::default();
-        let (heavy, light) = (lanes.add_class(3), lanes.add_class(1));
+        let (heavy, light) = (lanes.add_class(3, None), lanes.add_class(1, None));
         for (owner, class) in [("heavy", heavy), ("heavy", heavy), ("light", light), ("light", light)] {
-            let lane = lanes.open(owner, LaneOptions { class, tick: None });
+            let lane = lanes.open(owner, LaneOptions { class, ..LaneOptions::default() });
             lanes.announce(lane);
         }
         let mut heavies = 0;
@@ -996,17 +989,110 @@ mod tests {
         assert_eq!(heavies, 30);
     }
 
+    /// Lanes of one class with this limit, all of which have messages.
+    fn limited(lanes: &Lanes, jobs_max: usize, count: usize) -> Vec<LaneId> {
+        let class = lanes.add_class(1, Some(jobs_max));
+        let open = |_| lanes.open("lane", LaneOptions { class, ..LaneOptions::default() });
+        let ids: Vec<_> = (0..count).map(open).collect();
+        ids.iter().for_each(|id| lanes.announce(*id));
+        ids
+    }
+
+    #[test]
+    fn of_a_class_with_a_limit_no_more_jobs_run() {
+        let lanes = Lanes::default();
+        limited(&lanes, 2, 3);
+        lanes.announce(lanes.open("other", LaneOptions::default()));
+        let mut begun = Vec::new();
+        while let Some(Next::Messages(id, owner, _)) = lanes.try_next() {
+            begun.push((id, owner));
+        }
+        let owners: Vec<_> = begun.iter().map(|(_, owner)| *owner).collect();
+        assert_eq!(owners.iter().filter(|owner| **owner == "lane").count(), 2);
+        assert!(owners.contains(&"other"), "another class is not held up");
+        let (first, _) = begun.into_iter().find(|(_, owner)| *owner == "lane").expect("two run");
+        lanes.finish(first, Outcome::Exhausted);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(..))), "the third takes its place");
+        assert!(lanes.try_next().is_none());
+    }
+
+    #[test]
+    fn a_hook_does_not_wait_for_the_jobs_of_a_full_class() {
+        let lanes = Lanes::default();
+        let ids = limited(&lanes, 1, 3);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(..))));
+        lanes.post_hook(ids[2], "revoked");
+        assert!(matches!(lanes.try_next(), Some(Next::Hook(id, _, "revoked")) if id == ids[2]));
+        lanes.finish(ids[2], Outcome::Exhausted);
+        assert!(lanes.try_next().is_none(), "its messages wait");
+        lanes.finish(ids[0], Outcome::Exhausted);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(id, ..)) if id == ids[1]));
+    }
+
+    #[test]
+    fn a_lane_that_is_closed_while_its_job_runs_frees_its_place_when_the_job_ends() {
+        let lanes = Lanes::default();
+        let ids = limited(&lanes, 1, 2);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(..))));
+        lanes.close_lane(ids[0]);
+        assert!(lanes.try_next().is_none(), "it still runs");
+        lanes.finish(ids[0], Outcome::Exhausted);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(id, ..)) if id == ids[1]));
+    }
+
+    #[test]
+    fn an_exchange_keeps_the_limit() {
+        let lanes = Lanes::default();
+        let ids = limited(&lanes, 1, 1);
+        let intake = lanes.open("intake", LaneOptions::default());
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(..))));
+        lanes.announce(intake);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(_, "intake", _))));
+        let slot = lanes.open("slot", LaneOptions { class: ClassId::default(), ..LaneOptions::default() });
+        assert!(matches!(lanes.exchange(intake, Outcome::Exhausted, slot), Some(Next::Messages(_, "slot", _))));
+        lanes.announce(ids[0]);
+        assert!(lanes.exchange(slot, Outcome::Exhausted, ids[0]).is_none(), "it runs");
+        lanes.finish(ids[0], Outcome::Exhausted);
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(id, ..)) if id == ids[0]));
+    }
+
+    #[test]
+    fn with_a_limit_all_lanes_are_served_and_never_too_many_at_once() {
+        use std::sync::atomic::AtomicUsize;
+        let lanes = Arc::new(Lanes::default());
+        let ids = limited(&lanes, 2, 8);
+        let (running, most, jobs) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    while let Next::Messages(id, ..) = lanes.next(&soon()) {
+                        most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        running.fetch_sub(1, Ordering::SeqCst);
+                        if jobs.fetch_add(1, Ordering::SeqCst) == 20_000 {
+                            lanes.close();
+                        }
+                        lanes.finish(id, Outcome::MaybeMore);
+                    }
+                });
+            }
+            ids.iter().for_each(|id| lanes.announce(*id));
+        });
+        assert_eq!(most.into_inner(), 2);
+        assert!(jobs.into_inner() > 20_000);
+    }
+
     #[test]
     fn a_class_that_had_nothing_to_do_gets_no_more_than_its_share_afterwards() {
         let lanes = Lanes::default();
-        let (one, other) = (lanes.add_class(1), lanes.add_class(1));
-        let busy = lanes.open("busy", LaneOptions { class: one, tick: None });
+        let (one, other) = (lanes.add_class(1, None), lanes.add_class(1, None));
+        let busy = lanes.open("busy", LaneOptions { class: one, ..LaneOptions::default() });
         lanes.announce(busy);
         for _ in 0..100 {
             let Some(Next::Messages(id, ..)) = lanes.try_next() else { panic!("it is ready") };
             lanes.finish(id, Outcome::MaybeMore);
         }
-        lanes.announce(lanes.open("late", LaneOptions { class: other, tick: None }));
+        lanes.announce(lanes.open("late", LaneOptions { class: other, ..LaneOptions::default() }));
         let mut seen = Vec::new();
         for _ in 0..4 {
             let Some(Next::Messages(id, owner, _)) = lanes.try_next() else { panic!("two are ready") };
@@ -1052,7 +1138,7 @@ mod tests {
     fn a_tick_comes_again_and_again_until_the_lane_is_withdrawn() {
         let lanes = Lanes::default();
         let tick = Some((Duration::from_millis(5), "tick"));
-        let lane = lanes.open("lane", LaneOptions { class: ClassId::default(), tick });
+        let lane = lanes.open("lane", LaneOptions { tick, ..LaneOptions::default() });
         for _ in 0..3 {
             assert!(matches!(lanes.next(&soon()), Next::Hook(_, "lane", "tick")));
             lanes.finish(lane, Outcome::Exhausted);

@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 
 use rdkafka_sys as ffi;
 
+use super::classes::ClassId;
 use super::finished::split_metadata;
 use super::flow::Flow;
 use super::given::Given;
 use super::lanes::{Concurrency, Lanes, Taken, Wakes};
 use super::offsets::{Offsets, ToCommit};
 use super::open_partitions::OpenPartitions;
-use super::scheduler::{ClassId, LaneId, LaneOptions};
+use super::scheduler::{LaneId, LaneOptions};
 use super::{Hook, PartitionScheduler, Turn};
 use crate::Result;
 use crate::kafka::{Batch, Client, Code, CommittedOffset, Position, Queue, TopicPartition, TopicPartitionList};
@@ -213,10 +214,12 @@ impl PartitionQueue {
         });
         let tick = settings.tick_every.map(|every| (every, Hook::Tick));
         let owner = |slot| LaneOwner { partition: Arc::clone(&partition), slot };
-        let lane = scheduler.open(owner(None), LaneOptions { class: settings.class, tick });
+        let lane =
+            scheduler.open(owner(None), LaneOptions { class: settings.class, counts: partition.lanes.is_none(), tick });
         partition.lane.set(lane).expect("set once, here");
         let slots = partition.lanes.as_ref().map_or(0, |lanes| lanes.settings().jobs_max);
-        let open = |slot| scheduler.open(owner(Some(slot)), LaneOptions { class: settings.class, tick: None });
+        let open =
+            |slot| scheduler.open(owner(Some(slot)), LaneOptions { class: settings.class, counts: true, tick: None });
         partition.slots.set((0..slots).map(open).collect()).expect("set once, here");
         let announcer = Box::new(Announcer { scheduler: Arc::clone(scheduler), lane });
         // SAFETY: the announcer stays in its box until `close` has disabled the callback.
