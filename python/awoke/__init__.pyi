@@ -15,6 +15,7 @@ from .concurrency import Concurrency, by, by_key, by_partition, unordered
 from .consumer import Consumer
 from .errors import (
     AppNotFound,
+    AuthorizationFailed,
     AwokeError,
     BackgroundFailed,
     BrokerUnreachable,
@@ -55,6 +56,7 @@ __all__ = [
     "Admin",
     "App",
     "AppNotFound",
+    "AuthorizationFailed",
     "AwokeError",
     "BackgroundFailed",
     "Batch",

@@ -6,6 +6,7 @@ AwokeError
 ├── KafkaError             an answer of a broker or of librdkafka
 │   ├── BrokerUnreachable  no broker answered
 │   ├── UnknownTopic       the topic does not exist
+│   ├── AuthorizationFailed  the brokers do not allow it
 │   ├── DeliveryFailed     a message was refused
 │   ├── TransactionAborted  nothing of a transaction will be seen
 │   ├── TransactionInDoubt  the broker did not say whether it was committed
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 UNREACHABLE_CODES = frozenset({-195, -187, -185})
+AUTHORIZATION_CODES = frozenset({29, 30, 31, 53})
+"""Not allowed: a topic, a group, the cluster, a transactional id."""
 UNKNOWN_TOPIC_CODES = frozenset({3, -188})
 TOO_LARGE_CODE = 10
 PERMANENT_CODES = frozenset({3, TOO_LARGE_CODE, 17, 18, 29, 44, 87, -188, -190, -186})
@@ -79,6 +82,10 @@ class BrokerUnreachable(KafkaError):
 
 class UnknownTopic(KafkaError):
     """The topic does not exist."""
+
+
+class AuthorizationFailed(KafkaError):
+    """The brokers do not allow it: an ACL is missing, or denies it."""
 
 
 class DeliveryFailed(KafkaError):
@@ -230,4 +237,6 @@ def kafka_error(text: str, code: int, code_name: str, is_retriable: bool) -> Kaf
         return BrokerUnreachable(text, code, code_name, is_retriable)
     if code in UNKNOWN_TOPIC_CODES:
         return UnknownTopic(text, code, code_name, is_retriable)
+    if code in AUTHORIZATION_CODES:
+        return AuthorizationFailed(text, code, code_name, is_retriable)
     return KafkaError(text, code, code_name, is_retriable)

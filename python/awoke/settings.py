@@ -44,6 +44,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     that is less than 30 s."""
     shutdown_timeout_s: float = 30.0
     """How long running jobs may hold up the shutdown; less than `max.poll.interval.ms`, with a default as above."""
+    blocked_after_s: float = 60.0
+    """When a message has failed for so long, and is tried again and again, health is bad and names it."""
     startup_timeout_s: float = 10.0
     """How long to wait for the brokers' first answer."""
     produce_timeout_s: float = 60.0

@@ -20,9 +20,9 @@ class Fake:
 
     def partitions(self) -> list[PartitionState]:
         return [
-            PartitionState("t", 0, 7, 5, 10, Trail(4, 7, 2.5)),
-            PartitionState("t", 1, None, 5, 10, None),
-            PartitionState("t", 2, 1, 1, None, None),
+            PartitionState("t", 0, 7, 5, 7, 10, Trail(4, 2, 7, 2.5)),
+            PartitionState("t", 1, None, 5, 5, 10, None),
+            PartitionState("t", 2, 1, 1, 1, None, None),
         ]
 
     def counters(self) -> dict[str, dict[str, int]]:
@@ -42,6 +42,9 @@ class Fake:
 
     def stuck(self) -> list[tuple[str, int, str, bool]]:
         return [("t", 3, "no offset", True), ("gone", -1, "no topic", False)]
+
+    def failing(self) -> list[tuple[str, int]]:
+        return [("t", 0), ("t", 0)]
 
     def fetch_queue_bytes(self) -> int | None:
         return 2_000_000

@@ -211,6 +211,6 @@ class FakeAssignment:
 @pytest.mark.parametrize("is_current", [True, False])
 def test_a_pause_that_a_rebalance_has_ended_is_not_resumed(is_current: bool) -> None:
     server, assignment = Server(awoke.App("resume")), FakeAssignment(is_current)
-    server._paused[("t", 1)] = (cast(Any, assignment), ValueError("no good"))
+    server.paused[("t", 1)] = (cast(Any, assignment), ValueError("no good"))
     assert server._resume("t", 1) is is_current
     assert not server._resume("t", 1)

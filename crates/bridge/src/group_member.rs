@@ -19,7 +19,8 @@ use crate::transactor::Transactor;
 use crate::waiting::{Mailbox, wait_for};
 
 /// (topic, partition, stored, committed, end offset that the last fetch saw).
-type Assigned = (String, i32, Option<i64>, Option<i64>, Option<i64>, Option<(usize, i64, f64)>);
+/// Topic, partition, stored, committed, position, end seen, trail.
+type Assigned = (String, i32, Option<i64>, Option<i64>, Option<i64>, Option<i64>, Option<(usize, usize, i64, f64)>);
 
 /// A member of a consumer group.
 #[pyclass(frozen, module = "awoke._native")]
@@ -94,19 +95,25 @@ impl GroupMember {
         }
     }
 
-    /// The partitions that are assigned now: (topic, partition, stored, committed, end offset that the last fetch saw, trail).
-    /// A trail is (messages, offset of the oldest, seconds since that was begun).
+    /// The partitions that are assigned now: (topic, partition, stored, committed, next to be done, end offset that the last
+    /// fetch saw, trail). A trail is (messages, how many of them are done, offset of the oldest, seconds since that was begun).
     fn partitions(&self) -> Vec<Assigned> {
         let Ok(member) = self.inner.get() else { return Vec::new() };
         let states = member.partitions().into_iter();
         states
             .map(|state| {
-                let trail = state
-                    .trail
-                    .map(|trail| (trail.messages, trail.oldest_offset, trail.oldest_since.elapsed().as_secs_f64()));
-                (state.at.topic.to_string(), state.at.partition, state.stored, state.committed, state.end_seen, trail)
+                let engine::PartitionState { at, stored, committed, position, end_seen, trail } = state;
+                let trail = trail.map(|trail| {
+                    (trail.messages, trail.done, trail.oldest_offset, trail.oldest_since.elapsed().as_secs_f64())
+                });
+                (at.topic.to_string(), at.partition, stored, committed, position, end_seen, trail)
             })
             .collect()
+    }
+
+    /// Whether a message is done, as far as it is marked; `None` when its partition is not assigned. Does not block.
+    fn is_done(&self, topic: &str, partition: i32, offset: i64) -> Option<bool> {
+        self.inner.get().ok()?.is_done(&TopicPartition::new(topic, partition), offset)
     }
 
     /// Lets a stuck partition go on from its first message; `False` when it is not stuck. Does not block.

@@ -58,13 +58,19 @@ LAG = Metric(
     "awoke_lag_messages",
     "gauge",
     ("topic", "partition"),
-    "Messages between the stored (else the committed) offset and the end that the last fetch saw.",
+    "Messages from the first that is not done to the end that the last fetch saw.",
 )
 TRAIL = Metric(
     "awoke_trail_messages",
     "gauge",
     ("topic", "partition"),
     "Messages from the first that is not done to the last that was begun, where several of a partition run at once.",
+)
+DONE_BEYOND = Metric(
+    "awoke_done_beyond_messages",
+    "gauge",
+    ("topic", "partition"),
+    "Messages that are done beyond the first that is not, where several of a partition run at once.",
 )
 TRAIL_OLDEST = Metric(
     "awoke_trail_oldest_seconds",
@@ -86,6 +92,7 @@ REWINDS = Metric(
 STUCK = Metric(
     "awoke_stuck_partitions", "gauge", ("topic",), "Partitions whose messages do not come any more by themselves."
 )
+FAILING = Metric("awoke_failing_messages", "gauge", ("topic",), "Messages that have failed and are tried again.")
 FETCH_QUEUE = Metric(
     "awoke_fetch_queue_limit_bytes", "gauge", (), "The most bytes that are fetched ahead of each assigned partition."
 )
@@ -111,6 +118,9 @@ CLOCK_WAKES = Metric(
 )
 QUEUED = Metric("awoke_producer_queue_messages", "gauge", (), "Messages that wait for their delivery report.")
 QUEUED_BYTES = Metric("awoke_producer_queue_bytes", "gauge", (), "Their keys, values and headers together, in bytes.")
+BROKERS_CONNECTED = Metric(
+    "awoke_connected_brokers", "gauge", ("client",), "Brokers that a connection is open to, as librdkafka said last."
+)
 BROKER_QUEUE = Metric(
     "awoke_broker_queue_seconds",
     "gauge",

@@ -26,6 +26,8 @@ class Trail(NamedTuple):
     """How far the first message of a partition that is not done is behind the last that was begun."""
 
     messages: int
+    done: int
+    """How many of them are done."""
     oldest_offset: int
     oldest_s: float
     """How long ago the oldest was begun."""
@@ -38,6 +40,8 @@ class PartitionState(NamedTuple):
     partition: int
     stored: int | None
     committed: int | None
+    position: int | None
+    """The next offset to be done: what is stored, or else where reading began, or is to begin."""
     end_offset: int | None
     """One past the last message, as the last fetch saw it."""
     trail: Trail | None
@@ -50,17 +54,20 @@ class PartitionState(NamedTuple):
         partition: int,
         stored: int | None,
         committed: int | None,
+        position: int | None,
         end_offset: int | None,
-        trail: tuple[int, int, float] | None,
+        trail: tuple[int, int, int, float] | None,
     ) -> PartitionState:
         """The engine's tuple with names."""
-        return cls(topic, partition, stored, committed, end_offset, None if trail is None else Trail(*trail))
+        lanes = None if trail is None else Trail(*trail)
+        return cls(topic, partition, stored, committed, position, end_offset, lanes)
 
     @property
     def lag(self) -> int | None:
         """Messages that are not done."""
-        position = self.committed if self.stored is None else self.stored
-        return None if position is None or self.end_offset is None else max(0, self.end_offset - position)
+        if self.position is None or self.end_offset is None:
+            return None
+        return max(0, self.end_offset - self.position)
 
 
 class Owned(Protocol):
@@ -81,6 +88,7 @@ class Sources(Protocol):
     def calls(self) -> dict[str, int]: ...
     def callers(self) -> dict[str, dict[str, int]]: ...
     def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
+    def failing(self) -> Sequence[tuple[str, int]]: ...
     def fetch_queue_bytes(self) -> int | None: ...
 
 
@@ -217,10 +225,13 @@ class SourcesCollector(Collector):
         trails = [((each.topic, str(each.partition)), each.trail) for each in partitions]
         behind = [(labels, trail) for labels, trail in trails if trail is not None]
         yield gauge(catalogue.TRAIL, [(labels, trail.messages) for labels, trail in behind])
+        yield gauge(catalogue.DONE_BEYOND, [(labels, trail.done) for labels, trail in behind])
         yield gauge(catalogue.TRAIL_OLDEST, [(labels, trail.oldest_s) for labels, trail in behind])
         yield gauge(catalogue.ASSIGNED, [((), len(partitions))])
         stuck = [topic for topic, *_ in self._sources.stuck()]
         yield gauge(catalogue.STUCK, [((topic,), stuck.count(topic)) for topic in sorted(set(stuck))])
+        failing = [topic for topic, _ in self._sources.failing()]
+        yield gauge(catalogue.FAILING, [((topic,), failing.count(topic)) for topic in sorted(set(failing))])
         fetch_bytes = self._sources.fetch_queue_bytes()
         yield gauge(catalogue.FETCH_QUEUE, [] if fetch_bytes is None else [((), fetch_bytes)])
         owners = [thread.owner for thread in self._sources.threads()]
@@ -248,6 +259,9 @@ class SourcesCollector(Collector):
 
     def _of_brokers(self) -> Iterable[Family]:
         brokers = dict(self._brokers).items()
+        clients = sorted({client for client, _ in self._brokers})
+        connected = {client: sum(each.is_connected for (of, _), each in brokers if of == client) for client in clients}
+        yield gauge(catalogue.BROKERS_CONNECTED, [((client,), count) for client, count in connected.items()])
         yield gauge(catalogue.BROKER_QUEUE, [(labels, each.queue_s) for labels, each in brokers])
         yield gauge(catalogue.BROKER_ROUND_TRIP, [(labels, each.round_trip_s) for labels, each in brokers])
         yield counter(catalogue.BROKER_SENT, [(labels, each.sent_bytes) for labels, each in brokers])

@@ -24,6 +24,7 @@ class Broker(msgspec.Struct, frozen=True):
 
     nodeid: int = -1
     nodename: str = ""
+    state: str = ""
     txbytes: int = 0
     rxbytes: int = 0
     txretries: int = 0
@@ -48,6 +49,7 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
     """`producer` or `consumer`."""
     broker: str
     """Where it listens."""
+    is_connected: bool
     queue_s: float
     """From `produce` to the request that carries the message."""
     round_trip_s: float
@@ -73,6 +75,7 @@ def brokers_of(event: Event) -> list[BrokerStatistics]:
         BrokerStatistics(
             client=client.type,
             broker=broker.nodename,
+            is_connected=broker.state == "UP",
             queue_s=broker.int_latency.avg / 1e6,
             round_trip_s=broker.rtt.avg / 1e6,
             sent_bytes=broker.txbytes,

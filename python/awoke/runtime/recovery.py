@@ -75,6 +75,7 @@ def fail(
         job.pass_on()  # User code had marked all of it as done before it failed: there is nothing to try again.
         return None
     if not is_exhausted:
+        note(server, route, job, error, delay_s)
         job.retry(delay_s)
         return None
     return give_up(server, route, job, attempt, error, on_skip)
@@ -145,7 +146,15 @@ def fail_again(server: Server, route: Route, job: Job, error: BaseException) -> 
         at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
         text = f"{at}: its dead letter for {route.dead_letter!r} is refused and would be again: {error}"
         server.pause_exhausted(job, RetriesExhausted(text))
+    note(server, route, job, error, delay_s or 0.0)
     job.retry(delay_s or 0.0)
+
+
+def note(server: Server, route: Route, job: Job, error: BaseException, retry_in_s: float) -> None:
+    """Notes for health that the job's first message has failed, and when it is tried again."""
+    key = job.batch()[0].key
+    place = (job.topic, job.partition, job.first_offset)
+    server.failures.note(*place, key, job.attempt, error, retry_in_s, is_manual=route.is_manual)
 
 
 def _pass_by(server: Server, route: Route, job: Job, offset: int, event: str, error: BaseException) -> None:

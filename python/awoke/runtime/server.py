@@ -24,6 +24,8 @@ from awoke.runtime.alone import AloneProducer
 from awoke.runtime.async_executor import AsyncExecutor
 from awoke.runtime.exactly_once import Transactions
 from awoke.runtime.executor import Executor
+from awoke.runtime.failing import Failing
+from awoke.runtime.health import reasons
 from awoke.runtime.ledger import Ledger, ThreadEntry
 from awoke.runtime.overdue import OverdueWatch, stack_of
 from awoke.runtime.scope import Scope
@@ -75,7 +77,12 @@ class Server:
         self._workers_wanted = workers_of(app)
         self._executors: dict[str, Executor] = {}
         self._resizing = threading.Lock()
-        self._paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]] = {}
+        self.paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]] = {}
+        """Partitions that were left alone when a message was given up, and why."""
+        self.failures = Failing(self._is_done)
+        """The messages that have failed and are tried again."""
+        self.refused: str | None = None
+        """What the brokers do not allow this app, if they said so last."""
         self._source: EventSource | None = None
         self._stopping = threading.Lock()
         self.given_up: BaseException | None = None
@@ -201,11 +208,11 @@ class Server:
         with contextlib.suppress(FencedError):
             partition = job.assignment()
             partition.pause()
-            self._paused[(job.topic, job.partition)] = (partition, error)
+            self.paused[(job.topic, job.partition)] = (partition, error)
         self.app.events.emit("partition.paused", topic=job.topic, partition=job.partition, error=error)
 
     def _resume(self, topic: str, partition: int) -> bool:
-        assignment, _ = self._paused.pop((topic, partition), (None, None))
+        assignment, _ = self.paused.pop((topic, partition), (None, None))
         is_paused = assignment is not None and assignment.is_current  # A rebalance has ended an earlier pause.
         is_stuck = self.member is not None and self.member.resume(topic, partition)
         if not is_paused and not is_stuck:
@@ -226,6 +233,13 @@ class Server:
         Does not block.
         """
         return [] if self.member is None else self.member.stuck()
+
+    def failing(self) -> list[tuple[str, int]]:
+        """Topic and partition of each message that has failed and is tried again. Does not block."""
+        return [each[:2] for each in self.failures.now()]
+
+    def _is_done(self, topic: str, partition: int, offset: int) -> bool | None:
+        return None if self.member is None else self.member.is_done(topic, partition, offset)
 
     def fetch_queue_bytes(self) -> int | None:
         """The most bytes that are fetched ahead of each partition; None where librdkafka's own settings say it."""
@@ -252,29 +266,8 @@ class Server:
 
     def health(self) -> Health:
         """Whether all is well, and if not, what is wrong. Does not block and asks no broker."""
-        reasons = [f"gave up: {self.given_up}"] if self.given_up is not None else []
-        for each in self.overdue.overdue():
-            ran_s = time.monotonic() - each.began_s
-            at = f"{each.topic}[{each.partition}] offset {each.offset}"
-            reasons.append(f"{each.handler} works on {at} for {ran_s:.0f} s, allowed are {each.limit_s:g} s")
-        for (topic, partition), (assignment, error) in list(self._paused.items()):
-            if assignment.is_current:
-                reasons.append(f"{topic}[{partition}] is paused: {error}; {way_on(topic, partition)} lets it go on")
-        for topic, partition, text, is_resumable in self.stuck():
-            place = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
-            reads = f"{way_on(topic, partition)} reads it from its first message"
-            what_next = reads if is_resumable else "it goes on by itself when that is mended"
-            reasons.append(f"{place} gives no messages any more: {text}; {what_next}")
-        for state in self.partitions():
-            route = self.app.routes.get(state.topic)
-            if state.trail is not None and route is not None and state.trail.messages >= route.concurrency.trail:
-                at = f"{state.topic}[{state.partition}]"
-                oldest = f"offset {state.trail.oldest_offset} is not done after {state.trail.oldest_s:.0f} s"
-                reasons.append(f"{at} takes in no more: {oldest}, with {state.trail.messages} messages behind it")
-        fatal = None if self.member is None else self.member.fatal_error()
-        if fatal is not None:
-            reasons.append(f"the group member can't go on: {fatal[2]} ({fatal[1]})")
-        return Health(not reasons, reasons)
+        found = list(reasons(self))
+        return Health(not found, found)
 
     def _listen(self) -> Callable[[], None]:
         ends = [self.app.events.subscribe("client.error", self._on_client_error)]
@@ -408,11 +401,6 @@ class Server:
         for thread in late_threads:
             logger.error("%s is still running:\n%s", thread.name, stack_of(thread))
         return [thread.name for thread in late_threads]
-
-
-def way_on(topic: str, partition: int) -> str:
-    """Returns the ways to resume a partition, for a reason of `/health`."""
-    return f"`awoke resume MODULE:APP {topic} {partition}` (in the process: app.resume)"
 
 
 def workers_of(app: App) -> int:

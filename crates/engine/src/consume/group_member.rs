@@ -103,8 +103,10 @@ pub struct PartitionState {
     pub at: TopicPartition,
     /// The next offset to commit.
     pub stored: Option<i64>,
-    /// What the broker holds, as far as this assignment has committed.
+    /// What the broker holds, as far as it is known.
     pub committed: Option<i64>,
+    /// The next offset to be done: what is stored, or else where reading began, or is to begin.
+    pub position: Option<i64>,
     /// One past the last message, as the last fetch saw it.
     pub end_seen: Option<i64>,
     /// How far the first message that is not done is behind; `None` when all are, or one job at a time runs.
@@ -126,6 +128,8 @@ struct Shared {
     open_partitions: Arc<OpenPartitions>,
     /// The most bytes of one partition's queue; 0 where it is unknown.
     fetch_queue_bytes: AtomicU64,
+    /// Whether a partition of which the group has committed nothing is read from its end, unless its route says otherwise.
+    begins_at_end: bool,
     /// When the thread came up last, in nanoseconds of the monotonic clock.
     came_up_ns: AtomicU64,
 }
@@ -168,7 +172,8 @@ impl GroupMember {
         })?;
         let fetch_memory = fetch_memory.map(|bytes| FetchMemory::of(&client, bytes, settings.partitions_total));
         let topics: Vec<_> = routes.iter().map(|route| route.topic.clone()).collect();
-        let shared = Arc::new(Shared::new(client)?);
+        let begins_at_end = matches!(native.get("auto.offset.reset"), Some("latest" | "largest" | "end"));
+        let shared = Arc::new(Shared::new(client, begins_at_end)?);
         if let Some(transactor) = transactor {
             shared.open_partitions.use_transactor(transactor);
         }
@@ -252,11 +257,18 @@ impl GroupMember {
     /// The partitions that are assigned now. Does not block.
     pub fn partitions(&self) -> Vec<PartitionState> {
         let all = self.shared.offsets.all().into_iter();
-        all.map(|Progress { at, stored, committed, trail }| {
-            let end_seen = self.shared.client.end_offset_seen(&at);
-            PartitionState { at, stored, committed, end_seen, trail }
+        all.map(|Progress { at, stored, committed, begun, trail }| {
+            let seen = self.shared.client.offsets_seen(&at);
+            let start = seen.as_ref().map(|seen| if self.shared.begins_at_end { seen.end } else { seen.start });
+            let position = stored.or(committed).or(begun).or(start);
+            PartitionState { at, stored, committed, position, end_seen: seen.map(|seen| seen.end), trail }
         })
         .collect()
+    }
+
+    /// Whether a message is done, as far as it is marked; `None` when its partition is not assigned. Does not block.
+    pub fn is_done(&self, at: &TopicPartition, offset: i64) -> Option<bool> {
+        self.shared.offsets.is_done(at, offset)
     }
 
     /// How long ago the member's thread came up last; at most about a third of `max.poll.interval.ms`, but in a rebalance, which waits for
@@ -293,7 +305,7 @@ impl Shared {
         self.is_hurried.load(Ordering::Acquire) || self.is_closing.load(Ordering::Acquire)
     }
 
-    fn new(client: Arc<Client>) -> Result<Self> {
+    fn new(client: Arc<Client>, begins_at_end: bool) -> Result<Self> {
         // Errors and statistics come to the same queue as rebalances, so that one thread waits for all.
         // SAFETY: the handle is alive.
         Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
@@ -309,6 +321,7 @@ impl Shared {
             offsets: Arc::default(),
             open_partitions: Arc::default(),
             fetch_queue_bytes: AtomicU64::new(0),
+            begins_at_end,
             came_up_ns: AtomicU64::new(monotonic_ns()),
         })
     }

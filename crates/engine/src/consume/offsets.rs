@@ -29,6 +29,7 @@ pub(super) struct Progress {
     pub(super) at: TopicPartition,
     pub(super) stored: Option<i64>,
     pub(super) committed: Option<i64>,
+    pub(super) begun: Option<i64>,
     pub(super) trail: Option<Trail>,
 }
 
@@ -48,6 +49,8 @@ struct Entry {
     /// What is to be written beside the stored offset.
     metadata: Option<Arc<str>>,
     committed: Option<i64>,
+    /// The first message that was pulled, where the group had committed nothing.
+    begun: Option<i64>,
     /// Stored, and in no commit yet.
     is_dirty: bool,
     /// Where messages end in any order: knows what is stored. `stored` and `metadata` are then a note and its place.
@@ -70,7 +73,16 @@ impl State {
 
 impl Entry {
     const fn new(generation: u64, lanes: Option<Arc<Lanes>>, is_transactional: bool) -> Self {
-        Self { generation, stored: None, metadata: None, committed: None, is_dirty: false, lanes, is_transactional }
+        Self {
+            generation,
+            stored: None,
+            metadata: None,
+            committed: None,
+            begun: None,
+            is_dirty: false,
+            lanes,
+            is_transactional,
+        }
     }
 
     /// Whether the committer has something to do.
@@ -234,6 +246,23 @@ impl Offsets {
         }
     }
 
+    /// Notes the first message that was pulled.
+    pub(super) fn begin(&self, at: &TopicPartition, generation: u64, first: i64) {
+        if let Ok(entry) = self.state().entry(at, generation) {
+            entry.begun = Some(first);
+        }
+    }
+
+    /// Whether a message of a partition is done, as far as it is marked; `None` when the partition is not assigned.
+    pub(super) fn is_done(&self, at: &TopicPartition, offset: i64) -> Option<bool> {
+        let state = self.state();
+        let entry = state.entries.get(at)?;
+        Some(match &entry.lanes {
+            Some(lanes) => lanes.is_done(offset),
+            None => entry.stored.is_some_and(|stored| offset < stored.offset),
+        })
+    }
+
     /// The broker did not take it: the next commit brings it, or what has been stored since, again.
     pub(super) fn not_committed(&self, at: &TopicPartition) {
         if let Some(entry) = self.state().entries.get_mut(at) {
@@ -248,6 +277,7 @@ impl Offsets {
             at: at.clone(),
             stored: entry.stored(),
             committed: entry.committed,
+            begun: entry.begun,
             trail: entry.lanes.as_ref().and_then(|lanes| lanes.trail()),
         };
         state.entries.iter().map(progress).collect()

@@ -15,6 +15,8 @@ pub(super) struct Watermark {
     position: Option<Position>,
     /// How many messages have been given an ordinal.
     ordinals: u64,
+    /// How many of the entries are done.
+    done: usize,
     /// The end of the partition behind the last entry, which may lie behind control records.
     end: Option<i64>,
 }
@@ -44,6 +46,8 @@ pub(super) enum Change {
 pub struct Trail {
     /// Messages from the first that is not done to the last that was begun.
     pub messages: usize,
+    /// How many of them are done.
+    pub done: usize,
     /// The first that is not done.
     pub oldest_offset: i64,
     /// When it was begun.
@@ -63,6 +67,7 @@ impl Watermark {
     /// Passes over a message that was done in an earlier life; it gets no ordinal.
     pub(super) fn pass_over(&mut self, offset: i64, leader_epoch: i32, now: Instant) -> Change {
         self.entries.push_back(Entry { offset, leader_epoch, ordinal: u64::MAX, since: now, is_done: true });
+        self.done += 1;
         self.advance()
     }
 
@@ -72,6 +77,7 @@ impl Watermark {
         if std::mem::replace(&mut self.entries[place].is_done, true) {
             return Change::None;
         }
+        self.done += 1;
         match self.advance() {
             Change::None => Change::Beyond,
             change => change,
@@ -82,6 +88,7 @@ impl Watermark {
         let mut change = Change::None;
         while let Some(entry) = self.entries.pop_front_if(|entry| entry.is_done) {
             self.position = Some(Position { offset: entry.offset + 1, leader_epoch: entry.leader_epoch });
+            self.done -= 1;
             change = Change::Moved;
         }
         if change == Change::Moved {
@@ -120,6 +127,14 @@ impl Watermark {
         self.place_of(offset).map(|place| self.entries[place].ordinal)
     }
 
+    /// Whether a message is done; `false` for one that was not begun.
+    pub(super) fn is_done(&self, offset: i64) -> bool {
+        match self.place_of(offset) {
+            Some(place) => self.entries[place].is_done,
+            None => self.position.is_some_and(|position| offset < position.offset),
+        }
+    }
+
     /// The next offset to commit; `None` before anything is done.
     pub(super) const fn position(&self) -> Option<Position> {
         self.position
@@ -133,7 +148,8 @@ impl Watermark {
     /// How far the watermark is behind; `None` when everything is done.
     pub(super) fn trail(&self) -> Option<Trail> {
         let oldest = self.entries.front()?;
-        Some(Trail { messages: self.entries.len(), oldest_offset: oldest.offset, oldest_since: oldest.since })
+        let (messages, done) = (self.entries.len(), self.done);
+        Some(Trail { messages, done, oldest_offset: oldest.offset, oldest_since: oldest.since })
     }
 
     /// The offset that the watermark stands at; `None` when nothing was begun.

@@ -87,8 +87,9 @@ impl Client {
         Ok(high)
     }
 
-    /// One past the last message of a partition as the last fetch saw it; `None` when nothing was fetched yet. Does not block.
-    pub(crate) fn end_offset_seen(&self, at: &TopicPartition) -> Option<i64> {
+    /// The offsets of a partition as the last fetch saw them, from the first message to one past the last; `None` when nothing was
+    /// fetched yet. Does not block.
+    pub(crate) fn offsets_seen(&self, at: &TopicPartition) -> Option<std::ops::Range<i64>> {
         self.check_process().ok()?;
         let topic = c_string("a topic", &at.topic).ok()?;
         let (mut low, mut high) = (0, 0);
@@ -102,7 +103,7 @@ impl Client {
                 &raw mut high,
             )
         });
-        (code == Code::NONE && high >= 0).then_some(high)
+        (code == Code::NONE && high >= 0).then_some(low.clamp(0, high)..high)
     }
 
     /// One past the last record that was pulled from the partition of this list, control records included; `None` before the

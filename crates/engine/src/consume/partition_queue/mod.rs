@@ -303,6 +303,7 @@ impl PartitionQueue {
     pub(super) fn remember(&self, committed: &CommittedOffset) {
         let position = Position { offset: committed.offset, leader_epoch: committed.leader_epoch };
         self.given.lock().unwrap_or_else(PoisonError::into_inner).begin(position.offset);
+        self.offsets.committed(&self.at, position.offset);
         if position.offset > 0 && position.leader_epoch >= 0 {
             *self.go_to() = Some(position);
             self.is_start_due.store(true, Ordering::Release);

@@ -142,7 +142,12 @@ impl PartitionQueue {
     /// Then the batch ends before the new log, and the next look seeks to its first message. The seek also makes librdkafka
     /// (2.12.1) forget its own position, which never goes back and to which a later rebalance would jump.
     fn leave_out_repeated(&self, batch: &mut Batch) -> bool {
-        let rewind = self.given.lock().unwrap_or_else(PoisonError::into_inner).take(batch);
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (None, Some(first)) = (given.next(), batch.iter().next()) {
+            self.offsets.begin(&self.at, self.generation, first.offset());
+        }
+        let rewind = given.take(batch);
+        drop(given);
         let Some(Rewind { from, to, reason }) = rewind else { return false };
         self.seek.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Seek::To(to));
         self.client.emit(What::Rewound { at: self.at.clone(), from, to, reason });
