@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from awoke import _native
-from awoke.errors import KafkaError, UnknownTopic, kafka_error
+from awoke.errors import AUTHORIZATION_CODES, KafkaError, UnknownTopic, kafka_error
 from awoke.events import EventSource
 from awoke.settings import KafkaValue, Settings, client_properties, load
 
@@ -82,14 +82,15 @@ class Admin:
         """One topic.
 
         Raises:
-            UnknownTopic: there is none of this name.
+            UnknownTopic: there is none of this name; AuthorizationFailed: the brokers do not tell.
         """
         _, topics = self._native.metadata(name, timeout_s)
         for found, code, partitions in topics:
             if found == name and code == 0:
                 return _topic_info(found, partitions)
-            if found == name:
-                raise kafka_error(f"topic {name!r} does not exist", code, "UNKNOWN_TOPIC_OR_PART", False)
+            if found == name and code in AUTHORIZATION_CODES:
+                text = f"topic {name!r}: not allowed; an ACL must allow DESCRIBE, and READ or WRITE"
+                raise kafka_error(text, code, "TOPIC_AUTHORIZATION_FAILED", False)
         raise kafka_error(f"topic {name!r} does not exist", 3, "UNKNOWN_TOPIC_OR_PART", False)
 
     def create_topic(

@@ -84,10 +84,16 @@ class Transactions:
         self._transactor.close()
 
 
+def transactional_id_of(settings: Settings, group: str) -> str:
+    """Returns what the transactional ids of a process begin with."""
+    return settings.transactional_id or f"{group}."
+
+
 def transactional_properties(settings: Settings, group: str) -> dict[str, str]:
     """librdkafka's properties for the producer of transactions."""
     # A name of its own each time is safe: brokers fence a process that lost its partitions by its generation in the group.
-    more = {"transactional.id": settings.transactional_id or f"{group}.{uuid.uuid4().hex}"}
+    name = settings.transactional_id or f"{transactional_id_of(settings, group)}{uuid.uuid4().hex}"
+    more = {"transactional.id": name}
     if not DECIDES_ON_TIMEOUT & settings.kafka.keys():
         more["transaction.timeout.ms"] = str(TIMEOUT_MS)
     return client_properties(settings, **more)

@@ -25,6 +25,7 @@ from awoke.runtime.crashes import Commit, CrashRecords, Verdict
 from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.instances import LAST_HOOKS, Instances, Key, key_of, owner_of
 from awoke.runtime.outgoing import Answer, OrderedOutput, Outgoing, Results, Sent, check_delivered
+from awoke.runtime.refusals import TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -286,6 +287,7 @@ class Executor:
             given_up = recovery.fail(self._server, self._route, job, error, self._pass_over, is_unclear=is_unclear)
             self._recover_later(job, given_up, error)
         else:
+            self._server.refusals.allow(TRANSACTIONAL_ID)
             self._complete(job, NOT_MEASURED)
 
     def _results(self, job: Job, outgoing: Outgoing) -> Results:

@@ -14,8 +14,7 @@ def reasons(server: Server) -> Iterator[str]:
     """Says what is wrong. Does not block and asks no broker."""
     if server.given_up is not None:
         yield f"gave up: {server.given_up}"
-    if server.refused is not None:
-        yield server.refused
+    yield from server.refusals.reasons()
     yield from _overdue(server)
     yield from _paused(server)
     yield from _stuck(server)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from awoke import _native
 from awoke.admin import Admin
 from awoke.app import App
-from awoke.errors import ConfigError, FencedError, KafkaError, UnknownTopic
+from awoke.errors import ConfigError, FencedError, UnknownTopic, kafka_error
 from awoke.events import Event, EventSource
 from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder
@@ -22,12 +22,13 @@ from awoke.rpc.responder import Responder
 from awoke.runtime import ledger
 from awoke.runtime.alone import AloneProducer
 from awoke.runtime.async_executor import AsyncExecutor
-from awoke.runtime.exactly_once import Transactions
+from awoke.runtime.exactly_once import Transactions, transactional_id_of
 from awoke.runtime.executor import Executor
 from awoke.runtime.failing import Failing
 from awoke.runtime.health import reasons
 from awoke.runtime.ledger import Ledger, ThreadEntry
 from awoke.runtime.overdue import OverdueWatch, stack_of
+from awoke.runtime.refusals import Refusals
 from awoke.runtime.scope import Scope
 from awoke.runtime.worker import AsyncWorker, Worker
 from awoke.settings import client_properties
@@ -81,8 +82,8 @@ class Server:
         """Partitions that were left alone when a message was given up, and why."""
         self.failures = Failing(self._is_done)
         """The messages that have failed and are tried again."""
-        self.refused: str | None = None
-        """What the brokers do not allow this app, if they said so last."""
+        self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.give_up)
+        """What the brokers do not allow."""
         self._source: EventSource | None = None
         self._stopping = threading.Lock()
         self.given_up: BaseException | None = None
@@ -174,7 +175,8 @@ class Server:
         """A client that can't go on (fenced by another instance, say) never recovers: whoever runs us must start anew."""
         if event.fields["is_fatal"]:
             code, code_name, text = (event.fields[name] for name in ("code", "code_name", "text"))
-            self.give_up(KafkaError(f"{event.fields['client']} can't go on: {text} ({code_name})", code, code_name))
+            text = f"{event.fields['client']} can't go on: {text} ({code_name})"
+            self.give_up(kafka_error(text, code, code_name, is_retriable=False))
 
     def counters(self) -> dict[str, dict[str, int]]:
         """What the schedulers count about themselves."""
@@ -270,7 +272,14 @@ class Server:
         return Health(not found, found)
 
     def _listen(self) -> Callable[[], None]:
-        ends = [self.app.events.subscribe("client.error", self._on_client_error)]
+        events = self.app.events
+        ends = [
+            events.subscribe("client.error", self.refusals.on_refused),
+            events.subscribe("commit.failed", self.refusals.on_refused),
+            events.subscribe("offsets.committed", self.refusals.on_group_allowed),
+            events.subscribe("partitions.assigned", self.refusals.on_group_allowed),
+            events.subscribe("client.error", self._on_client_error),
+        ]
         if self.metrics is not None:
             ends.append(self.app.events.subscribe("*", self.metrics.on_event))
 

@@ -103,7 +103,7 @@ impl Client {
                 &raw mut high,
             )
         });
-        (code == Code::NONE && high >= 0).then_some(low.clamp(0, high)..high)
+        (code == Code::NONE && high >= 0).then(|| low.clamp(0, high)..high)
     }
 
     /// One past the last record that was pulled from the partition of this list, control records included; `None` before the

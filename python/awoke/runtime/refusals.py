@@ -1,0 +1,48 @@
+"""What the brokers do not allow an app: before it was ever allowed it ends the start, later it is a reason of health."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from awoke.errors import AuthorizationFailed
+from awoke.events import Event
+
+GROUP = 30
+TRANSACTIONAL_ID = 53
+
+
+class Refusals:
+    """What the brokers do not allow. Any thread may call everything here; nothing blocks."""
+
+    def __init__(self, group: str, transactional_id: str, give_up: Callable[[BaseException], None]) -> None:
+        self._needs = {
+            GROUP: f"group {group!r}: not allowed; an ACL must allow READ on the group",
+            TRANSACTIONAL_ID: f"transactional ids that begin with {transactional_id!r}: not allowed; "
+            "an ACL must allow WRITE and DESCRIBE on them (prefixed)",
+        }
+        self._give_up = give_up
+        self._refused: dict[int, str] = {}
+        self._allowed: set[int] = set()
+
+    def on_refused(self, event: Event) -> None:
+        """Hears of an error of a client, or of a commit that failed."""
+        code, code_name = event.fields["code"], event.fields["code_name"]
+        need = self._needs.get(code)
+        if need is None:
+            return
+        self._refused[code] = f"{need} ({code_name})"
+        if code not in self._allowed:
+            self._give_up(AuthorizationFailed(self._refused[code], code, code_name))
+
+    def on_group_allowed(self, _event: Event) -> None:
+        """Hears that the group has let the app in, or has taken a commit."""
+        self.allow(GROUP)
+
+    def allow(self, code: int) -> None:
+        """Notes that this is allowed now."""
+        self._allowed.add(code)
+        self._refused.pop(code, None)
+
+    def reasons(self) -> list[str]:
+        """Returns what is refused now, a sentence each."""
+        return list(self._refused.values())
