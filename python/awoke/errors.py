@@ -200,6 +200,8 @@ class RpcError(AwokeError):
     """What went wrong, as one of a few words that both sides know."""
     is_retryable: bool = False
     """Whether the same call may work a moment later."""
+    is_rejected: bool = False
+    """Whether the responder refused to begin the call: its method was not executed."""
 
     def __init__(
         self,

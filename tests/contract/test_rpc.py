@@ -446,31 +446,6 @@ def test_who_waits_for_the_same_does_not_share_anothers_deadline(cluster: Cluste
     assert done.items == [1]
 
 
-def test_what_was_refused_is_called_again(cluster: Cluster) -> None:
-    app, tries = new_app(cluster), Collected[bytes | None]()
-
-    @app.rpc.method
-    def busy(until: int, how: str = "refuse") -> int:
-        tries.add(rpc.current_call().idempotency_key)
-        if len(tries.items) < until:
-            if how == "refuse":
-                raise rpc.ResourceExhausted("later", retry_after_s=0.01)
-            raise rpc.Unavailable("may have happened")
-        return len(tries.items)
-
-    retries = rpc.Retries(attempts=3, backoff_s=(0.01, 0.02))
-    with calling(app, retries=retries, idempotent=["again"]) as caller:
-        assert caller.call("busy", until=3) == 3
-        with pytest.raises(rpc.Unavailable):
-            caller.call("busy", until=100, how="fail")
-        assert len(tries.items) == 4, "what may have been carried out is not called again"
-        with pytest.raises(rpc.Unavailable):
-            caller.call("busy", until=100, how="fail", idempotent=True)
-        assert len(tries.items) == 7
-        assert len(set(tries.items[4:])) == 1, "all attempts have one key"
-        assert asyncio.run(caller.acall("busy", until=9)) == 9
-
-
 def test_a_method_runs_as_often_at_once_as_it_says(cluster: Cluster) -> None:
     app, running_now, most, lock = new_app(cluster, threads=6), 0, Collected[int](), threading.Lock()
 
@@ -739,16 +714,26 @@ def test_a_service_tells_of_its_methods(cluster: Cluster) -> None:
         """The price of some."""
         return 0.0
 
+    @app.rpc.method
+    def report(day: str) -> Iterator[dict[str, int]]:
+        yield {}
+
+    @app.rpc.method
+    async def words():  # type: ignore[no-untyped-def]
+        yield "one"
+
     with calling(app) as caller:
-        assert caller.methods() == [
-            {
-                "name": "quote",
-                "signature": "quote(sku: str, quantity: int = 1) -> float",
-                "doc": "The price of some.",
-                "is_idempotent": True,
-                "is_stream": False,
-            }
-        ]
+        found = {each["name"]: each for each in caller.methods()}
+    assert found["quote"] == {
+        "name": "quote",
+        "signature": "quote(sku: str, quantity: int = 1) -> float",
+        "doc": "The price of some.",
+        "is_idempotent": True,
+        "is_stream": False,
+        "result_type": "float",
+    }
+    assert (found["report"]["is_stream"], found["report"]["result_type"]) == (True, "dict[str, int]")
+    assert (found["words"]["is_stream"], found["words"]["result_type"]) == (True, "Any")
 
 
 def test_calls_are_counted(cluster: Cluster) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +13,7 @@ import pytest
 import awoke
 from awoke import rpc
 from awoke.rpc import protocol
-from awoke.rpc.errors import KINDS
+from awoke.rpc.errors import KINDS, error_of
 from awoke.rpc.methods import Rpc
 
 
@@ -98,3 +101,39 @@ def test_a_group_that_can_not_be_looked_at_is_refused(options: dict[str, Any]) -
     with pytest.raises(awoke.ConfigError) as refused:
         rpc.Caller("shop", "127.0.0.1:1", **options)
     assert refused.value.property == "group"
+
+
+def test_every_code_has_an_http_status_and_stands_in_the_protocol() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "rpc_protocol.md").read_text()
+    rows = re.findall(r"^\| `([a-z_]+)` \| [^|]+ \| (\d{3}) \|$", page, re.MULTILINE)
+    documented = {code: int(status) for code, status in rows}
+    assert documented == {code: rpc.http_status(kind("")) for code, kind in KINDS.items()}
+
+
+def test_every_code_of_the_engine_has_its_class() -> None:
+    source = (Path(__file__).resolve().parents[2] / "crates" / "bridge" / "src" / "caller.rs").read_text()
+    codes = set(re.findall(r'\(\s*"([a-z_]+)",', source[source.index("fn explain(") :]))
+    assert codes >= {"deadline_exceeded", "nobody_there"}
+    assert codes - {"closed"} <= set(KINDS)
+
+
+class OutOfStock(rpc.FailedPrecondition):
+    code = "out_of_stock"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (rpc.NotFound("gone"), 404),
+        (rpc.NobodyThere("no one"), 503),
+        (OutOfStock("none left"), 400),
+        (error_of("not_found", "of a code"), 404),
+        (error_of("out_of_stock", "of a code that nobody knows"), 500),
+        (awoke.ClosedError("closed"), 503),
+        (TimeoutError(), 504),
+        (asyncio.CancelledError(), 499),
+        (ValueError("else"), 500),
+    ],
+)
+def test_an_error_is_told_as_an_http_status(error: BaseException, status: int) -> None:
+    assert rpc.http_status(error) == status

@@ -9,6 +9,7 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import awoke
 from awoke.cli.options import BootstrapServers, Kafka, pairs
@@ -30,21 +31,22 @@ def call(
     arguments: Annotated[list[str] | None, typer.Argument(help="name=value; JSON, or else text.")] = None,
     timeout_s: Timeout = 5.0,
     key: Annotated[str | None, typer.Option(help="Calls with one key are carried out in order.")] = None,
-    stream: Annotated[bool, typer.Option("--stream", help="A result a line, as they come.")] = False,
+    stream: Annotated[bool, typer.Option("--stream", hidden=True)] = False,
     group: Group = None,
     secret: Secret = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
-    """Call a method, and print its result as JSON: `awoke rpc call shop quote sku=A1 quantity=3`."""
+    """Call a method, and print its result as JSON: `awoke rpc call shop quote sku=A1 quantity=3`.
+
+    Of a method that returns a stream, each result is a line, printed when it comes.
+    """
     named = {name: value_of(text) for name, text in pairs(arguments, "an argument").items()}
     with open_caller(service, timeout_s, group, secret, bootstrap_servers, kafka) as caller:
         try:
-            if stream:
-                for result in caller.stream(method, key=key, **named):
-                    typer.echo(json.dumps(result, ensure_ascii=False))
-            else:
-                typer.echo(json.dumps(caller.call(method, key=key, **named), ensure_ascii=False))
+            # A method that returns one result answers a stream with it.
+            for result in caller.stream(method, key=key, **named):
+                typer.echo(json.dumps(result, ensure_ascii=False))
         except TypeError as error:
             raise ConfigError(f"{method}: {error}", "arguments") from None
         except RpcError as error:
@@ -63,10 +65,12 @@ def methods(
     """Show the methods of a service: signatures, what they do, whether they may be called twice."""
     with open_caller(service, timeout_s, group, secret, bootstrap_servers, kafka) as caller:
         found = caller.methods()
-    table = Table("method", "idempotent", "results", "what it does", title=service)
+    table = Table("method", "idempotent", "returns", "what it does", title=service)
     for each in found:
-        is_idempotent, results = ("yes" if each["is_idempotent"] else "no"), ("many" if each["is_stream"] else "one")
-        table.add_row(each["signature"], is_idempotent, results, each["doc"])
+        is_idempotent = "yes" if each["is_idempotent"] else "no"
+        returns = f"stream of {each['result_type']}" if each["is_stream"] else each["result_type"]
+        # Text: brackets in a signature are no markup.
+        table.add_row(Text(each["signature"]), is_idempotent, Text(returns), Text(each["doc"]))
     Console().print(table)
 
 

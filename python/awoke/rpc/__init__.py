@@ -1,7 +1,9 @@
 """Calls over Kafka: `app.rpc` answers them, `Caller` makes them. See `docs/rpc.md`."""
 
 from awoke.errors import RpcError
-from awoke.rpc.caller import Caller, Proxy, Retries
+from awoke.rpc.blocking import BlockingCallWarning
+from awoke.rpc.caller import Caller
+from awoke.rpc.client import Proxy
 from awoke.rpc.context import IncomingCall, current_call
 from awoke.rpc.errors import (
     Aborted,
@@ -19,14 +21,19 @@ from awoke.rpc.errors import (
     Unauthenticated,
     Unavailable,
     Unimplemented,
+    http_status,
 )
 from awoke.rpc.methods import Options, Rpc
+from awoke.rpc.opening import CallerOptions
 from awoke.rpc.pending import Gathered, PendingResult, Stream
+from awoke.rpc.retries import Retries
 
 __all__ = [
     "Aborted",
     "AlreadyExists",
+    "BlockingCallWarning",
     "Caller",
+    "CallerOptions",
     "Cancelled",
     "DataLoss",
     "DeadlineExceeded",
@@ -50,4 +57,5 @@ __all__ = [
     "Unavailable",
     "Unimplemented",
     "current_call",
+    "http_status",
 ]

@@ -3,89 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import random
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from asyncio.events import _get_running_loop
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self
-
-import msgspec
+from typing import Any, Self, TypeVar, Unpack
 
 from awoke import _native
 from awoke._native import DeliveryHandle
 from awoke._waiting import resolve
-from awoke.errors import ClosedError, ConfigError, DecodeError, QueueFull, RpcError
+from awoke.errors import ClosedError, ConfigError, QueueFull, RpcError
 from awoke.events import Events, EventSource
-from awoke.rpc import protocol, topics
-from awoke.rpc.context import current
-from awoke.rpc.errors import KINDS, DeadlineExceeded, Internal, NobodyThere, ResourceExhausted, error_of
-from awoke.rpc.pending import Gathered, Gathering, Part, PendingResult, Plan, Stream
+from awoke.rpc import protocol
+from awoke.rpc.blocking import warn_blocking
+from awoke.rpc.client import Proxy, client_of
+from awoke.rpc.errors import KINDS, NobodyThere, ResourceExhausted
+from awoke.rpc.opening import CallerOptions, Opening, Unopened, Whom
+from awoke.rpc.pending import Gathered, Gathering, PendingResult, Stream, cancelling
+from awoke.rpc.plan import Headers, Plan, Planner
 from awoke.rpc.protocol import Topics
-from awoke.settings import KafkaValue, Settings, client_properties, load
+from awoke.rpc.reading import Reading
+from awoke.rpc.retries import Retries, RetryBudget, pause
+from awoke.settings import KafkaValue, Settings, load
 from awoke.tracing import Tracer
 
 TIMEOUT_S = 5.0
 """How long a call waits where its caller does not say."""
 
-DELIVERY_TIMEOUT = {"message.timeout.ms": "30000"}
-"""A request that was not sent by then is dropped, and its call, if it still waits, ends with Unavailable."""
-
-Headers = Mapping[str, bytes | str | None]
-
-_decode = msgspec.json.Decoder().decode
-
-
-class Retries(msgspec.Struct, frozen=True):
-    """When a call that failed is made again, within its deadline and under the same idempotency key.
-
-    What a responder refused to carry out is; what may have been carried out, only where the call is idempotent.
-    """
-
-    attempts: int = 3
-    """How many times it is made; 1 for no retries."""
-    backoff_s: tuple[float, float] = (0.05, 1.0)
-    """Delay after the first failure, doubled after each further one, and its limit."""
-    tokens: float = 10.0
-    """Each retry takes one of so many; when they are used up, nothing is retried."""
-    refill: float = 0.1
-    """Each call that succeeds gives so much of one back."""
-
-    def __post_init__(self) -> None:
-        first_s, limit_s = self.backoff_s
-        if self.attempts < 1 or first_s < 0 or limit_s < first_s or self.tokens < 0 or self.refill < 0:
-            raise ConfigError(
-                "Retries: attempts at least 1, 0 <= first <= limit of backoff_s, nothing negative", "retries"
-            )
-
-    def delay_s(self, attempt: int) -> float:
-        """The delay after this attempt (from 1) has failed."""
-        first_s, limit_s = self.backoff_s
-        return min(limit_s, first_s * 2.0 ** min(attempt - 1, 60)) * (1.0 - 0.5 * random.random())
-
-
-class Whom(NamedTuple):
-    """Whom a caller asks, as the engine is told."""
-
-    calls_topic: str
-    replies_topic: str
-    group: str
-    """Empty: it is not looked at."""
-    name: str
-    calls_max: int
-    bytes_max: int
-    reply_bytes_max: int
-    secret: bytes | None
+Methods = TypeVar("Methods")
 
 
 class Caller:
     """Calls methods of a service. Any number of threads and event loops; a context manager: leaving it closes.
 
     It has a place of its own on the service's reply topic, found before this returns: no reply can be missed. Blocks up to
-    `startup_timeout_s`.
+    `startup_timeout_s`. On the thread of a running event loop it does not block: there `async with`, `await Caller.open(…)`
+    or else the first call opens it, and raises what is said below of connections and topics.
 
     `timeout_s` holds for calls that do not say; within a method that is itself carrying out a call, none waits longer
     than that call's own caller. `name` is who calls, as responders are told. `group` is the responders' consumer group,
@@ -133,12 +88,11 @@ class Caller:
                 raise ConfigError(f"caller: {word} must be more than 0, not {value}", word)
         self.service = service
         self.timeout_s = timeout_s
-        self._retries = retries or Retries()
-        self._tokens = self._retries.tokens
-        self._idempotent = frozenset(idempotent)
-        self._kinds = {**KINDS, **{kind.code: kind for kind in errors}}
+        self._budget = RetryBudget(retries or Retries())
+        self.reading = Reading(service, {**KINDS, **{kind.code: kind for kind in errors}})
         self._window = window
-        self._tracer = Tracer(name or service, group or service) if settings.tracing else None
+        tracer = Tracer(name or service, group or service) if settings.tracing else None
+        self._plan = Planner(timeout_s, frozenset(idempotent), self._budget.retries.attempts > 1, tracer).plan
         self._closed = threading.Event()
         if group is not None and not (group and checks_group):
             text = (
@@ -147,23 +101,25 @@ class Caller:
             raise ConfigError(text, "group")
         looked_at = (group or service) if checks_group else ""
         at = Topics.of(service)
-        if create_topics:
-            topics.ensure(settings, at, partitions)
-        else:
-            topics.check(settings, service, at)
         whom = Whom(at.calls, at.replies, looked_at, name, calls_max, bytes_max, reply_bytes_max, secret)
-        # Two names of one property: whoever has set either has decided.
-        is_decided = any(name in settings.kafka for name in ("message.timeout.ms", "delivery.timeout.ms"))
-        timeout = {} if is_decided else DELIVERY_TIMEOUT
-        producing = client_properties(settings, **{"linger.ms": "0", **timeout, **settings.kafka})
-        self._source = EventSource(events)
-        try:
-            self._native = _native.Caller(
-                producing, client_properties(settings), whom, settings.startup_timeout_s, self._source.box
-            )
-        except BaseException:
-            self._source.close()
-            raise
+        self._opening = Opening(service, settings, whom, events, create_topics, partitions)
+        self._opening_lock = threading.Lock()
+        self._source: EventSource | None = None
+        self._native: _native.Caller | Unopened = Unopened(self._open_now)
+        if _get_running_loop() is None:
+            self._open_now()
+
+    @classmethod
+    async def open(cls, service: str, bootstrap_servers: str | None = None, **options: Unpack[CallerOptions]) -> Self:
+        """Makes a caller without blocking the running event loop; arguments and errors are those of `Caller`.
+
+        ```python
+        shop = await Caller.open("shop")
+        async with Caller("billing") as billing:  # opens without blocking, too, and closes
+            ...
+        ```
+        """
+        return await cls(service, bootstrap_servers, **options).__aenter__()
 
     def call(
         self,
@@ -180,7 +136,9 @@ class Caller:
     ) -> Any:
         """Call a method, and wait for its result, which is read as `returns`. Blocks with the GIL released.
 
-        Arguments come by name, or all in order. Calls with one `key` are carried out in order, by one responder.
+        Arguments come by name, or all in order. Calls with one `key` are executed in order, by one responder. On the thread
+        of a running event loop it warns (`BlockingCallWarning`): use `acall` there. A method that returns a stream of results
+        is an error: use `stream`.
 
         Raises:
             RpcError: see `awoke.rpc.errors`; before all DeadlineExceeded: no reply within `timeout_s`; NobodyThere: there is
@@ -188,6 +146,8 @@ class Caller:
             EncodeError; ClosedError; ForkedClientError. TypeError: arguments by name and in order. ValueError: a header of
             the protocol's.
         """
+        if _get_running_loop() is not None:
+            warn_blocking("call", "await caller.acall(…)")
         plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers)
         while True:
             plan.attempts += 1
@@ -200,14 +160,14 @@ class Caller:
                     )
                 except QueueFull as error:
                     raise self._no_room(plan, error) from None
-                result = self.read(plan, part, returns)
+                result = self.reading.read(plan, part, returns)
             except RpcError as error:
-                delay_s = self._delay_s(plan, error)
+                delay_s = self._budget.delay_s(plan, error)
                 if self._closed.wait(delay_s):
                     raise
             else:
-                if self._tokens < self._retries.tokens:
-                    self._refill()
+                if self._budget.is_short:
+                    self._budget.refill()
                 return result
 
     async def acall(
@@ -230,10 +190,10 @@ class Caller:
                 plan.attempts += 1
                 result = await PendingResult(self, plan, await self._enter_async(plan), returns)
             except RpcError as error:
-                await _pause(self._delay_s(plan, error))
+                await pause(self._budget.delay_s(plan, error))
             else:
-                if self._tokens < self._retries.tokens:
-                    self._refill()
+                if self._budget.is_short:
+                    self._budget.refill()
                 return result
 
     def submit(
@@ -317,12 +277,14 @@ class Caller:
         """Ask all responders, of groups of their own, at once: each group answers.
 
         Returns when so many have answered, when `until(results)` is true, or when the time is up: then `is_partial` is true,
-        and there is no error. Blocks with the GIL released. Raises as `submit`.
+        and there is no error. Blocks with the GIL released, and warns as `call`. Raises as `submit`.
         """
+        if _get_running_loop() is not None:
+            warn_blocking("scatter", "await caller.ascatter(…)")
         plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers)
         pending = self._enter(plan, replies=replies)
         gathering = Gathering(self, plan, replies, until, returns)
-        with self._given_up(pending):
+        with cancelling(pending):
             while pending.wait() and not gathering.add(pending.result()):
                 pass
         return gathering.gathered()
@@ -343,7 +305,7 @@ class Caller:
         plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers)
         pending = await self._enter_async(plan, replies=replies)
         gathering = Gathering(self, plan, replies, until, returns)
-        with self._given_up(pending):
+        with cancelling(pending):
             while not gathering.add(await resolve(pending)):
                 pass
         return gathering.gathered()
@@ -356,8 +318,38 @@ class Caller:
         """As `proxy`, to be awaited: `await shop.quote(sku="A1")`."""
         return Proxy(partial(self.acall, timeout_s=timeout_s))
 
+    def client(self, methods: Callable[..., Methods], *, timeout_s: float | None = None) -> Methods:
+        """Returns an object with the methods of a `typing.Protocol` or class, each of which calls the method of its name.
+
+        ```python
+        class Shop(Protocol):
+            def quote(self, sku: str, quantity: int = 1) -> float: ...
+            def report(self, day: str) -> Iterator[Line]: ...
+
+        shop = caller.client(Shop)
+        price = shop.quote("A1", quantity=3)
+        ```
+
+        Results are read as the annotations say. `def` blocks as `call` does; `async def` is awaited, as `acall`; a `def` that
+        returns an `Iterator` or `AsyncIterator` is a `stream`. Nothing of the class is executed.
+
+        Raises:
+            ConfigError: no class, or a method that can't be called by name.
+        """
+        client: Methods = client_of(self, methods, timeout_s)
+        return client
+
+    def aclient(self, methods: Callable[..., Methods], *, timeout_s: float | None = None) -> Methods:
+        """As `client`, for an event loop: none of the methods may block.
+
+        Raises:
+            ConfigError: as `client`; a method that is neither `async def` nor returns an `AsyncIterator`.
+        """
+        client: Methods = client_of(self, methods, timeout_s, is_async=True)
+        return client
+
     def methods(self, timeout_s: float | None = None) -> list[dict[str, Any]]:
-        """What the service can do: name, signature, doc, is_idempotent, is_stream of each method.
+        """What the service can do: name, signature, doc, is_idempotent, is_stream and result_type of each method.
 
         Blocks; raises as `call`.
         """
@@ -395,12 +387,21 @@ class Caller:
     def close(self, timeout_s: float = 5.0) -> None:
         """End: calls that have no result fail, what was sent is delivered. Blocks. Closing again does nothing."""
         self._closed.set()
-        try:
-            self._native.close(timeout_s)
-        finally:
-            self._source.close()
+        with self._opening_lock:
+            if isinstance(self._native, Unopened):
+                return
+            try:
+                self._native.close(timeout_s)
+            finally:
+                if self._source is not None:
+                    self._source.close()
+
+    async def aclose(self, timeout_s: float = 5.0) -> None:
+        """As `close`, on another thread, so that the running loop goes on."""
+        await asyncio.to_thread(self.close, timeout_s)
 
     def __enter__(self) -> Self:
+        self._open_now()
         return self
 
     def __exit__(
@@ -408,43 +409,29 @@ class Caller:
     ) -> None:
         self.close()
 
-    def _plan(
-        self,
-        method: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        timeout_s: float | None,
-        key: bytes | str | None,
-        idempotent: bool | None,
-        idempotency_key: str | bytes | None,
-        headers: Headers | None,
-    ) -> Plan:
-        timeout_s = self.timeout_s if timeout_s is None else timeout_s
-        calling = current.get()
-        if calling is not None:
-            timeout_s = min(timeout_s, calling.remaining_s)
-        is_idempotent = idempotency_key is not None or (
-            method in self._idempotent if idempotent is None else idempotent
-        )
-        if is_idempotent and idempotency_key is None and self._retries.attempts > 1:
-            idempotency_key = uuid.uuid4().bytes
-        more = None if headers is None and self._tracer is None else self._headers(headers or {})
-        return Plan(
-            method,
-            protocol.arguments_of(args, kwargs),
-            timeout_s,
-            time.monotonic() + timeout_s,
-            key.encode() if isinstance(key, str) else key,
-            is_idempotent,
-            idempotency_key.encode() if isinstance(idempotency_key, str) else idempotency_key,
-            more,
-        )
+    async def __aenter__(self) -> Self:
+        try:
+            await asyncio.to_thread(self._open_now)
+        except asyncio.CancelledError:
+            self._closed.set()
+            # The thread that opens goes on; it must leave nothing open behind.
+            asyncio.get_running_loop().run_in_executor(None, self.close)
+            raise
+        return self
 
-    def _headers(self, headers: Headers) -> list[tuple[str, bytes | str | None]]:
-        if any(name.startswith(protocol.PREFIX) for name in headers):
-            raise ValueError(f"headers whose names begin with {protocol.PREFIX} belong to the protocol")
-        pairs = list(headers.items())
-        return pairs if self._tracer is None else self._tracer.headers(pairs)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _open_now(self) -> _native.Caller:
+        """Opens the caller, if it is not open; blocks then."""
+        with self._opening_lock:
+            if isinstance(self._native, Unopened):
+                if self._closed.is_set():
+                    raise ClosedError("this caller is closed")
+                self._native, self._source = self._opening.open()
+            return self._native
 
     def _begin(self, plan: Plan, returns: Any) -> PendingResult:
         plan.attempts += 1
@@ -458,13 +445,15 @@ class Caller:
 
     async def _enter_async(self, plan: Plan, *, replies: int = 1) -> _native.Call:
         """As `_enter`; it is another thread that blocks, if one has to."""
+        if isinstance(self._native, Unopened):
+            await asyncio.to_thread(self._open_now)
         call = self._try_enter(plan, replies, None, may_wait=False)
         return await asyncio.to_thread(self._enter, plan, replies=replies) if call is None else call
 
     def _try_enter(self, plan: Plan, replies: int, window: int | None, *, may_wait: bool) -> _native.Call | None:
         left_s = plan.left_s()
         if left_s <= 0:
-            raise self.failure(plan, "deadline_exceeded", "")
+            raise self.reading.failure(plan, "deadline_exceeded", "")
         try:
             return self._native.call(
                 plan.method,
@@ -482,98 +471,6 @@ class Caller:
 
     def _no_room(self, plan: Plan, error: QueueFull) -> ResourceExhausted:
         text = f"too many calls are under way: no room within {error.waited_s:.3f} s; see calls_max and bytes_max"
-        return ResourceExhausted(f"{self.service}.{plan.method}: {text}")
-
-    def _delay_s(self, plan: Plan, error: RpcError) -> float:
-        """How long to wait before the call is made again; raises the error where it is not."""
-        was_refused = isinstance(error, ResourceExhausted)
-        is_worth_it = error.is_retryable and (was_refused or plan.is_idempotent) and not isinstance(error, NobodyThere)
-        if not is_worth_it or plan.attempts >= self._retries.attempts or self._tokens < 1:
-            raise error
-        delay_s = max(error.retry_after_s or 0.0, self._retries.delay_s(plan.attempts))
-        if delay_s >= plan.left_s():
-            raise error
-        self._tokens -= 1
-        return delay_s
-
-    def _refill(self) -> None:
-        self._tokens = min(self._retries.tokens, self._tokens + self._retries.refill)
-
-    @contextlib.contextmanager
-    def _given_up(self, pending: _native.Call) -> Iterator[None]:
-        """Whatever ends the wait, the call does not outlive it."""
-        try:
-            yield
-        finally:
-            if not pending.has_ended():
-                pending.cancel()
-
-    def read(self, plan: Plan, part: Part, returns: Any) -> Any:
-        """A part of a reply as its result.
-
-        Raises:
-            RpcError: it is an error; DecodeError: it is not what was expected.
-        """
-        word, body, detail = part
-        if word == "failed":
-            raise self.failure(plan, str(body), str(detail))
-        assert isinstance(body, bytes)
-        if word == protocol.ERROR:
-            raise self._error(plan, body)
-        is_any = returns is Any or returns is None
-        try:
-            return _decode(body) if is_any else msgspec.json.decode(body, type=returns)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            kind = "JSON" if is_any else returns
-            text = f"the result of {self.service}.{plan.method} can't be read as {kind}: {error}"
-            raise DecodeError(text) from error
-
-    def _error(self, plan: Plan, body: bytes) -> RpcError:
-        try:
-            problem = protocol.read_problem(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            return Internal(f"{self.service}.{plan.method}: its error can't be read: {error}")
-        return error_of(
-            problem.code,
-            problem.message,
-            self._kinds,
-            details=problem.details,
-            is_retryable=problem.is_retryable,
-            retry_after_s=problem.retry_after_s,
-            remote_traceback=problem.traceback,
-        )
-
-    def failure(self, plan: Plan, code: str, text: str) -> Exception:
-        """The error of a call that ended without a reply."""
-        name = f"{self.service}.{plan.method}"
-        if code == "closed":
-            return ClosedError(f"{name}: {text}")
-        if code == "deadline_exceeded":
-            return DeadlineExceeded(f"{name}: no reply within {plan.timeout_s:g} s; it may still be carried out")
-        if code == NobodyThere.code:
-            text += "; if its responders are in another group, say so with group="
-        is_retryable = False if code == "resource_exhausted" else None
-        return error_of(code, f"{name}: {text}", is_retryable=is_retryable)
-
-
-class Proxy:
-    """A service's methods as attributes."""
-
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self._call = call
-
-    def __getattr__(self, method: str) -> Callable[..., Any]:
-        if method.startswith("_"):
-            raise AttributeError(method)
-        return partial(self._call, method)
-
-
-async def _pause(delay_s: float) -> None:
-    """Let a back-off pass."""
-    loop = asyncio.get_running_loop()
-    over: asyncio.Future[None] = loop.create_future()
-    timer = loop.call_later(delay_s, over.set_result, None)
-    try:
-        await over
-    finally:
-        timer.cancel()
+        full = ResourceExhausted(f"{self.service}.{plan.method}: {text}")
+        full.is_rejected = True
+        return full

@@ -20,10 +20,11 @@ RpcError                  the base, in `awoke.errors`; what a caller gets for a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from awoke.errors import RpcError
+from awoke.errors import BrokerUnreachable, ClosedError, OperationTimeout, QueueFull, RpcError, UnknownTopic
 
 
 class Cancelled(RpcError):
@@ -69,7 +70,7 @@ class Unauthenticated(RpcError):
 
 
 class ResourceExhausted(RpcError):
-    """Too much is under way; the call was not carried out. See `retry_after_s`."""
+    """Too much is under way. See `retry_after_s`; `is_rejected` says whether the responder refused to begin the call."""
 
     code = "resource_exhausted"
     is_retryable = True
@@ -148,11 +149,61 @@ def error_of(
     *,
     details: Any = None,
     is_retryable: bool | None = None,
+    is_rejected: bool = False,
     retry_after_s: float | None = None,
     remote_traceback: str | None = None,
 ) -> RpcError:
     """The error with this code: of the class that is registered for it, and of no other."""
     error = kinds.get(code, RpcError)(message, details=details, is_retryable=is_retryable, retry_after_s=retry_after_s)
     error.code = code
+    error.is_rejected = is_rejected
     error.remote_traceback = remote_traceback
     return error
+
+
+HTTP_STATUS: Mapping[str, int] = {
+    "cancelled": 499,
+    "invalid_argument": 400,
+    "deadline_exceeded": 504,
+    "not_found": 404,
+    "already_exists": 409,
+    "permission_denied": 403,
+    "unauthenticated": 401,
+    "resource_exhausted": 429,
+    "failed_precondition": 400,
+    "aborted": 409,
+    "unimplemented": 501,
+    "internal": 500,
+    "unavailable": 503,
+    "nobody_there": 503,
+    "data_loss": 500,
+}
+"""The HTTP status of each code, as gRPC's gateways map theirs."""
+
+
+def http_status(error: BaseException) -> int:
+    """Returns the number of the HTTP status that tells of an error.
+
+    A code of the service's own has the status of the class that its class derives from, or 500. A closed client, a full
+    queue, a missing topic and unreachable brokers are 503, a time-out is 504, a cancelled task is 499, the rest is 500.
+    """
+    if isinstance(error, RpcError):
+        codes = [error.code, *(getattr(kind, "code", "") for kind in type(error).__mro__)]
+        return next((HTTP_STATUS[code] for code in codes if code in HTTP_STATUS), 500)
+    return next((status for kind, status in STATUS_OF_OTHERS if isinstance(error, kind)), 500)
+
+
+STATUS_OF_OTHERS: Sequence[tuple[type[BaseException], int]] = (
+    (ClosedError, 503),
+    (BrokerUnreachable, 503),
+    (UnknownTopic, 503),
+    (QueueFull, 503),
+    (OperationTimeout, 504),
+    (TimeoutError, 504),
+    (asyncio.CancelledError, 499),
+)
+
+
+def streaming_error(name: str) -> RpcError:
+    """Returns the error of a call that wants one result of a method that returns a stream."""
+    return InvalidArgument(f"{name} returns a stream of results: use stream(…), not call(…)")

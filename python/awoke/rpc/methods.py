@@ -159,13 +159,21 @@ class Method:
 
     def describe(self) -> dict[str, Any]:
         """What callers are told of it."""
+        signature = inspect.signature(self.function, eval_str=True)
         return {
             "name": self.name,
-            "signature": f"{self.name}{inspect.signature(self.function, eval_str=True)}",
+            "signature": f"{self.name}{signature}",
             "doc": inspect.getdoc(self.function) or "",
             "is_idempotent": self.is_idempotent,
             "is_stream": self.is_stream,
+            "result_type": self._result_type(signature.return_annotation),
         }
+
+    def _result_type(self, hint: Any) -> str:
+        """Names the type of the result, or of each result of a stream: `Iterator[Line]` gives `Line`."""
+        if self.is_stream and hint is not inspect.Signature.empty:
+            hint = (typing.get_args(hint) or (Any,))[0]
+        return "Any" if hint is inspect.Signature.empty else inspect.formatannotation(hint)
 
     def _check(self) -> None:
         if not NAME.fullmatch(self.name) or keyword.iskeyword(self.name):

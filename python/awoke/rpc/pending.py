@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import contextlib
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import msgspec
 
 from awoke import _native
 from awoke._waiting import call_back, resolve
 from awoke.errors import RpcError
 from awoke.rpc import protocol
+from awoke.rpc.plan import Plan
+from awoke.rpc.reading import Part
 
 if TYPE_CHECKING:
     from awoke.rpc.caller import Caller
-
-Part = tuple[str, bytes | str | None, str | None]
-"""What comes next of a call, as the engine tells it."""
-
-
-class Plan(msgspec.Struct, eq=False, gc=False):
-    """A call that is made once or several times. It is in no cycle, so the garbage collector need not look at it."""
-
-    method: str
-    body: bytes
-    timeout_s: float
-    until_s: float
-    """When its time is over, on `time.monotonic()`."""
-    key: bytes | None
-    is_idempotent: bool
-    idempotency_key: bytes | None
-    headers: list[tuple[str, bytes | str | None]] | None
-    attempts: int = 0
-
-    def left_s(self) -> float:
-        """What is left of its time."""
-        return self.until_s - time.monotonic()
 
 
 class PendingResult:
@@ -74,7 +52,7 @@ class PendingResult:
             if part is None:
                 raise TimeoutError(f"{self._plan.method}: no result yet")
             self._part = part
-        return self._caller.read(self._plan, self._part, self._returns)
+        return self._caller.reading.read(self._plan, self._part, self._returns)
 
     def done(self) -> bool:
         """Whether the result is there. Does not block."""
@@ -125,7 +103,7 @@ class Stream:
                 assert part is not None
                 if part[0] == protocol.END:
                     return
-                yield self._caller.read(self._plan, part, self._returns)
+                yield self._caller.reading.read_item(self._plan, part, self._returns)
         finally:
             self.cancel()
 
@@ -137,13 +115,23 @@ class Stream:
                 assert part is not None
                 if part[0] == protocol.END:
                     return
-                yield self._caller.read(self._plan, part, self._returns)
+                yield self._caller.reading.read_item(self._plan, part, self._returns)
         finally:
             self.cancel()
 
     def cancel(self) -> bool:
         """Give the call up; False when it had ended. Does not block."""
         return not self._native.has_ended() and self._native.cancel()
+
+
+@contextlib.contextmanager
+def cancelling(pending: _native.Call) -> Iterator[None]:
+    """Cancels a call that has not ended when its wait ends, for whatever reason."""
+    try:
+        yield
+    finally:
+        if not pending.has_ended():
+            pending.cancel()
 
 
 class Gathered(NamedTuple):
@@ -170,7 +158,7 @@ class Gathering:
         if part is None or part[0] == protocol.END or part[:2] == ("failed", "deadline_exceeded"):
             return True
         try:
-            self._results.append(self._caller.read(self._plan, part, self._returns))
+            self._results.append(self._caller.reading.read(self._plan, part, self._returns))
         except RpcError as error:
             if part[0] == "failed":
                 raise

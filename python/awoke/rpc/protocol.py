@@ -40,6 +40,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     code: str
     message: str
     is_retryable: bool = False
+    is_rejected: bool = False
     retry_after_s: float | None = None
     details: Any = None
     traceback: str | None = None
@@ -48,9 +49,14 @@ class Problem(msgspec.Struct, omit_defaults=True):
 _problems = msgspec.json.Decoder(Problem)
 
 
-def problem_of(error: RpcError, traceback: str | None = None) -> bytes:
-    """An error as a body."""
-    problem = Problem(error.code, error.message, error.is_retryable, error.retry_after_s, error.details, traceback)
+def problem_of(error: RpcError, traceback: str | None = None, *, is_rejected: bool = False) -> bytes:
+    """Returns an error as a body. `is_rejected` says that the method was not executed.
+
+    The error's own `is_rejected` is not passed on: it may be about a call that the method itself made.
+    """
+    problem = Problem(
+        error.code, error.message, error.is_retryable, is_rejected, error.retry_after_s, error.details, traceback
+    )
     return serde.encode(problem)
 
 

@@ -39,7 +39,8 @@ class Refusals:
         elif verdict in self._errors:
             error = self._errors[verdict](work)
             # Its own concern: who waits for the same is carried out instead.
-            self._answers.finish(work, protocol.ERROR, protocol.problem_of(error), error.code, is_shared=False)
+            body = protocol.problem_of(error, is_rejected=True)
+            self._answers.finish(work, protocol.ERROR, body, error.code, is_shared=False)
         else:
             self._refuse(work, verdict)
 

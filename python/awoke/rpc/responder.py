@@ -27,7 +27,7 @@ from awoke.events import Events
 from awoke.rpc import protocol
 from awoke.rpc.answers import Answers, encoded
 from awoke.rpc.context import current
-from awoke.rpc.errors import DeadlineExceeded, Unavailable
+from awoke.rpc.errors import DeadlineExceeded, Unavailable, streaming_error
 from awoke.rpc.host import Host
 from awoke.rpc.methods import Rpc
 from awoke.rpc.protocol import Topics
@@ -165,6 +165,8 @@ class Responder:
 
     def _run_method(self, work: Work) -> Any:
         method = work.method
+        if method.is_stream:
+            check_wants_stream(work)
         result = method.function(**method.arguments(work.body))
         if method.is_stream:
             self._send_all(work, result)
@@ -216,6 +218,8 @@ class Responder:
     async def _run_method_async(self, work: Work) -> Any:
         async with asyncio.timeout(work.remaining_s):
             method = work.method
+            if method.is_stream:
+                check_wants_stream(work)
             result = method.function(**method.arguments(work.body))
             if not method.is_stream:
                 return await result
@@ -291,3 +295,13 @@ class Responder:
             waiting.add_done_callback(lambda _: self._loop is not None and self._loop.stop())
         else:
             self._loop.stop()
+
+
+def check_wants_stream(work: Work) -> None:
+    """Refuses a call that wants one result of a method that returns a stream, before the method is executed.
+
+    Raises:
+        InvalidArgument: the request says not how many results may be under way.
+    """
+    if work.reply_to is not None and work.window.is_unlimited:
+        raise streaming_error(work.name)

@@ -20,6 +20,11 @@ class Window:
         self._lock = threading.Lock()
         self._wake: Callable[[], object] | None = None
 
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether the request named no limit."""
+        return self._credit is None
+
     def add(self, credit: int) -> None:
         """The caller takes so many more. Does not block."""
         with self._lock:

@@ -1,0 +1,84 @@
+"""Reads what the engine says of a call: its result, one result of a stream, or the error that it ended with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from awoke.errors import ClosedError, DecodeError, RpcError
+from awoke.rpc import protocol
+from awoke.rpc.errors import DeadlineExceeded, Internal, NobodyThere, error_of, streaming_error
+from awoke.rpc.plan import Plan
+
+Part = tuple[str, bytes | str | None, str | None]
+"""What comes next of a call, as the engine tells it."""
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Reading:
+    """Reads the replies of one service. Any thread."""
+
+    def __init__(self, service: str, kinds: Mapping[str, type[RpcError]]) -> None:
+        self._service, self._kinds = service, kinds
+
+    def read(self, plan: Plan, part: Part, returns: Any) -> Any:
+        """Returns the only result of a call.
+
+        Raises:
+            RpcError: it is an error, or the method returns a stream; DecodeError: it is not what was expected.
+        """
+        word, body, _ = part
+        if word != protocol.REPLY:
+            raise self._no_result(plan, part)
+        try:
+            return _decode(body) if returns is Any or returns is None else msgspec.json.decode(body, type=returns)  # type: ignore[arg-type]
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise self._unreadable(plan, returns, error) from error
+
+    def read_item(self, plan: Plan, part: Part, returns: Any) -> Any:
+        """Returns one result of a stream; raises as `read`."""
+        word, body, detail = part
+        return self.read(plan, (protocol.REPLY, body, detail) if word == protocol.ITEM else part, returns)
+
+    def failure(self, plan: Plan, code: str, text: str) -> Exception:
+        """Returns the error of a call that ended without a reply."""
+        name = f"{self._service}.{plan.method}"
+        if code == "closed":
+            return ClosedError(f"{name}: {text}")
+        if code == "deadline_exceeded":
+            return DeadlineExceeded(f"{name}: no reply within {plan.timeout_s:g} s; it may still be executed")
+        if code == NobodyThere.code:
+            text += "; if its responders are in another group, say so with group="
+        is_retryable = False if code == "resource_exhausted" else None
+        return error_of(code, f"{name}: {text}", is_retryable=is_retryable)
+
+    def _no_result(self, plan: Plan, part: Part) -> Exception:
+        word, body, detail = part
+        if word == "failed":
+            return self.failure(plan, str(body), str(detail))
+        if word == protocol.ERROR and isinstance(body, bytes):
+            return self._error(plan, body)
+        return streaming_error(f"{self._service}.{plan.method}")
+
+    def _error(self, plan: Plan, body: bytes) -> RpcError:
+        try:
+            problem = protocol.read_problem(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return Internal(f"{self._service}.{plan.method}: its error can't be read: {error}")
+        return error_of(
+            problem.code,
+            problem.message,
+            self._kinds,
+            details=problem.details,
+            is_retryable=problem.is_retryable,
+            is_rejected=problem.is_rejected,
+            retry_after_s=problem.retry_after_s,
+            remote_traceback=problem.traceback,
+        )
+
+    def _unreadable(self, plan: Plan, returns: Any, error: Exception) -> DecodeError:
+        kind = "JSON" if returns is Any or returns is None else returns
+        return DecodeError(f"the result of {self._service}.{plan.method} can't be read as {kind}: {error}")

@@ -1,0 +1,80 @@
+"""When a call that failed is made again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import msgspec
+
+from awoke.errors import ConfigError, RpcError
+from awoke.rpc.errors import NobodyThere
+from awoke.rpc.plan import Plan
+
+
+class Retries(msgspec.Struct, frozen=True):
+    """When a call that failed is made again, within its deadline and under the same idempotency key.
+
+    A call that the responder refused to begin (`RpcError.is_rejected`) is made again. A call that may have been executed is
+    made again only if it is idempotent.
+    """
+
+    attempts: int = 3
+    """How many times it is made; 1 for no retries."""
+    backoff_s: tuple[float, float] = (0.05, 1.0)
+    """Delay after the first failure, doubled after each further one, and its limit."""
+    tokens: float = 10.0
+    """Each retry takes one of so many; when they are used up, nothing is retried."""
+    refill: float = 0.1
+    """Each call that succeeds gives so much of one back."""
+
+    def __post_init__(self) -> None:
+        first_s, limit_s = self.backoff_s
+        if self.attempts < 1 or first_s < 0 or limit_s < first_s or self.tokens < 0 or self.refill < 0:
+            raise ConfigError(
+                "Retries: attempts at least 1, 0 <= first <= limit of backoff_s, nothing negative", "retries"
+            )
+
+    def delay_s(self, attempt: int) -> float:
+        """The delay after this attempt (from 1) has failed."""
+        first_s, limit_s = self.backoff_s
+        return min(limit_s, first_s * 2.0 ** min(attempt - 1, 60)) * (1.0 - 0.5 * random.random())
+
+
+class RetryBudget:
+    """Decides whether a call of one caller is made again. Any thread."""
+
+    def __init__(self, retries: Retries) -> None:
+        self.retries = retries
+        self._tokens = retries.tokens
+        self.is_short = False
+        """Whether a token was taken and not given back."""
+
+    def delay_s(self, plan: Plan, error: RpcError) -> float:
+        """Takes a token and returns how long to wait before the call is made again; raises the error if it is not."""
+        may_repeat = error.is_rejected or plan.is_idempotent
+        is_worth_it = error.is_retryable and may_repeat and not isinstance(error, NobodyThere)
+        if not is_worth_it or plan.attempts >= self.retries.attempts or self._tokens < 1:
+            raise error
+        delay_s = max(error.retry_after_s or 0.0, self.retries.delay_s(plan.attempts))
+        if delay_s >= plan.left_s():
+            raise error
+        self._tokens -= 1
+        self.is_short = True
+        return delay_s
+
+    def refill(self) -> None:
+        """Gives a part of a token back: a call has succeeded."""
+        self._tokens = min(self.retries.tokens, self._tokens + self.retries.refill)
+        self.is_short = self._tokens < self.retries.tokens
+
+
+async def pause(delay_s: float) -> None:
+    """Waits on the running loop, without a thread."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    timer = loop.call_later(delay_s, over.set_result, None)
+    try:
+        await over
+    finally:
+        timer.cancel()
