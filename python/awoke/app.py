@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar, Unpack
 
 from awoke.consumer import Consumer
@@ -61,21 +61,29 @@ class App:
         """What every message that the app sends goes through, in this order; see `outgoing`."""
 
     def on(
-        self, topic: str, *, output: str | None = None, ordered: bool = False, **options: Unpack[RouteOptions]
+        self,
+        topic: str,
+        *,
+        output: str | None = None,
+        ordered: bool = False,
+        forward_headers: bool | Collection[str] = False,
+        **options: Unpack[RouteOptions],
     ) -> Callable[[Function], Function]:
         """Call the decorated function, `def` or `async def`, once for each message of a topic.
 
         With `output`, what the function returns is sent to that topic, under the message's key, and acknowledged before the
-        message counts as done. Where several messages of a partition are worked on at once (`concurrency`), results are sent
-        as they come, or, with `ordered`, in the order of the messages. With `exactly_once`, results, dead letters and
-        offsets are one transaction. The other options are those of `awoke.routing.RouteOptions`.
+        message counts as done. An `awoke.Record`, or a list of them, is sent as it is. With `forward_headers` results carry
+        on the message's headers: all (True), or those of these names. Where several messages of a partition are worked on at
+        once (`concurrency`), results are sent as they come, or, with `ordered`, in the order of the messages. With
+        `exactly_once`, results, dead letters and offsets are one transaction. The other options are those of
+        `awoke.routing.RouteOptions`.
 
         Raises:
             ConfigError: the topic has a route already; a wrong option.
         """
 
         def decorate(function: Function) -> Function:
-            self._add(Route(topic, function, options, output=output, ordered=ordered))
+            self._add(Route(topic, function, options, output=output, ordered=ordered, forward_headers=forward_headers))
             return function
 
         return decorate

@@ -20,7 +20,7 @@ from awoke.transaction import Transaction
 
 
 class Record(NamedTuple):
-    """A message to be sent, for `produce_many`."""
+    """A record to be sent, for `produce_many`, and for handlers of routes with an output to return."""
 
     value: Any
     key: bytes | str | None = None

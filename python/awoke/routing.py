@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, cast
 
@@ -152,6 +152,7 @@ class Route:
         *,
         output: str | None = None,
         ordered: bool = False,
+        forward_headers: bool | Collection[str] = False,
         offsets: Literal["auto", "manual"] = "auto",
         tick_every_s: float | None = None,
     ) -> None:
@@ -179,6 +180,8 @@ class Route:
             raise ConfigError(text, "concurrency")
         self.is_exactly_once = bool(options.get("exactly_once", False))
         self.output = output
+        self.forward_headers = self._forwarded(forward_headers)
+        """Which headers of a message its results carry on: all, none, or those of these names."""
         self.is_ordered = ordered and self.concurrency.by != "partition"
         """Whether results that come in any order are sent on in the order of the messages."""
         self.is_manual = offsets == "manual"
@@ -229,6 +232,9 @@ class Route:
             raise ConfigError(f"route {self.topic!r}: offsets are 'auto' or 'manual', not {offsets!r}", "offsets")
         if self.dead_letter == self.topic:
             raise ConfigError(f"route {self.topic!r}: is its own dead letter topic", "dead_letter")
+        if self.output == self.topic:
+            text = f"route {self.topic!r}: is its own output, so that each result would come back as a message"
+            raise ConfigError(text, "output")
 
     def _check_exactly_once(self, offsets: str) -> None:
         if not self.is_exactly_once:
@@ -242,6 +248,17 @@ class Route:
             text = "commits offsets itself, in transactions: mark messages within self.transaction()"
         if text is not None:
             raise ConfigError(f"route {self.topic!r}: exactly_once=True {text}", "exactly_once")
+
+    def _forwarded(self, names: bool | Collection[str]) -> bool | frozenset[str]:
+        text = f"route {self.topic!r}: forward_headers"
+        if names is not False and self.output is None:
+            raise ConfigError(f"{text} is about an output, and there is none", "forward_headers")
+        if isinstance(names, bool):
+            return names
+        is_list = isinstance(names, Collection) and not isinstance(names, str | bytes)
+        if not is_list or not all(isinstance(name, str) for name in names):
+            raise ConfigError(f"{text} is True, False or a list of names, not {names!r}", "forward_headers")
+        return frozenset(names)
 
     def _decoder(self, value: Any) -> Decoder | None:
         try:

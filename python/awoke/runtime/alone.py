@@ -32,10 +32,19 @@ class AloneProducer:
         self._is_closed = False
 
     def produce(
-        self, topic: str, value: Any, *, key: bytes | str | None = None, headers: Headers | None = None
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
     ) -> DeliveryHandle:
         """Send a record in a batch of its own; as `Producer.produce`."""
-        return self._ready().produce(topic, value, key=key, headers=headers)
+        return self._ready().produce(
+            topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+        )
 
     def close(self, timeout_s: float) -> int:
         """Send what is queued and end; how many records were not delivered. Blocks up to `timeout_s`."""

@@ -17,7 +17,8 @@ from awoke.runtime.crashes import Lookup, Verdict, wait_for_async
 from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.executor import ALONE, Executor, died, mark_done
 from awoke.runtime.instances import LAST_HOOKS, owner_of
-from awoke.runtime.outgoing import Outgoing, Sent, check_delivered_async
+from awoke.runtime.outgoing import Outgoing, check_delivered_async
+from awoke.runtime.outputs import Sent, contribute
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -149,7 +150,7 @@ class AsyncExecutor(Executor):
                     message.value  # noqa: B018
                 answer = await self._answer(message)
                 if answer is not None:
-                    contribution.produce(self._route.output, answer.value, key=message.key, headers=answer.headers)
+                    contribute(contribution, self._route.output, answer)
                 done = message
         except BaseException:
             batch.detach()
@@ -174,7 +175,9 @@ class AsyncExecutor(Executor):
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
                 result = await self._function(message)
-                if sends_on and result is not None:
+                if sends_on and type(result) is list:
+                    sent.extend(result)
+                elif sends_on and result is not None:
                     sent.append(result)
                 done = message
         except BaseException:

@@ -10,6 +10,7 @@ from awoke import _native, serde
 from awoke._native import Job, Partition, PendingCommit
 from awoke.errors import ConfigError
 from awoke.middleware import Headers, Middleware, Outgoing, through
+from awoke.producer import Record
 from awoke.settings import Settings, client_properties
 
 if TYPE_CHECKING:
@@ -46,6 +47,13 @@ class Contribution:
             message = Outgoing(topic, value, key, headers, partition, timestamp_ms)
             topic, value, key, headers, partition, timestamp_ms = through(self._middleware, message)
         self._native.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+
+    def produce_all(self, topic: str, records: Sequence[Record]) -> None:
+        """Adds records of one message. Does not block. If one of them can't be sent, none is added."""
+        messages = [through(self._middleware, Outgoing(topic, *record)) for record in records]
+        for native in (self._transactor.contribution(), self._native):  # The first one is thrown away.
+            for to, value, key, headers, partition, timestamp_ms in messages:
+                native.produce(to, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
 
     def submit(self, job: Job, offset: int | None) -> PendingCommit:
         """Commit it, and that the job is done up to this offset (None: to its end). Does not block; what is returned

@@ -24,7 +24,8 @@ from awoke.runtime import recovery
 from awoke.runtime.crashes import Commit, CrashRecords, Verdict
 from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.instances import LAST_HOOKS, Instances, Key, key_of, owner_of
-from awoke.runtime.outgoing import Answer, OrderedOutput, Outgoing, Results, Sent, check_delivered
+from awoke.runtime.outgoing import OrderedOutput, Outgoing, Results, check_delivered
+from awoke.runtime.outputs import Sent, answering, contribute, sending
 from awoke.runtime.refusals import TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
@@ -67,10 +68,10 @@ class Executor:
     def __init__(self, server: Server, route: Route) -> None:
         self._server = server
         self._route = route
-        self._function = self._traced(self._sending_on(route.function))
+        self._function = self._traced(sending(server, route))
         self._instances = Instances(server, route)
         self._crashes = CrashRecords(route) if route.dead_letter is not None else None
-        self._answer = self._traced(self._answering(route.function))
+        self._answer = self._traced(answering(server, route))
         self._transactions = server.transactions if route.is_exactly_once else None
         self._ordered: dict[tuple[Key, int], OrderedOutput] = {}
         self._assigning = threading.Lock()
@@ -183,7 +184,9 @@ class Executor:
             for message in job.each(batch):
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
-                if (result := self._function(message)) is not None:
+                if type(result := self._function(message)) is list:
+                    sent.extend(result)
+                elif result is not None:
                     sent.append(result)
                 done = message
         except BaseException:
@@ -251,7 +254,7 @@ class Executor:
                     message.value  # noqa: B018
                 answer = self._answer(message)
                 if answer is not None:
-                    contribution.produce(self._route.output, answer.value, key=message.key, headers=answer.headers)
+                    contribute(contribution, self._route.output, answer)
                 done = message
         except BaseException:
             batch.detach()
@@ -494,44 +497,6 @@ class Executor:
                 )
             if route.consumer is not None:
                 self._instances.let_go_of_fenced(job)
-
-    def _sending_on(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Of a route with an output: the function, and what it returns sent on; says so where it returned something."""
-        output, server = self._route.output, self._server
-        if output is None:
-            return function
-
-        def send(message: Message[Any], result: Any) -> Sent | None:
-            if result is None:
-                return None
-            headers = None if server.tracer is None else server.tracer.headers()
-            key = message.key
-            handle = server.app.producer.produce(output, result, key=key, headers=headers)
-            return message.offset, handle, key, result, headers
-
-        async def call_async(message: Message[Any]) -> Sent | None:
-            return send(message, await function(message))
-
-        def call(message: Message[Any]) -> Sent | None:
-            return send(message, function(message))
-
-        return call_async if self._route.is_async else call
-
-    def _answering(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, with what it returned and the headers that carry its trace on; None where it returned nothing."""
-        server = self._server
-
-        def answer(result: Any) -> Answer | None:
-            headers = None if server.tracer is None else server.tracer.headers()
-            return None if result is None else Answer(result, headers)
-
-        async def call_async(message: Message[Any]) -> Answer | None:
-            return answer(await function(message))
-
-        def call(message: Message[Any]) -> Answer | None:
-            return answer(function(message))
-
-        return call_async if self._route.is_async else call
 
     def _traced(self, function: Callable[..., Any]) -> Callable[..., Any]:
         tracer, name = self._server.tracer, self._route.name

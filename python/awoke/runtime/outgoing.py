@@ -18,19 +18,13 @@ from awoke import _native
 from awoke._native import DeliveryHandle, Job, Message, Sequencer
 from awoke._waiting import call_back
 from awoke.errors import AwokeError, ClosedError, DeliveryFailed, FencedError
-from awoke.middleware import Headers
-from awoke.runtime.alone import is_refused_in_company
+from awoke.producer import Producer, Record
+from awoke.runtime.alone import AloneProducer, is_refused_in_company
+from awoke.runtime.outputs import Answer, Sent, records_of
 
 if TYPE_CHECKING:
     from awoke.routing import Route
     from awoke.runtime.server import Server
-
-
-class Answer(NamedTuple):
-    """What a function returned for a message."""
-
-    value: Any
-    headers: Headers | None
 
 
 End = Callable[[Job, BaseException | None], object]
@@ -49,6 +43,8 @@ class Outgoing:
         self._lock = threading.Lock()
         self._open: deque[int] = deque()
         """Offsets without an answer, and those behind them, in order."""
+        self._owed: dict[int, int] = {}
+        """How many records of a message are not answered, for messages with several."""
         self._answered_early: set[int] = set()
         self._done: int | None = None
         """The last offset up to which all are answered."""
@@ -61,19 +57,23 @@ class Outgoing:
         with self._lock:
             self._open.append(offset)
 
-    def send(self, server: Server, route: Route, offset: int, key: bytes | None, answer: Answer) -> None:
-        """Produce the result of a message that was added. Blocks while the producer's queue is full."""
-        assert route.output is not None
+    def send(self, server: Server, route: Route, offset: int, answer: Answer) -> None:
+        """Produce the records of a message that was added. Blocks while the producer's queue is full."""
+        records = records_of(answer)
+        count = len(records)
         with self._lock:
-            self._under_way += 1
+            self._under_way += count
+            if count > 1:
+                self._owed[offset] = count
             if self._job is not None:
                 self._job.hold_partition()
-        try:
-            handle = server.app.producer.produce(route.output, answer.value, key=key, headers=answer.headers)
-        except Exception as error:
-            self._answered(offset, error, 1)
-        else:
-            call_back(handle, lambda handle: self._acknowledged(server, route, offset, key, answer, handle))
+        for place, record in enumerate(records):
+            try:
+                handle = produce(server.app.producer, route, record)
+            except Exception as error:
+                self._answered(offset, error, count - place)  # None of those behind it is sent.
+                return
+            call_back(handle, partial(self._acknowledged, server, route, offset, record))
 
     def pass_over(self, offset: int) -> None:
         """A message that was added has no result."""
@@ -88,15 +88,13 @@ class Outgoing:
         if is_over:
             self._finish(job)
 
-    def _acknowledged(
-        self, server: Server, route: Route, offset: int, key: bytes | None, answer: Answer, handle: DeliveryHandle
-    ) -> None:
+    def _acknowledged(self, server: Server, route: Route, offset: int, record: Record, handle: DeliveryHandle) -> None:
         error = handle.exception()
         if error is None or not is_refused_in_company(error):
             self._answered(offset, error, 1)
             return
         try:
-            again = send_alone(server, route, key, answer)
+            again = produce(server.alone, route, record)
         except Exception as refused:
             self._answered(offset, refused, 1)
         else:
@@ -105,7 +103,8 @@ class Outgoing:
     def _answered(self, offset: int, error: BaseException | None, under_way: int) -> None:
         with self._lock:
             self._under_way -= under_way
-            self._answered_early.add(offset)
+            if self._pay(offset, under_way):
+                self._answered_early.add(offset)
             if error is not None and (self._refused is None or offset < self._refused[0]):
                 self._refused = (offset, error)
             job = self._job
@@ -113,6 +112,13 @@ class Outgoing:
         if is_over:
             assert job is not None
             self._finish(job)
+
+    def _pay(self, offset: int, records: int) -> bool:
+        """Takes note of answers; whether all records of the message are answered. Under the lock."""
+        owed = self._owed.pop(offset, records) - records
+        if owed:
+            self._owed[offset] = owed
+        return not owed
 
     def _advance(self, job: Job) -> bool:
         """Say what is done; whether all is answered. Under the lock."""
@@ -136,7 +142,6 @@ class Outgoing:
 class _Entry(NamedTuple):
     outgoing: Outgoing
     offset: int
-    key: bytes | None
     answer: Answer
 
 
@@ -148,10 +153,10 @@ class OrderedOutput:
         # The sink is not this object's, so that nothing keeps itself alive: jobs wait in here, and with them a client.
         self._sequencer: Sequencer[_Entry] = Sequencer(partial(send, server, route), route.concurrency.trail)
 
-    def add(self, ordinal: int, outgoing: Outgoing, offset: int, key: bytes | None, answer: Answer) -> bool:
+    def add(self, ordinal: int, outgoing: Outgoing, offset: int, answer: Answer) -> bool:
         """Bring the result of a message, which is sent when those of all before it have been; False when its turn is over."""
         try:
-            self._sequencer.deposit(ordinal, _Entry(outgoing, offset, key, answer))
+            self._sequencer.deposit(ordinal, _Entry(outgoing, offset, answer))
         except ValueError:
             return False  # It was sent, and refused.
         except ClosedError:
@@ -173,7 +178,7 @@ class OrderedOutput:
 def send(server: Server, route: Route, run: list[_Entry]) -> None:
     """Send results whose turn it is."""
     for entry in run:
-        entry.outgoing.send(server, route, entry.offset, entry.key, entry.answer)
+        entry.outgoing.send(server, route, entry.offset, entry.answer)
 
 
 class Results:
@@ -187,32 +192,25 @@ class Results:
 
     def add(self, message: Message[Any], answer: Answer | None) -> None:
         """What the function returned for a message."""
-        offset, key = message.offset, message.key
+        offset = message.offset
         self._outgoing.add(offset)
         place = None if self._ordered is None else self._places.pop(offset, None)
-        if answer is None:
+        if not answer:
             self._outgoing.pass_over(offset)
             if self._ordered is not None and place is not None:
                 self._ordered.pass_over([place])
             return
         ordered = None if place is None else self._ordered
-        if ordered is not None and place is not None and ordered.add(place, self._outgoing, offset, key, answer):
+        if ordered is not None and place is not None and ordered.add(place, self._outgoing, offset, answer):
             return
         # In no order, or refused when it was its turn: this time it goes as it comes.
-        self._outgoing.send(self._server, self._route, offset, key, answer)
+        self._outgoing.send(self._server, self._route, offset, answer)
 
     def pass_over_before(self, offset: int | None) -> None:
         """Messages that the function was not called for, before this offset (None: all), have no result."""
         if self._ordered is not None:
             rest = [at for at in self._places if offset is None or at < offset]
             self._ordered.pass_over([self._places.pop(at) for at in rest])
-
-
-Sent = tuple[int, DeliveryHandle, bytes | None, Any, Headers | None]
-"""A result on its way, where one job of a partition runs at a time: offset of its message, handle, key, value, headers.
-
-A plain tuple: one is made for each message.
-"""
 
 
 def check_delivered(server: Server, route: Route, job: Job, sent: deque[Sent]) -> None:
@@ -242,7 +240,7 @@ def result_of(server: Server, route: Route, sent: Sent, is_alone: bool) -> bool:
 
     With `is_alone` one before it was: this one follows it, so that the last result of a key stays the last.
     """
-    _, handle, key, value, headers = sent
+    handle = sent[1]
     try:
         handle.wait()
     except DeliveryFailed as refused:
@@ -250,7 +248,7 @@ def result_of(server: Server, route: Route, sent: Sent, is_alone: bool) -> bool:
             raise
         is_alone = True
     if is_alone:
-        send_alone(server, route, key, Answer(value, headers)).wait()
+        produce(server.alone, route, Record(*sent[2:])).wait()
     return is_alone
 
 
@@ -269,7 +267,7 @@ async def check_delivered_async(server: Server, route: Route, job: Job, sent: de
 
 async def result_of_async(server: Server, route: Route, sent: Sent, is_alone: bool) -> bool:
     """As `result_of`, on the event loop."""
-    _, handle, key, value, headers = sent
+    handle = sent[1]
     try:
         await handle
     except DeliveryFailed as refused:
@@ -277,14 +275,17 @@ async def result_of_async(server: Server, route: Route, sent: Sent, is_alone: bo
             raise
         is_alone = True
     if is_alone:
-        await send_alone(server, route, key, Answer(value, headers))
+        await produce(server.alone, route, Record(*sent[2:]))
     return is_alone
 
 
-def send_alone(server: Server, route: Route, key: bytes | None, answer: Answer) -> DeliveryHandle:
-    """Send a result in a batch of its own."""
+def produce(producer: Producer | AloneProducer, route: Route, record: Record) -> DeliveryHandle:
+    """Sends a record to a route's output."""
     assert route.output is not None
-    return server.alone.produce(route.output, answer.value, key=key, headers=answer.headers)
+    value, key, headers, partition, timestamp_ms = record
+    return producer.produce(
+        route.output, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+    )
 
 
 def leave_refused(job: Job, offset: int, sent: deque[Sent]) -> None:

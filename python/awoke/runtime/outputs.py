@@ -1,0 +1,169 @@
+"""Makes records of what a route's function returns: a value, an `awoke.Record`, or several of them."""
+
+from __future__ import annotations
+
+import collections.abc
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from awoke._native import DeliveryHandle, Message
+from awoke.middleware import Headers
+from awoke.producer import Record
+
+if TYPE_CHECKING:
+    from awoke.routing import Route
+    from awoke.runtime.exactly_once import Contribution
+    from awoke.runtime.server import Server
+
+Sent = tuple[int, DeliveryHandle, Any, bytes | str | None, Headers | None, int | None, int | None]
+"""A record on its way, where one job of a partition runs at a time: its message's offset, its handle, a `Record`'s parts.
+
+A plain tuple: one is made for each message.
+"""
+
+Answer = Record | list[Record]
+"""The records of one message."""
+
+MANY = (list, tuple, *(getattr(collections.abc, name) for name in ("Sequence", "Collection", "Iterable", "Iterator")))
+
+
+class Outputs:
+    """Makes the records of one route. Any thread."""
+
+    def __init__(self, server: Server, route: Route) -> None:
+        self._tracer = server.tracer
+        self._forwarded = route.forward_headers
+        self._is_always_many = returns_records(route.function)
+        self.is_plain = not self._forwarded and not self._is_always_many
+        """Whether a result that is no record, list or tuple is a value, sent under its message's key without headers."""
+
+    def answer(self, message: Message[Any], result: Any) -> Answer | None:
+        """Returns the records of a message; None when its function returned nothing.
+
+        Raises:
+            TypeError: of several results, one is no `awoke.Record`.
+        """
+        if result is None:
+            return None
+        if type(result) is Record:
+            return self._complete(message, result)
+        if self._is_always_many or (type(result) in (list, tuple) and result and type(result[0]) is Record):
+            return [self._complete(message, each) for each in records_in(result)]
+        return Record(result, message.key, self.headers(message, None))
+
+    def headers(self, message: Message[Any], own: Headers | None) -> Headers | None:
+        """Returns the headers of a record: those carried on from its message, its own, and those of the trace."""
+        if self._forwarded:
+            own = [*self._carried_on(message, own), *pairs_of(own)]
+        return own if self._tracer is None else self._tracer.headers(pairs_of(own))
+
+    def _complete(self, message: Message[Any], record: Record) -> Record:
+        if not self._forwarded and self._tracer is None:
+            return record
+        return record._replace(headers=self.headers(message, record.headers))
+
+    def _carried_on(self, message: Message[Any], own: Headers | None) -> list[tuple[str, bytes | None]]:
+        """The message's headers that the route wants, but for those that the record sets itself."""
+        taken = {name for name, _ in pairs_of(own)}
+        wanted = self._forwarded
+        return [
+            pair for pair in message.headers if pair[0] not in taken and (isinstance(wanted, bool) or pair[0] in wanted)
+        ]
+
+
+def sending(server: Server, route: Route) -> Callable[..., Any]:
+    """Returns a route's function, of which each result is produced: it returns a `Sent`, a list of them, or None."""
+    output, function = route.output, route.function
+    if output is None:
+        return function
+    outputs = Outputs(server, route)
+    is_plain, tracer = outputs.is_plain, server.tracer
+
+    def produce(offset: int, record: Record) -> Sent:
+        value, key, headers, partition, timestamp_ms = record
+        handle = server.app.producer.produce(
+            output, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+        )
+        return offset, handle, value, key, headers, partition, timestamp_ms
+
+    def send(message: Message[Any], result: Any) -> Sent | list[Sent] | None:
+        if is_plain and result is not None and type(result) not in NOT_PLAIN:  # As below, in less time.
+            headers = None if tracer is None else tracer.headers()
+            key = message.key
+            handle = server.app.producer.produce(output, result, key=key, headers=headers)
+            return message.offset, handle, result, key, headers, None, None
+        answer = outputs.answer(message, result)
+        if answer is None or isinstance(answer, Record):
+            return None if answer is None else produce(message.offset, answer)
+        return [produce(message.offset, each) for each in answer]
+
+    async def call_async(message: Message[Any]) -> Sent | list[Sent] | None:
+        return send(message, await function(message))
+
+    def call(message: Message[Any]) -> Sent | list[Sent] | None:
+        return send(message, function(message))
+
+    return call_async if route.is_async else call
+
+
+NOT_PLAIN = frozenset({Record, list, tuple})
+
+
+def answering(server: Server, route: Route) -> Callable[..., Any]:
+    """Returns a route's function, of which each result is made an `Answer`."""
+    outputs, function = Outputs(server, route), route.function
+
+    async def call_async(message: Message[Any]) -> Answer | None:
+        return outputs.answer(message, await function(message))
+
+    def call(message: Message[Any]) -> Answer | None:
+        return outputs.answer(message, function(message))
+
+    return call_async if route.is_async else call
+
+
+def contribute(contribution: Contribution, topic: str, answer: Answer) -> None:
+    """Adds the records of one message to a transaction: all, or none if one of them can't be sent. Does not block."""
+    if isinstance(answer, list):
+        contribution.produce_all(topic, answer)
+        return
+    value, key, headers, partition, timestamp_ms = answer
+    contribution.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+
+
+def records_of(answer: Answer) -> Sequence[Record]:
+    """Returns all records of an answer."""
+    return (answer,) if isinstance(answer, Record) else answer
+
+
+def records_in(results: Any) -> list[Record]:
+    """Returns what a function returned as records.
+
+    Raises:
+        TypeError: one of them is no `awoke.Record`.
+    """
+    records = [results] if type(results) is Record else list(results)
+    for each in records:
+        if type(each) is not Record:
+            text = f"a function that returns several records returns awoke.Record only, not {type(each).__qualname__}"
+            raise TypeError(text)
+    return records
+
+
+def returns_records(function: Callable[..., Any]) -> bool:
+    """Whether a function is annotated to return several records, so that an empty list sends nothing."""
+    try:
+        hint = typing.get_type_hints(function).get("return")
+    except Exception:  # It is the function's own; what it returns says enough, but for an empty list.
+        return False
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return any(typing.get_origin(kind) in MANY and Record in typing.get_args(kind) for kind in kinds)
+
+
+def pairs_of(headers: Headers | None) -> list[tuple[str, bytes | str | None]]:
+    """Returns headers as pairs, in order."""
+    if headers is None:
+        return []
+    return list(headers.items()) if isinstance(headers, Mapping) else list(headers)

@@ -1,0 +1,242 @@
+"""What functions return on its way to their route's output: records, several of them, and headers that are carried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+import awoke
+from awoke.testing import running
+from tests.contract.test_consume import assert_committed, new_app
+from tests.support.clusters import Cluster, unique
+from tests.support.waiting import Collected
+
+WITHIN_S = 30.0
+
+AT_MS = 1_700_000_000_000
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Kind(NamedTuple):
+    """A kind of route."""
+
+    name: str
+    options: dict[str, Any]
+    brokers: Sequence[str] = ("mock", "real")
+
+    @property
+    def is_exactly_once(self) -> bool:
+        return bool(self.options.get("exactly_once"))
+
+
+KINDS = [
+    Kind("partition", {}),
+    Kind("by_key", {"concurrency": awoke.by_key(4)}),
+    Kind("ordered", {"concurrency": awoke.by_key(4), "ordered": True}),
+    # Embedded brokers commit no offsets in transactions.
+    Kind("exactly_once", {"exactly_once": True}, ["real"]),
+    Kind("exactly_once_by_key", {"exactly_once": True, "concurrency": awoke.by_key(4)}, ["real"]),
+]
+PLACES = [(broker, kind) for kind in KINDS for broker in kind.brokers]
+
+
+@pytest.fixture(params=PLACES, ids=[f"{broker}-{kind.name}" for broker, kind in PLACES])
+def place(request: pytest.FixtureRequest) -> tuple[str, Kind]:
+    found: tuple[str, Kind] = request.param
+    return found
+
+
+@pytest.fixture
+def kind(place: tuple[str, Kind]) -> Kind:
+    return place[1]
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, place: tuple[str, Kind]) -> Cluster:
+    found: Cluster = request.getfixturevalue(f"{place[0]}_cluster")
+    return found
+
+
+Handler = Callable[[awoke.Message[bytes]], Any]
+
+
+@pytest.fixture(params=[False, True], ids=["def", "async"])
+def written_as(request: pytest.FixtureRequest) -> Callable[[Handler], Callable[..., Any]]:
+    """Makes a `def` or an `async def` of a handler."""
+
+    def as_async(handler: Handler) -> Callable[..., Any]:
+        async def handle(message: awoke.Message[bytes]) -> Any:
+            return handler(message)
+
+        return handle
+
+    return as_async if request.param else lambda handler: handler
+
+
+def results(cluster: Cluster, topic: str, count: int) -> list[awoke.Message[bytes | None]]:
+    """So many messages of a topic, when they are there."""
+    found = []
+    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        for message in reader:
+            found.append(message)
+            if len(found) == count:
+                break
+    return found
+
+
+def values(cluster: Cluster, topic: str) -> list[bytes]:
+    """The values that a topic has now."""
+    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        return [message.value or b"" for message in reader.read_until_end(WITHIN_S)]
+
+
+def feed(cluster: Cluster, topic: str, values: Sequence[bytes], headers: Headers = ()) -> None:
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        for value in values:
+            producer.produce(topic, value, key=b"key", headers=list(headers)).wait(WITHIN_S)
+
+
+def topics(cluster: Cluster, partitions: int = 3) -> tuple[str, str]:
+    name, out = unique("in"), unique("out")
+    cluster.create_topic(name)
+    cluster.create_topic(out, partitions)
+    return name, out
+
+
+def test_a_record_is_sent_as_it_is(
+    cluster: Cluster, kind: Kind, written_as: Callable[[Handler], Callable[..., Any]]
+) -> None:
+    (name, out), app = topics(cluster), new_app(cluster)
+
+    def handle(message: awoke.Message[bytes]) -> Any:
+        match message.value:
+            case b"full":
+                return awoke.Record({"id": 1}, "other", {"tenant": "7"}, 2, AT_MS)
+            case b"tombstone":
+                return awoke.Record(None, key=message.key, partition=1)
+            case b"nothing":
+                return None
+        return message.value
+
+    app.on(name, output=out, **kind.options)(written_as(handle))
+    feed(cluster, name, [b"full", b"tombstone", b"nothing", b"plain"], [("of", b"input")])
+    with running(app):
+        found = {message.raw_value: message for message in results(cluster, out, 3)}
+    full, tombstone, plain = found[b'{"id":1}'], found[None], found[b"plain"]
+    assert (full.key, full.headers, full.partition, full.timestamp_ms) == (b"other", [("tenant", b"7")], 2, AT_MS)
+    assert (tombstone.key, tombstone.partition, tombstone.headers) == (b"key", 1, [])
+    assert (plain.key, plain.headers) == (b"key", [])
+    assert_committed(cluster, app, {(name, 0): 4})
+
+
+def test_a_list_of_records_is_sent_record_by_record(
+    cluster: Cluster, kind: Kind, written_as: Callable[[Handler], Callable[..., Any]]
+) -> None:
+    (name, out), app = topics(cluster, partitions=1), new_app(cluster)
+
+    def handle(message: awoke.Message[bytes]) -> Any:
+        number = int(message.value)
+        if number == 2:
+            return [[1, 2], [3]]  # A value: no records are in it.
+        return [awoke.Record(f"{number}.{place}", key=message.key) for place in range(number)] or None
+
+    app.on(name, output=out, **kind.options)(written_as(handle))
+    feed(cluster, name, [b"0", b"1", b"2", b"3"])
+    with running(app):
+        found = [message.raw_value for message in results(cluster, out, 5)]
+    assert found == [b"1.0", b"[[1,2],[3]]", b"3.0", b"3.1", b"3.2"]
+    assert_committed(cluster, app, {(name, 0): 4})
+
+
+def test_an_annotated_handler_may_return_an_empty_list(cluster: Cluster, kind: Kind) -> None:
+    (name, out), app = topics(cluster, partitions=1), new_app(cluster)
+
+    @app.on(name, output=out, **kind.options)
+    def handle(message: awoke.Message[bytes]) -> list[awoke.Record]:
+        return [awoke.Record(message.value)] if message.value != b"none" else []
+
+    feed(cluster, name, [b"none", b"one", b"none", b"two"])
+    with running(app):
+        assert [message.raw_value for message in results(cluster, out, 2)] == [b"one", b"two"]
+    assert_committed(cluster, app, {(name, 0): 4})
+
+
+@pytest.mark.parametrize(
+    ("forwards", "expected"),
+    [
+        (False, [("own", b"1")]),
+        (True, [("tenant", b"7"), ("tenant", b"8"), ("empty", None), ("own", b"1")]),
+        (["tenant", "own"], [("tenant", b"7"), ("tenant", b"8"), ("own", b"1")]),
+        (("own",), [("own", b"1")]),
+    ],
+    ids=["none", "all", "some", "own"],
+)
+def test_headers_are_carried_on_by_choice(
+    cluster: Cluster, kind: Kind, forwards: bool | Collection[str], expected: Headers
+) -> None:
+    (name, out), app = topics(cluster, partitions=1), new_app(cluster)
+
+    @app.on(name, output=out, forward_headers=forwards, **kind.options)
+    def handle(message: awoke.Message[bytes]) -> awoke.Record | bytes:
+        return awoke.Record(b"record", headers={"own": "1"}) if message.value == b"1" else message.value
+
+    feed(cluster, name, [b"1"], [("tenant", b"7"), ("own", b"0"), ("tenant", b"8"), ("empty", None)])
+    feed(cluster, name, [b"2"], [("tenant", b"7")])
+    with running(app):
+        record, plain = results(cluster, out, 2)
+    assert record.headers == expected
+    assert plain.headers == ([("tenant", b"7")] if forwards is True or forwards == ["tenant", "own"] else [])
+
+
+def test_a_record_for_a_partition_that_is_not_there_is_dead_lettered(cluster: Cluster, kind: Kind) -> None:
+    (name, out), app, dead_lettered = topics(cluster), new_app(cluster), Collected[awoke.Event]()
+    dead = unique("dead")
+    cluster.create_topic(dead)
+    app.events.subscribe("message.dead_lettered", dead_lettered.add)
+
+    @app.on(name, output=out, dead_letter=dead, retry=awoke.Retry(backoff_s=(0.01, 0.01)), **kind.options)
+    def handle(message: awoke.Message[bytes]) -> list[awoke.Record]:
+        partition = 99 if message.value == b"wrong" else 0
+        return [awoke.Record(message.value, partition=0), awoke.Record(b"2", partition=partition)]
+
+    feed(cluster, name, [b"a", b"wrong", b"b"])
+    with running(app):
+        dead_lettered.wait_for(1)
+        results(cluster, out, 4)
+    assert values(cluster, dead) == [b"wrong"]
+    assert (set(values(cluster, out)) - {b"wrong"}) == {b"a", b"b", b"2"}
+    if kind.is_exactly_once:
+        assert values(cluster, out) == [b"a", b"2", b"b", b"2"]
+    assert_committed(cluster, app, {(name, 0): 3})
+
+
+def test_one_record_that_can_not_be_sent_fails_its_message(cluster: Cluster, kind: Kind) -> None:
+    (name, out), app, dead_lettered = topics(cluster, partitions=1), new_app(cluster), Collected[awoke.Event]()
+    dead = unique("dead")
+    cluster.create_topic(dead)
+    app.events.subscribe("message.dead_lettered", dead_lettered.add)
+
+    @app.on(name, output=out, dead_letter=dead, retry=awoke.Retry(attempts=1), **kind.options)
+    def handle(message: awoke.Message[bytes]) -> Any:
+        first = awoke.Record(message.value)
+        match message.value:
+            case b"encode":
+                return [first, awoke.Record(object())]
+            case b"kind":
+                return [first, b"no record"]
+            case b"time":
+                return [first, awoke.Record(b"2", timestamp_ms=0)]
+        return [first, awoke.Record(b"2")]
+
+    feed(cluster, name, [b"a", b"encode", b"kind", b"time", b"b"])
+    with running(app):
+        dead_lettered.wait_for(3)
+        results(cluster, out, 4)
+    assert sorted(values(cluster, dead)) == [b"encode", b"kind", b"time"]
+    assert set(values(cluster, out)) - {b"encode", b"time"} == {b"a", b"b", b"2"}
+    if kind.is_exactly_once:
+        assert values(cluster, out) == [b"a", b"2", b"b", b"2"]
+    assert_committed(cluster, app, {(name, 0): 5})
