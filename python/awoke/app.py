@@ -205,7 +205,8 @@ class App:
     def caller(self, service: str, **options: Any) -> Caller:
         """A caller of another service, under this app's name and settings; see `awoke.rpc.Caller` for options and errors.
 
-        Made on first use, which blocks, and closed by the runtime when it stops; what it counts is among the metrics.
+        Made on first use, which blocks, and closed by the runtime when it stops; what it counts is among the metrics. On the
+        thread of a running event loop it does not block: there the caller's first call opens it.
         """
         with self._making_caller:
             if service not in self._callers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -36,6 +37,23 @@ def test_an_executed_call_is_made_again_only_if_it_is_idempotent(cluster: Cluste
         assert len(set(tries.items[2:])) == 1, "all attempts have one key"
 
 
+def test_a_stream_that_has_begun_is_not_made_again(cluster: Cluster) -> None:
+    app, tries = new_app(cluster), Collected[int]()
+
+    @app.rpc.method(idempotent=True)
+    def count(number: int) -> Iterator[int]:
+        tries.add(1)
+        yield number
+        raise rpc.ResourceExhausted("in the middle", retry_after_s=0.01)
+
+    with calling(app, idempotent=["count"]) as caller:
+        with pytest.raises(rpc.ResourceExhausted, match="in the middle"):
+            list(caller.stream("count", number=7))
+        with pytest.raises(rpc.ResourceExhausted, match="in the middle"):
+            astream(caller)
+    assert len(tries.items) == 2
+
+
 def test_a_rejection_of_a_nested_call_is_no_rejection_of_the_outer_one(cluster: Cluster) -> None:
     app, tries = new_app(cluster), Collected[int]()
 
@@ -52,8 +70,29 @@ def test_a_rejection_of_a_nested_call_is_no_rejection_of_the_outer_one(cluster: 
         assert (len(tries.items), outer.value.is_rejected) == (1, False)
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_rejected_call_is_made_again(cluster: Cluster, is_async: bool) -> None:
+def call(caller: rpc.Caller) -> Any:
+    return caller.call("echo", number=7)
+
+
+def acall(caller: rpc.Caller) -> Any:
+    return asyncio.run(caller.acall("echo", number=7))
+
+
+def stream(caller: rpc.Caller) -> Any:
+    (number,) = caller.stream("count", number=7)
+    return number
+
+
+def astream(caller: rpc.Caller) -> Any:
+    async def ask() -> list[Any]:
+        return [number async for number in caller.stream("count", number=7)]
+
+    (number,) = asyncio.run(ask())
+    return number
+
+
+@pytest.mark.parametrize("ask", [call, acall, stream, astream])
+def test_a_rejected_call_is_made_again(cluster: Cluster, ask: Callable[[rpc.Caller], Any]) -> None:
     app, go, began = (
         new_app(cluster, threads=1, waiting_max=1, retry_after_s=0.01),
         threading.Event(),
@@ -69,8 +108,9 @@ def test_a_rejected_call_is_made_again(cluster: Cluster, is_async: bool) -> None
     def echo(number: int) -> int:
         return number
 
-    def ask(caller: rpc.Caller) -> Any:
-        return asyncio.run(caller.acall("echo", number=7)) if is_async else caller.call("echo", number=7)
+    @app.rpc.method
+    def count(number: int) -> Iterator[int]:
+        yield number
 
     retries = rpc.Retries(attempts=1_000, backoff_s=(0.01, 0.01), tokens=1_000)
     with calling(app, retries=retries) as caller, ThreadPoolExecutor(2) as pool:

@@ -257,9 +257,11 @@ class Caller:
         """Call a method that gives its results one by one; iterate over them, with `for` or `async for`.
 
         All of them must come within `timeout_s`. At most `window` are under way: a slow reader slows the method down.
-        Leaving the iteration cancels the call. Raises as `submit`, and, while iterating, as `call`.
+        Leaving the iteration cancels the call. A rejected one is made again, as by `call`; one that has begun is not. Raises
+        as `submit`, and, while iterating, as `call`.
         """
         plan = self._plan(method, args, kwargs, timeout_s, key, None, None, headers)
+        plan.attempts = 1
         return Stream(self, plan, self._enter(plan, window=self._window), returns)
 
     def scatter(
@@ -437,18 +439,35 @@ class Caller:
         plan.attempts += 1
         return PendingResult(self, plan, self._enter(plan), returns)
 
+    def stream_again(self, plan: Plan, error: RpcError) -> _native.Call:
+        """Makes a stream's call again after this error; raises the error if it may not. Blocks for the back-off."""
+        if not error.is_rejected or self._closed.wait(self._budget.delay_s(plan, error)):
+            raise error
+        plan.attempts += 1
+        return self._enter(plan, window=self._window)
+
+    async def astream_again(self, plan: Plan, error: RpcError) -> _native.Call:
+        """As `stream_again`, on the running loop."""
+        if not error.is_rejected:
+            raise error
+        await pause(self._budget.delay_s(plan, error))
+        plan.attempts += 1
+        return await self._enter_async(plan, window=self._window)
+
     def _enter(self, plan: Plan, *, replies: int = 1, window: int | None = None) -> _native.Call:
         """Blocks while as many calls are under way as may be."""
         call = self._try_enter(plan, replies, window, may_wait=True)
         assert call is not None
         return call
 
-    async def _enter_async(self, plan: Plan, *, replies: int = 1) -> _native.Call:
+    async def _enter_async(self, plan: Plan, *, replies: int = 1, window: int | None = None) -> _native.Call:
         """As `_enter`; it is another thread that blocks, if one has to."""
         if isinstance(self._native, Unopened):
             await asyncio.to_thread(self._open_now)
-        call = self._try_enter(plan, replies, None, may_wait=False)
-        return await asyncio.to_thread(self._enter, plan, replies=replies) if call is None else call
+        call = self._try_enter(plan, replies, window, may_wait=False)
+        if call is not None:
+            return call
+        return await asyncio.to_thread(self._enter, plan, replies=replies, window=window)
 
     def _try_enter(self, plan: Plan, replies: int, window: int | None, *, may_wait: bool) -> _native.Call | None:
         left_s = plan.left_s()

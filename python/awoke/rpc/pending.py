@@ -103,7 +103,12 @@ class Stream:
                 assert part is not None
                 if part[0] == protocol.END:
                     return
-                yield self._caller.reading.read_item(self._plan, part, self._returns)
+                try:
+                    item = self._caller.reading.read_item(self._plan, part, self._returns)
+                except RpcError as error:
+                    self._native = self._caller.stream_again(self._plan, error)
+                else:
+                    yield item
         finally:
             self.cancel()
 
@@ -115,7 +120,12 @@ class Stream:
                 assert part is not None
                 if part[0] == protocol.END:
                     return
-                yield self._caller.reading.read_item(self._plan, part, self._returns)
+                try:
+                    item = self._caller.reading.read_item(self._plan, part, self._returns)
+                except RpcError as error:
+                    self._native = await self._caller.astream_again(self._plan, error)
+                else:
+                    yield item
         finally:
             self.cancel()
 
