@@ -77,7 +77,7 @@ def written_as(request: pytest.FixtureRequest) -> Callable[[Handler], Callable[.
 
 
 def results(cluster: Cluster, topic: str, count: int) -> list[awoke.Message[bytes | None]]:
-    """So many messages of a topic, when they are there."""
+    """The first messages of a topic, when this many are there."""
     found = []
     with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
         for message in reader:

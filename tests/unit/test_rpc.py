@@ -128,7 +128,7 @@ class OutOfStock(rpc.FailedPrecondition):
         (rpc.NobodyThere("no one"), 503),
         (OutOfStock("none left"), 400),
         (error_of("not_found", "of a code"), 404),
-        (error_of("out_of_stock", "of a code that nobody knows"), 500),
+        (error_of("out_of_stock", "of an unknown code"), 500),
         (awoke.ClosedError("closed"), 503),
         (TimeoutError(), 504),
         (asyncio.CancelledError(), 499),

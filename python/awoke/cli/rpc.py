@@ -31,6 +31,7 @@ def call(
     arguments: Annotated[list[str] | None, typer.Argument(help="name=value; JSON, or else text.")] = None,
     timeout_s: Timeout = 5.0,
     key: Annotated[str | None, typer.Option(help="Calls with one key are carried out in order.")] = None,
+    # Results of a stream are always printed as they come: the option is kept for scripts that have it.
     stream: Annotated[bool, typer.Option("--stream", hidden=True)] = False,
     group: Group = None,
     secret: Secret = None,

@@ -24,9 +24,9 @@ class Retries(msgspec.Struct, frozen=True):
     backoff_s: tuple[float, float] = (0.05, 1.0)
     """Delay after the first failure, doubled after each further one, and its limit."""
     tokens: float = 10.0
-    """Each retry takes one of so many; when they are used up, nothing is retried."""
+    """The retries that all calls of a caller share: each retry takes one token, and without a token nothing is retried."""
     refill: float = 0.1
-    """Each call that succeeds gives so much of one back."""
+    """The part of a token that each successful call gives back."""
 
     def __post_init__(self) -> None:
         first_s, limit_s = self.backoff_s
