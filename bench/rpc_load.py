@@ -126,7 +126,7 @@ def expired(bootstrap_servers: str, calls: int) -> dict[str, float]:
             handle = caller.cast("note", word="late", timeout_s=0.001)
         handle.wait(TIMEOUT_S)
         caller.cast("note", word="last", timeout_s=TIMEOUT_S).wait()
-        server = awoke.Server(app)
+        server = awoke.AppRunner(app)
         began: list[float] = []
         app.events.subscribe("partitions.assigned", lambda _: began.append(time.perf_counter()))
         server.start()

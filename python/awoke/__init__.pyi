@@ -47,7 +47,7 @@ from .middleware import Middleware, Outgoing
 from .producer import Producer, Record, Variant, wait_all
 from .reader import Reader
 from .routing import Batching, Flow, Retry
-from .runtime.server import Server
+from .runtime.server import AppRunner
 from .transaction import Transaction
 
 __version__: str
@@ -56,6 +56,7 @@ __all__ = [
     "Admin",
     "App",
     "AppNotFound",
+    "AppRunner",
     "AuthorizationFailed",
     "AwokeError",
     "BackgroundFailed",
@@ -99,7 +100,6 @@ __all__ = [
     "SequencerBroken",
     "SequencerPermit",
     "SequencerTicket",
-    "Server",
     "SystemFailure",
     "TopicInfo",
     "Transaction",

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar, Unpack
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Unpack
 
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.events import Events
+from awoke.lifecycle import Lifecycle, StopRequests
 from awoke.middleware import Middleware
 from awoke.producer import Producer
 from awoke.routing import Route, RouteOptions
 from awoke.rpc.caller import Caller
 from awoke.rpc.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
+
+if TYPE_CHECKING:
+    from awoke.runtime.server import AppRunner
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type[Consumer])
@@ -55,6 +61,8 @@ class App:
         self._backgrounds: list[Background] = []
         self._start_background: Callable[[Background], object] | None = None
         self._resume: Callable[[str, int], bool] | None = None
+        self.lifecycle = Lifecycle()
+        self.stop_requests = StopRequests()
         self.before_forks: list[Callable[[], object]] = []
         self.after_forks: list[Callable[[], object]] = []
         self.middleware: list[Middleware] = []
@@ -150,6 +158,33 @@ class App:
     def after_fork(self, function: Hook) -> Hook:
         """Call the decorated function in each node of a swarm, before it starts: the place for connections of its own."""
         self.after_forks.append(function)
+        return function
+
+    def on_startup(self, function: Hook) -> Hook:
+        """Calls the decorated function, `def` or `async def`, in each process before the app's first message.
+
+        Functions are called in order of registration. What one raises ends the start with that error, after the shutdown
+        functions of those that had succeeded. A `def` runs on the thread that starts the app, an `async def` on the event
+        loop of the async handlers.
+
+        Raises:
+            ConfigError: the function needs arguments, or is a generator function.
+        """
+        self.lifecycle.add_startup(function)
+        return function
+
+    def on_shutdown(self, function: Hook) -> Hook:
+        """Calls the decorated function, `def` or `async def`, after the app's last message is done and committed.
+
+        Functions are called in reverse order of registration, each whatever the others raise, which is the event
+        `shutdown.failed`. A function belongs to the first start-up function before it that has none yet, and is not
+        called if that one was not called or failed. A `def` runs on a thread of its own, an `async def` on the event loop
+        of the async handlers. Together they have what is left of `shutdown_timeout_s`, and at least a second.
+
+        Raises:
+            ConfigError: the function needs arguments, or is a generator function.
+        """
+        self.lifecycle.add_shutdown(function)
         return function
 
     def outgoing(self, function: MiddlewareFunction) -> MiddlewareFunction:
@@ -261,13 +296,54 @@ class App:
         embedded: bool = False,
         kafka: Mapping[str, KafkaValue] | None = None,
     ) -> int:
-        """Run until SIGINT or SIGTERM, or until the app stops itself; the exit code.
+        """Run until SIGINT or SIGTERM, `stop`, or until the app gives up; the exit code.
 
         Blocks. On the main thread it handles signals: the first stops gracefully, a second one hurries.
 
         Raises:
-            ConfigError, BrokerUnreachable, UnknownTopic: before anything was processed.
+            ConfigError: also in a thread with a running event loop, which it would block; BrokerUnreachable, UnknownTopic;
+            what a start-up function raises. Nothing was processed then.
         """
+        if _is_in_event_loop():
+            raise ConfigError(
+                "app.run() would block the event loop of this thread: use async with app.serving()", "run"
+            )
         from awoke.runtime.signals import run
 
         return run(self, bootstrap_servers=bootstrap_servers, workers=workers, embedded=embedded, kafka=kafka)
+
+    def serving(
+        self,
+        *,
+        bootstrap_servers: str | None = None,
+        workers: int | None = None,
+        embedded: bool = False,
+        kafka: Mapping[str, KafkaValue] | None = None,
+    ) -> AbstractAsyncContextManager[AppRunner]:
+        """Runs the app beside other code of an event loop: `async with app.serving() as runner:`.
+
+        Neither the start nor the stop blocks the loop. The block begins when the app has started, and ends when it has
+        stopped in order. Handlers run on awoke's own threads and loop, not on this one. Signals are left to other code.
+        When the app gives up, it stops; `await runner.ended()` raises the error at once, and the end of the block raises it.
+
+        Raises:
+            ConfigError, BrokerUnreachable, UnknownTopic; what a start-up function raises. Nothing was processed then.
+        """
+        from awoke.runtime.embedding import serving
+
+        return serving(self, bootstrap_servers=bootstrap_servers, workers=workers, embedded=embedded, kafka=kafka)
+
+    def stop(self) -> None:
+        """Asks the app to stop in order, as SIGTERM does. Does not block. Any thread, handlers too.
+
+        Calling it again does nothing. Called before the app has ever run, it ends the first start at once.
+        """
+        self.stop_requests.request()
+
+
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

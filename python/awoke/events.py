@@ -49,6 +49,7 @@ LEVELS = {
     "transaction.aborted": logging.WARNING,
     "producer.replaced": logging.WARNING,
     "hook.failed": logging.ERROR,
+    "shutdown.failed": logging.ERROR,
     "message.skipped": logging.ERROR,
     "partition.stuck": logging.ERROR,
     "partition.rewound": logging.WARNING,

@@ -187,7 +187,7 @@ def test_an_app_that_gives_up_says_why(cluster: Cluster, topic: CreateTopic) -> 
 
     send(cluster, name, [b"value"])
     gave_up: Collected[BaseException] = Collected()
-    server = awoke.Server(app, on_give_up=gave_up.add)
+    server = awoke.AppRunner(app, on_give_up=gave_up.add)
     server.start()
     assert "offset 0 failed 1 times" in str(gave_up.wait_for(1)[0])
     server.stop()

@@ -156,7 +156,7 @@ def test_an_apps_background_failure_may_end_it(cluster: Cluster, topic: CreateTo
         pass
 
     app.background(lambda: 1 / 0, on_error="fail", name="divide")
-    server = awoke.Server(app, on_give_up=given_up.add)
+    server = awoke.AppRunner(app, on_give_up=given_up.add)
     server.start()
     try:
         given_up.wait_for(1)

@@ -163,7 +163,7 @@ def test_a_consumer_that_ends_the_process_ends_the_app_in_order(cluster: Cluster
         raise SystemExit(7)
 
     send(cluster, name, [b"value"])
-    server = awoke.Server(app, on_give_up=given_up.add)
+    server = awoke.AppRunner(app, on_give_up=given_up.add)
     server.start()
     try:
         (error,) = given_up.wait_for(1)

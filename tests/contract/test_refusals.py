@@ -137,7 +137,7 @@ def test_a_result_that_is_refused_for_good_ends_an_app_that_has_no_other_way(
         return TOO_LARGE
 
     send(cluster, name, [b"1"])
-    server = awoke.Server(app, on_give_up=given_up.add)
+    server = awoke.AppRunner(app, on_give_up=given_up.add)
     server.start()
     try:
         (error,) = given_up.wait_for(1)

@@ -565,7 +565,7 @@ def test_a_method_that_ends_the_process_ends_the_app(cluster: Cluster) -> None:
     async def aleave() -> None:
         raise SystemExit(4)
 
-    server = awoke.Server(app, gave_up.add)
+    server = awoke.AppRunner(app, gave_up.add)
     server.start()
     with rpc.Caller(app.name, cluster.bootstrap_servers, timeout_s=WITHIN_S) as caller:
         with pytest.raises(rpc.Internal):

@@ -27,7 +27,7 @@ Headers = dict[str, bytes | str | None]
 class Wire:
     """A service, and somebody who writes its topics by hand."""
 
-    def __init__(self, app: awoke.App, server: awoke.Server, producer: awoke.Producer) -> None:
+    def __init__(self, app: awoke.App, server: awoke.AppRunner, producer: awoke.Producer) -> None:
         self.app, self.server, self._producer = app, server, producer
         self.refused = Collected[str]()
         app.events.subscribe("rpc.refused", lambda event: self.refused.add(event.fields["reason"]))

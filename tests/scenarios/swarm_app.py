@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import subprocess
 import threading
@@ -42,6 +43,18 @@ def begin() -> None:
     if code == "exit":
         threading.Thread(target=exit_soon, name="exit-soon", daemon=True).start()
     hoard.append(bytearray(b"x") * (int(os.environ.get("SWARM_BALLAST_MB", "0")) << 20))
+
+
+@app.on_startup
+def start() -> None:
+    """Say so."""
+    logging.getLogger(__name__).info("a start-up function was called")
+
+
+@app.on_shutdown
+async def shut_down() -> None:
+    """Say so."""
+    logging.getLogger(__name__).info("a shutdown function was called")
 
 
 @app.on(

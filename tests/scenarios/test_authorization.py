@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 import awoke
-from awoke.runtime.server import Server
+from awoke.runtime.server import AppRunner
 from awoke.testing import running
 from tests.support import judge
 from tests.support.clusters import unique
@@ -96,7 +96,7 @@ def assert_given_up(app: awoke.App, *words: str) -> None:
         errors.append(error)
         over.set()
 
-    server = Server(app, on_give_up)
+    server = AppRunner(app, on_give_up)
     try:
         server.start()
         assert over.wait(WITHIN_S), "it goes on as if nothing were wrong"

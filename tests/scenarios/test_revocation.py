@@ -137,7 +137,7 @@ def test_a_job_that_outlives_its_revocation_moves_no_offset(real_cluster: RealCl
 
     with awoke.Producer(real_cluster.bootstrap_servers) as producer:
         producer.produce(topic, b"value").wait(30)
-    server = awoke.Server(app)
+    server = awoke.AppRunner(app)
     server.start()
     told.wait_for(1)
     assert not server.stop()

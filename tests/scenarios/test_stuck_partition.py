@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 import awoke
-from awoke.runtime.server import Server
+from awoke.runtime.server import AppRunner
 from awoke.testing import running
 from tests.support import judge
 from tests.support.clusters import RealCluster, unique
@@ -38,7 +38,7 @@ class Watched:
     def _handle(self, message: awoke.Message[bytes]) -> None:
         self.handled.add(message.value)
 
-    def check_stuck(self, server: Server, place: str, partition: int, code_names: Sequence[str]) -> None:
+    def check_stuck(self, server: AppRunner, place: str, partition: int, code_names: Sequence[str]) -> None:
         """Health and an event name the partition (-1: the topic as a whole) and the reason."""
         wait_until(lambda: not server.health().is_healthy, "the app is unhealthy", WITHIN_S)
         reasons = server.health().reasons
@@ -49,7 +49,7 @@ class Watched:
         assert fields["text"]
         assert any(fields["text"] in reason or fields["code_name"] in reason for reason in reasons), reasons
 
-    def check_goes_on(self, server: Server, values: Sequence[bytes]) -> None:
+    def check_goes_on(self, server: AppRunner, values: Sequence[bytes]) -> None:
         """These are handled and committed, and all is well."""
         self.handled.wait_until(lambda items: set(values) <= set(items), WITHIN_S)
         assert judge.comes_to_end(self.servers, self.group, self.topic, WITHIN_S)

@@ -99,6 +99,7 @@ def test_nodes_share_the_work_and_stop_in_order(
         assert swarm.stop() == 0
         assert not Path(swarm.socket).exists()
         offsets = swarm.done()
+    assert [swarm.process.output.count(f"a {kind} function was called") for kind in ("start-up", "shutdown")] == [2, 2]
     assert sum(map(len, offsets.values())) == flow.sent, "a stop in order repeats nothing"
 
 

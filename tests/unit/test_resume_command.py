@@ -13,7 +13,7 @@ import pytest
 
 import awoke
 from awoke.cli.swarm import ask
-from awoke.runtime.server import Server
+from awoke.runtime.server import AppRunner
 from awoke.swarm import protocol, resumes
 from awoke.swarm.app_socket import open_app_socket
 from awoke.swarm.loop import Loop
@@ -210,7 +210,7 @@ class FakeAssignment:
 
 @pytest.mark.parametrize("is_current", [True, False])
 def test_a_pause_that_a_rebalance_has_ended_is_not_resumed(is_current: bool) -> None:
-    server, assignment = Server(awoke.App("resume")), FakeAssignment(is_current)
+    server, assignment = AppRunner(awoke.App("resume")), FakeAssignment(is_current)
     server.paused[("t", 1)] = (cast(Any, assignment), ValueError("no good"))
     assert server._resume("t", 1) is is_current
     assert not server._resume("t", 1)

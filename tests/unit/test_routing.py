@@ -32,4 +32,4 @@ def test_a_retry_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> Non
 
 def test_an_app_without_routes_does_not_start() -> None:
     with pytest.raises(awoke.ConfigError, match="has no route"):
-        awoke.Server(awoke.App("empty")).start()
+        awoke.AppRunner(awoke.App("empty")).start()

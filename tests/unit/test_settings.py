@@ -93,7 +93,7 @@ def test_an_app_with_such_settings_does_not_start() -> None:
     app = awoke.App("late", kafka={"max.poll.interval.ms": 10_000}, revoke_timeout_s=10)
     app.on("orders")(lambda message: None)
     with pytest.raises(ConfigError, match="revoke_timeout_s"):
-        awoke.Server(app).start()
+        awoke.AppRunner(app).start()
 
 
 def test_clients_look_for_added_partitions_every_half_minute_unless_told_otherwise(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ LAYERS = [
     {"routing", "dead_letter", "tracing"},
     {"reader", "metrics"},
     {"rpc"},
-    {"app", "application", "web"},
+    {"lifecycle", "app", "application", "web"},
     {"runtime"},
     {"swarm"},
     {"testing"},

@@ -22,13 +22,13 @@ from awoke.runtime.outputs import Sent, contribute
 
 if TYPE_CHECKING:
     from awoke.routing import Route
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
 
 class AsyncExecutor(Executor):
     """As `Executor`, for `async def`; runs on the runtime's event loop."""
 
-    def __init__(self, server: Server, route: Route) -> None:
+    def __init__(self, server: AppRunner, route: Route) -> None:
         super().__init__(server, route)
         self._assigning_async = asyncio.Lock()
 

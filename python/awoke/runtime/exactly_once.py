@@ -14,7 +14,7 @@ from awoke.producer import Record
 from awoke.settings import Settings, client_properties
 
 if TYPE_CHECKING:
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
 TIMEOUT_MS = 10_000
 """After so long the broker aborts the transaction of a process that died; until then nobody reads what lies behind it."""
@@ -64,7 +64,7 @@ class Contribution:
 class Transactions:
     """The transactions of one process of an app."""
 
-    def __init__(self, server: Server, box: _native.EventBox) -> None:
+    def __init__(self, server: AppRunner, box: _native.EventBox) -> None:
         settings = server.settings
         if settings.kafka.get("isolation.level", "read_committed") != "read_committed":
             text = "exactly_once needs isolation.level=read_committed: an aborted message must not be processed"

@@ -30,7 +30,7 @@ from awoke.runtime.refusals import TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from awoke.routing import Route
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ NOT_MEASURED = Run(None)
 class Executor:
     """Runs the jobs and hooks of one route. Jobs of different partitions overlap, and of one where the route says so."""
 
-    def __init__(self, server: Server, route: Route) -> None:
+    def __init__(self, server: AppRunner, route: Route) -> None:
         self._server = server
         self._route = route
         self._function = self._traced(sending(server, route))

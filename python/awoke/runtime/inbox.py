@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 Said = str
-"""`signal`, `gave up`, `stopped`; a node also `quick` (stop and hurry), `quiet` (no new jobs) and `ignored`."""
+"""`signal`, `asked to stop`, `gave up`, `stopped`; of a node `quick` (stop and hurry), `quiet` (no new jobs), `ignored`."""
 
 
 class Inbox:

@@ -15,7 +15,7 @@ from awoke.runtime.scope import Scope
 
 if TYPE_CHECKING:
     from awoke.routing import Route
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ LAST_HOOKS = frozenset({"revoked", "lost", "shutdown"})
 class Instances:
     """The consumers of one route. Hooks of an assignment come one at a time, its jobs may come several at once."""
 
-    def __init__(self, server: Server, route: Route) -> None:
+    def __init__(self, server: AppRunner, route: Route) -> None:
         self._server, self._route = server, route
         self._instances: dict[Key, Consumer] = {}
         self._scopes: dict[Key, Scope] = {}

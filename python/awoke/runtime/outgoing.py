@@ -24,7 +24,7 @@ from awoke.runtime.outputs import Answer, Sent, records_of
 
 if TYPE_CHECKING:
     from awoke.routing import Route
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
 
 End = Callable[[Job, BaseException | None], object]
@@ -57,7 +57,7 @@ class Outgoing:
         with self._lock:
             self._open.append(offset)
 
-    def send(self, server: Server, route: Route, offset: int, answer: Answer) -> None:
+    def send(self, server: AppRunner, route: Route, offset: int, answer: Answer) -> None:
         """Produce the records of a message that was added. Blocks while the producer's queue is full."""
         records = records_of(answer)
         count = len(records)
@@ -88,7 +88,9 @@ class Outgoing:
         if is_over:
             self._finish(job)
 
-    def _acknowledged(self, server: Server, route: Route, offset: int, record: Record, handle: DeliveryHandle) -> None:
+    def _acknowledged(
+        self, server: AppRunner, route: Route, offset: int, record: Record, handle: DeliveryHandle
+    ) -> None:
         error = handle.exception()
         if error is None or not is_refused_in_company(error):
             self._answered(offset, error, 1)
@@ -148,7 +150,7 @@ class _Entry(NamedTuple):
 class OrderedOutput:
     """The results of one assignment of a partition, in the order of its messages. Any thread."""
 
-    def __init__(self, server: Server, route: Route) -> None:
+    def __init__(self, server: AppRunner, route: Route) -> None:
         # A message whose result waits is not done: so many of them may be open that one for each has room.
         # The sink is not this object's, so that nothing keeps itself alive: jobs wait in here, and with them a client.
         self._sequencer: Sequencer[_Entry] = Sequencer(partial(send, server, route), route.concurrency.trail)
@@ -175,7 +177,7 @@ class OrderedOutput:
         self._sequencer.close()
 
 
-def send(server: Server, route: Route, run: list[_Entry]) -> None:
+def send(server: AppRunner, route: Route, run: list[_Entry]) -> None:
     """Send results whose turn it is."""
     for entry in run:
         entry.outgoing.send(server, route, entry.offset, entry.answer)
@@ -185,7 +187,7 @@ class Results:
     """Where one job's results go: at once, or in order."""
 
     def __init__(
-        self, server: Server, route: Route, outgoing: Outgoing, ordered: OrderedOutput | None, places: dict[int, int]
+        self, server: AppRunner, route: Route, outgoing: Outgoing, ordered: OrderedOutput | None, places: dict[int, int]
     ) -> None:
         self._server, self._route = server, route
         self._outgoing, self._ordered, self._places = outgoing, ordered, places
@@ -213,7 +215,7 @@ class Results:
             self._ordered.pass_over([self._places.pop(at) for at in rest])
 
 
-def check_delivered(server: Server, route: Route, job: Job, sent: deque[Sent]) -> None:
+def check_delivered(server: AppRunner, route: Route, job: Job, sent: deque[Sent]) -> None:
     """Wait until everything sent is acknowledged, and forget it.
 
     Raises the first refusal, whose message is then the job's first.
@@ -235,7 +237,7 @@ def check_delivered(server: Server, route: Route, job: Job, sent: deque[Sent]) -
             raise
 
 
-def result_of(server: Server, route: Route, sent: Sent, is_alone: bool) -> bool:
+def result_of(server: AppRunner, route: Route, sent: Sent, is_alone: bool) -> bool:
     """Wait for one result, which is sent again by itself where others may be why it was refused; whether it was.
 
     With `is_alone` one before it was: this one follows it, so that the last result of a key stays the last.
@@ -252,7 +254,7 @@ def result_of(server: Server, route: Route, sent: Sent, is_alone: bool) -> bool:
     return is_alone
 
 
-async def check_delivered_async(server: Server, route: Route, job: Job, sent: deque[Sent]) -> None:
+async def check_delivered_async(server: AppRunner, route: Route, job: Job, sent: deque[Sent]) -> None:
     """As `check_delivered`, on the event loop."""
     is_alone = False
     while sent:
@@ -265,7 +267,7 @@ async def check_delivered_async(server: Server, route: Route, job: Job, sent: de
             raise
 
 
-async def result_of_async(server: Server, route: Route, sent: Sent, is_alone: bool) -> bool:
+async def result_of_async(server: AppRunner, route: Route, sent: Sent, is_alone: bool) -> bool:
     """As `result_of`, on the event loop."""
     handle = sent[1]
     try:

@@ -15,7 +15,7 @@ from awoke.producer import Record
 if TYPE_CHECKING:
     from awoke.routing import Route
     from awoke.runtime.exactly_once import Contribution
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
 Sent = tuple[int, DeliveryHandle, Any, bytes | str | None, Headers | None, int | None, int | None]
 """A record on its way, where one job of a partition runs at a time: its message's offset, its handle, a `Record`'s parts.
@@ -32,7 +32,7 @@ MANY = (list, tuple, *(getattr(collections.abc, name) for name in ("Sequence", "
 class Outputs:
     """Makes the records of one route. Any thread."""
 
-    def __init__(self, server: Server, route: Route) -> None:
+    def __init__(self, server: AppRunner, route: Route) -> None:
         self._tracer = server.tracer
         self._forwarded = route.forward_headers
         self._is_always_many = returns_records(route.function)
@@ -73,7 +73,7 @@ class Outputs:
         ]
 
 
-def sending(server: Server, route: Route) -> Callable[..., Any]:
+def sending(server: AppRunner, route: Route) -> Callable[..., Any]:
     """Returns a route's function, of which each result is produced: it returns a `Sent`, a list of them, or None."""
     output, function = route.output, route.function
     if output is None:
@@ -111,7 +111,7 @@ def sending(server: Server, route: Route) -> Callable[..., Any]:
 NOT_PLAIN = frozenset({Record, list, tuple})
 
 
-def answering(server: Server, route: Route) -> Callable[..., Any]:
+def answering(server: AppRunner, route: Route) -> Callable[..., Any]:
     """Returns a route's function, of which each result is made an `Answer`."""
     outputs, function = Outputs(server, route), route.function
 

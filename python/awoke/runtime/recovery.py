@@ -17,7 +17,7 @@ from awoke.errors import FencedError, RetriesExhausted, is_refused_for_good
 
 if TYPE_CHECKING:
     from awoke.routing import Route
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
 
 class GivenUp(NamedTuple):
@@ -41,7 +41,7 @@ def narrow(job: Job) -> None:
 
 
 def fail(
-    server: Server,
+    server: AppRunner,
     route: Route,
     job: Job,
     error: BaseException,
@@ -82,7 +82,7 @@ def fail(
 
 
 def give_up(
-    server: Server, route: Route, job: Job, attempts: int, error: BaseException, on_skip: Callable[[Job], object]
+    server: AppRunner, route: Route, job: Job, attempts: int, error: BaseException, on_skip: Callable[[Job], object]
 ) -> GivenUp | None:
     """Give up the job's first message as its route wants; returns as `fail`. `on_skip` hears of one that is skipped."""
     if route.dead_letter is not None:
@@ -104,7 +104,7 @@ def give_up(
     return None
 
 
-def _send_dead_letter(server: Server, route: Route, job: Job, attempts: int, error: BaseException) -> GivenUp | None:
+def _send_dead_letter(server: AppRunner, route: Route, job: Job, attempts: int, error: BaseException) -> GivenUp | None:
     assert route.dead_letter is not None
     record = letter(job.batch()[0], server.group, attempts, error)
     offset = job.first_offset
@@ -120,12 +120,12 @@ def _send_dead_letter(server: Server, route: Route, job: Job, attempts: int, err
         return None
 
 
-def pass_by(server: Server, route: Route, job: Job, given_up: GivenUp, error: BaseException) -> None:
+def pass_by(server: AppRunner, route: Route, job: Job, given_up: GivenUp, error: BaseException) -> None:
     """The broker agreed: the message is done."""
     _pass_by(server, route, job, given_up.offset, given_up.event, error)
 
 
-def fail_again(server: Server, route: Route, job: Job, error: BaseException) -> None:
+def fail_again(server: AppRunner, route: Route, job: Job, error: BaseException) -> None:
     """The dead letter could not be sent: the message stays, and is tried again after the longest back-off.
 
     Where it would be refused again, the partition is paused instead: nothing is lost, and user code does not run for nothing.
@@ -150,14 +150,14 @@ def fail_again(server: Server, route: Route, job: Job, error: BaseException) -> 
     job.retry(delay_s or 0.0)
 
 
-def note(server: Server, route: Route, job: Job, error: BaseException, retry_in_s: float) -> None:
+def note(server: AppRunner, route: Route, job: Job, error: BaseException, retry_in_s: float) -> None:
     """Notes for health that the job's first message has failed, and when it is tried again."""
     key = job.batch()[0].key
     place = (job.topic, job.partition, job.first_offset)
     server.failures.note(*place, key, job.attempt, error, retry_in_s, is_manual=route.is_manual)
 
 
-def _pass_by(server: Server, route: Route, job: Job, offset: int, event: str, error: BaseException) -> None:
+def _pass_by(server: AppRunner, route: Route, job: Job, offset: int, event: str, error: BaseException) -> None:
     server.app.events.emit(
         event,
         handler=route.name,

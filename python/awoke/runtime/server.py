@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any
 
 from awoke import _native
-from awoke.admin import Admin
 from awoke.app import App
-from awoke.errors import ConfigError, FencedError, UnknownTopic, kafka_error
+from awoke.errors import ConfigError, FencedError, kafka_error
 from awoke.events import Event, EventSource
 from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder
-from awoke.rpc import topics as rpc_topics
-from awoke.rpc.protocol import Topics
 from awoke.rpc.responder import Responder
 from awoke.runtime import ledger
 from awoke.runtime.alone import AloneProducer
@@ -27,9 +27,11 @@ from awoke.runtime.executor import Executor
 from awoke.runtime.failing import Failing
 from awoke.runtime.health import reasons
 from awoke.runtime.ledger import Ledger, ThreadEntry
+from awoke.runtime.lifecycle import LifecycleRun
 from awoke.runtime.overdue import OverdueWatch, stack_of
 from awoke.runtime.refusals import Refusals
 from awoke.runtime.scope import Scope
+from awoke.runtime.startup_checks import check_topics
 from awoke.runtime.worker import AsyncWorker, Worker
 from awoke.settings import client_properties
 from awoke.tracing import Tracer
@@ -41,14 +43,20 @@ TURN_S_MIN = 0.01
 """A job of single messages runs at least this long before another partition has its turn."""
 
 
-class Server:
-    """Runs an app in this process. `start` once, `stop` once; any thread may call everything else."""
+class AppRunner:
+    """Runs an app in this process, beside other code: `start` once, then `stop`. Any thread may call everything here.
+
+    `app.run()`, `app.serving()` and `awoke.testing.running` make one of their own. `on_give_up` is called with the error
+    when the app can't go on; the caller is to stop it then. `on_stop` is called when `app.stop()` was called; without it
+    the app is stopped on a thread of its own.
+    """
 
     def __init__(
         self,
         app: App,
         on_give_up: Callable[[BaseException], object] | None = None,
         *,
+        on_stop: Callable[[], object] | None = None,
         collects_metrics: bool = False,
     ) -> None:
         self.app = app
@@ -70,6 +78,7 @@ class Server:
         self._scope = Scope(app.name, 0, app.events, self.ledger)
         self._scope.on_failure(self.give_up)
         self._on_give_up = on_give_up or (lambda error: None)
+        self._on_stop = on_stop or self.stop_soon
         self._scheduler = _native.Scheduler()
         self._async_scheduler = _native.Scheduler()
         self._workers: list[Worker] = []
@@ -84,22 +93,47 @@ class Server:
         """The messages that have failed and are tried again."""
         self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.give_up)
         """What the brokers do not allow."""
+        self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._call_async)
         self._source: EventSource | None = None
-        self._stopping = threading.Lock()
+        self._changing = threading.Lock()
+        """Held while the app starts or stops: a stop that comes during the start waits for it."""
+        self._asking = threading.Lock()
+        """Guards `_stopper`."""
+        self._stopper: threading.Thread | None = None
+        self._is_clean = True
+        self._ended: Future[None] = Future()
+        self._end_stop_requests: Callable[[], None] | None = None
         self.given_up: BaseException | None = None
         """Why the app stopped itself, if it did."""
 
     def start(self) -> None:
-        """Check the topics, start the workers and join the group. Blocks up to `startup_timeout_s`.
+        """Checks the topics, starts the workers, calls the start-up functions and joins the group.
+
+        Blocks up to `startup_timeout_s`, and for the start-up functions. Does nothing if `app.stop()` was called before.
 
         Raises:
-            ConfigError: no route, or a setting that librdkafka refuses; BrokerUnreachable; UnknownTopic.
+            ConfigError: no route, or a setting that librdkafka refuses; BrokerUnreachable; UnknownTopic; what a
+            start-up function raises.
         """
+        with self._changing:
+            self._end_stop_requests = self.app.stop_requests.listen(lambda: self._on_stop())
+            if self._end_stop_requests is None:
+                logger.info("app %s was stopped before it started", self.app.name)
+                self._ended.set_result(None)
+                return
+            try:
+                self._start()
+            except BaseException:
+                self._end_stop_requests()
+                self._ended.set_result(None)
+                raise
+
+    def _start(self) -> None:
         if not self.app.routes and not self.app.rpc.methods:
             text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
             raise ConfigError(text, "routes")
         self.app.load_settings().check_member()
-        self._check_topics()
+        self._partitions_total = check_topics(self.app, self.settings)
         self._source = EventSource(self.app.events)
         self._end_listening = self._listen()
         ledger.install()
@@ -110,12 +144,14 @@ class Server:
             if self._has_transactions:
                 self.transactions = Transactions(self, self._source.box)
             self._start_workers()
+            self._lifecycle.start_up()
             if self.app.rpc.methods:
                 self.responder = Responder(self, self.app.rpc, self.app.events, self._source.box)
                 self.responder.start()
             self.member = self._join()
             self.app.runs(lambda each: self._scope.background(*each), self._resume)
         except BaseException:
+            self._lifecycle.shut_down(time.monotonic() + self.settings.shutdown_timeout_s)
             self._end(time.monotonic() + 1.0)
             raise
         self.app.events.emit("app.started", app=self.app.name, group=self.group, topics=sorted(self._topics_in()))
@@ -154,16 +190,48 @@ class Server:
         """Finish running jobs, commit, leave the group, deliver what was produced, join the workers.
 
         Whether all of it was done within `timeout_s` (None: the setting); what was still running is logged with its stack.
+        A second call waits for the first and returns the same.
         """
-        with self._stopping:
-            if self._source is None:
-                return True
-            deadline_s = time.monotonic() + (self.settings.shutdown_timeout_s if timeout_s is None else timeout_s)
-            self.app.events.emit("app.stopping", app=self.app.name)
-            self.quiet()
-            has_left = self.member is None or self.member.close(max(0.0, deadline_s - time.monotonic()))
-            undelivered = self._end(deadline_s)
-            return has_left and undelivered == 0
+        with self._changing:
+            if self._source is not None:
+                try:
+                    self._is_clean = self._stop(timeout_s)
+                finally:
+                    self._ended.set_result(None)
+        with self._asking:
+            stopper = self._stopper
+        if stopper is not None and stopper is not threading.current_thread():
+            stopper.join()  # It has stopped the app, or finds it stopped.
+        return self._is_clean
+
+    def _stop(self, timeout_s: float | None) -> bool:
+        deadline_s = time.monotonic() + (self.settings.shutdown_timeout_s if timeout_s is None else timeout_s)
+        self.app.events.emit("app.stopping", app=self.app.name)
+        self.quiet()
+        has_left = self.member is None or self.member.close(max(0.0, deadline_s - time.monotonic()))
+        undelivered = self._end(deadline_s)
+        return has_left and undelivered == 0
+
+    def stop_soon(self) -> None:
+        """Stops the app on a thread of its own. Does not block: a handler may call it, too."""
+        with self._asking:
+            if self._stopper is None and not self._ended.done():
+                self._stopper = threading.Thread(target=self.stop, name="awoke-stopping", daemon=True)
+                self._stopper.start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the app has stopped, or was not to start. Does not block."""
+        return self._ended.done()
+
+    async def ended(self) -> None:
+        """Waits until the app has stopped, whatever stopped it.
+
+        Raises the error with which the app gave up, if it did.
+        """
+        await asyncio.shield(asyncio.wrap_future(self._ended))
+        if self.given_up is not None:
+            raise self.given_up
 
     def give_up(self, error: BaseException) -> None:
         """Ask for the app's end because of this error."""
@@ -300,11 +368,15 @@ class Server:
     def _end(self, deadline_s: float) -> int:
         """End everything that `start` began; how many things were not done in time."""
         assert self._source is not None
+        if self._end_stop_requests is not None:
+            self._end_stop_requests()
         self.app.runs(None, None)
         late = self._end_workers(deadline_s)
         late += self._scope.close(max(0.0, deadline_s - time.monotonic()))
         if self.transactions is not None:
             self.transactions.close()
+        late += self._lifecycle.shut_down(max(deadline_s, time.monotonic() + 1.0))
+        late += self._end_loop(deadline_s)
         self.app.close_callers(max(1.0, deadline_s - time.monotonic()))
         undelivered = self.alone.close(max(1.0, deadline_s - time.monotonic()))
         undelivered += self.app.close_producer(max(1.0, deadline_s - time.monotonic()))
@@ -321,34 +393,13 @@ class Server:
         self._source = None
         return len(late) + undelivered
 
-    def _check_topics(self) -> None:
-        self._partitions_total = 0
-        if self.app.rpc.methods:
-            partitions = self.app.rpc.settings.partitions
-            rpc_topics.ensure(self.settings, Topics.of(self.app.rpc.service), partitions)
-            self._partitions_total += partitions
-        routes = self.app.routes.values()
-        routes_in = self.app.routes
-        wanted = set(routes_in) | {topic for route in routes for topic in route.topics_out}
-        with Admin(settings=self.settings) as admin:
-            for topic in sorted(wanted):
-                try:
-                    described = admin.describe_topic(topic, self.settings.startup_timeout_s)
-                    self._partitions_total += len(described.partitions) if topic in routes_in else 0
-                except UnknownTopic as error:
-                    text = (
-                        f"topic {topic!r} does not exist on {self.settings.bootstrap_servers}; "
-                        f"create it: awoke topics create {topic}"
-                    )
-                    raise UnknownTopic(text, error.code, error.code_name) from None
-
     def _start_workers(self) -> None:
         routes = self.app.routes.values()
         self._executors = {route.topic: Executor(self, route) for route in routes if not route.is_async}
         if self._executors:
             self._add_workers(self._workers_wanted)
         executors = {route.topic: AsyncExecutor(self, route) for route in routes if route.is_async}
-        if executors:
+        if executors or self.app.lifecycle.has_async:
             jobs_max = async_jobs_of(app=self.app)
             self._loop_worker = AsyncWorker("awoke-loop", self._async_scheduler, executors, jobs_max)
             self._loop_worker.start()
@@ -400,16 +451,31 @@ class Server:
         self._scheduler.close()
         self._async_scheduler.close()
         with self._resizing:
-            workers: list[Worker | AsyncWorker] = [*self._workers]
-        if self._loop_worker is not None:
-            workers.append(self._loop_worker)
+            workers = list(self._workers)
         late = [worker for worker in workers if not worker.join(max(0.0, deadline_s - time.monotonic()))]
         late_threads = [worker.thread for worker in late]
+        loop = self._loop_worker
+        if loop is not None and not loop.join_jobs(max(0.0, deadline_s - time.monotonic())):
+            late_threads.append(loop.thread)
         if self.responder is not None:
             late_threads += self.responder.close(deadline_s)
         for thread in late_threads:
             logger.error("%s is still running:\n%s", thread.name, stack_of(thread))
         return [thread.name for thread in late_threads]
+
+    def _end_loop(self, deadline_s: float) -> list[str]:
+        """Ends the event loop, which has run the async shutdown functions; its name if it does not end in time."""
+        loop = self._loop_worker
+        if loop is None:
+            return []
+        loop.finish()
+        if not loop.join_jobs(0.0):
+            return []  # A job is late, which was said.
+        return [] if loop.join(max(1.0, deadline_s - time.monotonic())) else [loop.thread.name]
+
+    def _call_async(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
+        assert self._loop_worker is not None, "an async function was registered during the start"
+        return self._loop_worker.call(function)
 
 
 def workers_of(app: App) -> int:

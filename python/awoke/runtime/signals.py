@@ -19,7 +19,7 @@ from awoke.settings import KafkaValue
 
 if TYPE_CHECKING:
     from awoke.app import App
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
 logger = logging.getLogger(__name__)
 
@@ -42,20 +42,24 @@ def run(
     kafka: Mapping[str, KafkaValue] | None,
 ) -> int:
     """Run an app until a signal comes or it gives up; the exit code."""
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
     with contextlib.ExitStack() as stack:
         if embedded:
             bootstrap_servers = stack.enter_context(embedded_brokers(app))
         app.use(bootstrap_servers=bootstrap_servers, workers=workers, kafka=kafka)
         heard = stack.enter_context(contextlib.closing(Inbox()))
-        server = Server(app, on_give_up=lambda error: heard.put("gave up"))
+        server = AppRunner(
+            app, on_give_up=lambda error: heard.put("gave up"), on_stop=lambda: heard.put("asked to stop")
+        )
         stack.callback(heard.hear(HEARD))
         server.start()
+        if server.has_ended:
+            return EXIT_CLEAN
         return wait_and_stop(server, heard)
 
 
-def wait_and_stop(server: Server, heard: Inbox) -> int:
+def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
     """Wait for a reason to stop, then stop."""
     while (said := heard.get()) in ("quiet", "ignored"):
         if said == "quiet":
@@ -70,7 +74,8 @@ def wait_and_stop(server: Server, heard: Inbox) -> int:
         finally:
             heard.put("stopped")
 
-    threading.Thread(target=stop, name="awoke-stopping", daemon=True).start()
+    thread = threading.Thread(target=stop, name="awoke-stopping", daemon=True)
+    thread.start()
     signals = 0
     if said == "quick":
         server.hurry()
@@ -80,6 +85,7 @@ def wait_and_stop(server: Server, heard: Inbox) -> int:
             server.hurry()
             if signals > 1:
                 os._exit(EXIT_AT_ONCE)
+    thread.join()  # It has nothing left to do.
     if server.given_up is not None:
         logger.error("the app gave up: %s", server.given_up)
         return EXIT_GAVE_UP

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from typing import Any
 
 from awoke._native import Bell, HookJob, Job, Scheduler, Sorting
 from awoke.runtime.async_executor import AsyncExecutor
@@ -52,7 +55,8 @@ class AsyncWorker:
 
     1. The bell rings, a timer fires or a task ends: take work as long as there is some and room for it.
     2. Each piece of work is a task that runs through its route's executor, which gives it back.
-    3. When the scheduler has closed and the last task has ended, the loop ends.
+    3. When the scheduler has closed and the last task has ended, jobs are over; async shutdown functions may still run.
+    4. When `finish` was called, too, the loop ends.
     """
 
     def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[str, AsyncExecutor], jobs_max: int) -> None:
@@ -62,24 +66,51 @@ class AsyncWorker:
         self._bell = Bell()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name=name, daemon=True)
+        self._is_serving = threading.Event()
+        self._has_no_jobs = threading.Event()
+        self._is_to_end = asyncio.Event()
+        self.thread = threading.Thread(target=self._run_loop, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Starts the thread; returns when its loop runs."""
         self.thread.start()
+        self._is_serving.wait()
+
+    def call(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
+        """Calls an async function on the loop. Does not block. Any thread."""
+        return asyncio.run_coroutine_threadsafe(function(), self._loop)
+
+    def join_jobs(self, timeout_s: float) -> bool:
+        """Waits for the last job, after the scheduler was closed; whether it ended within the time."""
+        return self._has_no_jobs.wait(timeout_s)
+
+    def finish(self) -> None:
+        """Lets the loop end after its last job. Does not block."""
+        with contextlib.suppress(RuntimeError):  # The loop has ended.
+            self._loop.call_soon_threadsafe(self._is_to_end.set)
 
     def join(self, timeout_s: float) -> bool:
         """Wait for its end; whether it came within the time."""
         self.thread.join(timeout_s)
         return not self.thread.is_alive()
 
+    def _run_loop(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        finally:
+            self._is_serving.set()
+            self._has_no_jobs.set()
+
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._is_over = self._loop.create_future()
         self._loop.add_reader(self._bell.fileno(), self._on_bell)
+        self._is_serving.set()
         self._take()
         try:
             await self._is_over
+            self._has_no_jobs.set()
+            await self._is_to_end.wait()
         finally:
             self._loop.remove_reader(self._bell.fileno())
 

@@ -20,7 +20,7 @@ from awoke._native import Lifeline
 from awoke.app import App
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
 from awoke.runtime.inbox import Inbox
-from awoke.runtime.server import Server
+from awoke.runtime.server import AppRunner
 from awoke.runtime.signals import wait_and_stop
 from awoke.swarm import commands, linux, protocol
 from awoke.swarm.options import Options
@@ -140,9 +140,10 @@ class Node:
             kafka=self._kafka(),
             **self._names(),
         )
-        server = Server(
+        server = AppRunner(
             self._app,
             on_give_up=lambda error: self._heard.put("gave up"),
+            on_stop=lambda: self._heard.put("asked to stop"),
             collects_metrics=self._options.metrics_port is not None,
         )
         self._app.events.subscribe("partitions.assigned", lambda event: self._say("assigned"))
@@ -183,7 +184,7 @@ class Node:
         with contextlib.suppress(OSError):
             self._control.send(protocol.encode(kind, **fields), socket.MSG_DONTWAIT)
 
-    def _pulse(self, lifeline: Lifeline, server: Server) -> None:
+    def _pulse(self, lifeline: Lifeline, server: AppRunner) -> None:
         """Say how the partitions are whenever the lifeline asks; how long that takes tells how long one waits for the GIL."""
         alive = True
         while alive:
@@ -191,7 +192,7 @@ class Node:
             lags = [state.lag for state in states if state.lag is not None]
             alive = lifeline.pulse(len(states), sum(lags) if lags else -1)
 
-    def _obey(self, server: Server) -> None:
+    def _obey(self, server: AppRunner) -> None:
         """Answer what the supervisor asks, until it, or this process, ends."""
         while True:
             try:

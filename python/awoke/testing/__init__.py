@@ -13,7 +13,7 @@ from awoke.settings import KafkaValue, embedded
 
 if TYPE_CHECKING:
     from awoke.app import App
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
 __all__ = ["EmbeddedCluster", "running"]
 
@@ -65,16 +65,16 @@ def running(
     bootstrap_servers: str | None = None,
     workers: int | None = None,
     kafka: Mapping[str, KafkaValue] | None = None,
-) -> Iterator[Server]:
+) -> Iterator[AppRunner]:
     """Run an app beside the `with` block; leaving the block stops it in order.
 
     Raises:
         ConfigError, BrokerUnreachable, UnknownTopic: it could not start.
     """
-    from awoke.runtime.server import Server
+    from awoke.runtime.server import AppRunner
 
     app.use(bootstrap_servers=bootstrap_servers, workers=workers, kafka=kafka)
-    server = Server(app)
+    server = AppRunner(app)
     server.start()
     try:
         yield server
