@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from awoke._native import EventBox, Mailbox
+from awoke.broker_lines import BrokerLines
 
 logger = logging.getLogger(__name__)
 librdkafka_logger = logging.getLogger("awoke.librdkafka")
@@ -70,6 +71,14 @@ LEVELS = {
 }
 """The level at which each event is logged. `client.log` has its own, from librdkafka; names of user code get DEBUG."""
 
+FROM_USER_CODE = frozenset(
+    {"job.failed", "hook.failed", "background.failed", "shutdown.failed", "lane.failed", "rpc.failed"}
+)
+"""Events whose error is logged with its traceback."""
+
+SIGNS_OF_BROKERS = frozenset({"offsets.committed", "partitions.assigned"})
+"""Events that say that a broker has answered."""
+
 
 class Events:
     """Subscribers by the name of the event; `"*"` hears all. Any thread may subscribe and emit."""
@@ -77,6 +86,7 @@ class Events:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._subscribers: dict[str, list[Subscriber]] = {}
+        self._broker_lines = BrokerLines()
 
     def subscribe(self, name: str, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber(event)` for events of this name; returns what ends it."""
@@ -92,7 +102,7 @@ class Events:
     def emit(self, name: str, **fields: Any) -> None:
         """Tell the subscribers, on this thread."""
         event = Event(name, fields)
-        log(event)
+        log(event, self._broker_lines)
         with self._lock:
             subscribers = [*self._subscribers.get(name, ()), *self._subscribers.get("*", ())]
         for subscriber in subscribers:
@@ -102,19 +112,33 @@ class Events:
                 logger.exception("a subscriber of %s failed", name)
 
 
-def log(event: Event) -> None:
-    """Write an event to the log."""
+def log(event: Event, broker_lines: BrokerLines) -> None:
+    """Writes an event to the log."""
     if event.name == "client.log":
         # One set of properties serves producers and consumers; librdkafka warns of those that are the other kind's.
-        is_about_properties = event.fields["facility"] == "CONFWARN"
-        level = logging.DEBUG if is_about_properties else log_level(event.fields["level"])
+        # A failed connection (FAIL) is said again by `client.error`.
+        is_said_elsewhere = event.fields["facility"] in ("CONFWARN", "FAIL")
+        level = logging.DEBUG if is_said_elsewhere else log_level(event.fields["level"])
         librdkafka_logger.log(level, "%s: %s", event.fields["facility"], event.fields["text"])
         return
     level = logging.ERROR if event.fields.get("is_fatal") else LEVELS.get(event.name, logging.DEBUG)
-    if logger.isEnabledFor(level):
-        said = " ".join(f"{name}={value!r}" for name, value in event.fields.items() if name != "error")
-        more = {"event": event}  # For formatters that write fields apart.
-        logger.log(level, "%s %s", event.name, said, exc_info=event.fields.get("error"), extra=more)
+    if event.name == "client.error" and not event.fields["is_fatal"] and not broker_lines.is_change(event.fields):
+        level = logging.DEBUG
+    if event.name in SIGNS_OF_BROKERS and broker_lines.is_return():
+        logger.info("brokers answer again")
+    write(event, level)
+
+
+def write(event: Event, level: int) -> None:
+    """Writes an event to the log at this level; a message that is tried again has its traceback there already."""
+    if not logger.isEnabledFor(level):
+        return
+    error = event.fields.get("error")
+    is_traced = event.name in FROM_USER_CODE and event.fields.get("attempt", 1) == 1
+    untold = {"error"} if is_traced or error is None else set()
+    said = " ".join(f"{name}={value!r}" for name, value in event.fields.items() if name not in untold)
+    more = {"event": event}  # For formatters that write fields apart.
+    logger.log(level, "%s %s", event.name, said, exc_info=error if is_traced else None, extra=more)
 
 
 def log_level(syslog_level: int) -> int:

@@ -5,36 +5,92 @@ from __future__ import annotations
 import logging
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
+
+from awoke.runtime.handled import handled
 
 FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
 FORMATS = ("text", "json")
 
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "event"}
+"""The attributes of a log record that are not the user's `extra`."""
+
 
 class JsonFormatter(logging.Formatter):
-    """One JSON document for a record: time, level, logger, text, error, and an event's name and fields."""
+    """Writes one JSON document for a record.
+
+    It has time, level, logger, text, process and node; the fields of an event, else topic, partition, offset and attempt of
+    the message that is being handled; the record's `extra`; error and traceback. Format records on the thread that logs.
+    """
+
+    def __init__(self, node: int | None = None) -> None:
+        super().__init__()
+        self._node = {} if node is None else {"node": node}
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as a line."""
+        """Returns the record as a line."""
         event = getattr(record, "event", None)
-        parts = {
+        parts: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
             "text": record.getMessage() if event is None else event.name,
-            **({} if event is None else {name: value for name, value in event.fields.items() if name != "error"}),
-            **({} if record.exc_info is None else {"error": self.formatException(record.exc_info)}),
+            "process": record.process,
+            **self._node,
+            **self._error(record),
         }
+        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        for name, value in {**self._context(event), **extra}.items():
+            parts[f"extra_{name}" if name in parts else name] = value
+        return _encode(parts)
+
+    def _context(self, event: Any) -> dict[str, Any]:
+        """The fields of an event, or where the message that is being handled comes from."""
+        if event is not None:
+            return {name: value for name, value in event.fields.items() if name != "error"}
+        message = handled()
+        return (
+            {} if message is None else {name: value for name, value in message._asdict().items() if value is not None}
+        )
+
+    def _error(self, record: logging.LogRecord) -> dict[str, Any]:
+        event = getattr(record, "event", None)
+        error = None if event is None else event.fields.get("error")
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+        found = {} if error is None else {"error": f"{type(error).__name__}: {error}"}
+        if record.exc_info:
+            found["traceback"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            found["stack"] = self.formatStack(record.stack_info)
+        return found
+
+
+def _encode(parts: dict[str, Any]) -> str:
+    try:
         return msgspec.json.encode(parts, enc_hook=str).decode()
+    except Exception:  # What a user's `extra` holds may be anything; the line must be written all the same.
+        return msgspec.json.encode({str(name): ascii(value) for name, value in parts.items()}).decode()
 
 
-def set_up(level: str, form: str, prefix: str = "") -> None:
-    """Write to standard error from this level on; lines of text begin with the prefix.
+def set_up(level: str, form: str, node: int | None = None) -> None:
+    """Writes to standard error from this level on; replaces what the parent of a node has set up.
 
     Raises:
         KeyError: there is no such level.
     """
+    prefix = "" if node is None else f"node-{node} "
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(prefix + FORMAT))
-    logging.basicConfig(level=logging.getLevelNamesMapping()[level.upper()], handlers=[handler], force=bool(prefix))
+    handler.setFormatter(JsonFormatter(node) if form == "json" else logging.Formatter(prefix + FORMAT))
+    force = node is not None
+    logging.basicConfig(level=logging.getLevelNamesMapping()[level.upper()], handlers=[handler], force=force)
+
+
+def set_up_if_mute() -> None:
+    """Writes text to standard error if neither the root logger nor awoke's has a handler: an app must not run mute."""
+    root, own = logging.getLogger(), logging.getLogger("awoke")
+    if root.handlers or any(not isinstance(each, logging.NullHandler) for each in own.handlers):
+        return
+    logging.basicConfig(format=FORMAT, level=logging.INFO if root.level == logging.WARNING else None)

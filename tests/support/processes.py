@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+RAW = re.compile(r"%[0-7]\|")
+"""How librdkafka begins a line that it writes itself, where a handle has no log callback."""
 
 
 class Process:
@@ -91,3 +94,5 @@ class Process:
         self.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
+        raw = [line for line in self._lines if RAW.match(line)]
+        assert error is not None or not raw, f"librdkafka wrote past awoke's log: {raw[:5]}"

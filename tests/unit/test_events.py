@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from awoke.broker_lines import BrokerLines
 from awoke.events import LEVELS, Event, Events, log
 from awoke.runtime import recovery
 
@@ -71,5 +72,5 @@ def test_what_fails_in_user_code_or_is_refused_is_a_warning_at_least(
 
 def test_an_event_of_user_code_is_logged_for_debugging(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="awoke.events"):
-        log(Event("shop.opened", {}))
+        log(Event("shop.opened", {}), BrokerLines())
     assert [record.levelno for record in caplog.records] == [logging.DEBUG]

@@ -63,7 +63,7 @@ class AsyncExecutor(Executor):
 
     async def run_hook_async(self, hook: HookJob) -> None:
         """Run a hook and give the partition back."""
-        with self._server.ledger.acting_for(owner_of(hook), hook.generation):
+        with self._server.ledger.acting_for(owner_of(hook), hook.generation, hook):
             try:
                 if self._route.consumer is not None and not self._instances.is_skipped(hook):
                     outcome = getattr(self._instances.of(hook), hook.name)()

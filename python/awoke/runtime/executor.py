@@ -119,7 +119,7 @@ class Executor:
 
     def run_hook(self, hook: HookJob) -> None:
         """Run a hook and give the partition back."""
-        with self._server.ledger.acting_for(owner_of(hook), hook.generation):
+        with self._server.ledger.acting_for(owner_of(hook), hook.generation, hook):
             try:
                 if self._route.consumer is not None and not self._instances.is_skipped(hook):
                     getattr(self._instances.of(hook), hook.name)()
@@ -484,7 +484,7 @@ class Executor:
         number = None if limit_s is None else server.overdue.begin(route.name, job, limit_s, task)
         run = Run(job) if server.metrics is not None else NOT_MEASURED
         try:
-            with server.ledger.acting_for(owner_of(job), job.generation):
+            with server.ledger.acting_for(owner_of(job), job.generation, job):
                 yield run
         finally:
             if number is not None:

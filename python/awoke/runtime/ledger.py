@@ -23,8 +23,23 @@ OWN_PREFIX = "awoke-"
 APP = "awoke"
 """The owner of awoke's own threads."""
 
-_current: ContextVar[tuple[Ledger, str, int] | None] = ContextVar("awoke_owner", default=None)
+_current: ContextVar[tuple[Ledger, str, int, _Work] | None] = ContextVar("awoke_owner", default=None)
 """On whose behalf the running code starts threads: one for each thread, and for each task of an event loop."""
+
+
+class _Work:
+    """The job or hook that runs; None when it has ended: a task that outlives a job must not keep its messages."""
+
+    __slots__ = ("running",)
+
+    def __init__(self, running: Any) -> None:
+        self.running = running
+
+
+def current_work() -> Any:
+    """Returns the `Job` or `HookJob` that the calling thread or task works for; None where there is none."""
+    current = _current.get()
+    return None if current is None else current[3].running
 
 
 class ThreadEntry(NamedTuple):
@@ -52,12 +67,14 @@ class Ledger:
         self._started: list[_Started] = []
 
     @contextlib.contextmanager
-    def acting_for(self, owner: str, generation: int) -> Iterator[None]:
-        """Write down threads that are started inside the block as this owner's."""
-        token = _current.set((self, owner, generation))
+    def acting_for(self, owner: str, generation: int, running: Any = None) -> Iterator[None]:
+        """Write down threads that are started inside the block as this owner's, for the sake of a job or hook if given."""
+        work = _Work(running)
+        token = _current.set((self, owner, generation, work))
         try:
             yield
         finally:
+            work.running = None
             _current.reset(token)
 
     def write_down(self, thread: threading.Thread, owner: str, generation: int, started_at: str) -> None:
@@ -119,7 +136,7 @@ _plain_start = threading.Thread.start
 def _start(self: threading.Thread, *arguments: Any, **more: Any) -> None:
     current = _current.get()
     if current is not None:
-        ledger, owner, generation = current
+        ledger, owner, generation, _ = current
         ledger.write_down(self, owner, generation, place_of_caller())
     _plain_start(self, *arguments, **more)
 

@@ -113,7 +113,9 @@ class OverdueWatch:
                     ran_s=round(ran_s, 3),
                     limit_s=running.limit_s,
                 )
-                logger.error("%s has run for %.1f s, at:\n%s", running.handler, ran_s, running.stack())
+                place = f"{running.topic}[{running.partition}] offset {running.offset}"
+                stack = running.stack()
+                logger.error("%s has worked on %s for %.1f s, at:\n%s", running.handler, place, ran_s, stack)
 
     def _wait(self) -> list[Running] | None:
         """Jobs whose deadline has passed since the last look; None when closed."""

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from awoke import logs
 from awoke.runtime.inbox import Inbox
 from awoke.settings import KafkaValue
 
@@ -44,6 +45,7 @@ def run(
     """Run an app until a signal comes or it gives up; the exit code."""
     from awoke.runtime.server import AppRunner
 
+    logs.set_up_if_mute()
     with contextlib.ExitStack() as stack:
         if embedded:
             bootstrap_servers = stack.enter_context(embedded_brokers(app))

@@ -53,7 +53,7 @@ def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
     control = socket.socket(fileno=descriptor)
     if not _is_wanted(control):
         return EXIT_ORPHANED
-    logs.set_up(options.log_level, options.log_format, f"node-{number} ")
+    logs.set_up(options.log_level, options.log_format, node=number)
     try:
         return Node(number, control, app, options, heard).run()
     except (ConfigError, UnknownTopic) as error:

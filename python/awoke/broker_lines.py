@@ -1,0 +1,57 @@
+"""Condenses what librdkafka says about connections: one line in the log for a change, and not one for each attempt.
+
+librdkafka says each failure twice, as a line of its log and as an error, and for each of its connections to a broker (as
+bootstrap server, by its id, as coordinator) and each client. Subscribers of events still hear all of it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+QUIET_S = 60.0
+"""An error that was silent for so long and comes again is another change. librdkafka repeats one within about 40 s."""
+
+REMEMBERED_MAX = 1_000
+
+ALL_DOWN = "_ALL_BROKERS_DOWN"
+
+_ADDRESS = re.compile(r"(?:^|[\s/])((?:\[[^\]]+\]|[^\s/:\[\]]+):\d+)(?:/(?:bootstrap|-?\d+))?: ")
+"""The broker in `GroupCoordinator: host:9092: Connect…`, `ssl://host:9092/bootstrap: …` and `host:9092/1: …`."""
+
+_COUNTS = re.compile(r"\d+")
+
+
+class BrokerLines:
+    """Which errors of clients are known already. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._said_at_s: dict[tuple[str, str], float] = {}
+
+    def is_change(self, fields: Mapping[str, Any]) -> bool:
+        """Whether an error of a client (the fields of `client.error`) is new."""
+        key = (fields["code_name"], _place(fields["code_name"], fields["text"]))
+        now_s = time.monotonic()
+        with self._lock:
+            said_at_s = self._said_at_s.pop(key, None)
+            self._said_at_s[key] = now_s  # At the end: the first is the one that was silent longest.
+            if len(self._said_at_s) > REMEMBERED_MAX:
+                del self._said_at_s[next(iter(self._said_at_s))]
+        return said_at_s is None or now_s - said_at_s > QUIET_S
+
+    def is_return(self) -> bool:
+        """Whether a broker that answers now does so for the first time since none did."""
+        with self._lock:
+            return self._said_at_s.pop((ALL_DOWN, ""), None) is not None
+
+
+def _place(code_name: str, text: str) -> str:
+    """What an error is about: a broker where it names one, else its text without numbers, which count attempts."""
+    if code_name == ALL_DOWN:
+        return ""
+    found = _ADDRESS.search(text)
+    return found[1] if found else _COUNTS.sub("", text)
