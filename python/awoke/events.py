@@ -47,6 +47,7 @@ LEVELS = {
     "partition.paused": logging.ERROR,
     "partition.resumed": logging.INFO,
     "app.resized": logging.INFO,
+    "group.waiting": logging.INFO,
     "transaction.aborted": logging.WARNING,
     "producer.replaced": logging.WARNING,
     "hook.failed": logging.ERROR,

@@ -30,6 +30,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Brokers to begin with: `host:port`, separated by commas."""
     group: str | None = None
     """The consumer group; the app's name where none is set."""
+    instance_id: str | None = None
+    """A lasting name of this process in its group: a process that was killed and starts again has its partitions back at once
+    (static membership, KIP-345). No two processes of a group may have the same; each node of a swarm adds its number."""
     workers: int | None = None
     """Threads that run handlers; None for 4, or as many as a route has jobs of a partition at once, up to 64."""
     async_jobs_max: int | None = None
@@ -77,6 +80,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for name in self.__struct_fields__:
             if name.endswith("_s") and (getattr(self, name) or 0) < 0:
                 raise ConfigError(f"setting {name!r}: must not be negative", name)
+        if self.instance_id is not None and not self.instance_id.strip():
+            raise ConfigError("setting 'instance_id': is empty", "instance_id")
         if not self.bootstrap_servers.strip():
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
 
@@ -122,6 +127,16 @@ class Loaded:
                 )
                 raise ConfigError(text, name)
         self._check_heartbeats()
+        self._check_instance_id()
+
+    def _check_instance_id(self) -> None:
+        if self.values.instance_id is not None and self.values.kafka.get("group.protocol", "classic") != "classic":
+            text = (
+                f"setting 'instance_id' ({self._origin('instance_id')}): needs group.protocol=classic "
+                f"({self._origin('kafka.group.protocol')} says otherwise): with the other protocol the brokers refuse a "
+                "process that comes back after it was killed until its session is over"
+            )
+            raise ConfigError(text, "instance_id")
 
     def _check_heartbeats(self) -> None:
         kafka = self.values.kafka

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -9,14 +10,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 import awoke
+from awoke.runtime.inbox import Inbox
 from awoke.swarm import linux, listener, policy, protocol, systemd
 from awoke.swarm.deadlines import Deadlines
 from awoke.swarm.gathering import merged
+from awoke.swarm.node import Node
 from awoke.swarm.options import Options, bytes_of, socket_path
 from awoke.swarm.pidfd import Pidfd
 
@@ -167,3 +171,22 @@ def test_what_linux_says_of_a_process() -> None:
     assert linux.tasks()
     assert linux.resident_bytes(os.getpid()) > linux.proportional_bytes(os.getpid()) // 2 > 0
     assert linux.resident_bytes(1 << 22) == linux.proportional_bytes(1 << 22) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "name"),
+    [
+        ({}, {}, "HOST.s.2"),
+        ({"instance_id": "shop"}, {}, "shop-2"),
+        ({"instance_id": "shop"}, {"static_members": False}, "shop-2"),
+        ({}, {"static_members": False}, None),
+        ({}, {"kafka": {"group.instance.id": "mine"}}, None),
+        ({}, {"kafka": {"group.protocol": "consumer"}}, None),
+        ({"kafka": {"group.protocol": "consumer"}}, {}, None),
+    ],
+)
+def test_a_node_has_a_name_in_its_group(settings: dict[str, Any], options: dict[str, Any], name: str | None) -> None:
+    app = awoke.App("shop", **settings)
+    with contextlib.closing(Inbox()) as heard, socket.socket() as control:
+        node = Node(2, control, app, Options(target="a:b", nodes=2, socket="/tmp/s", **options), heard)
+        assert node._names()["instance_id"] == (name and name.replace("HOST", socket.gethostname()))

@@ -14,7 +14,7 @@ from typing import Any
 
 from awoke import _native
 from awoke.app import App
-from awoke.errors import ConfigError, FencedError, kafka_error
+from awoke.errors import ConfigError, FencedError
 from awoke.events import Event, EventSource
 from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder
@@ -26,6 +26,7 @@ from awoke.runtime.exactly_once import Transactions, transactional_id_of
 from awoke.runtime.executor import Executor
 from awoke.runtime.failing import Failing
 from awoke.runtime.health import reasons
+from awoke.runtime.joining import JoinWatch, fatal_error, instance_properties
 from awoke.runtime.ledger import Ledger, ThreadEntry
 from awoke.runtime.lifecycle import LifecycleRun
 from awoke.runtime.overdue import OverdueWatch, stack_of
@@ -93,6 +94,7 @@ class AppRunner:
         """The messages that have failed and are tried again."""
         self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.give_up)
         """What the brokers do not allow."""
+        self._join_watch = JoinWatch(app.events, self.group, self.settings)
         self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._call_async)
         self._source: EventSource | None = None
         self._changing = threading.Lock()
@@ -148,6 +150,7 @@ class AppRunner:
             if self.app.rpc.methods:
                 self.responder = Responder(self, self.app.rpc, self.app.events, self._source.box)
                 self.responder.start()
+            self._join_watch.start()
             self.member = self._join()
             self.app.runs(lambda each: self._scope.background(*each), self._resume)
         except BaseException:
@@ -242,9 +245,7 @@ class AppRunner:
     def _on_client_error(self, event: Event) -> None:
         """A client that can't go on (fenced by another instance, say) never recovers: whoever runs us must start anew."""
         if event.fields["is_fatal"]:
-            code, code_name, text = (event.fields[name] for name in ("code", "code_name", "text"))
-            text = f"{event.fields['client']} can't go on: {text} ({code_name})"
-            self.give_up(kafka_error(text, code, code_name, is_retriable=False))
+            self.give_up(fatal_error(event, self.settings))
 
     def counters(self) -> dict[str, dict[str, int]]:
         """What the schedulers count about themselves."""
@@ -370,6 +371,7 @@ class AppRunner:
         assert self._source is not None
         if self._end_stop_requests is not None:
             self._end_stop_requests()
+        self._join_watch.close()
         self.app.runs(None, None)
         late = self._end_workers(deadline_s)
         late += self._scope.close(max(0.0, deadline_s - time.monotonic()))
@@ -437,7 +439,9 @@ class AppRunner:
         if self.responder is not None:
             routes.append(self.responder.route)
         return _native.GroupMember(
-            client_properties(self.settings, **{"group.id": self.group}),
+            client_properties(
+                self.settings, **{"group.id": self.group, **instance_properties(self.settings, self._topics_in())}
+            ),
             routes,
             self.settings.commit_interval_s * 3 / 4,
             self.settings.revoke_timeout_s,

@@ -11,7 +11,6 @@ import select
 import signal
 import socket
 import threading
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -137,7 +136,7 @@ class Node:
         self._app.use(
             bootstrap_servers=self._options.bootstrap_servers,
             workers=self._options.workers,
-            kafka=self._kafka(),
+            kafka=self._options.kafka,
             **self._names(),
         )
         server = AppRunner(
@@ -160,22 +159,21 @@ class Node:
             self._say("failed", text=str(server.given_up))
         return code
 
-    def _kafka(self) -> dict[str, str]:
-        """The properties that were given, and this node's own name in the group."""
-        given = self._options.kafka
-        is_classic = given.get("group.protocol", self._app.settings.kafka.get("group.protocol", "classic")) == "classic"
-        if not self._options.static_members or not is_classic:
-            return given
-        # Under KIP-848 brokers refuse the replacement of a member that was killed until its session is over. With the topics
-        # in it: brokers give a member that comes back what it had, though it may ask for other topics now.
-        topics = zlib.crc32("\n".join(sorted(self._app.routes)).encode())
-        return {"group.instance.id": f"{self._name()}.{topics:08x}", **given}
-
     def _names(self) -> dict[str, Any]:
         settings = self._app.settings
         given = settings.transactional_id
         own = f"{settings.group or self._app.name}.{self._name()}" if given is None else f"{given}.{self._number}"
-        return {"transactional_id": own}
+        return {"transactional_id": own, "instance_id": self._instance_id()}
+
+    def _instance_id(self) -> str | None:
+        """This node's own name in the group; None where it is to have none."""
+        settings, given = self._app.settings, self._options.kafka
+        if settings.instance_id is not None:
+            return f"{settings.instance_id}-{self._number}"
+        # Under KIP-848 brokers refuse the replacement of a member that was killed until its session is over.
+        is_classic = given.get("group.protocol", settings.kafka.get("group.protocol", "classic")) == "classic"
+        wants_name = self._options.static_members and "group.instance.id" not in given
+        return self._name() if is_classic and wants_name else None
 
     def _name(self) -> str:
         return f"{socket.gethostname()}.{os.path.basename(self._options.socket)}.{self._number}"

@@ -1,0 +1,79 @@
+"""How a process joins its group: under which name, and what is said when that takes long."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Iterable
+
+from awoke.errors import KafkaError, kafka_error
+from awoke.events import Event, Events
+from awoke.settings import SESSION_TIMEOUT, SESSION_TIMEOUT_MS, Settings, number
+
+PATIENCE_S = 3.0
+"""A group that assigns nothing for so long waits for something. Without old members it takes some 0.1 s."""
+
+FENCED_INSTANCE_ID = 82
+
+
+def instance_properties(settings: Settings, topics: Iterable[str]) -> dict[str, str]:
+    """Returns the property that names this process in its group; none where no `instance_id` is set.
+
+    The name holds the topics: a broker gives a static member that comes back the partitions that it had, even if it
+    subscribes to other topics now.
+    """
+    if settings.instance_id is None:
+        return {}
+    return {"group.instance.id": f"{settings.instance_id}.{zlib.crc32(chr(10).join(sorted(topics)).encode()):08x}"}
+
+
+def fatal_error(event: Event, settings: Settings) -> KafkaError:
+    """Returns the error with which an app gives up when a client can't go on."""
+    client, code, code_name, text = (event.fields[name] for name in ("client", "code", "code_name", "text"))
+    said = f"{client} can't go on: {text} ({code_name})"
+    if code == FENCED_INSTANCE_ID:
+        name = settings.instance_id or settings.kafka.get("group.instance.id")
+        said += f"; another process joined the group with the same instance_id, {name!r}: give each process its own"
+    return kafka_error(said, code, code_name, is_retriable=False)
+
+
+class JoinWatch:
+    """Says once that a process waits for its group, if it does.
+
+    1. Wait until partitions were assigned, the app stops, or `PATIENCE_S` is over.
+    2. In the last case emit `group.waiting`.
+    """
+
+    def __init__(self, events: Events, group: str, settings: Settings) -> None:
+        self._events, self._group, self._settings = events, group, settings
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="awoke-joining", daemon=True)
+
+    def start(self) -> None:
+        """Starts to wait, before the process joins. Does not block."""
+        self._unsubscribe = self._events.subscribe("partitions.assigned", lambda event: self._is_over.set())
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends and joins the thread. Closing again, or without a start, does nothing."""
+        self._is_over.set()
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        is_over = self._is_over.wait(PATIENCE_S)
+        self._unsubscribe()
+        if not is_over:
+            self._events.emit("group.waiting", group=self._group, text=self._text())
+
+    def _text(self) -> str:
+        session_ms = number(self._settings.kafka, SESSION_TIMEOUT, SESSION_TIMEOUT_MS)
+        is_classic = self._settings.kafka.get("group.protocol", "classic") == "classic"
+        most = f"{SESSION_TIMEOUT}, {session_ms / 1_000:g} s" if is_classic else "the brokers' session timeout"
+        text = (
+            "no partitions yet: the group has other members that must join again, or one that was killed, which it "
+            f"misses after at most {most}; a member beyond the number of partitions gets none"
+        )
+        if is_classic and self._settings.instance_id is None:
+            text += ". With the setting instance_id a process that was killed gets its partitions back at once"
+        return text
