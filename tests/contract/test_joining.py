@@ -32,11 +32,13 @@ def app_of(cluster: MockCluster | RealCluster, topic: str, **settings: object) -
 def test_a_process_that_waits_for_its_group_says_so_once(
     mock_cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joining, "PATIENCE_S", 0.2)
     topic, group = unique("waiting"), unique("group")
     mock_cluster.create_topic(topic)
     said: list[awoke.Event] = []
-    for number in range(2):  # Embedded brokers make the second one wait for the first, which has left.
+    for number, patience_s in enumerate(
+        (60.0, 0.2)
+    ):  # Embedded brokers make the second one wait for the first, which has left.
+        monkeypatch.setattr(joining, "PATIENCE_S", patience_s)
         app, _ = app_of(mock_cluster, topic, group=group, kafka=FENCING)
         assigned: Collected[awoke.Event] = Collected()
         app.events.subscribe("partitions.assigned", assigned.add)

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 import awoke
-from awoke.cli import dead_letter, doctor, produce, rpc, run, swarm, tail, threads, topics
+from awoke.cli import broker, dead_letter, doctor, produce, rpc, run, swarm, tail, threads, topics
 from awoke.errors import AwokeError, ConfigError
 
 EXIT_FAILED = 1
@@ -26,6 +26,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("run")(run.run)
+app.command("broker")(broker.broker)
 app.command("produce")(produce.produce)
 app.command("tail")(tail.tail)
 app.add_typer(topics.app, name="topics")
