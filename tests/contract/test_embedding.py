@@ -170,6 +170,23 @@ def test_a_stop_before_the_start_ends_it_at_once_and_only_once(mock_cluster: Moc
     assert started == ["started"]
 
 
+def test_a_stop_during_the_start_ends_the_app_after_it(mock_cluster: MockCluster) -> None:
+    app, _, _ = app_of(mock_cluster)
+    said: list[str] = []
+
+    @app.on_startup
+    def start() -> None:
+        said.append("start")
+        app.stop()
+
+    app.on_shutdown(lambda: said.append("stop"))
+    assert app.run() == 0
+    runner = awoke.AppRunner(app)
+    runner.start()
+    assert runner.stop()
+    assert said == ["start", "stop"] * 2
+
+
 def test_a_stop_ends_a_runner_that_was_started_by_hand(mock_cluster: MockCluster) -> None:
     app, _, _ = app_of(mock_cluster)
     stopped: Collected[awoke.Event] = Collected()

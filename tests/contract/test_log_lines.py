@@ -13,7 +13,7 @@ import pytest
 
 import awoke
 from awoke.logs import JsonFormatter
-from awoke.testing import running
+from awoke.testing import EmbeddedCluster, running
 from tests.support.clusters import MockCluster, unique
 from tests.support.waiting import Collected
 
@@ -178,3 +178,33 @@ def test_work_that_is_late_names_its_place(
     finally:
         overdue.removeHandler(handler)
     assert f"{topic}[0] offset 0" in text
+
+
+def test_brokers_that_are_away_are_a_line_each_and_one_when_they_are_back(caplog: pytest.LogCaptureFixture) -> None:
+    with EmbeddedCluster(2) as cluster, caplog.at_level(logging.INFO, logger="awoke"):
+        topic = unique("away")
+        cluster.create_topic(topic)
+        app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers)
+        app.use(kafka={"reconnect.backoff.max.ms": 100})
+        errors: Collected[str] = Collected()
+        app.events.subscribe("client.error", lambda event: errors.add(event.fields["code_name"]))
+        seen: Collected[bytes] = Collected()
+
+        @app.on(topic)
+        def see(message: awoke.Message[bytes]) -> None:
+            seen.add(message.value)
+
+        with running(app):
+            app.producer.produce(topic, b"1").wait()
+            seen.wait_for(1)
+            for broker in (1, 2):
+                cluster.set_broker_up(broker, False)
+            errors.wait_until(lambda names: names.count("_ALL_BROKERS_DOWN") > 2 and names.count("_TRANSPORT") > 6)
+            for broker in (1, 2):
+                cluster.set_broker_up(broker, True)
+            app.producer.produce(topic, b"2").wait()
+            seen.wait_for(2)
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("_TRANSPORT" in text for text in said) == 2
+    assert 1 <= sum("_ALL_BROKERS_DOWN" in text for text in said) <= 1 + said.count("brokers answer again")
+    assert not any("FAIL" in text for text in said)
