@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 QUIET_S = 60.0
-"""An error that was silent for so long and comes again is another change. librdkafka repeats one within about 40 s."""
+"""An error that was silent for this time and comes again is another change. librdkafka repeats one within about 40 s."""
 
 REMEMBERED_MAX = 1_000
 

@@ -141,6 +141,22 @@ async def test_a_handler_stops_the_app(mock_cluster: MockCluster) -> None:
         await asyncio.wait_for(runner.ended(), WITHIN_S)
 
 
+def test_a_wait_whose_loop_has_closed_disturbs_no_stop(
+    mock_cluster: MockCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, _, _ = app_of(mock_cluster)
+    runner = awoke.AppRunner(app)
+    runner.start()
+
+    async def wait_in_vain() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(runner.ended(), 0.01)
+
+    asyncio.run(wait_in_vain())
+    assert runner.stop()
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 def test_run_returns_after_a_stop_from_another_thread(mock_cluster: MockCluster) -> None:
     app, topic, seen = app_of(mock_cluster)
     codes: Collected[int] = Collected()

@@ -11,7 +11,7 @@ from awoke.events import Event, Events
 from awoke.settings import SESSION_TIMEOUT, SESSION_TIMEOUT_MS, Settings, number
 
 PATIENCE_S = 3.0
-"""A group that assigns nothing for so long waits for something. Without old members it takes some 0.1 s."""
+"""A group that has assigned nothing by then waits for something. Without old members it takes some 0.1 s."""
 
 FENCED_INSTANCE_ID = 82
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -67,3 +69,16 @@ class LifecycleRun:
             self._call_async(each.function).result()
         else:
             each.function()
+
+
+async def until(done: Future[None]) -> None:
+    """Waits for a future that others wait for, too: cancelling this wait, or closing its loop, leaves the future alone."""
+    here = asyncio.get_running_loop()
+    heard = asyncio.Event()
+
+    def tell(_: Future[None]) -> None:
+        with contextlib.suppress(RuntimeError):  # The loop was closed: the waiting task has gone.
+            here.call_soon_threadsafe(heard.set)
+
+    done.add_done_callback(tell)
+    await heard.wait()

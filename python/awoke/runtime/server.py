@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import logging
@@ -28,7 +27,7 @@ from awoke.runtime.failing import Failing
 from awoke.runtime.health import reasons
 from awoke.runtime.joining import JoinWatch, fatal_error, instance_properties
 from awoke.runtime.ledger import Ledger, ThreadEntry
-from awoke.runtime.lifecycle import LifecycleRun
+from awoke.runtime.lifecycle import LifecycleRun, until
 from awoke.runtime.overdue import OverdueWatch, stack_of
 from awoke.runtime.refusals import Refusals
 from awoke.runtime.scope import Scope
@@ -232,7 +231,7 @@ class AppRunner:
 
         Raises the error with which the app gave up, if it did.
         """
-        await asyncio.shield(asyncio.wrap_future(self._ended))
+        await until(self._ended)
         if self.given_up is not None:
             raise self.given_up
 
