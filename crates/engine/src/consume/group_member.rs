@@ -495,7 +495,8 @@ impl Member {
             self.committed(partitions).and_then(|committed| Ok((self.with_starts(partitions, &committed)?, committed)));
         let (list, committed) = &match found {
             Ok(found) => found,
-            Err(_) if self.shared.is_ending() => return,
+            // Where the assignment was lost meanwhile, its revocation follows.
+            Err(_) if self.is_of_no_use() => return,
             Err(error) => {
                 // Assigned without it, reading would begin somewhere else: messages lost, or done again.
                 let text = format!("could not find out where to begin: {error}");
@@ -560,12 +561,17 @@ impl Member {
         let give_up = Instant::now() + LOOKUP_WITHIN;
         loop {
             match ask() {
-                Err(error) if error.is_retriable() && Instant::now() < give_up && !self.shared.is_ending() => {
+                Err(error) if error.is_retriable() && Instant::now() < give_up && !self.is_of_no_use() => {
                     self.shared.parker.park_until(&Deadline::after(Some(LOOKUP_AGAIN)));
                 }
                 answer => return answer,
             }
         }
+    }
+
+    /// Whether to go on with an assignment is of no use.
+    fn is_of_no_use(&self) -> bool {
+        self.shared.is_ending() || is_lost(&self.shared.client)
     }
 
     /// Fetches a partition anew from its first message: librdkafka seeks in none whose fetching has ended.

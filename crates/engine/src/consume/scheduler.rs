@@ -509,7 +509,9 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
             if is_free {
                 let next = state.begin(other);
                 drop(state);
-                self.counters.jobs.increment();
+                if next.is_some() {
+                    self.counters.jobs.increment();
+                }
                 self.finish(id, outcome);
                 return next;
             }
