@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Unpack
 
+from awoke import handlers
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.events import Events
@@ -87,11 +88,17 @@ class App:
         `awoke.routing.RouteOptions`.
 
         Raises:
-            ConfigError: the topic has a route already; a wrong option.
+            ConfigError: the topic has a route already; a wrong option; the function can't be called with one message, is
+            a generator, or its annotation `Message[...]` contradicts `value`.
         """
+        handlers.check_topic(topic, "@app.on")
 
         def decorate(function: Function) -> Function:
-            self._add(Route(topic, function, options, output=output, ordered=ordered, forward_headers=forward_headers))
+            if isinstance(function, type):
+                handlers.check_function(function, f"route {topic!r}: {function.__qualname__}")
+            around = sys._getframe(1)  # An annotation may name a class of the function around the handler.
+            more: dict[str, Any] = {"forward_headers": forward_headers, "around": around}
+            self._add(Route(topic, function, options, output=output, ordered=ordered, **more))
             return function
 
         return decorate
@@ -110,13 +117,16 @@ class App:
         batches. The other options are those of `awoke.routing.RouteOptions`.
 
         Raises:
-            ConfigError: the topic has a route already; the class does not derive from `awoke.Consumer`; a wrong option.
+            ConfigError: the topic has a route already; the class does not derive from `awoke.Consumer`; a wrong option;
+            there is no `consume`, a method can't be called or would not run, or `Batch[...]` contradicts `value`.
         """
+        handlers.check_topic(topic, "@app.consumer")
 
         def decorate(target: Class) -> Class:
             if not (isinstance(target, type) and issubclass(target, Consumer)):
                 raise ConfigError(f"{target!r} must be a class that derives from awoke.Consumer", "consumer")
-            self._add(Route(topic, target, options, offsets=offsets, tick_every_s=tick_every_s))
+            around = sys._getframe(1)
+            self._add(Route(topic, target, options, offsets=offsets, tick_every_s=tick_every_s, around=around))
             return target
 
         return decorate
@@ -137,9 +147,10 @@ class App:
         Raises:
             ConfigError: a coroutine function, which belongs to an async consumer.
         """
-        if inspect.iscoroutinefunction(function):
+        if handlers.kind_of(function) == "async def":
             text = "app.background takes no coroutine function: it belongs to an async consumer's self.background"
             raise ConfigError(text, "background")
+        handlers.check_plain(function, "app.background")
         job = Background(function, arguments, on_error, name)
         with self._lock:
             self._backgrounds.append(job)
@@ -152,11 +163,13 @@ class App:
 
         What it loads is shared by all nodes until they write to it. It must start no thread and make no Kafka client.
         """
+        handlers.check_plain(function, "@app.before_fork")
         self.before_forks.append(function)
         return function
 
     def after_fork(self, function: Hook) -> Hook:
         """Call the decorated function in each node of a swarm, before it starts: the place for connections of its own."""
+        handlers.check_plain(function, "@app.after_fork")
         self.after_forks.append(function)
         return function
 
@@ -193,6 +206,7 @@ class App:
         It takes and returns an `awoke.Outgoing`, on the thread that sends. What it raises keeps the message from being sent.
         To be said before the app's producer is used.
         """
+        handlers.check_plain(function, "@app.outgoing")
         self.middleware.append(function)
         return function
 

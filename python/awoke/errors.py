@@ -18,6 +18,7 @@ AwokeError
 ├── MessageTooLarge        a message larger than message.max.bytes
 ├── EncodeError            a value that can't be turned into bytes
 ├── DecodeError            a value that can't be read as its route's type
+├── HandlerDidNotRun       a handler's call returned a coroutine or a generator, whose body has not run
 ├── ClosedError            use of something that was closed
 ├── ForkedClientError      use of a client in another process than its own
 ├── FencedError            a result for a partition that was taken away meanwhile
@@ -153,6 +154,10 @@ class DecodeError(AwokeError):
         self.topic = topic
         self.partition = partition
         self.offset = offset
+
+
+class HandlerDidNotRun(AwokeError):
+    """A handler's call returned a coroutine, another awaitable or a generator: its body has not run."""
 
 
 class ClosedError(AwokeError):

@@ -6,6 +6,7 @@ runtime are emitted where they happen. A subscriber that raises is logged and do
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import selectors
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 from awoke._native import EventBox, Mailbox
 from awoke.broker_lines import BrokerLines
+from awoke.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 librdkafka_logger = logging.getLogger("awoke.librdkafka")
@@ -90,7 +92,15 @@ class Events:
         self._broker_lines = BrokerLines()
 
     def subscribe(self, name: str, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber(event)` for events of this name; returns what ends it."""
+        """Call `subscriber(event)` for events of this name; returns what ends it.
+
+        Raises:
+            ConfigError: It is `async def`: nothing would await it.
+        """
+        if inspect.iscoroutinefunction(subscriber):
+            raise ConfigError(
+                f"a subscriber of {name!r} is async def, and nothing would await it; use def", "subscriber"
+            )
         with self._lock:
             self._subscribers.setdefault(name, []).append(subscriber)
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 import random
+import typing
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from types import FrameType
 from typing import Any, Literal, TypedDict, cast
 
 import msgspec
 
+from awoke import handlers
 from awoke._native import Message
+from awoke.annotations import contradicts, result_type_of, value_type_of
 from awoke.concurrency import Concurrency, Lanes, by_partition
 from awoke.consumer import Consumer
-from awoke.errors import ConfigError
+from awoke.errors import ConfigError, DecodeError
 from awoke.serde import Decoder, decoder_for
+from awoke.value_types import check_writable
 
 Start = Literal["earliest", "latest"] | int | datetime
 """Where reading begins: an end, an offset, or a time."""
@@ -59,7 +63,8 @@ class Retry(msgspec.Struct, frozen=True):
     jitter: float = 0.2
     """Each delay is shortened by up to this share, so that partitions that failed together come apart."""
     on: tuple[type[BaseException], ...] = (Exception,)
-    """What is worth another try; anything else counts as exhausted at once."""
+    """What is worth another try; anything else counts as exhausted at once. A value that does not decode can't heal and
+    is not tried again either, unless `DecodeError` itself is named here."""
     give_up_on: tuple[type[BaseException], ...] = ()
     """What is not worth another try, though it is one of `on`."""
     on_exhausted: Literal["stop", "skip", "pause"] = "stop"
@@ -82,6 +87,11 @@ class Retry(msgspec.Struct, frozen=True):
         first_s, limit_s = self.backoff_s
         delay_s: float = min(limit_s, first_s * 2.0 ** min(attempt - 1, 60))
         return delay_s * (1.0 - self.jitter * random.random())
+
+    @property
+    def retries_undecodable(self) -> bool:
+        """Whether a value that does not decode is tried again."""
+        return DecodeError in self.on
 
     def is_exhausted(self, attempt: int, error: BaseException) -> bool:
         """Whether this attempt (from 1), which ended with this error, was the last."""
@@ -119,7 +129,8 @@ class RouteOptions(TypedDict, total=False):
     """What a route can be told, for functions and classes alike."""
 
     value: Any
-    """The type of the values: msgspec reads them as JSON and checks them before user code sees them; bytes if left out.
+    """The type of the values: `bytes`, `str`, what msgspec reads as JSON, or a pydantic model. They are checked before user
+    code sees them. Left out, it is what the annotation says (`Message[Order]`), or else bytes.
     Tombstones reach the route where it takes None (`Order | None`); they do not decode otherwise."""
     batch: Batching | None
     retry: Retry | None
@@ -155,6 +166,7 @@ class Route:
         forward_headers: bool | Collection[str] = False,
         offsets: Literal["auto", "manual"] = "auto",
         tick_every_s: float | None = None,
+        around: FrameType | None = None,
     ) -> None:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
@@ -187,8 +199,10 @@ class Route:
         self.is_manual = offsets == "manual"
         """Whether only `mark` moves the offset."""
         self.tick_every_s = tick_every_s
-        self.decoder = self._decoder(options.get("value"))
-        self.is_async = inspect.iscoroutinefunction(self.function)
+        self._check_target(target)
+        self.decoder = self._decoder(self._value_type(options.get("value"), around))
+        self._check_result(around)
+        self.is_async = handlers.kind_of(self.function) == "async def"
         self._check(options, offsets, ordered)
 
     @property
@@ -227,6 +241,7 @@ class Route:
         if self.lanes is not None and offsets == "manual":
             text = f"route {self.topic!r}: offsets='manual' goes with one job of a partition at a time"
             raise ConfigError(text, "concurrency")
+        self._check_plain()
         self._check_exactly_once(offsets)
         if offsets not in {"auto", "manual"}:
             raise ConfigError(f"route {self.topic!r}: offsets are 'auto' or 'manual', not {offsets!r}", "offsets")
@@ -235,6 +250,11 @@ class Route:
         if self.output == self.topic:
             text = f"route {self.topic!r}: is its own output, so that each result would come back as a message"
             raise ConfigError(text, "output")
+
+    def _check_plain(self) -> None:
+        for name, function in (("concurrency", self.concurrency.lane_of), ("flow", self.flow.where)):
+            if function is not None:
+                handlers.check_plain(function, f"route {self.topic!r}: {name}")
 
     def _check_exactly_once(self, offsets: str) -> None:
         if not self.is_exactly_once:
@@ -260,12 +280,49 @@ class Route:
             raise ConfigError(f"{text} is True, False or a list of names, not {names!r}", "forward_headers")
         return frozenset(names)
 
+    def _check_target(self, target: Any) -> None:
+        where = f"route {self.topic!r}: {self.name}"
+        if self.consumer is None:
+            handlers.check_function(target, where)
+        else:
+            handlers.check_consumer(self.consumer, where)
+
+    def _value_type(self, value: Any, around: FrameType | None) -> Any:
+        """Returns the type of the values: as the route says, or else as the handler's annotation says."""
+        try:
+            annotated = value_type_of(self.function, around)
+        except ConfigError as error:
+            if value is not None:
+                return value
+            raise ConfigError(f"route {self.topic!r}: {self.name}: {error}", "value") from None
+        if value is None:
+            return annotated
+        if annotated is not None and contradicts(value, annotated):
+            text = f"route {self.topic!r}: value={type_name(value)} contradicts the annotation of {self.name}, "
+            raise ConfigError(f"{text}which takes {type_name(annotated)}; say the same in both", "value")
+        return value
+
     def _decoder(self, value: Any) -> Decoder | None:
         try:
             return decoder_for(value)
         except (TypeError, msgspec.MsgspecError) as error:
-            text = f"route {self.topic!r}: {value!r} is no type that JSON can be read as: {error}"
+            text = f"route {self.topic!r}: values can't be read as {type_name(value)}: {error}"
             raise ConfigError(text, "value") from None
+
+    def _check_result(self, around: FrameType | None) -> None:
+        if self.output is None:
+            return
+        result = result_type_of(self.function, around)
+        try:
+            check_writable(result)
+        except TypeError as error:
+            text = f"route {self.topic!r}: {self.name} returns {type_name(result)}, which can't be sent: {error}"
+            raise ConfigError(text, "output") from None
+
+
+def type_name(kind: Any) -> str:
+    """Returns a type as its user spells it, without modules where it is a class."""
+    return kind.__qualname__ if isinstance(kind, type) and not typing.get_args(kind) else str(kind)
 
 
 def start_of(start: Start | None) -> tuple[str, int] | None:

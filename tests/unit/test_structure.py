@@ -19,10 +19,11 @@ PACKAGE = REPOSITORY / "python" / "awoke"
 LAYERS = [
     {"errors"},
     {"_native", "_waiting"},
-    {"broker_lines", "events", "settings", "serde"},
+    {"broker_lines", "pydantic_models", "value_types", "events", "settings", "serde"},
     {"middleware"},
     {"consumer", "producer", "transaction", "admin", "concurrency"},
-    {"routing", "dead_letter", "tracing"},
+    {"annotations", "handlers", "dead_letter", "tracing"},
+    {"routing"},
     {"reader", "metrics"},
     {"rpc"},
     {"lifecycle", "app", "application", "web"},

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyBufferError, PyIndexError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList, PyMemoryView, PyType};
+use pyo3::types::{PyBytes, PyGenericAlias, PyList, PyMemoryView, PyType};
 
 /// Messages of one topic-partition in offset order.
 #[pyclass(frozen, module = "awoke._native", sequence)]
@@ -301,8 +301,11 @@ impl Batch {
     }
 
     #[classmethod]
-    fn __class_getitem__(cls: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
-        cls.clone().unbind()
+    fn __class_getitem__<'py>(
+        cls: &Bound<'py, PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyGenericAlias>> {
+        PyGenericAlias::new(cls.py(), cls.as_any(), item)
     }
 }
 
@@ -434,8 +437,11 @@ impl Message {
     }
 
     #[classmethod]
-    fn __class_getitem__(cls: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
-        cls.clone().unbind()
+    fn __class_getitem__<'py>(
+        cls: &Bound<'py, PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyGenericAlias>> {
+        PyGenericAlias::new(cls.py(), cls.as_any(), item)
     }
 }
 

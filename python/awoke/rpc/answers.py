@@ -15,6 +15,7 @@ from awoke._native import DeliveryHandle, Job, PendingCommit, Work
 from awoke._waiting import call_back
 from awoke.errors import AwokeError, ClosedError, EncodeError, FencedError, MessageTooLarge, ProducerFenced, RpcError
 from awoke.events import Events
+from awoke.handlers import check_ran
 from awoke.rpc import protocol
 from awoke.rpc.errors import Internal, ResourceExhausted
 from awoke.rpc.host import Contribution, Host
@@ -44,12 +45,12 @@ class Answers:
         """What a method returned, or that its stream is over.
 
         Raises:
-            Internal: the result can't be written as JSON.
+            Internal: the result can't be written as JSON. HandlerDidNotRun: it still has to be awaited or iterated.
         """
         if work.method.is_stream:
             self.finish(work, protocol.END, b"", None)
         else:
-            self.finish(work, protocol.REPLY, encoded(result), None)
+            self.finish(work, protocol.REPLY, encoded(result, work.name), None)
 
     def give_error(self, work: Work, error: BaseException, is_shared: bool = True) -> None:
         """What a method raised. Raises nothing itself: whoever calls it has others to look after.
@@ -224,12 +225,14 @@ def too_large(error: MessageTooLarge) -> RpcError:
     return ResourceExhausted(f"the reply is too large: {error}", is_retryable=False)
 
 
-def encoded(result: Any) -> bytes:
-    """A result as a body.
+def encoded(result: Any, name: str) -> bytes:
+    """A result of the method of this name as a body.
 
     Raises:
-        Internal: it can't be written as JSON.
+        Internal: it can't be written as JSON. HandlerDidNotRun: it is a coroutine, another awaitable or a generator.
     """
+    if result is not None:
+        check_ran(result, name)
     try:
         return serde.encode(result)
     except EncodeError as error:

@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from awoke.errors import ConfigError, RpcError
+from awoke.handlers import kind_of
+from awoke.rpc.arguments import Arguments, check_result
 from awoke.rpc.errors import KINDS, Internal, InvalidArgument
 from awoke.rpc.protocol import METHODS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-Kind = Literal["def", "async def", "generator", "async generator"]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
 
@@ -104,38 +104,32 @@ class Method:
         """Who may call it; None for anybody."""
         self.deadline_s = deadline_s
         """How long a call may run, whatever its caller grants; None for no limit of its own."""
+        if not callable(function) or isinstance(function, type):
+            raise ConfigError(f"an rpc method is a function, not {function!r}", "method")
         kind = kind_of(function)
         self.is_async = kind.startswith("async")
         """Whether it runs on the event loop."""
         self.is_stream = kind.endswith("generator")
         """Whether it gives several results."""
-        self._decode: Callable[[bytes], Any] | None = None
-        self._fields: tuple[str, ...] = ()
+        self._arguments: Arguments | None = None
         self._check()
 
-    def prepare(self) -> None:
-        """Read its annotations.
+    def prepare(self, *, is_early: bool = False) -> None:
+        """Read its annotations. Where it `is_early`, a name that does not exist yet is left for later.
 
         Raises:
-            ConfigError: one is no type that JSON can be read as.
+            ConfigError: one is no type that JSON can be read as, or the results' none that can be written as JSON.
         """
+        self._arguments = None
         try:
             hints = typing.get_type_hints(self.function, include_extras=True)
-            fields: list[Any] = []
-            for parameter in inspect.signature(self.function).parameters.values():
-                hint = hints.get(parameter.name, Any)
-                is_required = parameter.default is inspect.Parameter.empty
-                fields.append(
-                    (parameter.name, hint)
-                    if is_required
-                    else (parameter.name, hint | None if parameter.default is None else hint, parameter.default)
-                )
-            arguments = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
-            decode = msgspec.json.Decoder(arguments).decode
+            self._arguments = Arguments(self.function, hints)
+            check_result(self.function, hints.get("return", Any), self.is_stream)
         except (TypeError, NameError, ValueError, msgspec.MsgspecError) as error:
-            text = f"rpc method {self.name!r}: its parameters can't be read from JSON: {error}"
-            raise ConfigError(text, "method") from None
-        self._arguments, self._fields, self._decode = arguments, tuple(name for name, *_ in fields), decode
+            if is_early and isinstance(error, NameError):
+                return
+            what = "parameters can't be read from JSON" if self._arguments is None else "result can't be sent"
+            raise ConfigError(f"rpc method {self.name!r}: its {what}: {error}", "method") from None
 
     def arguments(self, body: bytes) -> dict[str, Any]:
         """A request's body as named arguments.
@@ -143,19 +137,11 @@ class Method:
         Raises:
             InvalidArgument: one is missing, unknown, or of a wrong kind; names it.
         """
-        assert self._decode is not None
+        assert self._arguments is not None
         try:
-            is_in_order = body[:1] == b"["
-            values = self._in_order(msgspec.json.decode(body)) if is_in_order else self._decode(body or b"{}")
+            return self._arguments.read(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgument(f"{self.name}: {error}", details={"method": self.name}) from None
-        return msgspec.structs.asdict(values)
-
-    def _in_order(self, values: list[Any]) -> Any:
-        if len(values) > len(self._fields):
-            text = f"{self.name}: takes {len(self._fields)} arguments, {len(values)} were given"
-            raise InvalidArgument(text, details={"method": self.name})
-        return msgspec.convert(dict(zip(self._fields, values, strict=False)), self._arguments)
 
     def describe(self) -> dict[str, Any]:
         """What callers are told of it."""
@@ -241,6 +227,7 @@ class Rpc:
             allowed = None if callers is None else frozenset([callers] if isinstance(callers, str) else callers)
             own_name = str(getattr(function, "__name__", function))
             method = Method(function, name or own_name, idempotent, concurrency, allowed, deadline_s)
+            method.prepare(is_early=True)
             self._add(method)
             return function
 
@@ -306,18 +293,3 @@ class Rpc:
         if method.name in self.methods:
             raise ConfigError(f"rpc method {method.name!r}: the service has one of this name", "method")
         self.methods[method.name] = method
-
-
-def kind_of(function: Callable[..., Any]) -> Kind:
-    """How it is called.
-
-    Raises:
-        ConfigError: it is no function.
-    """
-    if not callable(function) or isinstance(function, type):
-        raise ConfigError(f"an rpc method is a function, not {function!r}", "method")
-    if inspect.isasyncgenfunction(function):
-        return "async generator"
-    if inspect.iscoroutinefunction(function):
-        return "async def"
-    return "generator" if inspect.isgeneratorfunction(function) else "def"

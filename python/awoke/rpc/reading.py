@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from awoke import serde
 from awoke.errors import ClosedError, DecodeError, RpcError
 from awoke.rpc import protocol
 from awoke.rpc.errors import DeadlineExceeded, Internal, NobodyThere, error_of, streaming_error
@@ -33,8 +34,9 @@ class Reading:
         word, body, _ = part
         if word != protocol.REPLY:
             raise self._no_result(plan, part)
+        assert isinstance(body, bytes)
         try:
-            return _decode(body) if returns is Any or returns is None else msgspec.json.decode(body, type=returns)  # type: ignore[arg-type]
+            return _decode(body) if returns is Any or returns is None else serde.read(body, returns)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise self._unreadable(plan, returns, error) from error
 

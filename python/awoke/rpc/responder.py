@@ -261,7 +261,7 @@ class Responder:
                 window = None if work.contribution is not None else work.window
                 if window is not None and not window.take(work):
                     return
-                self._answers.send(work, protocol.ITEM, encoded(result))
+                self._answers.send(work, protocol.ITEM, encoded(result, work.name))
 
     async def _send_all_async(self, work: Work, results: AsyncGenerator[Any, None]) -> None:
         """As `_send_all`."""
@@ -270,7 +270,7 @@ class Responder:
                 window = None if work.contribution is not None else work.window
                 if window is not None and not await window.take_async(work):
                     return
-                self._answers.send(work, protocol.ITEM, encoded(result))
+                self._answers.send(work, protocol.ITEM, encoded(result, work.name))
 
     # The event loop of `async def` methods.
 

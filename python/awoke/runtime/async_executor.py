@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from awoke._native import HookJob, Job, Message
 from awoke.consumer import current_job
 from awoke.errors import AwokeError, ClosedError, FencedError
+from awoke.handlers import check_ran
 from awoke.runtime import recovery
 from awoke.runtime.crashes import Lookup, Verdict, wait_for_async
 from awoke.runtime.exactly_once import Contribution, Transactions
@@ -23,6 +24,18 @@ from awoke.runtime.outputs import Sent, contribute
 if TYPE_CHECKING:
     from awoke.routing import Route
     from awoke.runtime.server import AppRunner
+
+
+async def finish_hook(outcome: Any, name: str) -> None:
+    """Awaits what a hook returned, where it is `async def`; a hook of a class with an async `consume` may be either.
+
+    Raises:
+        HandlerDidNotRun: What is left then has not run, as a generator.
+    """
+    if inspect.isawaitable(outcome):
+        outcome = await outcome
+    if outcome is not None:
+        check_ran(outcome, name)
 
 
 class AsyncExecutor(Executor):
@@ -50,7 +63,7 @@ class AsyncExecutor(Executor):
                     await self._call_async(job)
             except Exception as error:
                 run.outcome = "failed"
-                given_up = recovery.fail(self._server, self._route, job, error, self._pass_over)
+                given_up = self._fail(job, error)
                 await self._recover_async(job, given_up, error)
             except asyncio.CancelledError:
                 job.retry(0.0)  # The loop ends: nobody waits for this job any more.
@@ -67,8 +80,7 @@ class AsyncExecutor(Executor):
             try:
                 if self._route.consumer is not None and not self._instances.is_skipped(hook):
                     outcome = getattr(self._instances.of(hook), hook.name)()
-                    if inspect.isawaitable(outcome):
-                        await outcome
+                    await finish_hook(outcome, f"{self._route.name}.{hook.name}")
             except Exception as error:
                 self._on_hook_failed(hook, error)
             except BaseException as error:
@@ -175,10 +187,13 @@ class AsyncExecutor(Executor):
                 if self._route.decoder is not None:
                     message.value  # noqa: B018
                 result = await self._function(message)
-                if sends_on and type(result) is list:
-                    sent.extend(result)
-                elif sends_on and result is not None:
-                    sent.append(result)
+                if result is not None:
+                    if not sends_on:
+                        check_ran(result, self._route.name)
+                    elif type(result) is list:
+                        sent.extend(result)
+                    else:
+                        sent.append(result)
                 done = message
         except BaseException:
             batch.detach()
@@ -221,16 +236,17 @@ class AsyncExecutor(Executor):
         instance = self._instances.ready(job)
         if self._instances.is_any_not_ready:
             async with self._assigning_async:
-                outcome = self._instances.try_again(job, instance.assigned)
-                if inspect.isawaitable(outcome):
-                    await outcome
+                with self._instances.assigning(job) as is_due:
+                    if is_due:
+                        await finish_hook(instance.assigned(), f"{self._route.name}.assigned")
         batch = self._batch(job)
         if batch is None:
             return
         token = current_job.set(job)
         try:
             with self._span(batch):
-                await instance.consume(batch)
+                if (result := await instance.consume(batch)) is not None:
+                    check_ran(result, self._route.name)
         except BaseException:
             batch.detach()
             raise

@@ -20,6 +20,7 @@ from awoke._native import Batch, HookJob, Job, Message, Partition, PendingCommit
 from awoke._waiting import call_back
 from awoke.consumer import current_job
 from awoke.errors import AwokeError, ClosedError, FencedError, ProcessDied, ProducerFenced
+from awoke.handlers import check_ran
 from awoke.runtime import recovery
 from awoke.runtime.crashes import Commit, CrashRecords, Verdict
 from awoke.runtime.exactly_once import Contribution, Transactions
@@ -27,6 +28,7 @@ from awoke.runtime.instances import LAST_HOOKS, Instances, Key, key_of, owner_of
 from awoke.runtime.outgoing import OrderedOutput, Outgoing, Results, check_delivered
 from awoke.runtime.outputs import Sent, answering, contribute, sending
 from awoke.runtime.refusals import TRANSACTIONAL_ID
+from awoke.runtime.undecodable import Undecodable
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -78,6 +80,7 @@ class Executor:
         """Held while a hook that failed is tried again."""
         self._making = threading.Lock()
         """Held while an ordered output is made or dropped: several jobs of a partition may want one."""
+        self._undecodable = Undecodable()
 
     def run_sorting(self, sorting: Sorting) -> None:
         """Say which messages keep their order among themselves."""
@@ -110,7 +113,7 @@ class Executor:
                     return
             except Exception as error:
                 run.outcome = "failed"
-                self._recover(job, recovery.fail(self._server, self._route, job, error, self._pass_over), error)
+                self._recover(job, self._fail(job, error), error)
             except BaseException as error:
                 run.outcome = "failed"
                 self._end_app(job, error)
@@ -122,7 +125,9 @@ class Executor:
         with self._server.ledger.acting_for(owner_of(hook), hook.generation, hook):
             try:
                 if self._route.consumer is not None and not self._instances.is_skipped(hook):
-                    getattr(self._instances.of(hook), hook.name)()
+                    outcome = getattr(self._instances.of(hook), hook.name)()
+                    if outcome is not None:
+                        check_ran(outcome, f"{self._route.name}.{hook.name}")
             except Exception as error:
                 self._on_hook_failed(hook, error)
             except BaseException as error:
@@ -162,13 +167,14 @@ class Executor:
             for message in job.each(batch):
                 if is_typed:
                     message.value  # noqa: B018 - a value that does not decode is the message's error, not the handler's
-                function(message)
+                if (result := function(message)) is not None:
+                    check_ran(result, self._route.name)
                 done = message
         except BaseException:
             mark_done(job, done)
             batch.detach()
             raise
-        message = done = None
+        message = done = result = None
         if getrefcount(batch) > ALONE:
             batch.detach()
 
@@ -287,7 +293,7 @@ class Executor:
             self._end_app(job, error)
         except Exception as error:
             is_unclear = job.remaining > 1
-            given_up = recovery.fail(self._server, self._route, job, error, self._pass_over, is_unclear=is_unclear)
+            given_up = self._fail(job, error, is_unclear=is_unclear)
             self._recover_later(job, given_up, error)
         else:
             self._server.refusals.allow(TRANSACTIONAL_ID)
@@ -327,7 +333,7 @@ class Executor:
         if error is None:
             self._complete(job, NOT_MEASURED)
             return
-        self._recover_later(job, recovery.fail(self._server, self._route, job, error, self._pass_over), error)
+        self._recover_later(job, self._fail(job, error), error)
 
     def _recover_later(self, job: Job, given_up: recovery.GivenUp | None, error: BaseException) -> None:
         """As `_recover`, when the answer comes."""
@@ -342,15 +348,17 @@ class Executor:
     def _consume(self, job: Job) -> None:
         instance = self._instances.ready(job)
         if self._instances.is_any_not_ready:
-            with self._assigning:
-                self._instances.try_again(job, instance.assigned)
+            with self._assigning, self._instances.assigning(job) as is_due:
+                if is_due and (outcome := instance.assigned()) is not None:
+                    check_ran(outcome, f"{self._route.name}.assigned")
         batch = self._batch(job)
         if batch is None:
             return
         token = current_job.set(job)
         try:
             with self._span(batch):
-                instance.consume(batch)
+                if (result := instance.consume(batch)) is not None:
+                    check_ran(result, self._route.name)
         except BaseException:
             batch.detach()
             raise
@@ -361,12 +369,17 @@ class Executor:
 
     def _batch(self, job: Job) -> Batch[Any] | None:
         """The messages of a job that are to be processed; None when the route passes over all of them."""
+        self._undecodable.cut(job)
         batch = job.batch(self._route.decoder)
         return self._wanted(batch) if self._route.passes_over_some else batch
 
     def _wanted(self, batch: Batch[Any]) -> Batch[Any] | None:
         now_ms = time.time() * 1_000
-        reasons = [self._route.flow.passes_over(message, now_ms) for message in batch]
+        try:
+            reasons = [self._route.flow.passes_over(message, now_ms) for message in batch]
+        except BaseException:
+            batch.detach()
+            raise
         for reason in ("expired", "filtered"):
             if (count := reasons.count(reason)) > 0:
                 self._server.app.events.emit(f"messages.{reason}", topic=batch.topic, count=count)
@@ -420,6 +433,12 @@ class Executor:
     def _is_given_up(self, verdict: Verdict) -> bool:
         return self._crashes is not None and self._crashes.is_given_up(verdict)
 
+    def _fail(self, job: Job, error: BaseException, *, is_unclear: bool = False) -> recovery.GivenUp | None:
+        """Say what failed and give the job back; returns as `recovery.fail`."""
+        place = self._undecodable.place(job, error)
+        server, route = self._server, self._route
+        return recovery.fail(server, route, job, error, self._pass_over, is_unclear=is_unclear, undecodable=place)
+
     def _recover(self, job: Job, given_up: recovery.GivenUp | None, error: BaseException) -> None:
         """Wait until the broker agrees that a message is given up, and give the job back."""
         if given_up is None:
@@ -451,6 +470,7 @@ class Executor:
 
     def _forget(self, hook: HookJob) -> None:
         self._instances.forget(hook)
+        self._undecodable.forget(hook)
         key = key_of(hook)
         with self._making:
             outputs = [self._ordered.pop(each) for each in list(self._ordered) if each[0] == key]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from awoke._native import HookJob, Job
 from awoke.consumer import Consumer
@@ -76,18 +77,22 @@ class Instances:
         """Whether an `assigned` hook is to be tried again."""
         return bool(self._not_ready)
 
-    def try_again(self, job: Job, assigned: Callable[[], Any]) -> Any:
-        """Run the hook that failed before; should it fail again, the batch is tried again, and with it the hook."""
+    @contextlib.contextmanager
+    def assigning(self, job: Job) -> Iterator[bool]:
+        """Surrounds a call of an `assigned` hook that failed before; yields whether it is to be called.
+
+        Should it fail again, awaited or not, the batch is tried again, and with it the hook.
+        """
         key = key_of(job)
         if key not in self._not_ready:
-            return None
+            yield False
+            return
         try:
-            outcome = assigned()
+            yield True
         except BaseException:
             self._drop(key)
             raise
         self._not_ready.discard(key)
-        return outcome
 
     def failed_to_assign(self, hook: HookJob) -> None:
         """The hook is to be tried again, on another instance."""

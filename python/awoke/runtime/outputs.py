@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from awoke._native import DeliveryHandle, Message
+from awoke.handlers import check_ran
 from awoke.middleware import Headers
 from awoke.producer import Record
 
@@ -34,6 +35,7 @@ class Outputs:
 
     def __init__(self, server: AppRunner, route: Route) -> None:
         self._tracer = server.tracer
+        self._name = route.name
         self._forwarded = route.forward_headers
         self._is_always_many = returns_records(route.function)
         self.is_plain = not self._forwarded and not self._is_always_many
@@ -43,7 +45,7 @@ class Outputs:
         """Returns the records of a message; None when its function returned nothing.
 
         Raises:
-            TypeError: of several results, one is no `awoke.Record`.
+            TypeError: of several results, one is no `awoke.Record`; HandlerDidNotRun: it is a coroutine or the like.
         """
         if result is None:
             return None
@@ -51,6 +53,7 @@ class Outputs:
             return self._complete(message, result)
         if self._is_always_many or (type(result) in (list, tuple) and result and type(result[0]) is Record):
             return [self._complete(message, each) for each in records_in(result)]
+        check_ran(result, self._name)
         return Record(result, message.key, self.headers(message, None))
 
     def headers(self, message: Message[Any], own: Headers | None) -> Headers | None:
@@ -79,7 +82,7 @@ def sending(server: AppRunner, route: Route) -> Callable[..., Any]:
     if output is None:
         return function
     outputs = Outputs(server, route)
-    is_plain, tracer = outputs.is_plain, server.tracer
+    is_plain, tracer, name = outputs.is_plain, server.tracer, route.name
 
     def produce(offset: int, record: Record) -> Sent:
         value, key, headers, partition, timestamp_ms = record
@@ -90,6 +93,7 @@ def sending(server: AppRunner, route: Route) -> Callable[..., Any]:
 
     def send(message: Message[Any], result: Any) -> Sent | list[Sent] | None:
         if is_plain and result is not None and type(result) not in NOT_PLAIN:  # As below, in less time.
+            check_ran(result, name)
             headers = None if tracer is None else tracer.headers()
             key = message.key
             handle = server.app.producer.produce(output, result, key=key, headers=headers)

@@ -48,19 +48,24 @@ def fail(
     on_skip: Callable[[Job], object],
     *,
     is_unclear: bool = False,
+    undecodable: int | None = None,
 ) -> GivenUp | None:
     """Say what failed and give the job back; its first message that is not done is the one that failed.
 
     A result that the broker refuses for good exhausts the message at once; where it `is_unclear` whose result it is, the job
-    is tried again in smaller parts (`narrow`) until that is found. Where the broker has to agree first, what it is asked is
-    returned: when it does, call `pass_by`, when not, `fail_again`.
+    is tried again in smaller parts (`narrow`) until that is found. A value that does not decode exhausts its message at
+    once, too; `undecodable` is the place of that message in the job, and at another place than 0 the job is tried again
+    without it. Where the broker has to agree first, what it is asked is returned: when it does, call `pass_by`, when not,
+    `fail_again`.
     """
     attempt = job.attempt
     is_over = not job.remaining
     is_refused = (route.output is not None or route.is_exactly_once) and is_refused_for_good(error)
     is_unclear = is_refused and is_unclear
-    is_exhausted = is_over or (not is_unclear and (is_refused or route.retry.is_exhausted(attempt, error)))
-    delay_s = 0.0 if is_exhausted or is_unclear else route.retry.delay_s(attempt)
+    is_hopeless = is_refused or (undecodable == 0 and not route.retry.retries_undecodable)
+    is_in_parts = is_unclear or bool(undecodable)
+    is_exhausted = is_over or (not is_in_parts and (is_hopeless or route.retry.is_exhausted(attempt, error)))
+    delay_s = 0.0 if is_exhausted or is_in_parts else route.retry.delay_s(attempt)
     server.app.events.emit(
         "job.failed",
         handler=route.name,

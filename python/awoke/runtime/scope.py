@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from awoke.errors import ClosedError
 from awoke.events import Events
+from awoke.handlers import check_ran
 from awoke.runtime.ledger import Ledger, place_of_caller
 
 logger = logging.getLogger(__name__)
@@ -111,7 +112,8 @@ class Scope:
         failures = 0
         while True:
             try:
-                function(*arguments, **more)
+                if (result := function(*arguments, **more)) is not None:
+                    check_ran(result, name)
                 return
             except Exception as error:
                 failures += 1

@@ -1,0 +1,139 @@
+"""A value that does not decode can't heal: its message, and no other, is exhausted at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+import awoke
+from awoke import dead_letter
+from awoke.testing import running
+from tests.contract.test_consume import assert_committed, new_app, send
+from tests.contract.test_recovery import letters
+from tests.support.clusters import Cluster
+from tests.support.waiting import Collected
+
+CreateTopic = Callable[..., str]
+
+
+class Order(msgspec.Struct):
+    """What is in the topic."""
+
+    id: int
+
+
+ORDERS: list[object] = [Order(0), Order(1), b"no json", Order(3), b"{}", Order(5)]
+WELL = [0, 1, 3, 5]
+
+KINDS = ["def", "async def", "class", "async class", "lanes", "class with lanes", "where", "exactly once"]
+
+
+def route(app: awoke.App, kind: str, name: str, out: str, seen: Collected[int], **options: Any) -> None:
+    """Add a route of this kind that collects the numbers of its orders."""
+    if kind == "where":
+        options["flow"] = awoke.Flow(where=lambda message: message.value.id >= 0)
+    if "lanes" in kind:
+        options["concurrency"] = awoke.by_key(4)
+    if kind == "exactly once":
+        options |= {"output": out, "exactly_once": True}
+
+    def handle(message: awoke.Message[Order]) -> None:
+        seen.add(message.value.id)
+
+    async def handle_async(message: awoke.Message[Order]) -> None:
+        seen.add(message.value.id)
+
+    class Orders(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[Order]) -> None:
+            for order in batch.values():
+                seen.add(order.id)
+
+    class AsyncOrders(awoke.Consumer):
+        async def consume(self, batch: awoke.Batch[Order]) -> None:
+            for order in batch.values():
+                seen.add(order.id)
+
+    if "class" in kind:
+        app.consumer(name, **options)(AsyncOrders if "async" in kind else Orders)
+    else:
+        app.on(name, **options)(handle_async if "async" in kind else handle)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_message_that_does_not_decode_is_a_dead_letter(
+    cluster: Cluster, topic: CreateTopic, kind: str
+) -> None:
+    if kind == "exactly once" and not cluster.is_real:
+        pytest.skip("the embedded brokers know no consumer groups in transactions")
+    name, dead, out, app, seen = topic(), topic("dead"), topic("out"), new_app(cluster), Collected[int]()
+    gone = Collected[awoke.Event]()
+    app.events.subscribe("message.dead_lettered", gone.add)
+    route(app, kind, name, out, seen, dead_letter=dead)
+    send(cluster, name, ORDERS, key=b"key")
+    with running(app):
+        gone.wait_for(2)
+        seen.wait_until(lambda numbers: set(numbers) == set(WELL))
+    found = [(letter.value, dead_letter.origin(letter)) for letter in letters(cluster, dead)]
+    assert [(value, origin.offset, origin.attempts) for value, origin in found if origin is not None] == [
+        (b"no json", 2, 1),
+        (b"{}", 4, 1),
+    ]
+    assert list(dict.fromkeys(seen.items)) == WELL
+    if kind != "exactly once":  # Its last transaction is aborted where the app stops before it is committed.
+        assert_committed(cluster, app, {(name, 0): 6})
+
+
+def test_a_route_without_a_dead_letter_topic_does_as_on_exhausted_says(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, seen = topic(), new_app(cluster), Collected[int]()
+    failed = Collected[awoke.Event]()
+    app.events.subscribe("job.failed", failed.add)
+    route(app, "def", name, "", seen, retry=awoke.Retry(on_exhausted="skip"))
+    send(cluster, name, ORDERS)
+    with running(app):
+        assert seen.wait_for(4) == WELL
+    assert [event.fields["retry_in_s"] for event in failed.items] == [None, None]
+
+
+def test_an_app_stops_at_it_by_default(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, seen, gave_up = topic(), new_app(cluster), Collected[int](), Collected[BaseException]()
+    route(app, "def", name, "", seen)
+    send(cluster, name, ORDERS)
+    server = awoke.AppRunner(app, on_give_up=gave_up.add)
+    server.start()
+    assert "offset 2 failed 1 times, the last with: DecodeError" in str(gave_up.wait_for(1)[0])
+    server.stop()
+    assert_committed(cluster, app, {(name, 0): 2})
+
+
+@pytest.mark.parametrize("kind", ["def", "class"])
+def test_a_route_may_try_it_again_all_the_same(cluster: Cluster, topic: CreateTopic, kind: str) -> None:
+    name, app, seen, skipped = topic(), new_app(cluster), Collected[int](), Collected[awoke.Event]()
+    failed = Collected[awoke.Event]()
+    app.events.subscribe("job.failed", failed.add)
+    app.events.subscribe("message.skipped", skipped.add)
+    on = (awoke.DecodeError, OSError)
+    retry = awoke.Retry(attempts=3, on=on, backoff_s=(0.01, 0.01), on_exhausted="skip")
+    route(app, kind, name, "", seen, retry=retry)
+    send(cluster, name, [Order(0), b"no json", Order(2)])
+    with running(app):
+        skipped.wait_for(1)
+        seen.wait_until(lambda numbers: set(numbers) == {0, 2})
+    attempts = [event.fields["attempt"] for event in failed.items if event.fields["offset"] == 1]
+    assert attempts == [1, 2, 3]
+
+
+def test_a_decode_error_of_something_else_is_any_other_failure(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, seen = topic(), new_app(cluster), Collected[int]()
+
+    @app.on(name, retry=awoke.Retry(backoff_s=(0.01, 0.01)))
+    def handle(message: awoke.Message[bytes]) -> None:
+        seen.add(message.attempt)
+        if message.attempt < 3:
+            raise awoke.DecodeError("the result of a call, or a message of another topic", "other", 0, message.offset)
+
+    send(cluster, name, [b"value"])
+    with running(app):
+        assert seen.wait_for(3) == [1, 2, 3]
