@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, Unpack
 
 from awoke import handlers
 from awoke.consumer import Consumer
@@ -39,6 +39,15 @@ class Background(NamedTuple):
     name: str | None
 
 
+class Runner(Protocol):
+    """What the runtime offers to an app that runs."""
+
+    def resume(self, topic: str, partition: int) -> bool: ...
+    def skip(self, topic: str, partition: int, offset: int) -> bool: ...
+    def blocking(self, topic: str, partition: int) -> list[int]: ...
+    def threads(self) -> Sequence[tuple[str, str, str]]: ...
+
+
 class App:
     """Routes from topics to code, with settings and a producer. Making one opens nothing: no thread, no connection.
 
@@ -61,9 +70,9 @@ class App:
         self._lock = threading.Lock()
         self._backgrounds: list[Background] = []
         self._start_background: Callable[[Background], object] | None = None
-        self._resume: Callable[[str, int], bool] | None = None
         self.lifecycle = Lifecycle()
         self.stop_requests = StopRequests()
+        self._runner: Runner | None = None
         self.before_forks: list[Callable[[], object]] = []
         self.after_forks: list[Callable[[], object]] = []
         self.middleware: list[Middleware] = []
@@ -215,7 +224,23 @@ class App:
 
         A stuck partition is read from its first message. Does not block. Any thread. See `awoke resume`, too.
         """
-        return self._resume is not None and self._resume(topic, partition)
+        return self._runner is not None and self._runner.resume(topic, partition)
+
+    def skip(self, topic: str, partition: int, offset: int) -> bool:
+        """Skips a message that fails and holds up its partition, or its key; returns false where it does not fail.
+
+        It is skipped when it would be tried again: at once where its partition is paused, else after its back-off. The
+        partition goes on behind it, and the event `message.skipped` says so. Does not block. Any thread. See `awoke skip`.
+        """
+        return self._runner is not None and self._runner.skip(topic, partition, offset)
+
+    def blocking(self, topic: str, partition: int) -> list[int]:
+        """Returns the offsets of a partition's messages that fail and are tried again, in order. Does not block."""
+        return [] if self._runner is None else self._runner.blocking(topic, partition)
+
+    def threads(self) -> Sequence[tuple[str, str, str]]:
+        """Returns owner, name and place of start of each thread; empty where the app does not run. Does not block."""
+        return [] if self._runner is None else self._runner.threads()
 
     def _add(self, route: Route) -> None:
         if route.topic in self.routes:
@@ -274,12 +299,10 @@ class App:
         for each in callers.values():
             each.close(timeout_s)
 
-    def runs(
-        self, start_background: Callable[[Background], object] | None, resume: Callable[[str, int], bool] | None
-    ) -> None:
+    def runs(self, start_background: Callable[[Background], object] | None, runner: Runner | None) -> None:
         """What the runtime that runs the app now offers it; starts the background functions. None when it stops."""
         with self._lock:
-            self._start_background, self._resume = start_background, resume
+            self._start_background, self._runner = start_background, runner
             backgrounds = list(self._backgrounds) if start_background is not None else []
         for each in backgrounds:
             assert start_background is not None

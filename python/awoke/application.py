@@ -47,6 +47,10 @@ def _import(name: str) -> ModuleType:
         raise _import_failed(name, error) from error
     except ImportError as error:
         raise _import_failed(name, error) from error
+    except SyntaxError as error:
+        where = f"{Path(error.filename or name).name}, line {error.lineno}"
+        text = f"module {name!r} can't be imported: {where}: {type(error).__name__}: {error.msg}"
+        raise AppNotFound(text, "app") from error
 
 
 def _import_failed(name: str, error: ImportError) -> AppNotFound:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from awoke import checks
 from awoke._native import Message
 from awoke.errors import ConfigError
 
@@ -28,7 +29,9 @@ class Concurrency(msgspec.Struct, frozen=True):
     """How far the first message that is not done may be behind the last that was begun, in messages."""
 
     def __post_init__(self) -> None:
-        if self.jobs < 1 or self.in_flight < self.jobs or self.trail < self.in_flight:
+        for name in ("jobs", "in_flight", "trail"):
+            checks.whole("concurrency", name, getattr(self, name), 1, "concurrency")
+        if self.in_flight < self.jobs or self.trail < self.in_flight:
             text = f"concurrency: 1 <= jobs ({self.jobs}) <= in_flight ({self.in_flight}) <= trail ({self.trail})"
             raise ConfigError(text, "concurrency")
 
@@ -74,6 +77,7 @@ def unordered(jobs: int = 16, *, in_flight: int | None = None, trail: int = TRAI
 
 
 def _in_flight(jobs: int, in_flight: int | None) -> int:
+    checks.whole("concurrency", "jobs", jobs, 1, "concurrency")
     return max(1_000, 4 * jobs) if in_flight is None else in_flight
 
 

@@ -17,7 +17,8 @@ ATTEMPTS = "awoke-attempts"
 ERROR_TYPE = "awoke-error-type"
 ERROR_TEXT = "awoke-error-message"
 FAILED_AT = "awoke-failed-at-ms"
-HEADERS = (TOPIC, PARTITION, OFFSET, TIMESTAMP, GROUP, ATTEMPTS, ERROR_TYPE, ERROR_TEXT, FAILED_AT)
+HANDLER = "awoke-handler"
+HEADERS = (TOPIC, PARTITION, OFFSET, TIMESTAMP, GROUP, ATTEMPTS, ERROR_TYPE, ERROR_TEXT, FAILED_AT, HANDLER)
 """The headers that awoke adds, in this order, behind the message's own."""
 
 ERROR_TEXT_MAX = 1_000
@@ -38,9 +39,11 @@ class Origin(NamedTuple):
     error_text: str
     failed_at_ms: int
     """Milliseconds since 1970."""
+    handler: str = ""
+    """The name of the handler that failed; empty in dead letters of older versions."""
 
 
-def letter(message: Message[Any], group: str, attempts: int, error: BaseException) -> Record:
+def letter(message: Message[Any], group: str, attempts: int, error: BaseException, handler: str = "") -> Record:
     """The dead letter of a message: key, value and headers untouched, and awoke's headers behind them."""
     kind = type(error)
     said: list[tuple[str, bytes | str | None]] = [
@@ -53,6 +56,7 @@ def letter(message: Message[Any], group: str, attempts: int, error: BaseExceptio
         (ERROR_TYPE, f"{kind.__module__}.{kind.__qualname__}"),
         (ERROR_TEXT, str(error)[:ERROR_TEXT_MAX]),
         (FAILED_AT, str(time.time_ns() // 1_000_000)),
+        (HANDLER, handler),
     ]
     return Record(message.raw_value, message.key, [*message.headers, *said])
 
@@ -71,6 +75,7 @@ def origin(message: Message[Any]) -> Origin | None:
             found[ERROR_TYPE],
             found[ERROR_TEXT],
             int(found[FAILED_AT]),
+            found.get(HANDLER, ""),
         )
     except (KeyError, ValueError):
         return None

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, cast
 
 import msgspec
 
-from awoke import handlers
+from awoke import checks, handlers
 from awoke._native import Message
 from awoke.annotations import contradicts, result_type_of, value_type_of
 from awoke.concurrency import Concurrency, Lanes, by_partition
@@ -45,12 +45,10 @@ class Batching(msgspec.Struct, frozen=True):
     Where a class has no `batch` option, one second. Functions need no bound: a job of theirs ends between two messages."""
 
     def __post_init__(self) -> None:
-        if self.max_messages < 1 or self.max_bytes < 1 or (self.max_wait_s or 0) < 0:
-            raise ConfigError(
-                "Batching: max_messages and max_bytes must be at least 1, max_wait_s not negative", "batch"
-            )
-        if self.max_time_s is not None and self.max_time_s <= 0:
-            raise ConfigError(f"Batching: max_time_s must be more than 0, not {self.max_time_s}", "batch")
+        checks.whole("Batching", "max_messages", self.max_messages, 1, "batch")
+        checks.whole("Batching", "max_bytes", self.max_bytes, 1, "batch")
+        checks.optional_seconds("Batching", "max_wait_s", self.max_wait_s, "batch")
+        checks.optional_seconds("Batching", "max_time_s", self.max_time_s, "batch", is_zero_allowed=False)
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -74,13 +72,26 @@ class Retry(msgspec.Struct, frozen=True):
     """With a dead letter topic: at how many deaths of its process in a row a message counts as exhausted."""
 
     def __post_init__(self) -> None:
-        first_s, limit_s = self.backoff_s
-        if (self.attempts is not None and self.attempts < 1) or first_s < 0 or limit_s < first_s or self.crashes < 1:
-            text = "Retry: attempts and crashes must be at least 1 and 0 <= first <= limit of backoff_s"
+        if self.attempts is not None:
+            checks.whole("Retry", "attempts", self.attempts, 1, "retry")
+        checks.whole("Retry", "crashes", self.crashes, 1, "retry")
+        self._check_backoff()
+        for name in ("on", "give_up_on"):
+            kinds = getattr(self, name)
+            if not isinstance(kinds, tuple) or not all(map(is_exception_class, kinds)):
+                text = f"Retry: {name} is a tuple of exception classes, as in {name}=(OSError,), not {kinds!r}"
+                raise ConfigError(text, "retry")
+        if self.on_exhausted not in ("stop", "skip", "pause"):
+            raise ConfigError(f"Retry: on_exhausted is 'stop', 'skip' or 'pause', not {self.on_exhausted!r}", "retry")
+
+    def _check_backoff(self) -> None:
+        backoff_s: Any = self.backoff_s
+        is_pair = isinstance(backoff_s, (tuple, list)) and len(backoff_s) == 2 and all(map(checks.is_number, backoff_s))
+        if not is_pair or not 0 <= backoff_s[0] <= backoff_s[1]:
+            text = f"Retry: backoff_s is the first delay and the limit, as in backoff_s=(0.1, 30.0), not {backoff_s!r}"
             raise ConfigError(text, "retry")
-        for kind in (*self.on, *self.give_up_on):
-            if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-                raise ConfigError(f"Retry: on and give_up_on hold classes of exceptions, not {kind!r}", "retry")
+        if not checks.is_number(self.jitter) or not 0 <= self.jitter <= 1:
+            raise ConfigError(f"Retry: jitter must be a number from 0 to 1, not {self.jitter!r}", "retry")
 
     def delay_s(self, attempt: int) -> float:
         """The delay after this attempt (from 1) has failed."""
@@ -113,10 +124,11 @@ class Flow(msgspec.Struct, frozen=True):
     """Messages for which this is false are passed over."""
 
     def __post_init__(self) -> None:
-        if self.per_s is not None and self.per_s <= 0:
-            raise ConfigError(f"Flow: per_s must be more than 0, not {self.per_s}", "flow")
-        if min(self.delay_s or 0, self.expire_s or 0) < 0:
-            raise ConfigError("Flow: delay_s and expire_s must not be negative", "flow")
+        checks.optional_seconds("Flow", "per_s", self.per_s, "flow", is_zero_allowed=False)
+        checks.optional_seconds("Flow", "delay_s", self.delay_s, "flow")
+        checks.optional_seconds("Flow", "expire_s", self.expire_s, "flow")
+        if self.where is not None and not callable(self.where):
+            raise ConfigError(f"Flow: where is a function of a message, not {self.where!r}", "flow")
 
     def passes_over(self, message: Message[Any], now_ms: float) -> Literal["expired", "filtered"] | None:
         """Why a message is not processed; None for one that is."""
@@ -171,6 +183,7 @@ class Route:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
         self.topic = topic
+        check_kinds(topic, options, output)
         is_class = isinstance(target, type) and issubclass(target, Consumer)
         self.consumer: type[Consumer] | None = cast("type[Consumer]", target) if is_class else None
         """The class, where the route has one."""
@@ -228,14 +241,12 @@ class Route:
         unknown = set(options) - set(RouteOptions.__annotations__)
         if unknown:
             raise ConfigError(f"route {self.topic!r}: there is no option {sorted(unknown)[0]!r}", sorted(unknown)[0])
-        if self.weight < 1:
-            raise ConfigError(f"route {self.topic!r}: weight must be at least 1, not {self.weight}", "weight")
-        if self.jobs_max is not None and (not isinstance(self.jobs_max, int) or self.jobs_max < 1):
-            text = f"route {self.topic!r}: jobs_max must be a whole number of at least 1, not {self.jobs_max!r}"
-            raise ConfigError(text, "jobs_max")
+        owner = f"route {self.topic!r}"
+        checks.whole(owner, "weight", self.weight, 1, "weight")
+        if self.jobs_max is not None:
+            checks.whole(owner, "jobs_max", self.jobs_max, 1, "jobs_max")
         for name, value in (("max_processing_s", self.max_processing_s), ("tick_every_s", self.tick_every_s)):
-            if value is not None and value <= 0:
-                raise ConfigError(f"route {self.topic!r}: {name} must be more than 0, not {value}", name)
+            checks.optional_seconds(owner, name, value, name, is_zero_allowed=False)
         if ordered and self.output is None:
             raise ConfigError(f"route {self.topic!r}: ordered=True is about an output, and there is none", "ordered")
         if self.lanes is not None and offsets == "manual":
@@ -323,6 +334,25 @@ class Route:
 def type_name(kind: Any) -> str:
     """Returns a type as its user spells it, without modules where it is a class."""
     return kind.__qualname__ if isinstance(kind, type) and not typing.get_args(kind) else str(kind)
+
+
+def check_kinds(topic: str, options: RouteOptions, output: object) -> None:
+    """Refuses options of the wrong type, where the route is made.
+
+    Raises:
+        ConfigError: names the topic and the option, and shows an example.
+    """
+    owner = f"route {topic!r}"
+    checks.kind(owner, "retry", options.get("retry"), Retry, "awoke.Retry(attempts=3)")
+    checks.kind(owner, "batch", options.get("batch"), Batching, "awoke.Batching(max_messages=100)")
+    checks.kind(owner, "flow", options.get("flow"), Flow, "awoke.Flow(per_s=100)")
+    checks.kind(owner, "dead_letter", options.get("dead_letter"), str, f"'{topic}.dead'")
+    checks.kind(owner, "output", output, str, f"'{topic}.out'")
+
+
+def is_exception_class(value: object) -> bool:
+    """Tells whether a value is a class of exceptions."""
+    return isinstance(value, type) and issubclass(value, BaseException)
 
 
 def start_of(start: Start | None) -> tuple[str, int] | None:

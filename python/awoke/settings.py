@@ -2,23 +2,24 @@
 
 Environment: `AWOKE_WORKERS=8`; librdkafka's properties as `AWOKE_KAFKA_SASL_USERNAME=…` (underscores become dots).
 File: `awoke.toml`, or `[tool.awoke]` in `pyproject.toml`, in the working directory; properties under `[kafka]`.
+`Settings` are those of an app, `RunSettings` those of `awoke run`, which it needs before it imports the app.
 """
 
 from __future__ import annotations
 
-import os
+import difflib
+import logging
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from awoke import environment
 from awoke._native import is_secret
 from awoke.errors import ConfigError
-
-PREFIX = "AWOKE_"
-KAFKA_PREFIX = "AWOKE_KAFKA_"
 
 KafkaValue = str | int | float | bool
 
@@ -77,13 +78,70 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"setting {name!r}: must be at least 1, not {getattr(self, name)}", name)
-        for name in self.__struct_fields__:
-            if name.endswith("_s") and (getattr(self, name) or 0) < 0:
-                raise ConfigError(f"setting {name!r}: must not be negative", name)
+        check_seconds(self)
+        if self.metrics_port is not None and not 0 <= self.metrics_port <= PORT_MAX:
+            text = f"setting 'metrics_port': must be a port from 0 to {PORT_MAX}, not {self.metrics_port}"
+            raise ConfigError(text, "metrics_port")
         if self.instance_id is not None and not self.instance_id.strip():
             raise ConfigError("setting 'instance_id': is empty", "instance_id")
         if not self.bootstrap_servers.strip():
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
+
+
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of `awoke run`, with their defaults."""
+
+    log_format: Literal["text", "json"] = "text"
+    """`json` writes one document a line."""
+    log_level: str = "info"
+    """The least level that is logged."""
+    nodes: int | None = None
+    """The number of processes of a swarm; None runs the app in a single process."""
+    memory_limit: str | None = None
+    """A node that uses more memory is replaced in order, as in `512M`."""
+    memory_hard_limit: str | None = None
+    """A node that uses more memory is killed."""
+    hang_after_s: float = 300.0
+    """A node that works on one job for longer is replaced."""
+    silent_after_s: float = 10.0
+    """A node that gives no sign of life for this long is replaced."""
+    drain_timeout_s: float = 35.0
+    """A node that takes longer to stop is killed."""
+    restarts_max: int = 5
+    """More restarts of nodes within a minute end the swarm."""
+    restart_backoff_s: float = 1.0
+    """The delay before the second restart in a row; it is doubled each time."""
+    static_members: bool = True
+    """Whether each node keeps its name in the group, and so its partitions."""
+    socket: str | None = None
+    """The path of the UNIX socket for commands; None is a file of the user's, named after the app."""
+
+    def __post_init__(self) -> None:
+        if self.log_level.upper() not in logging.getLevelNamesMapping():
+            text = f"setting 'log_level': {self.log_level!r} is none of debug, info, warning, error"
+            raise ConfigError(text, "log_level")
+        for name, least in (("nodes", 1), ("restarts_max", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ConfigError(f"setting {name!r}: must be at least {least}, not {value}", name)
+        check_seconds(self)
+
+
+PORT_MAX = 65_535
+AnySettings = TypeVar("AnySettings", Settings, RunSettings)
+ALL_NAMES = frozenset({*Settings.__struct_fields__, *RunSettings.__struct_fields__}) - {"kafka"}
+
+
+def check_seconds(settings: Settings | RunSettings) -> None:
+    """Refuses durations that are negative, infinite or not a number.
+
+    Raises:
+        ConfigError: names the setting.
+    """
+    for name in settings.__struct_fields__:
+        value_s = getattr(settings, name) if name.endswith("_s") else None
+        if value_s is not None and not (math.isfinite(value_s) and value_s >= 0):
+            raise ConfigError(f"setting {name!r}: must be a number of seconds from 0, not {value_s:g}", name)
 
 
 class Explained(NamedTuple):
@@ -104,8 +162,7 @@ class Loaded:
 
     def explain(self) -> list[Explained]:
         """Each setting with its value and origin, librdkafka's properties last."""
-        fields = [name for name in self.values.__struct_fields__ if name != "kafka"]
-        own = [Explained(name, str(getattr(self.values, name)), self._origin(name)) for name in fields]
+        own = explained(self.values, self._origins)
         kafka = self.values.kafka.items()
         return own + [Explained(name, shown(name, value), self._origin(f"kafka.{name}")) for name, value in kafka]
 
@@ -179,18 +236,68 @@ def shown(name: str, value: str) -> str:
     return "[secret]" if is_secret(name) else value
 
 
+class LoadedRun(NamedTuple):
+    """Settings of `awoke run` that were put together, with the origin of each that was set."""
+
+    values: RunSettings
+    origins: Mapping[str, str]
+
+    def explain(self) -> list[Explained]:
+        """Returns each setting with its value and origin."""
+        return explained(self.values, self.origins)
+
+
+def explained(values: Settings | RunSettings, origins: Mapping[str, str]) -> list[Explained]:
+    """Returns each setting but librdkafka's properties, with its value and origin."""
+    names = [name for name in values.__struct_fields__ if name != "kafka"]
+    return [Explained(name, str(getattr(values, name)), origins.get(name, "default")) for name in names]
+
+
 def load(arguments: Mapping[str, Any] | None = None, directory: Path | None = None) -> Loaded:
-    """Put the settings together; arguments that are None are not set.
+    """Put the settings of an app together; arguments that are None are not set.
 
     Raises:
         ConfigError: a setting that does not exist, or whose value is of the wrong kind; names it and its origin.
     """
+    merged, origins = _merge(Settings, RunSettings, arguments or {}, directory or Path())
+    for name in ("revoke_timeout_s", "shutdown_timeout_s"):
+        merged.setdefault(name, min(30.0, poll_interval_s(merged["kafka"]) / 2))
+    brokers = merged["kafka"].pop("bootstrap.servers", None)
+    if brokers is not None:
+        merged.setdefault("bootstrap_servers", brokers)
+    return Loaded(_convert(merged, origins, Settings), origins)
+
+
+def load_run(arguments: Mapping[str, Any] | None = None, directory: Path | None = None) -> LoadedRun:
+    """Puts the settings of `awoke run` together; arguments that are None are not set.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    merged, origins = _merge(RunSettings, Settings, arguments or {}, directory or Path())
+    del merged["kafka"]
+    return LoadedRun(_convert(merged, origins, RunSettings), origins)
+
+
+def unknown_variables() -> list[str]:
+    """Returns environment variables with awoke's prefix that are no settings: they may belong to another program."""
+    return environment.unknown(ALL_NAMES)
+
+
+def _merge(
+    kind: type[Settings] | type[RunSettings],
+    others: type[Settings] | type[RunSettings],
+    arguments: Mapping[str, Any],
+    directory: Path,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns the settings of one kind, and their origins. Environment and files hold those of the other kind, too."""
+    foreign = set(others.__struct_fields__) - set(kind.__struct_fields__) - {"kafka"}
     merged: dict[str, Any] = {"kafka": {}}
     origins: dict[str, str] = {}
-    layers = [*_files(directory or Path()), ("environment", _environment()), ("argument", arguments or {})]
+    layers = [*_files(directory), (ENVIRONMENT, environment.read(ALL_NAMES)), (ARGUMENT, arguments)]
     for origin, layer in layers:
         for name, value in layer.items():
-            if value is None:
+            if value is None or (name in foreign and origin != ARGUMENT):
                 continue
             if name == "kafka":
                 properties = properties_of(value, origin)
@@ -199,26 +306,58 @@ def load(arguments: Mapping[str, Any] | None = None, directory: Path | None = No
             else:
                 merged[name] = value
                 origins[name] = origin
-    for name in ("revoke_timeout_s", "shutdown_timeout_s"):
-        merged.setdefault(name, min(30.0, poll_interval_s(merged["kafka"]) / 2))
-    return Loaded(_convert(merged, origins), origins)
+    return merged, origins
 
 
-def _convert(merged: dict[str, Any], origins: Mapping[str, str]) -> Settings:
-    unknown = sorted(set(merged) - set(Settings.__struct_fields__))
+def _convert(merged: dict[str, Any], origins: Mapping[str, str], kind: type[AnySettings]) -> AnySettings:
+    unknown = sorted(set(merged) - set(kind.__struct_fields__))
     if unknown:
-        name = unknown[0]
-        known = ", ".join(Settings.__struct_fields__)
-        raise ConfigError(f"setting {name!r} ({origins[name]}): does not exist; there are {known}", name)
-    kafka = merged["kafka"]
-    brokers = kafka.pop("bootstrap.servers", None)
-    if brokers is not None:
-        merged.setdefault("bootstrap_servers", brokers)
+        raise ConfigError(_unknown_text(unknown[0], origins[unknown[0]], kind), unknown[0])
     try:
-        return msgspec.convert(merged, Settings, strict=False)
+        return msgspec.convert(merged, kind, strict=False)
     except msgspec.ValidationError as error:
         name = str(error).rpartition("$.")[2].rstrip("`")
-        raise ConfigError(f"setting {name!r} ({origins.get(name, 'default')}): {error}", name) from None
+        place = place_of(name, origins.get(name, "default"))
+        raise ConfigError(f"{place}: {merged.get(name)!r} {_what_is_wrong(name, kind)}", name) from None
+    except ConfigError as error:
+        place = place_of(error.property, origins.get(error.property, "default"))
+        text = str(error).replace(f"setting {error.property!r}", place, 1)
+        raise ConfigError(text, error.property) from None
+
+
+def _unknown_text(name: str, origin: str, kind: type[Settings] | type[RunSettings]) -> str:
+    if name in RunSettings.__struct_fields__:
+        option = "--" + name.replace("_", "-")
+        where = f"say {option}, {environment.variable_of(name)}, or {name} in awoke.toml"
+        return f"setting {name!r} ({origin}): belongs to awoke run, which needs it before it imports the app: {where}"
+    close = difflib.get_close_matches(name, ALL_NAMES, 1)
+    meant = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(kind.__struct_fields__)}"
+    return f"setting {name!r} ({origin}): does not exist; {meant}"
+
+
+def place_of(name: str, origin: str) -> str:
+    """Returns the place where a setting was set, as an error begins with it."""
+    if origin == ENVIRONMENT:
+        return environment.variable_of(name)
+    return f"setting {name!r}" if origin in (ARGUMENT, "default") else f"{origin}: setting {name!r}"
+
+
+def _what_is_wrong(name: str, kind: type[Settings] | type[RunSettings]) -> str:
+    annotation = str(kind.__annotations__[name])
+    if annotation.startswith("Literal"):
+        words = [each.strip(" \"'") for each in annotation.removeprefix("Literal[").rstrip("]").split(",")]
+        return f"is none of {', '.join(words)}"
+    return WRONG_KINDS.get(annotation.removesuffix(" | None"), "is of the wrong type")
+
+
+ENVIRONMENT, ARGUMENT = "environment", "argument"
+WRONG_KINDS = {
+    "int": "is no whole number",
+    "float": "is no number",
+    "bool": "is neither true nor false",
+    "str": "is no text",
+}
+"""What an error says of a value, by the type that its setting has."""
 
 
 def properties_of(value: Any, origin: str) -> dict[str, str]:
@@ -230,16 +369,6 @@ def properties_of(value: Any, origin: str) -> dict[str, str]:
 
 def _text(value: KafkaValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _environment() -> dict[str, Any]:
-    found: dict[str, Any] = {"kafka": {}}
-    for name, value in os.environ.items():
-        if name.startswith(KAFKA_PREFIX):
-            found["kafka"][name.removeprefix(KAFKA_PREFIX).lower().replace("_", ".")] = value
-        elif name.startswith(PREFIX) and name.removeprefix(PREFIX).lower() in Settings.__struct_fields__:
-            found[name.removeprefix(PREFIX).lower()] = value
-    return found
 
 
 def _files(directory: Path) -> Iterable[tuple[str, dict[str, Any]]]:

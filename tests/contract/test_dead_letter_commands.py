@@ -6,12 +6,15 @@ import json
 import threading
 from collections.abc import Callable
 
+import pytest
+
 import awoke
+from awoke import dead_letter
 from awoke.dead_letter import letter
 from awoke.testing import running
 from tests.contract.test_consume import new_app
 from tests.scenarios.test_command_line import awoke_says
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, unique
 
 CreateTopic = Callable[..., str]
 
@@ -48,13 +51,145 @@ def test_dead_letters_are_listed_and_shown(cluster: Cluster, topic: CreateTopic)
 def test_dead_letters_are_sent_again_as_they_were(cluster: Cluster, topic: CreateTopic) -> None:
     name, dead = two_letters(cluster, topic)
     at = ("--bootstrap-servers", cluster.bootstrap_servers)
-    assert f"would send 1 to {name}" in awoke_says("dead-letter", "replay", dead, "--only", "0:1", "--dry-run", *at)
+    # With a group of its own: embedded brokers take a second member into a group only when the first one's session is over.
+    dry = ("--only", "0:1", "--dry-run", "--group", unique("replay"))
+    assert f"would send 1 to {name}" in awoke_says("dead-letter", "replay", dead, *dry, *at)
     assert f"sent 1 to {name}; the dead letters are still in {dead}" in awoke_says(
         "dead-letter", "replay", dead, "--only", "0:1", "--yes", *at
     )
     with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
         messages = [(each.value, each.key, each.headers) for each in reader.read_until_end(30)]
     assert messages[2:] == [(b"2", b"key", [("trace", b"a")])]
+
+
+def put(
+    cluster: Cluster, dead: str, *letters: tuple[bytes | None, bytes, list[tuple[str, bytes | str | None]]]
+) -> None:
+    """Put messages with these keys, values and headers into a dead letter topic, all into its first partition."""
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        for key, value, headers in letters:
+            producer.produce(dead, value, key=key, headers=headers, partition=0).wait(30)
+
+
+def headers_of(origin: str, error: str = "no good", **more: str) -> list[tuple[str, bytes | str | None]]:
+    """The headers of a dead letter that came from a topic."""
+    said = {
+        dead_letter.TOPIC: origin,
+        dead_letter.PARTITION: "0",
+        dead_letter.OFFSET: "5",
+        dead_letter.TIMESTAMP: "",
+        dead_letter.GROUP: "group",
+        dead_letter.ATTEMPTS: "3",
+        dead_letter.ERROR_TYPE: "builtins.ValueError",
+        dead_letter.ERROR_TEXT: error,
+        dead_letter.FAILED_AT: "1760000000000",
+        dead_letter.HANDLER: "charge",
+    }
+    return [*said.items(), *((name.replace("_", "-"), value) for name, value in more.items())]
+
+
+def test_no_content_breaks_a_list(cluster: Cluster, topic: CreateTopic) -> None:
+    name, dead = topic(), topic("dead")
+    at = ("--bootstrap-servers", cluster.bootstrap_servers)
+    huge = [(dead_letter.OFFSET, "9" * 40), (dead_letter.FAILED_AT, "9" * 40)]
+    put(
+        cluster,
+        dead,
+        (b"\xff\x00\x1b", b"1", headers_of(name, "closing [/x] tag")),
+        (b"[/red]", b"\x1b]0;title\x07", headers_of(name, "\x1b[31mred\x1b[0m\nsecond line\u202e")),
+        (None, b"[bold", [*headers_of("[/topic]", "x" * 1_000), *huge]),
+    )
+    listed = awoke_says("dead-letter", "list", dead, *at)
+    assert "closing [/x] tag" in listed
+    assert r"\x1b[31mred\x1b[0m\nsecond line\u202e" in listed
+    assert "2025-10-0" in listed, "a time is shown as a time"
+    assert f"[/topic][0] {'9' * 40}" in listed
+    assert "x" * 100 not in listed
+    assert "3 dead letters" in listed
+    full = awoke_says("dead-letter", "list", dead, "--full", *at)
+    assert "x" * 1_000 in full
+    assert r"key \xff\x00\x1b" in full
+    shown = [awoke_says("dead-letter", "show", dead, f"0:{offset}", *at) for offset in range(3)]
+    assert r"value:" + "\n" + r"\x1b]0;title\x07" in shown[1]
+    assert all("\x1b" not in each for each in (listed, full, *shown))
+    documents = [json.loads(line) for line in awoke_says("dead-letter", "list", dead, "--json", *at).splitlines()[:3]]
+    assert [each["origin"]["offset"] for each in documents] == [5, 5, "9" * 40]
+    awoke_says("dead-letter", "summary", dead, *at)
+    awoke_says("dead-letter", "summary", dead, "--json", *at)
+    awoke_says("dead-letter", "replay", dead, "--dry-run", *at)
+
+
+def test_dead_letters_are_counted_and_picked(cluster: Cluster, topic: CreateTopic) -> None:
+    name, dead = topic(), topic("dead")
+    at = ("--bootstrap-servers", cluster.bootstrap_servers)
+    late = {"awoke_failed_at_ms": "1770000000000"}
+    put(
+        cluster,
+        dead,
+        (b"a", b"1", headers_of(name, "no card")),
+        (b"b", b"2", headers_of(name, "no bank", **late)),
+        (b"b", b"3", headers_of(name, "timed out", awoke_error_type="TimeoutError", awoke_handler="book", **late)),
+    )
+
+    def picked(*options: str) -> list[str]:
+        lines = awoke_says("dead-letter", "list", dead, "--json", *options, *at).splitlines()
+        return [json.loads(line)["value"] for line in lines if line.startswith("{")]
+
+    assert picked() == ["1", "2", "3"]
+    assert picked("--since", "2026-01-01T00:00") == ["2", "3"]
+    assert picked("--error", "valueerror") == ["1", "2"]
+    assert picked("--error", "no bank", "--key", "b") == ["2"]
+    assert picked("--key", "b", "--handler", "book") == ["3"]
+    assert picked("--since", "2099-01-01") == []
+    counts = [json.loads(line) for line in awoke_says("dead-letter", "summary", dead, "--json", *at).splitlines()]
+    assert [(each["error"], each["count"]) for each in counts] == [("builtins.ValueError", 2), ("TimeoutError", 1)]
+    assert (counts[0]["first_ms"], counts[0]["last_ms"], counts[0]["at"]) == (1760000000000, 1770000000000, "0:0")
+    shown = awoke_says("dead-letter", "summary", dead, "--by", "handler", *at).splitlines()
+    assert [line.split()[:2] for line in shown] == [["count", "handler"], ["2", "charge"], ["1", "book"]]
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("cluster", ["real"], indirect=True)
+def test_a_replay_sends_each_dead_letter_once_unless_again(cluster: Cluster, topic: CreateTopic) -> None:
+    name, dead = topic(), topic("dead", 2)
+    at = ("--bootstrap-servers", cluster.bootstrap_servers)
+    put(cluster, dead, *((b"k", b"%d" % number, headers_of(name, f"error {number}")) for number in range(6)))
+
+    def replay(*options: str, code: int = 0) -> str:
+        return awoke_says("dead-letter", "replay", dead, "--yes", *options, *at, code=code)
+
+    assert f"sent 2 to {name}" in replay("--only", "0:3", "--only", "0:1")
+    assert f"would send 4 to {name} (2 sent before are left out: --again sends them)" in replay("--dry-run")
+    assert f"sent 1 to {name}" in replay("--error", "error 2", "--rate", "1000")
+    assert f"sent 1 to {name}" in replay("--only", "0:3", "--again")
+    assert f"sent 3 to {name}" in replay()
+    assert "would send none (6 sent before are left out" in replay()
+    put(cluster, dead, (b"k", b"6", headers_of(name)))
+    assert f"sent 1 to {name}" in replay()
+    assert f"would send 7 to {name}" in replay("--dry-run", "--group", "another")
+    with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        assert [each.value for each in reader.read_until_end(30)] == [b"1", b"3", b"2", b"3", b"0", b"4", b"5", b"6"]
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("cluster", ["real"], indirect=True)
+def test_what_is_refused_is_said_and_sent_the_next_time(cluster: Cluster, topic: CreateTopic) -> None:
+    name, dead, small = topic(), topic("dead"), unique("small")
+    at = ("--bootstrap-servers", cluster.bootstrap_servers)
+    with awoke.Admin(cluster.bootstrap_servers) as admin:
+        admin.create_topic(small, partitions=1, config={"max.message.bytes": "1000"})
+    letters = [(b"k", value, headers_of(name)) for value in (b"1", b"x" * 5_000, b"3")]
+    put(cluster, dead, *letters)
+    refused = awoke_says("dead-letter", "replay", dead, "--yes", "--to", small, "--stop-at-failure", *at, code=1)
+    assert f"sent 1 to {small}" in refused
+    assert "0:1 was not sent: " in refused
+    assert "error: 2 of 3 dead letters were not sent" in refused
+    assert "error: 1 of 2 dead letters were not sent" in awoke_says(
+        "dead-letter", "replay", dead, "--yes", "--to", small, *at, code=1
+    )
+    assert f"sent 1 to {name}" in awoke_says("dead-letter", "replay", dead, "--yes", *at)
+    with awoke.Reader(small, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        assert [each.value for each in reader.read_until_end(30)] == [b"1", b"3"]
 
 
 def test_what_is_wrong_with_dead_letters_is_one_line(cluster: Cluster, topic: CreateTopic) -> None:
@@ -64,7 +199,9 @@ def test_what_is_wrong_with_dead_letters_is_one_line(cluster: Cluster, topic: Cr
         (("show", dead, "zero"), "PARTITION:OFFSET", 2),
         (("show", dead, "0:99"), "no message at offset 99", 1),
         (("show", dead, "0:2"), "is no dead letter", 1),
-        (("replay", dead, "--yes"), "is no dead letter", 1),
+        (("replay", dead, "--only", "0:2", "--yes"), "is no dead letter", 1),
+        (("list", dead, "--since", "soon"), "--since takes a time", 2),
+        (("summary", dead, "--by", "colour"), "--by takes one of error, text, topic, handler, key", 2),
         (("replay", dead, "--only", "0:77", "--yes"), "no message at offset 77", 1),
     ):
         output = awoke_says("dead-letter", *arguments, *at, code=code)

@@ -53,12 +53,12 @@ def test_a_log_can_be_read_by_a_program() -> None:
     assigned = next(line for line in lines if line["text"] == "partitions.assigned")
     assert assigned["level"] == "info"
     assert assigned["partitions"]
-    assert "no format" in awoke_says("run", "examples.hello:app", "--log-format", "yaml", code=2)
+    assert "'yaml' is none of" in awoke_says("run", "examples.hello:app", "--log-format", "yaml", code=2)
 
 
 def test_what_is_wrong_is_one_line(real_cluster: RealCluster) -> None:
     for target, said in (("nowhere:app", "no module"), ("awoke:nothing", "no app"), ("awoke", "module:app")):
-        output = awoke_says("run", target, code=2)
+        output = awoke_says("run", target, code=78)
         assert said in output
         assert "Traceback" not in output
     at = ("--bootstrap-servers", "127.0.0.1:1")
@@ -66,6 +66,28 @@ def test_what_is_wrong_is_one_line(real_cluster: RealCluster) -> None:
     assert "no broker of 127.0.0.1:1 answered within 0.5 s" in output
     assert "Traceback" not in output
     real = ("--bootstrap-servers", real_cluster.bootstrap_servers)
-    assert "does not exist" in awoke_says("run", "examples.hello:app", *real, code=1)
-    assert "linger.msec" in awoke_says("run", "examples.hello:app", *real, "--kafka", "linger.msec=1", code=2)
+    assert "does not exist" in awoke_says("run", "examples.hello:app", *real, code=78)
+    assert "linger.msec" in awoke_says("run", "examples.hello:app", *real, "--kafka", "linger.msec=1", code=78)
     assert "Is the address right" in awoke_says("doctor", *at, "--timeout-s", "0.5", code=1)
+
+
+def test_doctor_shows_what_the_environment_says() -> None:
+    at = ("--bootstrap-servers", "127.0.0.1:1", "--timeout-s", "0.1")
+    env = {"AWOKE_DEPLOYED_BY": "us", "AWOKE_LOG_LEVEL": "debug", "AWOKE_RPC_SECRET": "canary"}
+    shown = awoke_says("doctor", *at, code=1, env=env)
+    assert "warning: the environment variable AWOKE_DEPLOYED_BY is no setting of awoke's" in shown
+    assert "AWOKE_RPC_SECRET" not in shown
+    assert "canary" not in shown
+    (line,) = (each for each in shown.splitlines() if "log_level" in each)
+    assert "debug" in line
+    assert "environment" in line
+    assert "did you mean AWOKE_WORKERS?" in awoke_says("doctor", *at, code=2, env={"AWOKE_WROKERS": "8"})
+
+
+def test_a_memory_limit_that_would_not_hold_is_refused() -> None:
+    output = awoke_says("run", "examples.hello:app", code=78, env={"AWOKE_MEMORY_LIMIT": "512M"})
+    assert "AWOKE_MEMORY_LIMIT: needs --nodes" in output
+    said = "a single process has no supervisor"
+    assert said in awoke_says("run", "examples.hello:app", "--memory-hard-limit", "512M", code=2)
+    env = {"AWOKE_MEMORY_LIMIT": "lots", "AWOKE_NODES": "2"}
+    assert "AWOKE_MEMORY_LIMIT: 'lots' is no size" in awoke_says("run", "examples.hello:app", code=78, env=env)

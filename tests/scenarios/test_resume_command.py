@@ -107,6 +107,12 @@ def wait_for_each(process: Process, event: str, partitions: int = PARTITIONS) ->
     wait_until(are_there, f"{event} for {partitions} partitions", 60)
 
 
+def refused(topic: str, wrong: int, right: int) -> str:
+    """The answer to a skip of another message than the one that fails."""
+    held_up = f"{topic} is not held up at offset {wrong}, but by the message at offset {right}"
+    return f"error: skip failed: {held_up}"
+
+
 def stop(process: Process) -> None:
     """Stop a process in order."""
     process.signal(signal.SIGTERM)
@@ -217,7 +223,7 @@ def test_the_second_process_of_an_app_runs_without_a_socket(app: App) -> None:
     with app.single() as first:
         wait_for_each(first, "partition.paused")
         with app.single() as second:
-            second.wait_for("no commands (awoke resume) for this process: another swarm listens")
+            second.wait_for("no commands (awoke resume, skip, threads) for this process: another swarm listens")
             second.wait_for("partitions.assigned")
             stop(second)
         assert "neither paused nor stuck" in app.resume(7, code=1), "the first one's socket is there"
@@ -238,3 +244,40 @@ def test_the_socket_of_a_killed_process_is_replaced(app: App) -> None:
         app.resume(0)
         app.wait_done([0, 0])
         stop(process)
+
+
+@pytest.mark.timeout(200)
+def test_the_message_that_holds_up_a_single_process_is_skipped(app: App) -> None:
+    with app.single() as process:
+        wait_for_each(process, "partition.paused")
+        place = f"{app.topic}[1]"
+        assert app.asks("skip", app.topic, "1", "1", code=1) == refused(place, 1, 0)
+        assert app.asks("skip", app.topic, "1", "0") == f"{place} goes on behind offset 0"
+        process.wait_for("message.skipped handler='handle'")
+        assert app.asks("skip", app.topic, "1", "0", code=1) == f"error: skip failed: no message of {place} fails"
+        assert app.asks("skip", app.topic, "9", "0", code=1).endswith("[9] fails")
+        app.repair.touch()
+        with awoke.Producer(app.servers) as producer:
+            producer.produce(app.topic, b"behind", partition=1).wait(30)
+        app.wait_done([1])
+        assert app.log.read_bytes().split()[2:] == [b"1", b"behind"], "offset 1, which came behind the skipped one"
+        stop(process)
+    assert app.asks("skip", app.topic, "0", "0", code=2).startswith("error: no process or swarm of")
+
+
+@pytest.mark.timeout(200)
+def test_the_message_that_holds_up_a_swarm_is_skipped(app: App) -> None:
+    with app.swarm() as swarm:
+        app.feed_settled(swarm)
+        wait_for_each(swarm.process, "partition.paused")
+        for partition in range(PARTITIONS):
+            place = f"{app.topic}[{partition}]"
+            assert app.asks("skip", app.topic, str(partition), "7", code=1) == refused(place, 7, 0)
+            assert app.asks("skip", app.topic, str(partition), "0") == f"{place} goes on behind offset 0"
+        wait_for_each(swarm.process, "message.skipped")
+        said = f"error: skip failed: no message of {app.topic}[0] fails on any node"
+        assert app.asks("skip", app.topic, "0", "0", code=1) == said
+        app.repair.touch()
+        app.feed()
+        app.wait_done([*range(PARTITIONS)])
+        assert swarm.stop() == 0

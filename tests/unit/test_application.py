@@ -115,6 +115,16 @@ def test_module_that_imports_a_missing_name_says_where(write: Write) -> None:
     assert isinstance(caught.value.__cause__, ImportError)
 
 
+def test_syntax_error_says_where(write: Write) -> None:
+    write("shop_syntax.py", "import awoke\napp = awoke.App(\n")
+    with pytest.raises(awoke.AppNotFound) as caught:
+        find_app("shop_syntax:app")
+    assert str(caught.value) == (
+        "module 'shop_syntax' can't be imported: shop_syntax.py, line 2: SyntaxError: '(' was never closed"
+    )
+    assert isinstance(caught.value.__cause__, SyntaxError)
+
+
 def test_error_of_the_module_itself_is_passed_on(write: Write) -> None:
     write("shop_raises.py", "raise ZeroDivisionError('mine')\n")
     with pytest.raises(ZeroDivisionError, match="mine"):

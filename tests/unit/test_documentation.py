@@ -23,7 +23,19 @@ def test_there_are_programs() -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    from awoke.settings import Settings
+    from awoke.settings import RunSettings, Settings
 
     text = (REPOSITORY / "docs" / "settings.md").read_text()
-    assert [name for name in Settings.__struct_fields__ if name != "kafka" and f"`{name}`" not in text] == []
+    assert [
+        name
+        for name in (*Settings.__struct_fields__, *RunSettings.__struct_fields__)
+        if name != "kafka" and f"`{name}`" not in text
+    ] == []
+
+
+def test_every_exit_code_is_documented() -> None:
+    from awoke import exit_codes
+
+    text = (REPOSITORY / "docs" / "swarm.md").read_text()
+    documented = [int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)]
+    assert documented == sorted(value for name, value in vars(exit_codes).items() if name.startswith("EXIT_"))

@@ -118,9 +118,9 @@ def test_closing_ends_the_thread(shown: Fake) -> None:
 
 
 def test_the_command_shows_the_threads(endpoint: Endpoint, capsys: pytest.CaptureFixture[str]) -> None:
-    show_threads(endpoint.port)
+    show_threads(str(endpoint.port))
     assert {"t[0]", "flush", "here"} <= set(capsys.readouterr().out.split())
-    show_threads(endpoint.port, as_json=True)
+    show_threads(str(endpoint.port), as_json=True)
     assert json.loads(capsys.readouterr().out) == [{"owner": "t[0]", "name": "flush", "started_at": "here"}]
 
 
@@ -128,7 +128,7 @@ def test_the_command_says_that_nobody_answers() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(awoke.AwokeError, match="no app answers"):
-            show_threads(unused.getsockname()[1])
+            show_threads(str(unused.getsockname()[1]))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_the_command_says_that_nobody_answers() -> None:
 )
 def test_the_command_says_that_somebody_else_answers(reply: bytes, text: str) -> None:
     with answering(reply) as port, pytest.raises(awoke.AwokeError, match=text):
-        show_threads(port)
+        show_threads(str(port))
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import pytest
 
 import awoke
 from awoke.cli.swarm import ask
+from awoke.cli.threads import threads as show_threads
 from awoke.runtime.server import AppRunner
 from awoke.swarm import protocol, resumes
 from awoke.swarm.app_socket import open_app_socket
@@ -28,6 +29,7 @@ class FakeApp:
 
     def __init__(self) -> None:
         self.paused = {("t", 1)}
+        self.failing = [42]
         self.error: Exception | None = None
 
     def resume(self, topic: str, partition: int) -> bool:
@@ -36,6 +38,15 @@ class FakeApp:
         was_paused = (topic, partition) in self.paused
         self.paused.discard((topic, partition))
         return was_paused
+
+    def skip(self, topic: str, partition: int, offset: int) -> bool:
+        return offset in self.failing
+
+    def blocking(self, topic: str, partition: int) -> list[int]:
+        return self.failing
+
+    def threads(self) -> list[tuple[str, str, str]]:
+        return [("t[1]", "flush", "here")]
 
 
 @pytest.fixture
@@ -69,6 +80,23 @@ def answer(path: str, data: bytes) -> Any:
 def test_a_partition_is_resumed_once(path: str, app: FakeApp) -> None:
     assert answer(path, COMMAND) == {"done": "resume"}
     assert answer(path, COMMAND) == {"failed": "t[1] is neither paused nor stuck"}
+
+
+def test_a_message_that_fails_is_skipped(path: str, app: FakeApp) -> None:
+    command = b'{"command": "skip", "topic": "t", "partition": 1, "offset": %s}\n'
+    assert answer(path, command % b"42") == {"done": "skip"}
+    assert answer(path, command % b"41") == {
+        "failed": "t[1] is not held up at offset 41, but by the message at offset 42"
+    }
+    for wrong in (b"-1", b"true", b'"42"', b"null"):
+        assert "no offset" in answer(path, command % wrong)["error"]
+
+
+def test_the_threads_of_a_single_process_are_told(path: str, app: FakeApp, capsys: pytest.CaptureFixture[str]) -> None:
+    show_threads("shop:app", socket=path, as_json=True)
+    assert msgspec.json.decode(capsys.readouterr().out) == [{"owner": "t[1]", "name": "flush", "started_at": "here"}]
+    with pytest.raises(awoke.ConfigError, match="neither MODULE:APP nor a port"):
+        show_threads("70000")
 
 
 def test_the_command_line_asks_a_single_process(path: str, app: FakeApp) -> None:
@@ -106,7 +134,7 @@ def test_a_partition_that_is_taken_away_meanwhile_is_not_resumed(path: str, app:
 
 def test_an_app_runs_without_a_socket_that_is_taken(path: str, app: FakeApp, caplog: pytest.LogCaptureFixture) -> None:
     with open_app_socket(cast(awoke.App, FakeApp()), path):
-        assert "no commands (awoke resume) for this process" in caplog.text
+        assert "no commands (awoke resume, skip, threads) for this process" in caplog.text
     assert answer(path, COMMAND) == {"done": "resume"}
 
 
@@ -133,8 +161,8 @@ class Nodes:
         self.resumes = Resumes(self.loop, self.handles)
         self.answers: list[dict[str, Any]] = []
 
-    def begin(self) -> None:
-        self.resumes.begin("t", 1, self.answers.append)
+    def begin(self, offset: int | None = None) -> None:
+        self.resumes.begin("t", 1, self.answers.append, offset)
 
     def close(self) -> None:
         for number, node in self.handles.items():
@@ -195,6 +223,32 @@ def test_a_swarm_without_nodes_says_so(nodes: Nodes) -> None:
     assert nodes.answers == [{"failed": "no node is up"}]
 
 
+def test_all_nodes_are_asked_to_skip_and_the_one_that_has_skipped_is_enough(nodes: Nodes) -> None:
+    nodes.begin(42)
+    for end in nodes.ends.values():
+        question = protocol.decode(end.recv(protocol.MESSAGE_MAX))
+        assert question == {"kind": "skip", "topic": "t", "partition": 1, "offset": 42, "request": 1}
+    nodes.resumes.on_answer(3, 1, False)
+    nodes.resumes.on_answer(2, 1, True)
+    assert nodes.answers == [{"done": "skip"}]
+
+
+@pytest.mark.parametrize(
+    ("blocking", "said"),
+    [
+        ([], "no message of t[1] fails on any node"),
+        ([41], "t[1] is not held up at offset 42, but by the message at offset 41"),
+        ([7, 41], "t[1] is not held up at offset 42, but by the messages at offsets 7, 41"),
+        ([*range(21)], f"at offsets {', '.join(map(str, range(20)))}…"),
+    ],
+)
+def test_a_skip_of_another_message_says_which_fail(nodes: Nodes, blocking: list[int], said: str) -> None:
+    nodes.begin(42)
+    for number in nodes.handles:
+        nodes.resumes.on_answer(number, 1, False, blocking if number == 2 else [])
+    assert nodes.answers[0]["failed"].endswith(said)
+
+
 # In the process.
 
 
@@ -212,5 +266,5 @@ class FakeAssignment:
 def test_a_pause_that_a_rebalance_has_ended_is_not_resumed(is_current: bool) -> None:
     server, assignment = AppRunner(awoke.App("resume")), FakeAssignment(is_current)
     server.paused[("t", 1)] = (cast(Any, assignment), ValueError("no good"))
-    assert server._resume("t", 1) is is_current
-    assert not server._resume("t", 1)
+    assert server.resume("t", 1) is is_current
+    assert not server.resume("t", 1)

@@ -8,7 +8,7 @@ import pytest
 
 import awoke
 from awoke.errors import ConfigError
-from awoke.settings import client_properties, load
+from awoke.settings import client_properties, load, load_run, unknown_variables
 
 
 def test_arguments_win_over_environment_over_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,3 +100,91 @@ def test_clients_look_for_added_partitions_every_half_minute_unless_told_otherwi
     name = "topic.metadata.refresh.interval.ms"
     assert client_properties(load({}, tmp_path).values)[name] == "30000"
     assert client_properties(load({"kafka": {name: 7_000}}, tmp_path).values)[name] == "7000"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("AWOKE_WORKERS", "eight", "AWOKE_WORKERS: 'eight' is no whole number"),
+        ("AWOKE_WORKERS", "", "AWOKE_WORKERS: '' is no whole number"),
+        ("AWOKE_COMMIT_INTERVAL_S", "soon", "AWOKE_COMMIT_INTERVAL_S: 'soon' is no number"),
+        ("AWOKE_COMMIT_INTERVAL_S", "nan", "AWOKE_COMMIT_INTERVAL_S: must be a number of seconds from 0, not nan"),
+        ("AWOKE_TRACING", "maybe", "AWOKE_TRACING: 'maybe' is neither true nor false"),
+        ("AWOKE_METRICS_PORT", "70000", "AWOKE_METRICS_PORT: must be a port from 0 to 65535, not 70000"),
+        ("AWOKE_WROKERS", "8", "AWOKE_WROKERS: there is no such setting; did you mean AWOKE_WORKERS?"),
+        ("AWOKE_NODE", "8", "AWOKE_NODE: there is no such setting; did you mean AWOKE_NODES?"),
+        ("AWOKE_KAFAK_LINGER_MS", "8", "did you mean AWOKE_KAFKA_LINGER_MS?"),
+        ("AWOKE_KAFKA", "linger.ms=8", "AWOKE_KAFKA: is no setting; librdkafka's properties have a variable each"),
+    ],
+)
+def test_a_wrong_variable_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError) as refused:
+        load({}, tmp_path)
+    assert said in str(refused.value)
+    with pytest.raises(ConfigError):
+        awoke.App("shop").load_settings()
+
+
+def test_a_wrong_value_of_an_argument_or_a_file_says_where_it_stands(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^setting 'workers': 2\.5 is no whole number$"):
+        load({"workers": 2.5}, tmp_path)
+    (tmp_path / "awoke.toml").write_text("workers = 'eight'\n")
+    with pytest.raises(ConfigError, match=r"^awoke\.toml: setting 'workers': 'eight' is no whole number$"):
+        load({}, tmp_path)
+    (tmp_path / "awoke.toml").write_text("wrokers = 8\n")
+    with pytest.raises(ConfigError, match=r"'wrokers' \(awoke\.toml\): does not exist; did you mean 'workers'\?"):
+        load({}, tmp_path)
+
+
+def test_a_variable_of_another_program_is_no_error_but_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("AWOKE_DEPLOYED_BY", "AWOKE_RPC_SECRET", "AWOKE_KAFKA_LINGER_MS", "AWOKE_NODES"):
+        monkeypatch.setenv(variable, "1")
+    load({}, tmp_path)
+    assert unknown_variables() == ["AWOKE_DEPLOYED_BY"]
+
+
+def test_settings_of_a_run_come_from_options_environment_and_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "awoke.toml").write_text("nodes = 2\nlog_format = 'json'\nmemory_limit = '1G'\nworkers = 3\n")
+    monkeypatch.setenv("AWOKE_NODES", "3")
+    monkeypatch.setenv("AWOKE_LOG_LEVEL", "DEBUG")
+    loaded = load_run({"restarts_max": 7, "nodes": None}, tmp_path)
+    values = loaded.values
+    assert (values.nodes, values.log_format, values.log_level) == (3, "json", "DEBUG")
+    assert (values.memory_limit, values.restarts_max) == ("1G", 7)
+    origins = {name: origin for name, _, origin in loaded.explain()}
+    assert (origins["nodes"], origins["log_format"], origins["restarts_max"]) == (
+        "environment",
+        "awoke.toml",
+        "argument",
+    )
+    assert origins["hang_after_s"] == "default"
+    assert load({}, tmp_path).values.workers == 3, "the same file has the app's settings"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("AWOKE_LOG_LEVEL", "loud", "AWOKE_LOG_LEVEL: 'loud' is none of debug, info, warning, error"),
+        ("AWOKE_LOG_FORMAT", "yaml", "AWOKE_LOG_FORMAT: 'yaml' is none of text, json"),
+        ("AWOKE_NODES", "0", "AWOKE_NODES: must be at least 1, not 0"),
+        ("AWOKE_HANG_AFTER_S", "-1", "AWOKE_HANG_AFTER_S: must be a number of seconds from 0, not -1"),
+    ],
+)
+def test_a_wrong_variable_of_a_run_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError) as refused:
+        load_run({}, tmp_path)
+    assert str(refused.value) == said
+    load({}, tmp_path)
+
+
+def test_an_app_can_not_be_given_what_belongs_to_its_run() -> None:
+    with pytest.raises(ConfigError, match=r"say --nodes, AWOKE_NODES, or nodes in awoke\.toml"):
+        awoke.App("shop", nodes=3).load_settings()

@@ -19,6 +19,7 @@ PACKAGE = REPOSITORY / "python" / "awoke"
 LAYERS = [
     {"errors"},
     {"_native", "_waiting"},
+    {"checks", "environment", "exit_codes"},
     {"broker_lines", "pydantic_models", "value_types", "events", "settings", "serde"},
     {"middleware"},
     {"consumer", "producer", "transaction", "admin", "concurrency"},

@@ -16,6 +16,9 @@ import msgspec
 import pytest
 
 import awoke
+from awoke import exit_codes
+from awoke.cli.swarm import COLUMNS, node_row
+from awoke.cli.tables import aligned, duration
 from awoke.runtime.inbox import Inbox
 from awoke.swarm import linux, listener, policy, protocol, systemd
 from awoke.swarm.deadlines import Deadlines
@@ -74,8 +77,8 @@ def test_the_first_restart_is_at_once_and_later_ones_wait() -> None:
 def test_too_many_restarts_and_wrong_configuration_end_the_swarm() -> None:
     restarts = policy.RestartPolicy(restarts_max=3)
     assert [restarts.after(node, -9, 1.0).exit_code for node in range(3)] == [0, 0, 0]
-    assert restarts.after(9, -9, 1.0) == (None, policy.EXIT_TOO_MANY_RESTARTS)
-    assert policy.RestartPolicy().after(1, 78, 1.0) == (None, policy.EXIT_CONFIGURATION)
+    assert restarts.after(9, -9, 1.0) == (None, exit_codes.EXIT_TOO_MANY_RESTARTS)
+    assert policy.RestartPolicy().after(1, 78, 1.0) == (None, exit_codes.EXIT_CONFIGURATION)
 
 
 def test_a_pidfd_signals_and_reaps_its_process_and_no_other() -> None:
@@ -190,3 +193,20 @@ def test_a_node_has_a_name_in_its_group(settings: dict[str, Any], options: dict[
     with contextlib.closing(Inbox()) as heard, socket.socket() as control:
         node = Node(2, control, app, Options(target="a:b", nodes=2, socket="/tmp/s", **options), heard)
         assert node._names()["instance_id"] == (name and name.replace("HOST", socket.gethostname()))
+
+
+def test_the_status_of_large_swarms_fits_80_columns() -> None:
+    node = {"node": 12, "pid": 4_194_304, "state": "stopping", "is_quiet": False, "memory_bytes": 9_999 << 20}
+    more = {"oldest_job_s": 299.9, "assigned": 1_000, "lag": 123_456_789, "restarts": 1_000, "uptime_s": 86_399.0}
+    lines = aligned([COLUMNS, node_row({**node, **more})])
+    assert max(map(len, lines)) <= 80
+    assert lines[1].split() == [
+        *("12", "4194304", "stopping", "9999", "299.9", "s", "1000", "123456789", "1000", "24", "h")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (7_200, "2 h"), (172_800, "2 d")]
+)
+def test_durations_are_short(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 
+from awoke import exit_codes
 from awoke.swarm import health, policy, protocol, rolling
 from awoke.swarm.deadlines import Deadlines
 from awoke.swarm.health import Health
@@ -179,8 +180,8 @@ def test_a_node_whose_process_has_ended_is_not_silent(node: NodeHandle, deadline
 
 
 def test_a_first_mold_that_fails_ends_the_swarm() -> None:
-    assert policy.MoldPolicy().after(78, None, False) == (None, policy.EXIT_CONFIGURATION)
-    assert policy.MoldPolicy().after(-9, None, False) == (None, policy.EXIT_GAVE_UP)
+    assert policy.MoldPolicy().after(78, None, False) == (None, exit_codes.EXIT_CONFIGURATION)
+    assert policy.MoldPolicy().after(-9, None, False) == (None, exit_codes.EXIT_GAVE_UP)
 
 
 def test_while_a_node_runs_molds_are_made_for_ever_with_back_off() -> None:
@@ -197,8 +198,8 @@ def test_without_a_node_molds_that_fail_end_the_swarm() -> None:
     molds.on_ready()
     assert molds.after(-9, 1.0, False).restart_in_s == 1.0
     assert molds.after(-9, None, False).restart_in_s == 2.0
-    assert molds.after(-9, None, False) == (None, policy.EXIT_TOO_MANY_RESTARTS)
-    assert molds.after(78, None, False) == (None, policy.EXIT_CONFIGURATION)
+    assert molds.after(-9, None, False) == (None, exit_codes.EXIT_TOO_MANY_RESTARTS)
+    assert molds.after(78, None, False) == (None, exit_codes.EXIT_CONFIGURATION)
 
 
 class FakeSupervisor:
@@ -249,7 +250,7 @@ def test_a_mold_that_is_stopped_while_it_imports_is_killed_at_its_deadline(loop:
     (pid,) = molds.pids()
     os.kill(pid, signal.SIGSTOP)
     turn_until(loop, host, "over")
-    assert host.heard == [f"gave up: {policy.EXIT_GAVE_UP}", "over"]
+    assert host.heard == [f"gave up: {exit_codes.EXIT_GAVE_UP}", "over"]
     assert molds.pids() == set()
     assert "did not import the app" in molds.last_error
 

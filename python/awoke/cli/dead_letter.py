@@ -4,56 +4,95 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
 
 import awoke
+from awoke.cli import letters
+from awoke.cli.letters import Error, Filter, Handler, Key, Letter, Since, letter_of, place_of
 from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.replays import Memory, Sender
+from awoke.cli.tables import aligned, escaped, time_of
 from awoke.cli.tail import document, text
 from awoke.errors import AwokeError, ConfigError
 
 app = typer.Typer(help="Look at messages that were given up, and send them again.", no_args_is_help=True)
 
-READ_TIMEOUT_S = 60.0
 ERROR_WIDTH = 60
+FAILURES_SHOWN_MAX = 10
+JSON_INTEGER_MAX = 1 << 63
 
 Topic = Annotated[str, typer.Argument(help="The dead letter topic.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document a message, with all its parts.")]
-Place = tuple[int, int]
-"""Partition and offset."""
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document a line.")]
 
 
 @app.command("list")
 def list_letters(
     topic: Topic,
-    limit: Annotated[int | None, typer.Option(min=1, help="Show so many at most.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show this many at most.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Show whole errors, and the keys.")] = False,
+    since: Since = None,
+    error: Error = None,
+    handler: Handler = None,
+    key: Key = None,
     as_json: AsJson = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """List what lies in a dead letter topic: where it came from, and why it was given up."""
-    table = Table("at", "from", "group", "attempts", "failed at (ms)", "error")
-    shown = strangers = 0
-    for message in read(topic, bootstrap_servers, kafka):
-        origin = awoke.dead_letter.origin(message)
-        if origin is None:
-            strangers += 1
-            continue
-        if limit is not None and shown == limit:
+    wanted = Filter.of(since, error, handler, key)
+    strangers = Counter[str]()
+    rows: list[tuple[str, ...]] = [("at", "from", "group", "attempts", "failed at", "error")]
+    shown = 0
+    for letter in letters.read(topic, bootstrap_servers, kafka, lambda: strangers.update(["messages"])):
+        if shown == limit:
             break
+        if not wanted.wants(letter):
+            continue
         shown += 1
         if as_json:
-            typer.echo(as_document(message, origin))
+            typer.echo(as_document(letter))
         else:
-            table.add_row(*cells(message, origin))
+            rows.append(cells(letter, full))
     if not as_json:
-        Console().print(table)
-    typer.echo(f"{shown} dead letters" + (f", {strangers} messages that are none" if strangers else ""), err=as_json)
+        for line in aligned(rows, is_left=True):
+            typer.echo(line)
+    said = f", {strangers['messages']} messages that are none" if strangers else ""
+    typer.echo(f"{shown} dead letters{said}", err=as_json)
+
+
+@app.command("summary")
+def summary(
+    topic: Topic,
+    by: Annotated[str, typer.Option(help="What to count by: error, text, topic, handler or key.")] = "error",
+    since: Since = None,
+    error: Error = None,
+    handler: Handler = None,
+    key: Key = None,
+    as_json: AsJson = False,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Count the dead letters of a topic by their errors: how many, the first and the last time, and an example."""
+    if by not in GROUPS:
+        raise ConfigError(f"--by takes one of {', '.join(GROUPS)}, not {by!r}", "--by")
+    wanted = Filter.of(since, error, handler, key)
+    groups: dict[str, Group] = {}
+    for letter in letters.read(topic, bootstrap_servers, kafka):
+        if wanted.wants(letter):
+            groups.setdefault(GROUPS[by](letter), Group(letter)).add(letter)
+    found = sorted(groups.items(), key=lambda item: (-item[1].count, item[0]))
+    if as_json:
+        for name, group in found:
+            typer.echo(msgspec.json.encode({by: name, **group.as_dict()}).decode())
+        return
+    rows: list[tuple[str, ...]] = [("count", by, "first", "last", "at", "example")]
+    rows += [(str(group.count), cut(name), *group.cells()) for name, group in found]
+    for line in aligned(rows, is_left=True):
+        typer.echo(line)
 
 
 @app.command("show")
@@ -66,10 +105,10 @@ def show(
 ) -> None:
     """Show one dead letter whole."""
     wanted = place_of(place)
-    for message in read(topic, bootstrap_servers, kafka):
+    for message in letters.messages(topic, bootstrap_servers, kafka):
         if (message.partition, message.offset) == wanted:
-            origin = letter_of(message)
-            typer.echo(as_document(message, origin) if as_json else whole(message, origin))
+            letter = letter_of(message)
+            typer.echo(as_document(letter) if as_json else whole(letter))
             return
     raise AwokeError(f"{topic}[{wanted[0]}] has no message at offset {wanted[1]}")
 
@@ -81,44 +120,107 @@ def replay(
         list[str] | None, typer.Option(metavar="PARTITION:OFFSET", help="Only this one. May be given several times.")
     ] = None,
     to: Annotated[str | None, typer.Option(help="Another topic than the one that each came from.")] = None,
+    since: Since = None,
+    error: Error = None,
+    handler: Handler = None,
+    key: Key = None,
+    again: Annotated[bool, typer.Option("--again", help="Also those that were sent before.")] = False,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Send at most this many a second.")] = None,
+    stop_at_failure: Annotated[
+        bool, typer.Option("--stop-at-failure", help="Send one after the other, and end at the first that is refused.")
+    ] = False,
+    group: Annotated[
+        str | None, typer.Option(help="The consumer group that remembers what was sent: awoke-replay.TOPIC.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
-    """Send dead letters again, as they were, to the topics that they came from. They stay in the dead letter topic."""
-    wanted = {place_of(place) for place in only or ()}
-    letters = [each for each in read(topic, bootstrap_servers, kafka) if not wanted or place_in(each) in wanted]
-    missing = wanted - {place_in(each) for each in letters}
+    """Send dead letters again, as they were, to the topics that they came from.
+
+    They stay in the dead letter topic; each is sent once, unless --again is given.
+    """
+    places = [place_of(place) for place in only or ()]
+    wanted = Filter.of(since, error, handler, key)
+    found = read_all(topic, places, bootstrap_servers, kafka)
+    with Memory(topic, group or f"awoke-replay.{topic}", bootstrap_servers, pairs(kafka, "--kafka")) as memory:
+        memory.load(found, partitions_of(topic, bootstrap_servers, kafka))
+        chosen = [each for each in found if wanted.wants(each) and (not places or each.place in places)]
+        fresh = [each for each in chosen if again or not memory.has_sent(each)]
+        with awoke.Producer(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as producer:
+            sender = Sender(producer, memory, to, rate)
+            said = counted(map(sender.target_of, fresh)) + left_out(len(chosen) - len(fresh))
+            if dry_run or not fresh:
+                typer.echo(f"would send {said}")
+                return
+            memory.check_room(fresh)
+            confirm(f"Send {said}?", yes)
+            sender.send(fresh, stop_at_failure)
+    report(topic, sender, fresh)
+
+
+def read_all(
+    topic: str, places: Iterable[letters.Place], bootstrap_servers: str | None, kafka: list[str] | None
+) -> list[Letter]:
+    """Returns all dead letters of a topic.
+
+    Raises:
+        AwokeError: at one of these places there is no message, or none that is a dead letter.
+    """
+    missing = set(places)
+    found = []
+    for message in letters.messages(topic, bootstrap_servers, kafka):
+        place = (message.partition, message.offset)
+        if place in missing:
+            letter_of(message)
+            missing.discard(place)
+        if awoke.dead_letter.origin(message) is not None:
+            found.append(letter_of(message))
     if missing:
         partition, offset = min(missing)
         raise AwokeError(f"{topic}[{partition}] has no message at offset {offset}")
-    targets = [to or letter_of(each).topic for each in letters]
-    said = ", ".join(f"{count} to {target}" for target, count in sorted(Counter(targets).items())) or "none"
-    if dry_run or not letters:
-        typer.echo(f"would send {said}")
+    return found
+
+
+def partitions_of(topic: str, bootstrap_servers: str | None, kafka: list[str] | None) -> list[int]:
+    """Returns the partitions of a topic."""
+    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+        return [each.partition for each in admin.describe_topic(topic).partitions]
+
+
+def counted(targets: Iterable[str]) -> str:
+    """Returns how many messages go to each topic."""
+    return ", ".join(f"{count} to {escaped(target)}" for target, count in sorted(Counter(targets).items())) or "none"
+
+
+def left_out(count: int) -> str:
+    """Returns what is said of messages that were sent before."""
+    return f" ({count} sent before are left out: --again sends them)" if count else ""
+
+
+def report(topic: str, sender: Sender, letters_: list[Letter]) -> None:
+    """Says what was sent and what was not.
+
+    Raises:
+        AwokeError: some were refused.
+    """
+    failed = {each.place for each, _ in sender.failures}
+    done = [each for each in letters_[: sender.sent + len(failed)] if each.place not in failed]
+    typer.echo(f"sent {counted(map(sender.target_of, done))}; the dead letters are still in {topic}")
+    if not sender.failures:
         return
-    confirm(f"Send {said}?", yes)
-    with awoke.Producer(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as producer:
-        handles = []
-        for message, target in zip(letters, targets, strict=True):
-            record = awoke.dead_letter.original(message)
-            handles.append(producer.produce(target, record.value, key=record.key, headers=record.headers))
-        awoke.wait_all(handles)
-    typer.echo(f"sent {said}; the dead letters are still in {topic}")
-
-
-def read(topic: str, bootstrap_servers: str | None, kafka: list[str] | None) -> Iterator[awoke.Message[bytes | None]]:
-    """All messages of a topic as it is now."""
-    with awoke.Reader(topic, bootstrap_servers=bootstrap_servers, kafka=pairs(kafka, "--kafka")) as reader:
-        yield from reader.read_until_end(READ_TIMEOUT_S)
+    for letter, error in sender.failures[:FAILURES_SHOWN_MAX]:
+        typer.echo(f"{letter.place[0]}:{letter.place[1]} was not sent: {escaped(str(error))}", err=True)
+    rest = len(letters_) - len(done)
+    raise AwokeError(f"{rest} of {len(letters_)} dead letters were not sent; the next replay sends them")
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask, unless that was answered before.
+    """Asks, unless that was answered before.
 
     Raises:
-        ConfigError: there is nobody to ask.
+        ConfigError: there is no terminal.
     """
     if yes:
         return
@@ -127,56 +229,83 @@ def confirm(question: str, yes: bool) -> None:
     typer.confirm(question, abort=True)
 
 
-def place_of(word: str) -> Place:
-    """Partition and offset.
+class Group:
+    """Dead letters that are counted together."""
 
-    Raises:
-        ConfigError: the word is not of this form.
-    """
-    partition, colon, offset = word.partition(":")
-    if not (colon and partition.isdecimal() and offset.isdecimal()):
-        raise ConfigError(f"a place is PARTITION:OFFSET, as in 0:42, not {word!r}", "place")
-    return int(partition), int(offset)
+    def __init__(self, example: Letter) -> None:
+        self.count, self.example = 0, example
+        self.first_ms = self.last_ms = example.origin.failed_at_ms
 
+    def add(self, letter: Letter) -> None:
+        """Counts a letter."""
+        self.count += 1
+        self.first_ms = min(self.first_ms, letter.origin.failed_at_ms)
+        self.last_ms = max(self.last_ms, letter.origin.failed_at_ms)
 
-def place_in(message: awoke.Message[Any]) -> Place:
-    """Where a message lies."""
-    return message.partition, message.offset
+    def cells(self) -> tuple[str, ...]:
+        """Returns the times and the example for a table."""
+        partition, offset = self.example.place
+        return time_of(self.first_ms), time_of(self.last_ms), f"{partition}:{offset}", cut(self.example.error)
 
-
-def letter_of(message: awoke.Message[Any]) -> awoke.dead_letter.Origin:
-    """Where a dead letter came from.
-
-    Raises:
-        AwokeError: it is none.
-    """
-    origin = awoke.dead_letter.origin(message)
-    if origin is None:
-        at = f"{message.topic}[{message.partition}] offset {message.offset}"
-        raise AwokeError(f"{at} is no dead letter: it has no header {awoke.dead_letter.TOPIC}")
-    return origin
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the group for a program."""
+        partition, offset = self.example.place
+        place = f"{partition}:{offset}"
+        times = {"first_ms": in_range(self.first_ms), "last_ms": in_range(self.last_ms)}
+        return {"count": self.count, **times, "at": place, "example": self.example.error}
 
 
-def cells(message: awoke.Message[Any], origin: awoke.dead_letter.Origin) -> tuple[str, ...]:
-    """A dead letter as a row."""
-    error = f"{origin.error_type}: {origin.error_text}"
+GROUPS: dict[str, Callable[[Letter], str]] = {
+    "error": lambda letter: letter.origin.error_type,
+    "text": lambda letter: letter.error,
+    "topic": lambda letter: letter.origin.topic,
+    "handler": lambda letter: letter.origin.handler,
+    "key": lambda letter: text(letter.message.key),
+}
+
+
+def cells(letter: Letter, full: bool) -> tuple[str, ...]:
+    """Returns a dead letter as a row."""
+    origin = letter.origin
+    error = escaped(letter.error) if full else cut(letter.error)
+    key = f" key {escaped(text(letter.message.key))}" if full and letter.message.key is not None else ""
     return (
-        f"{message.partition}:{message.offset}",
-        f"{origin.topic}[{origin.partition}] {origin.offset}",
-        origin.group,
+        "{}:{}".format(*letter.place),
+        f"{escaped(origin.topic)}[{origin.partition}] {origin.offset}{key}",
+        escaped(origin.group),
         str(origin.attempts),
-        str(origin.failed_at_ms),
-        error if len(error) <= ERROR_WIDTH else error[: ERROR_WIDTH - 1] + "…",
+        time_of(origin.failed_at_ms),
+        error,
     )
 
 
-def as_document(message: awoke.Message[Any], origin: awoke.dead_letter.Origin) -> str:
-    """A dead letter as JSON."""
-    return msgspec.json.encode({**msgspec.json.decode(document(message)), "origin": origin._asdict()}).decode()
+def cut(words: str) -> str:
+    """Returns text that fits a table."""
+    shown = escaped(words[: ERROR_WIDTH + 1])
+    return shown if len(shown) <= ERROR_WIDTH else shown[: ERROR_WIDTH - 1] + "…"
 
 
-def whole(message: awoke.Message[Any], origin: awoke.dead_letter.Origin) -> str:
-    """A dead letter for people."""
-    headers = [f"  {name}: {text(value)}" for name, value in message.headers if name not in awoke.dead_letter.HEADERS]
-    lines = [f"{name}: {value}" for name, value in origin._asdict().items()]
-    return "\n".join([*lines, f"key: {text(message.key)}", "headers:", *headers, "value:", text(message.raw_value)])
+def as_document(letter: Letter) -> str:
+    """Returns a dead letter as JSON."""
+    origin = {name: in_range(value) for name, value in letter.origin._asdict().items()}
+    origin["failed_at"] = time_of(letter.origin.failed_at_ms)
+    return msgspec.json.encode({**msgspec.json.decode(document(letter.message)), "origin": origin}).decode()
+
+
+def in_range(value: Any) -> Any:
+    """Returns a number that JSON can't hold as text: a header may say anything."""
+    return str(value) if isinstance(value, int) and not -JSON_INTEGER_MAX <= value < JSON_INTEGER_MAX else value
+
+
+def whole(letter: Letter) -> str:
+    """Returns a dead letter for people."""
+    own = [(name, value) for name, value in letter.message.headers if name not in awoke.dead_letter.HEADERS]
+    parts = {**letter.origin._asdict(), "failed_at": time_of(letter.origin.failed_at_ms)}
+    lines = [f"{name}: {escaped(str(value), keep=KEPT)}" for name, value in parts.items()]
+    headers = [f"  {escaped(name)}: {escaped(text(value))}" for name, value in own]
+    value = escaped(text(letter.message.raw_value), keep=KEPT)
+    return "\n".join([*lines, f"key: {escaped(text(letter.message.key))}", "headers:", *headers, "value:", value])
+
+
+KEPT = "\n\t"
+"""Control characters that are shown as they are where there is one text and no table."""

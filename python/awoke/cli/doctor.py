@@ -21,7 +21,7 @@ def doctor(
     timeout_s: Annotated[float, typer.Option(help="How long to wait for the brokers.")] = 5.0,
 ) -> None:
     """Show what is installed, what is set and from where, and whether the brokers answer."""
-    from awoke.settings import load
+    from awoke.settings import load, load_run, unknown_variables
 
     console = Console(soft_wrap=True)
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")})
@@ -31,10 +31,13 @@ def doctor(
         highlight=False,
     )
     table = Table("setting", "value", "origin")
-    for explained in loaded.explain():
+    for explained in (*loaded.explain(), *load_run().explain()):
         # As text, for `[secret]` would vanish as markup; folded, for a value that is cut tells nothing.
         table.add_row(*(Text(each, overflow="fold") for each in explained))
     console.print(table)
+    for variable in unknown_variables():
+        text = f"warning: the environment variable {variable} is no setting of awoke's"
+        console.print(text, style="yellow", markup=False, highlight=False)
     try:
         with awoke.Admin(settings=loaded.values) as admin:
             brokers = admin.brokers(timeout_s)

@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import traceback
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import awoke
-from awoke.cli import broker, dead_letter, doctor, produce, rpc, run, swarm, tail, threads, topics
-from awoke.errors import AwokeError, ConfigError
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
+from awoke.cli import broker, dead_letter, doctor, failures, produce, rpc, run, swarm, tail, threads, topics
+from awoke.errors import AwokeError
+from awoke.exit_codes import EXIT_GAVE_UP
 
 app = typer.Typer(
     name="awoke",
@@ -33,7 +29,7 @@ app.add_typer(topics.app, name="topics")
 app.add_typer(dead_letter.app, name="dead-letter")
 app.add_typer(rpc.app, name="rpc")
 app.command("threads")(threads.threads)
-for command in (swarm.status, swarm.stop, swarm.quiet, swarm.reload, swarm.scale, swarm.dump, swarm.resume):
+for command in (swarm.status, swarm.stop, swarm.quiet, swarm.reload, swarm.scale, swarm.dump, swarm.resume, swarm.skip):
     app.command(command.__name__)(command)
 app.command("doctor")(doctor.doctor)
 
@@ -64,12 +60,9 @@ def main() -> None:
     try:
         app()
     except AwokeError as error:
-        if "--traceback" in sys.argv:
-            traceback.print_exception(error)
-        text = " ".join(str(error).splitlines())
-        Console(stderr=True, soft_wrap=True, highlight=False).print(f"error: {text}", style="red", markup=False)
-        sys.exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED)
+        failures.show(error)
+        sys.exit(failures.code_of(error))
     except BrokenPipeError:
         # Whoever read our output has gone; what is still buffered must not complain at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_FAILED)
+        sys.exit(EXIT_GAVE_UP)

@@ -1,6 +1,6 @@
 """Commands for a running app: `awoke status`, `stop`, `quiet`, `reload`, `scale`, `dump` ask a swarm's supervisor.
 
-`awoke resume` asks a single process, too.
+`awoke resume` and `awoke skip` ask a single process, too.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from awoke.cli.options import Socket
+from awoke.cli.tables import aligned, duration
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm.options import socket_path
 
@@ -62,45 +61,51 @@ def ask(
 
 def nothing_there(target: str, path: str, command: str, error: OSError) -> str:
     """Returns the text for a socket that no process listens at."""
-    wanted, options = ("process or swarm", "") if command == "resume" else ("swarm", " --nodes")
+    is_for_both = command in ("resume", "skip", "threads")
+    wanted, options = ("process or swarm", "") if is_for_both else ("swarm", " --nodes")
     return f"no {wanted} of {target} listens at {path}: {error.strerror or error}; start it with awoke run {target}{options}"
 
 
 def status(
     target: Target, socket: Socket = None, json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
 ) -> None:
-    """Show the nodes of a swarm: state, memory, jobs, lag, restarts."""
+    """Show the nodes of a swarm: state, memory, the oldest running job, partitions, lag, restarts."""
     found = ask(target, socket, "status")
     if json:
         typer.echo(msgspec.json.encode(found).decode())
         return
-    columns = ("node", "pid", "state", "memory MB", "jobs", "oldest job s", "partitions", "lag", "restarts", "up s")
-    table = Table(*columns, title=f"{found['target']}, supervisor {found['pid']}, up {found['uptime_s']:.0f} s")
-    for each in found["nodes"]:
-        table.add_row(
-            str(each["node"]),
-            str(each["pid"] or ""),
-            each["state"],
-            f"{each['memory_bytes'] / (1 << 20):.0f}",
-            f"{each['jobs']:,}",
-            f"{each['oldest_job_s']:.1f}",
-            str(each["assigned"]),
-            "" if each["lag"] is None else f"{each['lag']:,}",
-            str(each["restarts"]),
-            f"{each['uptime_s']:.0f}",
-        )
-    console = Console()
-    console.print(table)
+    typer.echo(f"{found['target']}: supervisor {found['pid']}, up {duration(found['uptime_s'])}")
+    for line in aligned([COLUMNS, *(node_row(each) for each in found["nodes"])]):
+        typer.echo(line)
     for line in _remarks(found):
-        console.print(line, markup=False, highlight=False)
+        typer.echo(line)
     for each in found["nodes"]:
         if each["last_error"]:
-            console.print(f"node {each['node']}: {each['last_error']}", markup=False, highlight=False)
+            typer.echo(f"node {each['node']}: {each['last_error']}")
+
+
+COLUMNS = ("node", "pid", "state", "MiB", "oldest job", "assigned", "lag", "restarts", "up")
+"""Together at most 80 characters wide, as long as no number is huge."""
+
+
+def node_row(node: dict[str, Any]) -> tuple[str, ...]:
+    """Returns a node's line of the table."""
+    return (
+        str(node["node"]),
+        str(node["pid"] or "-"),
+        "quiet" if node["is_quiet"] and node["state"] == "up" else node["state"],
+        f"{node['memory_bytes'] / (1 << 20):.0f}",
+        f"{node['oldest_job_s']:.1f} s" if node["oldest_job_s"] else "-",
+        str(node["assigned"]),
+        "-" if node["lag"] is None else str(node["lag"]),
+        str(node["restarts"]),
+        duration(node["uptime_s"]),
+    )
 
 
 def _remarks(found: dict[str, Any]) -> list[str]:
     """Returns lines about the mold and the last reload, where something is to be said."""
-    remarks = []
+    remarks = ["quiet: no new jobs begin; a reload ends it"] if found["is_quiet"] else []
     if found["mold_state"] == "waiting":
         remarks.append(f"no mold: {found['mold_error']}; another one is made in {found['mold_retry_in_s']:.0f} s")
     elif found["mold_state"] == "importing":
@@ -120,7 +125,7 @@ def stop(target: Target, socket: Socket = None) -> None:
 
 
 def quiet(target: Target, socket: Socket = None) -> None:
-    """Let a swarm begin no new jobs, and keep its partitions."""
+    """Let a swarm begin no new jobs, and keep its partitions. `status` shows it; a reload ends it."""
     ask(target, socket, "quiet")
 
 
@@ -154,3 +159,15 @@ def resume(
     """Resume a partition that its route has paused, or that is stuck: a stuck one is read from its first message."""
     ask(target, socket, "resume", topic=topic, partition=partition)
     typer.echo(f"resumed {topic}[{partition}]")
+
+
+def skip(
+    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The message's topic.")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition's number.")],
+    offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="The message's offset.")],
+    socket: Socket = None,
+) -> None:
+    """Skip a message that fails and holds up its partition, when it would be tried again; the partition goes on."""
+    ask(target, socket, "skip", topic=topic, partition=partition, offset=offset)
+    typer.echo(f"{topic}[{partition}] goes on behind offset {offset}")

@@ -12,41 +12,70 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from awoke.errors import AwokeError
+from awoke.cli.options import Socket
+from awoke.cli.swarm import ask
+from awoke.errors import AwokeError, ConfigError
 
 TIMEOUT_S = 5.0
+PORT_MAX = 65_535
 
 
-class Entry(msgspec.Struct):
+class Entry(msgspec.Struct, omit_defaults=True):
     """A thread as the app shows it."""
 
     owner: str
     name: str
     started_at: str
+    node: int | None = None
+    """Of a swarm: the node that it belongs to."""
 
 
 def threads(
-    port: Annotated[int, typer.Argument(help="The app's metrics_port.", min=1, max=65535)],
-    host: Annotated[str, typer.Option(help="The app's metrics_host.")] = "127.0.0.1",
+    target: Annotated[str, typer.Argument(metavar="MODULE:APP|PORT", help="The app, or its metrics_port.")],
+    host: Annotated[str, typer.Option(help="With a port: the app's metrics_host.")] = "127.0.0.1",
+    socket: Socket = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Show the threads of a running app: who owns each, and where it was started."""
+    """Show the threads of a running app or swarm: who owns each, and where it was started."""
+    if ":" in target or socket is not None:
+        entries = msgspec.convert(ask(target, socket, "threads")["threads"], list[Entry])
+    else:
+        entries = served_at(host, port_of(target))
+    if as_json:
+        typer.echo(msgspec.json.encode(entries).decode())
+        return
+    has_nodes = any(each.node is not None for each in entries)
+    table = Table(*(["node"] if has_nodes else []), "owner", "thread", "started at")
+    for entry in entries:
+        # As text, for what stands in brackets would vanish as markup; folded, for a place that is cut tells nothing.
+        cells = ([str(entry.node)] if has_nodes else []) + [entry.owner or "(unknown)", entry.name, entry.started_at]
+        table.add_row(*(Text(each, overflow="fold") for each in cells))
+    Console().print(table)
+
+
+def port_of(word: str) -> int:
+    """Returns a port.
+
+    Raises:
+        ConfigError: the word is none.
+    """
+    if not word.isdecimal() or not 1 <= int(word) <= PORT_MAX:
+        raise ConfigError(f"{word!r} is neither MODULE:APP nor a port from 1 to {PORT_MAX}", "target")
+    return int(word)
+
+
+def served_at(host: str, port: int) -> list[Entry]:
+    """Returns the threads that an app, or a supervisor, lists over HTTP.
+
+    Raises:
+        AwokeError: no app answers there.
+    """
     url = f"http://{host}:{port}/threads"
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
-            body = answer.read()
-        entries = msgspec.json.decode(body, type=list[Entry])
+            return msgspec.json.decode(answer.read(), type=list[Entry])
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise AwokeError(f"what answers at {url} is no app: it does not list threads") from None
     except (OSError, http.client.HTTPException) as error:
         cause = getattr(error, "reason", None) or str(error) or type(error).__name__
         raise AwokeError(f"no app answers at {url}: {cause}; does it run with --metrics-port {port}?") from None
-    if as_json:
-        typer.echo(body.decode())
-        return
-    table = Table("owner", "thread", "started at")
-    for entry in entries:
-        # As text, for what stands in brackets would vanish as markup; folded, for a place that is cut tells nothing.
-        cells = (entry.owner or "(nobody)", entry.name, entry.started_at)
-        table.add_row(*(Text(each, overflow="fold") for each in cells))
-    Console().print(table)

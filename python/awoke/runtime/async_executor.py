@@ -49,6 +49,10 @@ class AsyncExecutor(Executor):
         """Process a batch and give the job back."""
         with self._watching(job, asyncio.current_task()) as run:
             try:
+                if (asked := self._server.skips.take(job)) is not None:
+                    given_up = recovery.skip(self._server, self._route, job, asked, self._pass_over)
+                    await self._recover_async(job, given_up, asked)
+                    return
                 if self._crashes is not None and not await self._may_run_async(job):
                     return
                 if self._transactions is not None:

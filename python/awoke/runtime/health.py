@@ -57,7 +57,8 @@ def _blocked(server: AppRunner) -> Iterator[str]:
         if (topic, partition) in server.paused:
             continue
         others = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
-        yield f"{topic}[{partition}] is blocked: {failures[0]}{others}"
+        skip = f"`awoke skip MODULE:APP {topic} {partition} {failures[0].offset}` goes on without it"
+        yield f"{topic}[{partition}] is blocked: {failures[0]}{others}; {skip}"
 
 
 def _full(server: AppRunner) -> Iterator[str]:

@@ -81,6 +81,7 @@ def fail(
         return None
     if not is_exhausted:
         note(server, route, job, error, delay_s)
+        server.skips.failed(job, error)
         job.retry(delay_s)
         return None
     return give_up(server, route, job, attempt, error, on_skip)
@@ -93,14 +94,10 @@ def give_up(
     if route.dead_letter is not None:
         return _send_dead_letter(server, route, job, attempts, error)
     if route.retry.on_exhausted == "skip":
-        on_skip(job)
-        offset = job.first_offset
-        if server.transactions is not None and route.is_exactly_once:
-            return GivenUp(offset, server.transactions.contribution().submit(job, offset), SKIPPED)
-        _pass_by(server, route, job, offset, SKIPPED, error)
-        return None
+        return skip(server, route, job, error, on_skip)
     text = f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {error!r}"
     if route.retry.on_exhausted == "pause":
+        server.skips.failed(job, error)
         server.pause_exhausted(job, RetriesExhausted(text))
         job.retry(0.0)
         return None
@@ -109,9 +106,21 @@ def give_up(
     return None
 
 
+def skip(
+    server: AppRunner, route: Route, job: Job, error: BaseException, on_skip: Callable[[Job], object]
+) -> GivenUp | None:
+    """Goes on behind the job's first message without it; returns as `fail`. `on_skip` hears of it first."""
+    on_skip(job)
+    offset = job.first_offset
+    if server.transactions is not None and route.is_exactly_once:
+        return GivenUp(offset, server.transactions.contribution().submit(job, offset), SKIPPED)
+    _pass_by(server, route, job, offset, SKIPPED, error)
+    return None
+
+
 def _send_dead_letter(server: AppRunner, route: Route, job: Job, attempts: int, error: BaseException) -> GivenUp | None:
     assert route.dead_letter is not None
-    record = letter(job.batch()[0], server.group, attempts, error)
+    record = letter(job.batch()[0], server.group, attempts, error, route.name)
     offset = job.first_offset
     try:
         if server.transactions is not None and route.is_exactly_once:
@@ -147,6 +156,7 @@ def fail_again(server: AppRunner, route: Route, job: Job, error: BaseException) 
         retry_in_s=delay_s,
         error=error,
     )
+    server.skips.failed(job, error)
     if delay_s is None:
         at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
         text = f"{at}: its dead letter for {route.dead_letter!r} is refused and would be again: {error}"
@@ -163,6 +173,7 @@ def note(server: AppRunner, route: Route, job: Job, error: BaseException, retry_
 
 
 def _pass_by(server: AppRunner, route: Route, job: Job, offset: int, event: str, error: BaseException) -> None:
+    server.skips.passed(job, offset)
     server.app.events.emit(
         event,
         handler=route.name,

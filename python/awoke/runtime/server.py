@@ -31,8 +31,9 @@ from awoke.runtime.lifecycle import LifecycleRun, until
 from awoke.runtime.overdue import OverdueWatch, stack_of
 from awoke.runtime.refusals import Refusals
 from awoke.runtime.scope import Scope
+from awoke.runtime.skips import Skips
 from awoke.runtime.startup_checks import check_topics
-from awoke.runtime.worker import AsyncWorker, Worker
+from awoke.runtime.worker import AsyncWorker, Worker, async_jobs_of, workers_of
 from awoke.settings import client_properties
 from awoke.tracing import Tracer
 from awoke.web.endpoint import Endpoint
@@ -58,6 +59,7 @@ class AppRunner:
         *,
         on_stop: Callable[[], object] | None = None,
         collects_metrics: bool = False,
+        serves_metrics: bool = True,
     ) -> None:
         self.app = app
         self.settings = app.settings
@@ -77,6 +79,8 @@ class AppRunner:
         """Where metrics and health are served, if they are."""
         self._scope = Scope(app.name, 0, app.events, self.ledger)
         self._scope.on_failure(self.give_up)
+        self._serves_metrics = serves_metrics
+        """Whether this process listens at `metrics_port`; of a swarm only the supervisor does."""
         self._on_give_up = on_give_up or (lambda error: None)
         self._on_stop = on_stop or self.stop_soon
         self._scheduler = _native.Scheduler()
@@ -95,6 +99,8 @@ class AppRunner:
         """What the brokers do not allow."""
         self._join_watch = JoinWatch(app.events, self.group, self.settings)
         self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._call_async)
+        self.skips = Skips()
+        """Messages that fail, and those that are to be skipped."""
         self._source: EventSource | None = None
         self._changing = threading.Lock()
         """Held while the app starts or stops: a stop that comes during the start waits for it."""
@@ -151,7 +157,7 @@ class AppRunner:
                 self.responder.start()
             self._join_watch.start()
             self.member = self._join()
-            self.app.runs(lambda each: self._scope.background(*each), self._resume)
+            self.app.runs(lambda each: self._scope.background(*each), self)
         except BaseException:
             self._lifecycle.shut_down(time.monotonic() + self.settings.shutdown_timeout_s)
             self._end(time.monotonic() + 1.0)
@@ -281,7 +287,8 @@ class AppRunner:
             self.paused[(job.topic, job.partition)] = (partition, error)
         self.app.events.emit("partition.paused", topic=job.topic, partition=job.partition, error=error)
 
-    def _resume(self, topic: str, partition: int) -> bool:
+    def resume(self, topic: str, partition: int) -> bool:
+        """Resumes a partition that is paused or stuck; returns whether it was. Does not block."""
         assignment, _ = self.paused.pop((topic, partition), (None, None))
         is_paused = assignment is not None and assignment.is_current  # A rebalance has ended an earlier pause.
         is_stuck = self.member is not None and self.member.resume(topic, partition)
@@ -292,6 +299,18 @@ class AppRunner:
                 assignment.resume()
         self.app.events.emit("partition.resumed", topic=topic, partition=partition)
         return True
+
+    def skip(self, topic: str, partition: int, offset: int) -> bool:
+        """Skips a message that fails, at its next try; returns false where it does not fail. Does not block."""
+        if not self.skips.ask(topic, partition, offset):
+            return False
+        if (topic, partition) in self.paused:
+            self.resume(topic, partition)
+        return True
+
+    def blocking(self, topic: str, partition: int) -> list[int]:
+        """Returns the offsets of the messages that fail and are tried again, in order. Does not block."""
+        return self.skips.blocking(topic, partition)
 
     def partitions(self) -> list[PartitionState]:
         """The partitions that are assigned now, and how far each has come. Does not block."""
@@ -347,6 +366,7 @@ class AppRunner:
             events.subscribe("offsets.committed", self.refusals.on_group_allowed),
             events.subscribe("partitions.assigned", self.refusals.on_group_allowed),
             events.subscribe("client.error", self._on_client_error),
+            events.subscribe("partition.rewound", self.skips.on_rewound),
         ]
         if self.metrics is not None:
             ends.append(self.app.events.subscribe("*", self.metrics.on_event))
@@ -360,7 +380,7 @@ class AppRunner:
     def _open_endpoint(self) -> None:
         if self.metrics is not None:
             self.metrics.attach(self)
-        if self.settings.metrics_port is not None:
+        if self.settings.metrics_port is not None and self._serves_metrics:
             self.endpoint = Endpoint(self.settings.metrics_port, self, self.settings.metrics_host)
             self.endpoint.start()
             logger.info("metrics, health and threads at http://%s:%d", self.settings.metrics_host, self.endpoint.port)
@@ -479,15 +499,3 @@ class AppRunner:
     def _call_async(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
         assert self._loop_worker is not None, "an async function was registered during the start"
         return self._loop_worker.call(function)
-
-
-def workers_of(app: App) -> int:
-    """How many worker threads an app is to have."""
-    jobs = [route.concurrency.jobs for route in app.routes.values() if not route.is_async]
-    return app.settings.workers or max(4, min(64, max(jobs, default=1)))
-
-
-def async_jobs_of(app: App) -> int:
-    """How many jobs of `async def` handlers may run at once."""
-    has_lanes = any(route.is_async and route.lanes is not None for route in app.routes.values())
-    return app.settings.async_jobs_max or (10_000 if has_lanes else 100)

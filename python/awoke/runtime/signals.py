@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from awoke import logs
+from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_GAVE_UP, EXIT_LATE
 from awoke.runtime.inbox import Inbox
 from awoke.settings import KafkaValue
 
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from awoke.runtime.server import AppRunner
 
 logger = logging.getLogger(__name__)
-
-EXIT_CLEAN = 0
-EXIT_GAVE_UP = 1
-EXIT_LATE = 3
-"""Jobs were still running, or messages not acknowledged, at the shutdown's deadline."""
-EXIT_AT_ONCE = 130
 
 HEARD = {signal.SIGINT: "signal", signal.SIGTERM: "signal"}
 """The word for each signal."""

@@ -8,11 +8,14 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from awoke._native import Bell, HookJob, Job, Scheduler, Sorting
 from awoke.runtime.async_executor import AsyncExecutor
 from awoke.runtime.executor import Executor
+
+if TYPE_CHECKING:
+    from awoke.app import App
 
 logger = logging.getLogger(__name__)
 
@@ -152,3 +155,15 @@ class AsyncWorker:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if seconds is None else self._loop.call_later(seconds, self._take)
+
+
+def workers_of(app: App) -> int:
+    """How many worker threads an app is to have."""
+    jobs = [route.concurrency.jobs for route in app.routes.values() if not route.is_async]
+    return app.settings.workers or max(4, min(64, max(jobs, default=1)))
+
+
+def async_jobs_of(app: App) -> int:
+    """How many jobs of `async def` handlers may run at once."""
+    has_lanes = any(route.is_async and route.lanes is not None for route in app.routes.values())
+    return app.settings.async_jobs_max or (10_000 if has_lanes else 100)

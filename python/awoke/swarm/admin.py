@@ -6,14 +6,14 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
 
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm import commands, linux, listener, protocol
-from awoke.swarm.gathering import Gathering, merged, of_nodes
+from awoke.swarm.gathering import Gathering, merged, of_nodes, threads_of
 from awoke.swarm.listener import Listener, Respond
 from awoke.swarm.loop import Loop
 from awoke.swarm.node_handle import NodeHandle, NodeState
@@ -25,13 +25,14 @@ from awoke.swarm.socket_file import SocketFile
 logger = logging.getLogger(__name__)
 
 GATHER_WITHIN_S = 2.0
-"""Metrics of nodes that do not answer within this are left out."""
+"""Metrics and threads of nodes that do not answer within this are left out."""
 
 
 class Host(Protocol):
     """What can be asked of a supervisor."""
 
     is_stopping: bool
+    is_quiet: bool
 
     def status(self) -> dict[str, Any]:
         """Returns the state of the swarm."""
@@ -102,6 +103,10 @@ class AdminEndpoint:
                 self._reload(answer)
             elif name == "resume":
                 self._resumes.begin(*commands.place_of(command), answer)
+            elif name == "skip":
+                self._resumes.begin(*commands.place_of(command), answer, commands.offset_of(command))
+            elif name == "threads":
+                self._gather(name, lambda texts: answer({"done": name, "threads": threads_of(texts)}))
             else:
                 answer(self._obey(name, command))
         except (AwokeError, msgspec.MsgspecError, ValueError) as error:
@@ -155,40 +160,57 @@ class AdminEndpoint:
                 # That the loop turns, and nothing else: brokers that are away are no reason for a restart.
                 respond(listener.http("200 OK", "alive\n"))
             case "/ready":
-                waiting = [node.number for node in self._nodes.values() if node.state is not NodeState.UP]
-                is_ready = bool(self._nodes) and not waiting and not self._host.is_stopping
-                text = "ready\n" if is_ready else f"not ready: nodes {waiting}\n"
-                respond(listener.http("200 OK" if is_ready else "503 Service Unavailable", text))
+                why = self._why_not_ready()
+                text = "ready\n" if why is None else f"not ready: {why}\n"
+                respond(listener.http("200 OK" if why is None else "503 Service Unavailable", text))
             case "/status":
                 respond(listener.http("200 OK", msgspec.json.encode(self._status()), "application/json"))
             case "/metrics":
-                self._gather(respond)
+                self._gather("metrics", lambda texts: respond(self._metrics_page(texts)))
+            case "/threads":
+                self._gather("threads", lambda texts: respond(threads_page(texts)))
             case _:
-                respond(listener.http("404 Not Found", "there are /live, /ready, /status and /metrics\n"))
+                paths = "/live, /ready, /status, /metrics and /threads"
+                respond(listener.http("404 Not Found", f"there are {paths}\n"))
 
-    def _gather(self, respond: Respond) -> None:
+    def _why_not_ready(self) -> str | None:
+        """Returns why the swarm does not process messages, as far as the supervisor knows; None where it does."""
+        if self._host.is_stopping:
+            return "the swarm stops"
+        waiting = [node.number for node in self._nodes.values() if node.state is not NodeState.UP]
+        if waiting or not self._nodes:
+            return f"nodes {waiting}"
+        quiet = [node.number for node in self._nodes.values() if node.is_quiet]
+        return f"nodes {quiet} are quiet: they begin no new jobs" if quiet else None
+
+    def _metrics_page(self, texts: Mapping[int, str]) -> bytes:
+        text = merged(texts) + of_nodes(self._nodes)
+        return listener.http("200 OK", text, "text/plain; version=0.0.4; charset=utf-8")
+
+    def _gather(self, kind: str, finish: Callable[[Mapping[int, str]], object]) -> None:
+        """Asks all nodes that are up; `finish` gets the answers of those that answer in time."""
         self._requests += 1
         request = self._requests
         asked = set()
         for node in self._nodes.values():
             if node.state is NodeState.UP and node.control is not None:
                 with contextlib.suppress(OSError):
-                    node.control.send(protocol.encode("metrics", request=request))
+                    node.control.send(protocol.encode(kind, request=request))
                     asked.add(node.number)
-        self._gatherings[request] = Gathering(asked, respond)
+        self._gatherings[request] = Gathering(asked, finish)
         self._loop.deadlines.set(f"gather-{request}", GATHER_WITHIN_S, lambda: self._finish_gathering(request))
         if not asked:
             self._finish_gathering(request)
 
-    def on_metrics(self, node: NodeHandle, request: int, text: str) -> None:
-        """Takes a node's metrics."""
+    def on_gathered(self, node: NodeHandle, request: int, text: str) -> None:
+        """Takes a node's metrics or threads."""
         gathering = self._gatherings.get(request)
         if gathering is not None and gathering.add(node.number, text):
             self._finish_gathering(request)
 
-    def on_resumed(self, node: NodeHandle, request: int, is_resumed: bool) -> None:
-        """Takes a node's answer to a resume."""
-        self._resumes.on_answer(node.number, request, is_resumed)
+    def on_resumed(self, node: NodeHandle, message: Mapping[str, Any]) -> None:
+        """Takes a node's answer to a resume or a skip."""
+        self._resumes.on_answer(node.number, int(message["request"]), bool(message["is_done"]), message["blocking"])
 
     def forget_answers(self, node: NodeHandle) -> None:
         """Waits no longer for a node that has ended."""
@@ -201,5 +223,9 @@ class AdminEndpoint:
         gathering = self._gatherings.pop(request, None)
         self._loop.deadlines.cancel(f"gather-{request}")
         if gathering is not None:
-            text = merged(gathering.texts) + of_nodes(self._nodes)
-            gathering.respond(listener.http("200 OK", text, "text/plain; version=0.0.4; charset=utf-8"))
+            gathering.finish()
+
+
+def threads_page(texts: Mapping[int, str]) -> bytes:
+    """Returns the threads of all nodes for an HTTP client."""
+    return listener.http("200 OK", msgspec.json.encode(threads_of(texts)), "application/json")

@@ -2,7 +2,7 @@
 
 The thread:
 1. waits for a connection, a request, the deadline of a client, or the bell;
-2. obeys one command and answers it (`resume` is the only one);
+2. obeys one command and answers it (`resume`, `skip` or `threads`);
 3. ends when the bell has rung.
 """
 
@@ -36,7 +36,7 @@ def open_app_socket(app: App, path: str) -> Iterator[None]:
     try:
         file = SocketFile(path)
     except ConfigError as error:
-        logger.warning("no commands (awoke resume) for this process: %s", error)
+        logger.warning("no commands (awoke resume, skip, threads) for this process: %s", error)
         yield
         return
     served = AppSocket(app, file)
@@ -82,10 +82,25 @@ class AppSocket:
         respond(commands.encoded(answer))
 
     def _obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        name = command.get("command")
-        if name != "resume":
-            raise ConfigError(f"{name} is for swarms (awoke run --nodes): this app runs in a single process", "command")
-        topic, partition = commands.place_of(command)
+        match name := command.get("command"):
+            case "resume":
+                return self._resume(*commands.place_of(command))
+            case "skip":
+                return self._skip(*commands.place_of(command), commands.offset_of(command))
+            case "threads":
+                entries = [commands.thread_of(each) for each in self._app.threads()]
+                return {"done": name, "threads": entries}
+            case _:
+                text = f"{name} is for swarms (awoke run --nodes): this app runs in a single process"
+                raise ConfigError(text, "command")
+
+    def _resume(self, topic: str, partition: int) -> dict[str, Any]:
         if commands.resumed(self._app, topic, partition):
             return {"done": "resume"}
         return {"failed": f"{topic}[{partition}] is neither paused nor stuck"}
+
+    def _skip(self, topic: str, partition: int, offset: int) -> dict[str, Any]:
+        is_skipped, blocking = commands.skipped(self._app, topic, partition, offset)
+        if is_skipped:
+            return {"done": "skip"}
+        return {"failed": commands.why_not_skipped(f"{topic}[{partition}]", offset, blocking)}

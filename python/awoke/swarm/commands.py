@@ -34,9 +34,49 @@ def place_of(command: dict[str, Any]) -> tuple[str, int]:
     return topic, partition
 
 
+def offset_of(command: dict[str, Any]) -> int:
+    """Returns the offset that a command names.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    offset = command.get("offset")
+    if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+        raise ConfigError(f"{offset!r} is no offset: they are numbered from 0", "offset")
+    return offset
+
+
 def resumed(app: App, topic: str, partition: int) -> bool:
     """Resumes a partition of an app in this process; returns false when it was neither paused nor stuck."""
     try:
         return app.resume(topic, partition)
     except AwokeError:
         return False  # The partition is taken away, or the app stops: nothing is left to resume here.
+
+
+def skipped(app: App, topic: str, partition: int, offset: int) -> tuple[bool, list[int]]:
+    """Skips a message of an app in this process; returns false where it does not fail, and the offsets that do."""
+    try:
+        return app.skip(topic, partition, offset), app.blocking(topic, partition)
+    except AwokeError:
+        return False, []  # The partition is taken away, or the app stops: nothing is left to skip here.
+
+
+def why_not_skipped(place: str, offset: int, blocking: list[int], where: str = "") -> str:
+    """Returns why a message was not skipped; `where` ends the sentence where no message fails."""
+    if not blocking:
+        return f"no message of {place} fails{where}"
+    shown = ", ".join(str(each) for each in blocking[:OFFSETS_SHOWN_MAX]) + (
+        "…" if blocking[OFFSETS_SHOWN_MAX:] else ""
+    )
+    word = "message at offset" if len(blocking) == 1 else "messages at offsets"
+    return f"{place} is not held up at offset {offset}, but by the {word} {shown}"
+
+
+OFFSETS_SHOWN_MAX = 20
+
+
+def thread_of(entry: tuple[str, str, str]) -> dict[str, str]:
+    """Returns a thread as programs read it."""
+    owner, name, started_at = entry
+    return {"owner": owner, "name": name, "started_at": started_at}

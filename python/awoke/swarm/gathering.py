@@ -1,8 +1,11 @@
-"""Metrics of all nodes as one text: each sample gets the label `node`, and the supervisor's own are added."""
+"""Gathers what all nodes are asked for: metrics as one text with the label `node`, and the threads of each node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
 
 from awoke.swarm.node_handle import NodeHandle
 
@@ -49,19 +52,29 @@ def of_nodes(nodes: Mapping[int, NodeHandle]) -> str:
     return "\n".join(lines) + "\n"
 
 
-class Gathering:
-    """Metrics that somebody waits for."""
+def threads_of(texts: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Returns the threads of all nodes, each with its node."""
+    found = {node: msgspec.json.decode(text, type=list[dict[str, Any]]) for node, text in sorted(texts.items())}
+    return [{"node": node, **each} for node, entries in found.items() for each in entries]
 
-    def __init__(self, asked: set[int], respond: Callable[[bytes], object]) -> None:
-        self._missing, self.respond = asked, respond
-        self.texts: dict[int, str] = {}
+
+class Gathering:
+    """Answers of nodes that a client waits for."""
+
+    def __init__(self, asked: set[int], finish: Callable[[Mapping[int, str]], object]) -> None:
+        self._missing, self._finish = asked, finish
+        self._texts: dict[int, str] = {}
 
     def add(self, node: int, text: str) -> bool:
-        """A node has answered; whether all have."""
-        self.texts[node] = text
+        """Takes a node's answer; returns whether all have come."""
+        self._texts[node] = text
         return self.forget(node)
 
     def forget(self, node: int) -> bool:
-        """No answer of that node is waited for; whether none is."""
+        """Waits no longer for that node; returns whether no answer is missing."""
         self._missing.discard(node)
         return not self._missing
+
+    def finish(self) -> None:
+        """Gives the client the answers that have come."""
+        self._finish(self._texts)

@@ -64,3 +64,12 @@ def proportional_bytes(pid: int) -> int:
     except OSError:
         pass
     return 0
+
+
+def children() -> list[int]:
+    """Returns the processes whose parent this one is."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []

@@ -18,12 +18,12 @@ import msgspec
 from awoke.app import App
 from awoke.application import find_app
 from awoke.errors import AwokeError, ConfigError
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP
 from awoke.runtime import ledger
 from awoke.runtime.ledger import Ledger
 from awoke.swarm import linux, protocol
 from awoke.swarm.node import BLOCKED, run_node
 from awoke.swarm.options import Options
-from awoke.swarm.policy import EXIT_CONFIGURATION, EXIT_GAVE_UP
 
 BASE_THREADS = 1
 """All that a process that forks may have."""

@@ -16,12 +16,13 @@ from typing import Any, Protocol
 
 import msgspec
 
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP
 from awoke.swarm import protocol
 from awoke.swarm.loop import Loop
 from awoke.swarm.mold_handle import MoldHandle, MoldState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
-from awoke.swarm.policy import EXIT_CONFIGURATION, EXIT_GAVE_UP, MoldPolicy
+from awoke.swarm.policy import MoldPolicy
 
 logger = logging.getLogger(__name__)
 

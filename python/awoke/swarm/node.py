@@ -14,16 +14,18 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from awoke import logs
 from awoke._native import Lifeline
 from awoke.app import App
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_ORPHANED
 from awoke.runtime.inbox import Inbox
 from awoke.runtime.server import AppRunner
 from awoke.runtime.signals import wait_and_stop
 from awoke.swarm import commands, linux, protocol
 from awoke.swarm.options import Options
-from awoke.swarm.policy import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_ORPHANED
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +37,7 @@ HEARD = {
     signal.SIGHUP: "ignored",
 }
 """The word for each signal."""
+BLOCKING_MAX = 100
 BLOCKED = frozenset({*HEARD, signal.SIGUSR2})
 """What waits until a node can hear it."""
 FAULTS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
@@ -144,6 +147,7 @@ class Node:
             on_give_up=lambda error: self._heard.put("gave up"),
             on_stop=lambda: self._heard.put("asked to stop"),
             collects_metrics=self._options.metrics_port is not None,
+            serves_metrics=False,
         )
         self._app.events.subscribe("partitions.assigned", lambda event: self._say("assigned"))
         server.start()
@@ -205,4 +209,11 @@ class Node:
                     self._say("metrics", text=server.metrics_text().decode(), request=request)
                 case {"kind": "resume", "topic": topic, "partition": partition, "request": request}:
                     is_resumed = commands.resumed(self._app, topic, partition)
-                    self._say("resumed", is_resumed=is_resumed, request=request)
+                    self._say("resumed", is_done=is_resumed, blocking=[], request=request)
+                case {"kind": "skip", "topic": topic, "partition": partition, "offset": offset, "request": request}:
+                    is_skipped, blocking = commands.skipped(self._app, topic, partition, offset)
+                    # A failing topic may have very many such messages, and a message between processes has a limit.
+                    self._say("resumed", is_done=is_skipped, blocking=blocking[:BLOCKING_MAX], request=request)
+                case {"kind": "threads", "request": request}:
+                    entries = [commands.thread_of(each) for each in server.threads()]
+                    self._say("threads", text=msgspec.json.encode(entries).decode(), request=request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import time
 from enum import StrEnum
@@ -62,6 +63,8 @@ class NodeHandle:
         """When the process last had an assignment, in nanoseconds of the monotonic clock; 0 never."""
         self.is_wanted = True
         """Whether another process is to follow this one."""
+        self.is_quiet = False
+        """Whether its process was told to begin no new jobs."""
         self.is_asked = False
         """Whether it was asked to end: that is no failure."""
         self.last_error = ""
@@ -81,12 +84,18 @@ class NodeHandle:
         self.enter(NodeState.FORKING)
         self.control, self.mold = control, mold
         self.vitals, self.assigned_ns, self.is_asked, self.failure = None, 0, False, ""
+        self.is_quiet = False
         self.began_s = self.heard_s = time.monotonic()
 
     def forked(self, pidfd: Pidfd) -> None:
         """Its process is there."""
         self.enter(NodeState.BOOTING)
         self.pidfd = pidfd
+
+    def quiet(self) -> None:
+        """Has its process begin no new jobs."""
+        if self.pidfd is not None:
+            self.is_quiet = self.pidfd.send(signal.SIGTSTP)
 
     def fail(self, why: str) -> None:
         """Notes why its process fails."""
@@ -141,6 +150,7 @@ class NodeHandle:
             "node": self.number,
             "pid": self.pid,
             "state": self.state,
+            "is_quiet": self.is_quiet,
             "memory_bytes": self.memory_bytes,
             "jobs": 0 if vitals is None else vitals.jobs,
             "oldest_job_s": 0.0 if vitals is None else vitals.oldest_job_ms / 1_000,

@@ -7,20 +7,13 @@ import time
 from collections import deque
 from typing import NamedTuple
 
+from awoke.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_TOO_MANY_RESTARTS
+
 FIRST_S, LIMIT_S = 1.0, 60.0
 HEALTHY_S = 60.0
 """A node that ran so long was well: its next restart is at once again."""
 RESTARTS_MAX, WITHIN_S = 5, 60.0
 """More restarts than this in so long: something is wrong that a restart does not mend."""
-
-EXIT_CLEAN = 0
-EXIT_GAVE_UP = 1
-EXIT_LATE = 3
-EXIT_TOO_MANY_RESTARTS = 4
-EXIT_ORPHANED = 5
-"""A node whose supervisor died, and that was not through within its time."""
-EXIT_CONFIGURATION = 78
-"""Wrong configuration (`EX_CONFIG` of sysexits.h): another try would end the same way."""
 
 
 class Decision(NamedTuple):

@@ -1,12 +1,15 @@
-"""`awoke resume` of a swarm: asks all nodes, and answers as soon as the node that holds the partition has resumed it."""
+"""`awoke resume` and `awoke skip` of a swarm.
+
+All nodes are asked. The answer comes as soon as the node that holds the partition has done it, or all have refused.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from awoke.swarm import protocol
+from awoke.swarm import commands, protocol
 from awoke.swarm.loop import Loop
 from awoke.swarm.node_handle import NodeHandle, NodeState
 
@@ -16,26 +19,30 @@ ANSWER_WITHIN_S = 2.0
 Answer = Callable[[dict[str, Any]], object]
 
 
-class Resume:
-    """One partition to be resumed, and the nodes whose answer is missing."""
+class Request:
+    """A partition to be resumed, or a message of it to be skipped, and the nodes whose answer is missing."""
 
-    def __init__(self, place: str, missing: set[int], answer: Answer) -> None:
-        self.place, self.missing, self.answer = place, missing, answer
+    def __init__(self, command: str, place: str, offset: int | None, missing: set[int], answer: Answer) -> None:
+        self.command, self.place, self.offset = command, place, offset
+        self.missing, self.answer = missing, answer
+        self.blocking: list[int] = []
+        """The offsets of the partition's messages that fail, as the node that holds it has said."""
 
 
 class Resumes:
-    """The partitions that are being resumed. Belongs to the supervisor's thread; does not block."""
+    """The requests that are not answered yet. Belongs to the supervisor's thread; does not block."""
 
     def __init__(self, loop: Loop, nodes: Mapping[int, NodeHandle]) -> None:
         self._loop, self._nodes = loop, nodes
-        self._resumes: dict[int, Resume] = {}
+        self._open: dict[int, Request] = {}
         self._requests = 0
 
-    def begin(self, topic: str, partition: int, answer: Answer) -> None:
-        """Asks all nodes that are up: the others hold no partition that is paused or stuck."""
+    def begin(self, topic: str, partition: int, answer: Answer, offset: int | None = None) -> None:
+        """Has a partition resumed, or its message at `offset` skipped. Asks all nodes that are up."""
         self._requests += 1
         request = self._requests
-        question = protocol.encode("resume", topic=topic, partition=partition, request=request)
+        command, more = ("resume", {}) if offset is None else ("skip", {"offset": offset})
+        question = protocol.encode(command, topic=topic, partition=partition, request=request, **more)
         missing = set()
         for node in self._nodes.values():
             if node.state is NodeState.UP and node.control is not None:
@@ -44,48 +51,55 @@ class Resumes:
                 ):  # Its buffer is full: it does not read, so it does not answer either.
                     node.control.send(question)
                 missing.add(node.number)
-        self._resumes[request] = Resume(f"{topic}[{partition}]", missing, answer)
+        self._open[request] = Request(command, f"{topic}[{partition}]", offset, missing, answer)
         self._loop.deadlines.set(f"resume-{request}", ANSWER_WITHIN_S, lambda: self._fail(request))
         if not missing:
             self._end(request, {"failed": "no node is up"})
 
-    def on_answer(self, node: int, request: int, is_resumed: bool) -> None:
-        """Takes a node's answer. The first one that has resumed the partition is enough."""
-        if is_resumed:
-            self._end(request, {"done": "resume"})
+    def on_answer(self, node: int, request: int, is_done: bool, blocking: Sequence[int] = ()) -> None:
+        """Takes a node's answer. The first one that has done it is enough."""
+        found = self._open.get(request)
+        if found is None:
+            return
+        if is_done:
+            self._end(request, {"done": found.command})
         else:
+            found.blocking += blocking
             self._strike(node, request)
 
     def forget(self, node: int) -> None:
         """Waits no longer for a node that has ended."""
-        for request in list(self._resumes):
+        for request in list(self._open):
             self._strike(node, request)
 
     def _strike(self, node: int, request: int) -> None:
-        found = self._resumes.get(request)
+        found = self._open.get(request)
         if found is not None:
             found.missing.discard(node)
             if not found.missing:
                 self._fail(request)
 
     def _fail(self, request: int) -> None:
-        found = self._resumes[request]
-        self._end(request, {"failed": why(found.place, sorted(found.missing))})
+        found = self._open[request]
+        self._end(request, {"failed": why(found)})
 
     def _end(self, request: int, answer: dict[str, Any]) -> None:
-        found = self._resumes.pop(request, None)
+        found = self._open.pop(request, None)
         self._loop.deadlines.cancel(f"resume-{request}")
         if found is not None:
             found.answer(answer)
 
 
-def why(place: str, silent: list[int]) -> str:
-    """Returns why a partition was not resumed, with the nodes that did not answer."""
+def why(request: Request) -> str:
+    """Returns why no node has done it, with the nodes that did not answer."""
+    silent = sorted(request.missing)
+    where = " on any node that answered" if silent else " on any node"
+    if request.offset is None:
+        text = f"{request.place} is neither paused nor stuck{where}"
+    else:
+        text = commands.why_not_skipped(request.place, request.offset, request.blocking, where)
     if not silent:
-        return f"{place} is neither paused nor stuck on any node"
+        return text
     word = "node" if len(silent) == 1 else "nodes"
     names = ", ".join(str(number) for number in silent)
-    return (
-        f"{place} is neither paused nor stuck on any node that answered; "
-        f"{word} {names} did not answer within {ANSWER_WITHIN_S:g} s"
-    )
+    return f"{text}; {word} {names} did not answer within {ANSWER_WITHIN_S:g} s"

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_LATE
 from awoke.swarm import linux, protocol, systemd
 from awoke.swarm.admin import AdminEndpoint
 from awoke.swarm.health import Health
@@ -26,7 +27,7 @@ from awoke.swarm.molds import Molds
 from awoke.swarm.node_handle import NodeHandle, NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
-from awoke.swarm.policy import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_LATE, RestartPolicy
+from awoke.swarm.policy import RestartPolicy
 from awoke.swarm.protocol import Vitals
 from awoke.swarm.rolling import OnEnd, Roll
 
@@ -59,7 +60,7 @@ class Supervisor:
         self._roll = Roll(self._nodes, self._molds, self._deadlines, self)
         self._health = Health(options, self._nodes, self._deadlines, self)
         self._admin = AdminEndpoint(options, self._loop, self._nodes, self)
-        self.is_stopping = False
+        self.is_stopping = self.is_quiet = False
         self._stop_signals = 0
         self._exit_code = EXIT_CLEAN
         self._is_ready_told = False
@@ -125,7 +126,7 @@ class Supervisor:
         self._molds.close()
         self._signal_all(signal.SIGKILL)
         # The children of a process that ends become ours, so there may be more each time.
-        while left := children():
+        while left := linux.children():
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)  # A child that has not been waited for: its number is still its own.
@@ -143,6 +144,7 @@ class Supervisor:
         for number in range(1, self._options.nodes + 1) if not self._nodes else ():
             self._nodes[number] = NodeHandle(number)
         if mold is self._molds.candidate:
+            self.is_quiet = False
             self._roll.on_candidate_ready(mold)
         self.start_queued()
 
@@ -201,6 +203,8 @@ class Supervisor:
             pidfd.close()
             return
         node.forked(pidfd)
+        if self.is_quiet:
+            node.quiet()
         assert node.control is not None
         logger.info("node %d: process %d", number, pidfd.pid)
         self._deadlines.cancel(f"{number}:fork")
@@ -247,10 +251,10 @@ class Supervisor:
                 self._roll.on_node_assigned(node)
             case "failed":
                 node.fail(str(message["text"]))
-            case "metrics":
-                self._admin.on_metrics(node, int(message["request"]), str(message["text"]))
+            case "metrics" | "threads":
+                self._admin.on_gathered(node, int(message["request"]), str(message["text"]))
             case "resumed":
-                self._admin.on_resumed(node, int(message["request"]), bool(message["is_resumed"]))
+                self._admin.on_resumed(node, message)
 
     def _on_node_ready(self, node: NodeHandle) -> None:
         self._deadlines.cancel(f"{node.number}:boot")
@@ -382,9 +386,11 @@ class Supervisor:
             self.stop_node(node, is_asked=True)
 
     def quiet(self) -> None:
-        """Lets the nodes begin no new jobs."""
+        """Lets the nodes begin no new jobs, nor those that replace them; a reload ends it."""
         logger.info("quiet: no new jobs")
-        self._signal_all(signal.SIGTSTP)
+        self.is_quiet = True
+        for node in self._nodes.values():
+            node.quiet()
 
     def dump(self, number: int) -> bool:
         """Has a node write its stacks to the log; returns false when it has no process."""
@@ -454,8 +460,11 @@ class Supervisor:
         if self._stop_signals == 1:
             logger.info("stopping: running jobs finish, a second signal hurries")
             self.stop()
+        elif self._stop_signals == 2:
+            self._signal_all(signal.SIGTERM)
         else:
-            self._signal_all(signal.SIGTERM if self._stop_signals == 2 else signal.SIGKILL)
+            self._exit_code = EXIT_AT_ONCE
+            self._signal_all(signal.SIGKILL)
 
     def _wanted(self) -> int:
         return sum(node.is_wanted for node in self._nodes.values())
@@ -467,7 +476,7 @@ class Supervisor:
         if self._has_strays:
             return
         known = {node.pid for node in self._nodes.values()} | self._molds.pids()
-        for pid in children():
+        for pid in linux.children():
             if pid not in known:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
@@ -476,17 +485,9 @@ class Supervisor:
         """Returns what the supervisor itself knows, for people and programs."""
         return {
             "is_stopping": self.is_stopping,
+            "is_quiet": self.is_quiet,
             "is_rolling": self._roll.is_under_way,
             "last_death_ns": self._last_death_ns,
             **self._molds.status(),
             "reload": self._roll.status(),
         }
-
-
-def children() -> list[int]:
-    """The processes whose parent this is."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        return []

@@ -1,0 +1,54 @@
+"""Checks the values that user code gives: a wrong one is one error, where it was given, and not a failure later."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from awoke.errors import ConfigError
+
+
+def whole(owner: str, name: str, value: object, least: int, setting: str) -> None:
+    """Refuses what is no whole number from `least`.
+
+    Raises:
+        ConfigError: says the owner and the name; its `property` is `setting`.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigError(f"{owner}: {name} must be a whole number from {least}, not {value!r}", setting)
+
+
+def seconds(owner: str, name: str, value: Any, setting: str, *, is_zero_allowed: bool = True) -> None:
+    """Refuses what is no finite number from 0, or above 0.
+
+    Raises:
+        ConfigError: as `whole`.
+    """
+    if not is_number(value) or value < 0 or (value == 0 and not is_zero_allowed):
+        least = "from 0" if is_zero_allowed else "more than 0"
+        raise ConfigError(f"{owner}: {name} must be a number, {least}, not {value!r}", setting)
+
+
+def optional_seconds(owner: str, name: str, value: object, setting: str, *, is_zero_allowed: bool = True) -> None:
+    """Refuses as `seconds`, but for None.
+
+    Raises:
+        ConfigError: as `whole`.
+    """
+    if value is not None:
+        seconds(owner, name, value, setting, is_zero_allowed=is_zero_allowed)
+
+
+def kind(owner: str, name: str, value: object, wanted: type, example: str) -> None:
+    """Refuses what is neither None nor of this type; the error shows an example.
+
+    Raises:
+        ConfigError: its `property` is `name`.
+    """
+    if value is not None and not isinstance(value, wanted):
+        raise ConfigError(f"{owner}: {name} is given as in {name}={example}, not {value!r}", name)
+
+
+def is_number(value: Any) -> bool:
+    """Tells whether a value is a finite number."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,142 @@
+"""Reads the dead letters of a topic, and picks those that a command is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+import awoke
+from awoke.cli.options import pairs
+from awoke.cli.tail import text
+from awoke.errors import AwokeError, ConfigError
+
+READ_TIMEOUT_S = 60.0
+UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+Place = tuple[int, int]
+"""Partition and offset."""
+
+Since = Annotated[
+    str | None,
+    typer.Option(help="Only what failed since then: a time (2026-01-31T12:00) or how long ago (30m, 2h, 7d)."),
+]
+Error = Annotated[str | None, typer.Option("--error", help="Only errors whose type or text contains this.")]
+Handler = Annotated[str | None, typer.Option(help="Only what this handler failed at.")]
+Key = Annotated[str | None, typer.Option(help="Only messages with this key.")]
+
+
+class Letter(NamedTuple):
+    """A dead letter, and where it came from."""
+
+    message: awoke.Message[bytes | None]
+    origin: awoke.dead_letter.Origin
+
+    @property
+    def place(self) -> Place:
+        """Partition and offset in the dead letter topic."""
+        return self.message.partition, self.message.offset
+
+    @property
+    def error(self) -> str:
+        """Type and text of the error."""
+        return f"{self.origin.error_type}: {self.origin.error_text}"
+
+
+class Filter(NamedTuple):
+    """Which dead letters are wanted; None does not matter."""
+
+    since_ms: int | None = None
+    error: str | None = None
+    handler: str | None = None
+    key: str | None = None
+
+    @classmethod
+    def of(cls, since: str | None, error: str | None, handler: str | None, key: str | None) -> Filter:
+        """Returns the filter that options say.
+
+        Raises:
+            ConfigError: `--since` is neither a time nor a duration.
+        """
+        return cls(None if since is None else moment_ms(since, datetime.now(UTC)), error, handler, key)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether every dead letter is wanted."""
+        return all(each is None for each in self)
+
+    def wants(self, letter: Letter) -> bool:
+        """Tells whether a dead letter is wanted."""
+        origin = letter.origin
+        return (
+            (self.since_ms is None or origin.failed_at_ms >= self.since_ms)
+            and (self.error is None or self.error.lower() in letter.error.lower())
+            and (self.handler is None or self.handler == origin.handler)
+            and (self.key is None or (letter.message.key is not None and self.key == text(letter.message.key)))
+        )
+
+
+def moment_ms(word: str, now: datetime) -> int:
+    """Returns a moment in milliseconds since 1970: `30m` is half an hour before `now`.
+
+    Raises:
+        ConfigError: the word is neither a time nor a duration.
+    """
+    match = re.fullmatch(r"(\d{1,9})([smhd])", word)
+    try:
+        if match is not None:
+            moment = now - timedelta(seconds=int(match[1]) * UNITS_S[match[2]])
+        else:
+            moment = datetime.fromisoformat(word).astimezone()
+    except (ValueError, OverflowError):
+        text = f"--since takes a time (2026-01-31T12:00) or how long ago (30m, 2h, 7d), not {word!r}"
+        raise ConfigError(text, "--since") from None
+    return int(moment.timestamp() * 1_000)
+
+
+def read(
+    topic: str, bootstrap_servers: str | None, kafka: list[str] | None, on_stranger: Callable[[], object] | None = None
+) -> Iterator[Letter]:
+    """Reads the dead letters of a topic as it is now; `on_stranger` hears of each message that is none."""
+    for message in messages(topic, bootstrap_servers, kafka):
+        origin = awoke.dead_letter.origin(message)
+        if origin is not None:
+            yield Letter(message, origin)
+        elif on_stranger is not None:
+            on_stranger()
+
+
+def messages(
+    topic: str, bootstrap_servers: str | None, kafka: list[str] | None
+) -> Iterator[awoke.Message[bytes | None]]:
+    """Reads all messages of a topic as it is now."""
+    with awoke.Reader(topic, bootstrap_servers=bootstrap_servers, kafka=pairs(kafka, "--kafka")) as reader:
+        yield from reader.read_until_end(READ_TIMEOUT_S)
+
+
+def letter_of(message: awoke.Message[Any]) -> Letter:
+    """Returns a message as a dead letter.
+
+    Raises:
+        AwokeError: it is none.
+    """
+    origin = awoke.dead_letter.origin(message)
+    if origin is None:
+        at = f"{message.topic}[{message.partition}] offset {message.offset}"
+        raise AwokeError(f"{at} is no dead letter: it has no header {awoke.dead_letter.TOPIC}")
+    return Letter(message, origin)
+
+
+def place_of(word: str) -> Place:
+    """Returns partition and offset.
+
+    Raises:
+        ConfigError: the word is not of this form.
+    """
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,18})", word)
+    if match is None:
+        raise ConfigError(f"a place is PARTITION:OFFSET, as in 0:42, not {word!r}", "place")
+    return int(match[1]), int(match[2])

@@ -1,0 +1,51 @@
+"""Prints what others have written: without control sequences, in columns of equal width, and with times as times."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.cells import cell_len
+
+HARMFUL = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of characters that change how a terminal shows others: control, format, line separators."""
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """Returns text without characters that a terminal obeys, but for those in `keep`: each is shown as its escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        each if each in keep or unicodedata.category(each) not in HARMFUL else each.encode("unicode_escape").decode()
+        for each in text
+    )
+
+
+def time_of(ms: int) -> str:
+    """Returns milliseconds since 1970 as a time of this machine's zone; a number that is no time as it is."""
+    try:
+        return datetime.fromtimestamp(ms / 1_000, UTC).astimezone().isoformat(" ", "seconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
+
+
+def duration(seconds: float) -> str:
+    """Returns a duration in the largest unit in which it is at least 2."""
+    for unit, length_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length_s:
+            return f"{seconds / length_s:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def aligned(rows: Sequence[Sequence[str]], is_left: bool = False) -> list[str]:
+    """Returns rows as lines with columns of equal width; text that does not fit a terminal is never cut."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = []
+        for cell, width in zip(row, widths, strict=True):
+            padding = " " * (width - cell_len(cell))
+            cells.append(cell + padding if is_left else padding + cell)
+        lines.append("  ".join(cells).rstrip())
+    return lines

@@ -1,0 +1,18 @@
+"""The exit codes of awoke's processes: one table for a single process and for a swarm (see `docs/swarm.md`)."""
+
+from __future__ import annotations
+
+EXIT_CLEAN = 0
+EXIT_GAVE_UP = 1
+"""The app stopped itself, or no broker answered at its start; of another command: it failed."""
+EXIT_USAGE = 2
+"""The command line is wrong."""
+EXIT_LATE = 3
+"""Jobs were still running, or messages not acknowledged, at the shutdown's deadline; a process was killed for that."""
+EXIT_TOO_MANY_RESTARTS = 4
+EXIT_ORPHANED = 5
+"""A node whose supervisor died, and that was not through within its time."""
+EXIT_CONFIGURATION = 78
+"""Wrong configuration (`EX_CONFIG` of sysexits.h): another try would end the same way."""
+EXIT_AT_ONCE = 130
+"""A third signal ended it at once."""

@@ -1,0 +1,116 @@
+"""Knows the messages that fail and are tried again, and skips those that an operator asks for (`awoke skip`).
+
+A message is skipped where it would be tried again: on its worker, instead of the handler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import NamedTuple
+
+from awoke._native import Job, Partition
+from awoke.errors import FencedError, RetriesExhausted
+from awoke.events import Event
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class Failing(NamedTuple):
+    """A message that fails, and the assignment of its partition."""
+
+    assignment: Partition
+    generation: int
+    error: str
+    """As text: an exception would keep its frames, and the message with them."""
+
+
+class Skips:
+    """The messages of a process that fail. Does not block. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._failing: dict[Place, dict[int, Failing]] = {}
+        self._asked: dict[Place, set[int]] = {}
+        """Offsets of failing messages that are to be skipped."""
+
+    def failed(self, job: Job, error: BaseException) -> None:
+        """Notes that a job's first message has failed and is to be tried again. To be called before the job ends."""
+        with contextlib.suppress(FencedError):
+            entry = Failing(job.assignment(), job.generation, repr(error))
+            with self._lock:
+                known = self._of(job) if job.is_of_lanes else {}
+                self._failing[(job.topic, job.partition)] = {**known, job.first_offset: entry}
+
+    def passed(self, job: Job, offset: int | None = None) -> None:
+        """Notes that a message, or the job's first one, fails no more. To be called before the job ends."""
+        if not self._failing:  # As for nearly every job: without the lock.
+            return
+        place = (job.topic, job.partition)
+        with self._lock:
+            known = self._of(job) if job.is_of_lanes else {}
+            known.pop(job.first_offset if offset is None else offset, None)
+            self._keep(place, known)
+
+    def take(self, job: Job) -> RetriesExhausted | None:
+        """Returns why the job's first message is to be skipped, or None where it is not."""
+        if not self._asked:
+            return None
+        place = (job.topic, job.partition)
+        with self._lock:
+            entry = self._of(job).get(job.first_offset)
+            if entry is None or job.first_offset not in self._asked.get(place, ()):
+                return None
+            return RetriesExhausted(f"skipped by an operator; it failed with {entry.error}")
+
+    def ask(self, topic: str, partition: int, offset: int) -> bool:
+        """Has a message skipped; returns false where it is not failing."""
+        with self._lock:
+            if offset not in self._current(topic, partition):
+                return False
+            self._asked.setdefault((topic, partition), set()).add(offset)
+            return True
+
+    def blocking(self, topic: str, partition: int) -> list[int]:
+        """Returns the offsets of the messages that fail, in order."""
+        with self._lock:
+            return sorted(self._current(topic, partition))
+
+    def forget(self, topic: str, partition: int) -> None:
+        """Forgets the messages of a partition: its log was renewed, and the same offsets are other messages."""
+        with self._lock:
+            self._keep((topic, partition), {})
+
+    def on_rewound(self, event: Event) -> None:
+        """Hears that the log of a partition went back."""
+        self.forget(event.fields["topic"], event.fields["partition"])
+
+    def _of(self, job: Job) -> dict[int, Failing]:
+        """Returns the failing messages of the job's assignment."""
+        known = self._failing.get((job.topic, job.partition), {})
+        return {offset: entry for offset, entry in known.items() if entry.generation == job.generation}
+
+    def _current(self, topic: str, partition: int) -> dict[int, Failing]:
+        """Returns the failing messages of the current assignment that no later commit has left behind."""
+        known = self._failing.get((topic, partition), {})
+        current = {offset: entry for offset, entry in known.items() if is_open(entry, offset)}
+        self._keep((topic, partition), current)
+        return current
+
+    def _keep(self, place: Place, known: dict[int, Failing]) -> None:
+        asked = self._asked.pop(place, set()) & set(known)
+        if asked:
+            self._asked[place] = asked
+        self._failing.pop(place, None)
+        if known:
+            self._failing[place] = known
+
+
+def is_open(entry: Failing, offset: int) -> bool:
+    """Tells whether a message's partition is still assigned, and the message not done."""
+    try:
+        stored, _ = entry.assignment.offsets()
+    except FencedError:
+        return False
+    return entry.assignment.is_current and (stored is None or stored <= offset)
