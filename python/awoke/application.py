@@ -44,19 +44,21 @@ def _import(name: str) -> ModuleType:
         # Only the module that was asked for: another one is missing because this module, which exists, imports it.
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             raise AppNotFound(f"there is no module {name!r} here or on Python's path", "app") from None
-        raise _import_failed(name, error) from error
+        raise import_failed(name, error) from error
     except ImportError as error:
-        raise _import_failed(name, error) from error
+        raise import_failed(name, error) from error
     except SyntaxError as error:
         where = f"{Path(error.filename or name).name}, line {error.lineno}"
         text = f"module {name!r} can't be imported: {where}: {type(error).__name__}: {error.msg}"
         raise AppNotFound(text, "app") from error
 
 
-def _import_failed(name: str, error: ImportError) -> AppNotFound:
+def import_failed(name: str, error: Exception) -> AppNotFound:
+    """Returns the error of a module that can't be imported, with the line that says why."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<frozen")]
     where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}"
-    return AppNotFound(f"module {name!r} can't be imported: {where}: {type(error).__name__}: {error}", "app")
+    text = f"module {name!r} can't be imported: {where}: {type(error).__name__}: {error}"
+    return AppNotFound(f"{text} (--traceback shows where that comes from)", "app")
 
 
 def _apps_of(module: ModuleType) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from awoke.errors import ConfigError
@@ -47,6 +50,35 @@ def kind(owner: str, name: str, value: object, wanted: type, example: str) -> No
     """
     if value is not None and not isinstance(value, wanted):
         raise ConfigError(f"{owner}: {name} is given as in {name}={example}, not {value!r}", name)
+
+
+TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+"""What Kafka takes as the name of a topic."""
+
+
+def topic(owner: str, name: str, value: str) -> None:
+    """Refuses what no broker takes as the name of a topic.
+
+    Raises:
+        ConfigError: says the owner; its `property` is `name`.
+    """
+    if not TOPIC.fullmatch(value) or value in (".", ".."):
+        text = "a topic's name has 1 to 249 letters (a-z, A-Z), digits, and the characters . _ -"
+        raise ConfigError(f"{owner}: {name} {value!r}: {text}", name)
+
+
+def readable_files(properties: Mapping[str, object]) -> None:
+    """Refuses properties of librdkafka's that name a file which can't be read: its own error does not name it.
+
+    Raises:
+        ConfigError: says the property, the file and why.
+    """
+    for name, value in properties.items():
+        if name.endswith(".location") and isinstance(value, str) and value not in ("", "probe"):
+            try:
+                os.stat(value)
+            except OSError as error:
+                raise ConfigError(f"property {name!r}: {value!r} can't be read: {error.strerror}", name) from None
 
 
 def is_number(value: Any) -> bool:

@@ -182,6 +182,7 @@ class Route:
     ) -> None:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
+        checks.topic("a route", "topic", topic)
         self.topic = topic
         check_kinds(topic, options, output)
         is_class = isinstance(target, type) and issubclass(target, Consumer)
@@ -256,6 +257,9 @@ class Route:
         self._check_exactly_once(offsets)
         if offsets not in {"auto", "manual"}:
             raise ConfigError(f"route {self.topic!r}: offsets are 'auto' or 'manual', not {offsets!r}", "offsets")
+        for name, other in (("dead_letter", self.dead_letter), ("output", self.output)):
+            if other is not None:
+                checks.topic(owner, name, other)
         if self.dead_letter == self.topic:
             raise ConfigError(f"route {self.topic!r}: is its own dead letter topic", "dead_letter")
         if self.output == self.topic:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from awoke import environment
+from awoke import checks, environment
 from awoke._native import is_secret
 from awoke.errors import ConfigError
 
@@ -418,7 +418,12 @@ EMBEDDED_WAIT_MS = "10"
 
 
 def client_properties(settings: Settings, **more: str) -> dict[str, str]:
-    """librdkafka's properties for one client; what the user set wins, but for `more`."""
+    """librdkafka's properties for one client; what the user set wins, but for `more`.
+
+    Raises:
+        ConfigError: A property names a file that can't be read.
+    """
+    checks.readable_files(settings.kafka)
     statistics = {} if settings.metrics_port is None else {"statistics.interval.ms": STATISTICS_MS}
     if settings.bootstrap_servers in embedded:
         statistics["fetch.wait.max.ms"] = EMBEDDED_WAIT_MS

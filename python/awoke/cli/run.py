@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import traceback
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ from awoke import logs
 from awoke.cli import failures
 from awoke.cli.options import BootstrapServers, Kafka, Socket, pairs
 from awoke.errors import AwokeError, ConfigError
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_LATE
+from awoke.exit_codes import EXIT_LATE
 from awoke.settings import LoadedRun, RunSettings, load, load_run, place_of, unknown_variables
 from awoke.swarm.options import Options, bytes_of, socket_path
 
@@ -158,16 +157,15 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
 
 
 def _run_alone(target: str, settings: RunSettings, of_app: Mapping[str, Any], embedded: bool) -> int:
-    from awoke.application import find_app
+    from awoke.application import find_app, import_failed
     from awoke.swarm.app_socket import open_app_socket
 
     try:
         app = find_app(target)
     except AwokeError:
         raise
-    except Exception:
-        traceback.print_exc()  # An error of the app's own: only its traceback says what is wrong.
-        return EXIT_CONFIGURATION
+    except Exception as error:
+        raise import_failed(target.partition(":")[0], error) from error
     app.use(metrics_port=of_app["metrics_port"])
     with open_app_socket(app, settings.socket or socket_path(target)):
         code = app.run(

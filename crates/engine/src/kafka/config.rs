@@ -181,7 +181,7 @@ impl NativeConfig {
             ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_INVALID if is_secret(property) => {
                 Err(refused(property, "has a value that librdkafka does not accept (not shown: it is a secret)"))
             }
-            ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_INVALID => Err(refused(property, &reason)),
+            ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_INVALID => Err(refused(property, &format!("{reason}: {value:?}"))),
         }
     }
 

@@ -1,0 +1,272 @@
+"""Mistakes that everybody makes: each ends in one message that says what, where and what to do; no traceback, no silence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import awoke
+from awoke.rpc import Caller
+from awoke.testing import EmbeddedCluster
+from tests.support.clusters import RealCluster
+from tests.support.processes import Process
+
+NOWHERE = "127.0.0.1:1"
+
+
+def handle(message: awoke.Message[bytes]) -> None:
+    """A handler without a fault."""
+
+
+def new_app(**settings: Any) -> awoke.App:
+    return awoke.App("app", **settings)
+
+
+def route(**options: Any) -> Callable[[], object]:
+    """A route with wrong options."""
+    return lambda: new_app().on("orders", **options)(handle)
+
+
+def handler(function: Any) -> Callable[[], object]:
+    """A route whose handler is wrong."""
+    return lambda: new_app().on("orders")(function)
+
+
+def consumer(target: Any, **options: Any) -> Callable[[], object]:
+    """A route whose class is wrong."""
+    return lambda: new_app().consumer("orders", **options)(target)
+
+
+def settings(**wrong: Any) -> Callable[[], object]:
+    """An app with a wrong setting, loaded as the start loads it."""
+
+    def load() -> None:
+        new_app(**wrong).load_settings().check_member()
+
+    return load
+
+
+def start(bootstrap_servers: str = NOWHERE, **more: Any) -> Callable[[], object]:
+    """An app that can't start."""
+
+    def run() -> None:
+        app = new_app(bootstrap_servers=bootstrap_servers, startup_timeout_s=0.5, **more)
+        app.on("orders")(handle)
+        runner = awoke.AppRunner(app)
+        try:
+            runner.start()
+        finally:
+            runner.stop()
+
+    return run
+
+
+def start_embedded(kafka: dict[str, str | int]) -> Callable[[], object]:
+    """An app whose brokers are there, and that can't start."""
+
+    def run() -> None:
+        with EmbeddedCluster() as cluster:
+            cluster.create_topic("orders")
+            start(cluster.bootstrap_servers, kafka=kafka)()
+
+    return run
+
+
+def generator(message: awoke.Message[bytes]) -> Iterator[int]:
+    yield 1
+
+
+async def async_generator(message: awoke.Message[bytes]) -> AsyncIterator[int]:
+    yield 1
+
+
+class NoConsume(awoke.Consumer):
+    """Forgot `consume`."""
+
+
+class Plain:
+    """Forgot to derive."""
+
+    def consume(self, batch: awoke.Batch[bytes]) -> None: ...
+
+
+def no_route() -> None:
+    awoke.AppRunner(new_app()).start()
+
+
+def two_routes() -> None:
+    app = new_app()
+    app.on("orders")(handle)
+    app.on("orders")(handle)
+
+
+class Unencodable:
+    """Nothing that JSON knows."""
+
+
+class Mistake(NamedTuple):
+    """A mistake, and the words that its message must have."""
+
+    name: str
+    make: Callable[[], object]
+    words: tuple[str, ...]
+
+
+MISTAKES = [
+    Mistake("an option that does not exist", route(retrys=3), ("orders", "retrys")),
+    Mistake("a number of tries", route(retry=3), ("retry", "Retry", "3")),
+    Mistake("a weight in words", route(weight="heavy"), ("weight", "heavy")),
+    Mistake("no weight", route(weight=0), ("weight", "whole number from 1")),
+    Mistake("a number for concurrency", route(concurrency=16), ("concurrency", "by_key(16)")),
+    Mistake("a number for a batch", route(batch=100), ("batch", "Batching")),
+    Mistake("a number for the flow", route(flow=5), ("flow", "Flow")),
+    Mistake("a type that JSON can't be read as", route(value=lambda: None), ("orders", "value")),
+    Mistake("a class of no fields as a type", route(value=Unencodable), ("orders", "Unencodable")),
+    Mistake("its own dead letter topic", route(dead_letter="orders"), ("orders", "dead letter")),
+    Mistake("its own output", route(output="orders"), ("orders", "output")),
+    Mistake("order without an output", route(ordered=True), ("ordered", "output")),
+    Mistake("exactly once without an output", route(exactly_once=True), ("exactly_once", "output")),
+    Mistake("no time for a job", route(max_processing_s=0), ("max_processing_s", "more than 0")),
+    Mistake("no jobs", route(jobs_max=0), ("jobs_max", "whole number from 1")),
+    Mistake("a start in words", route(start="now"), ("starts at", "now")),
+    Mistake("a start without a time zone", route(start=datetime(2026, 1, 1)), ("starts at", "time zone")),
+    Mistake("a back-off of one number", lambda: awoke.Retry(backoff_s=1), ("backoff_s", "1")),  # type: ignore[arg-type]
+    Mistake("no attempts", lambda: awoke.Retry(attempts=0), ("attempts", "whole number from 1")),
+    Mistake("one exception", lambda: awoke.Retry(on=ValueError), ("Retry", "on")),  # type: ignore[arg-type]
+    Mistake(
+        "an unknown end",
+        lambda: awoke.Retry(on_exhausted="explode"),  # type: ignore[arg-type]
+        ("on_exhausted", "explode"),
+    ),
+    Mistake("no messages in a batch", lambda: awoke.Batching(max_messages=0), ("max_messages", "whole number from 1")),
+    Mistake("a batch of words", lambda: awoke.Batching(max_messages="many"), ("max_messages",)),  # type: ignore[arg-type]
+    Mistake("no rate", lambda: awoke.Flow(per_s=0), ("per_s", "more than 0")),
+    Mistake("no jobs of a partition", lambda: awoke.by_key(0), ("jobs", "0")),
+    Mistake("less in flight than jobs", lambda: awoke.by_key(16, in_flight=4), ("in_flight", "4")),
+    Mistake("the name of a field", lambda: awoke.by("customer"), ("by()", "function")),  # type: ignore[arg-type]
+    Mistake("no name", lambda: awoke.App(""), ("app", "name")),
+    Mistake("a setting that does not exist", settings(worker=4), ("worker", "workers")),
+    Mistake("workers in words", settings(workers="eight"), ("workers", "eight")),
+    Mistake("a port beyond the last", settings(metrics_port=70_000), ("metrics_port", "70000")),
+    Mistake("a negative time", settings(commit_interval_s=-1.0), ("commit_interval_s", "-1")),
+    Mistake("a property that does not exist", start(kafka={"no.such": 1}), ("no.such",)),
+    Mistake("a property in words", start(kafka={"linger.ms": "soon"}), ("linger.ms", "soon")),
+    Mistake("a property that is awoke's", start_embedded({"enable.auto.commit": "true"}), ("enable.auto.commit",)),
+    Mistake("a property that runs code", start(kafka={"plugin.library.paths": "/x"}), ("plugin.library.paths",)),
+    Mistake("a revocation longer than the poll interval", settings(revoke_timeout_s=400.0), ("revoke_timeout_s",)),
+    Mistake("@app.on without parentheses", lambda: new_app().on(handle), ("on", "topic")),  # type: ignore[arg-type]
+    Mistake("a generator", handler(generator), ("generator", "yield")),
+    Mistake("an async generator", handler(async_generator), ("async_generator", "yield")),
+    Mistake("a handler of nothing", handler(lambda: None), ("parameter", "message")),
+    Mistake("a handler of two", handler(lambda message, more: None), ("parameter", "message")),
+    Mistake("no function", handler("handle"), ("function", "handle")),
+    Mistake("a class without consume", consumer(NoConsume), ("NoConsume", "consume")),
+    Mistake("a class that does not derive", consumer(Plain), ("Plain", "awoke.Consumer")),
+    Mistake("a function as a class", consumer(handle), ("handle", "awoke.Consumer")),
+    Mistake("unknown offsets", consumer(Plain, offsets="none"), ("awoke.Consumer",)),
+    Mistake("two routes of a topic", two_routes, ("orders", "route already")),
+    Mistake("no route", no_route, ("no route", "@app.on")),
+    Mistake("no topic", lambda: new_app().on("")(handle), ("topic", "''")),
+    Mistake("a topic that no broker takes", lambda: new_app().on("or ders")(handle), ("or ders", "topic")),
+    Mistake("brokers that are away", start(), (NOWHERE, "answered")),
+    Mistake("an address without a port", start("localhost:kafka"), ("localhost:kafka",)),
+    Mistake(
+        "a certificate that is not there",
+        start(kafka={"security.protocol": "ssl", "ssl.ca.location": "/none"}),
+        ("/none",),
+    ),
+    Mistake(
+        "a mechanism that does not exist", start(kafka={"security.protocol": "sasl_ssl", "sasl.mechanism": "X"}), ("X",)
+    ),
+]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+def test_a_mistake_in_code_is_one_message(mistake: Mistake) -> None:
+    with pytest.raises(awoke.AwokeError) as raised:
+        mistake.make()
+    said = str(raised.value)
+    assert len(said.splitlines()) == 1, said
+    assert [word for word in mistake.words if word not in said] == [], said
+
+
+def test_a_topic_that_does_not_exist_is_named_with_the_way_to_make_it(real_cluster: RealCluster) -> None:
+    with pytest.raises(awoke.AwokeError) as raised:
+        start(real_cluster.bootstrap_servers)()
+    assert "awoke topics create orders" in str(raised.value)
+
+
+def test_a_service_that_is_not_there_is_named(real_cluster: RealCluster) -> None:
+    with pytest.raises(awoke.AwokeError, match="no-such-service"):
+        Caller("no-such-service", bootstrap_servers=real_cluster.bootstrap_servers)
+
+
+class Shell(NamedTuple):
+    """A mistake at the shell, and the words that its message must have."""
+
+    name: str
+    arguments: tuple[str, ...]
+    words: tuple[str, ...]
+    env: dict[str, str] = {}
+    source: str = ""
+    """A module `mistaken` that stands on the path."""
+
+
+APP = "import awoke\napp = awoke.App('app', bootstrap_servers='127.0.0.1:1', startup_timeout_s=0.5)\n"
+ROUTE = "@app.on('orders')\ndef handle(message): ...\n"
+SHELL = [
+    Shell("no such module", ("run", "nowhere:app"), ("nowhere", "no module")),
+    Shell("no such app", ("run", "mistaken:other"), ("other", "mistaken"), source=APP),
+    Shell("no app at all", ("run", "mistaken:awoke"), ("awoke",), source=APP),
+    Shell("no colon", ("run", "mistaken"), ("module:app",), source=APP),
+    Shell("a syntax error", ("run", "mistaken:app"), ("mistaken.py", "line 3"), source=APP + "def (:\n"),
+    Shell(
+        "an error of the module", ("run", "mistaken:app"), ("mistaken", "no_such_name"), source=APP + "no_such_name\n"
+    ),
+    Shell(
+        "workers in words", ("run", "mistaken:app", "--workers", "eight"), ("--workers", "integer"), source=APP + ROUTE
+    ),
+    Shell(
+        "a variable in words",
+        ("run", "mistaken:app"),
+        ("AWOKE_WORKERS", "eight"),
+        {"AWOKE_WORKERS": "eight"},
+        APP + ROUTE,
+    ),
+    Shell("a misspelt variable", ("run", "mistaken:app"), ("AWOKE_WROKERS",), {"AWOKE_WROKERS": "8"}, APP + ROUTE),
+    Shell("brokers that are away", ("run", "mistaken:app"), (NOWHERE, "answered"), source=APP + ROUTE),
+    Shell(
+        "a port beyond the last",
+        ("run", "mistaken:app", "--metrics-port", "70000"),
+        ("--metrics-port", "65535"),
+        source=APP + ROUTE,
+    ),
+    Shell("an unknown property", ("run", "mistaken:app", "--kafka", "no.such=1"), ("no.such",), source=APP + ROUTE),
+    Shell("nothing to resume", ("resume", "mistaken:app", "orders", "0"), ("mistaken:app",), source=APP + ROUTE),
+    Shell("topics of brokers that are away", ("topics", "list", "--bootstrap-servers", NOWHERE), (NOWHERE,)),
+]
+
+
+@pytest.mark.parametrize("mistake", SHELL, ids=lambda mistake: mistake.name)
+def test_a_mistake_at_the_shell_is_one_message(mistake: Shell, tmp_path: Path) -> None:
+    (tmp_path / "mistaken.py").write_text(mistake.source)
+    env = {"PYTHONPATH": f"{tmp_path}", "AWOKE_STARTUP_TIMEOUT_S": "0.5", **mistake.env}
+    with Process(*mistake.arguments, env=with_path(env)) as process:
+        assert process.wait(30) != 0, process.output
+        output = process.output
+    assert "Traceback" not in output
+    assert [word for word in mistake.words if word not in output.replace("\n", " ")] == [], output
+
+
+def with_path(env: dict[str, str]) -> dict[str, str]:
+    """Put a folder in front of the path that the tests have."""
+    return {**env, "PYTHONPATH": os.pathsep.join([env["PYTHONPATH"], os.environ.get("PYTHONPATH", "")])}
+
+
+def test_there_are_sixty() -> None:
+    assert len(MISTAKES) + len(SHELL) >= 60
