@@ -132,3 +132,23 @@ def test_what_is_done_beyond_the_offset_is_counted(cluster: Cluster, topic: Crea
             assert [each.lag for each in server.partitions()] == [100]
         finally:
             release.set()
+
+
+def test_an_app_is_ready_from_its_first_assignment_until_it_is_quiet(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, seen = topic(partitions=2), new_app(cluster), Collected[bytes]()
+    app.on(name)(lambda message: seen.add(message.value))
+    runner = awoke.AppRunner(app)
+    assert runner.why_not_ready() is not None
+    send(cluster, name, 10)
+    runner.start()
+    try:
+        seen.wait_for(10)
+        assert became(lambda: sum(each["lag"] or 0 for each in runner.status()["partitions"]) == 0, 20)
+        status = runner.status()
+        assert runner.why_not_ready() is None
+        assert (status["app"], status["is_ready"], status["health"]["is_healthy"]) == (app.name, True, True)
+        assert [(each["topic"], each["partition"]) for each in status["partitions"]] == [(name, 0), (name, 1)]
+        runner.quiet()
+        assert "quiet" in (runner.why_not_ready() or "")
+    finally:
+        runner.stop()

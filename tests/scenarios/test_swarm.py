@@ -88,6 +88,7 @@ def test_nodes_share_the_work_and_stop_in_order(
         port = int(swarm.process.output.rpartition("http://127.0.0.1:")[2].split()[0])
         assert swarm.get(port, "/live")[0] == 200
         assert swarm.get(port, "/ready")[0] == 200
+        assert swarm.get(port, "/health") == (200, '{"is_healthy":true,"reasons":[]}')
         swarm.wait_done(100)
         status, text = swarm.get(port, "/metrics")
         assert status == 200

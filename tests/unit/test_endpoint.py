@@ -9,6 +9,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,12 @@ class Fake:
 
     def health(self) -> Health:
         return Health(not self.reasons, self.reasons)
+
+    def why_not_ready(self) -> str | None:
+        return self.reasons[0] if self.reasons else None
+
+    def status(self) -> dict[str, Any]:
+        return {"app": "shown", "is_ready": not self.reasons}
 
     def threads(self) -> list[ThreadEntry]:
         return [ThreadEntry("t[0]", "flush", "here")]
@@ -72,6 +79,15 @@ def test_health_says_what_is_wrong(endpoint: Endpoint, shown: Fake) -> None:
     status, body = get(endpoint, "/health")
     assert status == 503
     assert json.loads(body)["reasons"] == ["t[0] is paused"]
+
+
+def test_it_says_whether_it_is_ready_and_what_it_does(endpoint: Endpoint, shown: Fake) -> None:
+    assert get(endpoint, "/ready") == (200, b'{"is_ready": true, "reason": null}')
+    shown.reasons.append("it is quiet")
+    assert get(endpoint, "/ready") == (503, b'{"is_ready": false, "reason": "it is quiet"}')
+    assert json.loads(get(endpoint, "/status")[1]) == {"app": "shown", "is_ready": False}
+    paths = json.loads(get(endpoint, "/nothing")[1])["paths"]
+    assert [get(endpoint, path)[0] for path in paths] == [200, 503, 503, 200, 200, 200]
 
 
 def test_a_client_that_says_nothing_holds_nobody_up(endpoint: Endpoint) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from awoke.runtime.server import AppRunner
+    from awoke.runtime.observed import Observed
 
 
-def reasons(server: AppRunner) -> Iterator[str]:
+def reasons(server: Observed) -> Iterator[str]:
     """Says what is wrong. Does not block and asks no broker."""
     if server.given_up is not None:
         yield f"gave up: {server.given_up}"
@@ -30,20 +30,20 @@ def way_on(topic: str, partition: int) -> str:
     return f"`awoke resume MODULE:APP {topic} {partition}` (in the process: app.resume)"
 
 
-def _overdue(server: AppRunner) -> Iterator[str]:
+def _overdue(server: Observed) -> Iterator[str]:
     for each in server.overdue.overdue():
         ran_s = time.monotonic() - each.began_s
         at = f"{each.topic}[{each.partition}] offset {each.offset}"
         yield f"{each.handler} works on {at} for {ran_s:.0f} s, allowed are {each.limit_s:g} s"
 
 
-def _paused(server: AppRunner) -> Iterator[str]:
+def _paused(server: Observed) -> Iterator[str]:
     for (topic, partition), (assignment, error) in list(server.paused.items()):
         if assignment.is_current:
             yield f"{topic}[{partition}] is paused: {error}; {way_on(topic, partition)} lets it go on"
 
 
-def _stuck(server: AppRunner) -> Iterator[str]:
+def _stuck(server: Observed) -> Iterator[str]:
     for topic, partition, text, is_resumable in server.stuck():
         place = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
         reads = f"{way_on(topic, partition)} reads it from its first message"
@@ -51,7 +51,7 @@ def _stuck(server: AppRunner) -> Iterator[str]:
         yield f"{place} gives no messages any more: {text}; {what_next}"
 
 
-def _blocked(server: AppRunner) -> Iterator[str]:
+def _blocked(server: Observed) -> Iterator[str]:
     """Names the oldest failure of each partition that has gone on for too long."""
     for (topic, partition), failures in server.failures.blocked(server.settings.blocked_after_s).items():
         if (topic, partition) in server.paused:
@@ -61,7 +61,7 @@ def _blocked(server: AppRunner) -> Iterator[str]:
         yield f"{topic}[{partition}] is blocked: {failures[0]}{others}; {skip}"
 
 
-def _full(server: AppRunner) -> Iterator[str]:
+def _full(server: Observed) -> Iterator[str]:
     for state in server.partitions():
         route = server.app.routes.get(state.topic)
         if state.trail is not None and route is not None and state.trail.messages >= route.concurrency.trail:

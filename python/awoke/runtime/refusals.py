@@ -43,6 +43,10 @@ class Refusals:
         self._allowed.add(code)
         self._refused.pop(code, None)
 
+    def is_allowed(self, code: int) -> bool:
+        """Returns whether this was allowed once, and was not refused since."""
+        return code in self._allowed and code not in self._refused
+
     def reasons(self) -> list[str]:
         """Returns what is refused now, a sentence each."""
         return list(self._refused.values())

@@ -15,8 +15,7 @@ from awoke import _native
 from awoke.app import App
 from awoke.errors import ConfigError, FencedError
 from awoke.events import Event, EventSource
-from awoke.metrics.health import Health
-from awoke.metrics.recorder import PartitionState, Recorder
+from awoke.metrics.recorder import Recorder
 from awoke.rpc.responder import Responder
 from awoke.runtime import ledger
 from awoke.runtime.alone import AloneProducer
@@ -24,10 +23,10 @@ from awoke.runtime.async_executor import AsyncExecutor
 from awoke.runtime.exactly_once import Transactions, transactional_id_of
 from awoke.runtime.executor import Executor
 from awoke.runtime.failing import Failing
-from awoke.runtime.health import reasons
 from awoke.runtime.joining import JoinWatch, fatal_error, instance_properties
-from awoke.runtime.ledger import Ledger, ThreadEntry
+from awoke.runtime.ledger import Ledger
 from awoke.runtime.lifecycle import LifecycleRun, until
+from awoke.runtime.observed import Observed
 from awoke.runtime.overdue import OverdueWatch, stack_of
 from awoke.runtime.refusals import Refusals
 from awoke.runtime.scope import Scope
@@ -44,7 +43,7 @@ TURN_S_MIN = 0.01
 """A job of single messages runs at least this long before another partition has its turn."""
 
 
-class AppRunner:
+class AppRunner(Observed):
     """Runs an app in this process, beside other code: `start` once, then `stop`. Any thread may call everything here.
 
     `app.run()`, `app.serving()` and `awoke.testing.running` make one of their own. `on_give_up` is called with the error
@@ -112,6 +111,8 @@ class AppRunner:
         self._end_stop_requests: Callable[[], None] | None = None
         self.given_up: BaseException | None = None
         """Why the app stopped itself, if it did."""
+        self.is_quiet = False
+        self.began_s = time.monotonic()
 
     def start(self) -> None:
         """Checks the topics, starts the workers, calls the start-up functions and joins the group.
@@ -174,11 +175,6 @@ class AppRunner:
         return is_rpc or any(route.is_exactly_once for route in self.app.routes.values())
 
     @property
-    def group(self) -> str:
-        """The consumer group."""
-        return self.settings.group or self.app.name
-
-    @property
     def schedulers(self) -> list[_native.Scheduler]:
         """Of the worker threads, of the event loop, and of the responder."""
         more = [] if self.responder is None else [self.responder.scheduler]
@@ -186,6 +182,7 @@ class AppRunner:
 
     def quiet(self) -> None:
         """Begin no new jobs. Does not block."""
+        self.is_quiet = True
         for each in self.schedulers:
             each.quiet()
 
@@ -252,15 +249,6 @@ class AppRunner:
         if event.fields["is_fatal"]:
             self.give_up(fatal_error(event, self.settings))
 
-    def counters(self) -> dict[str, dict[str, int]]:
-        """What the schedulers count about themselves."""
-        more = {} if self.responder is None else {"rpc": self.responder.scheduler.counters()}
-        return {"threads": self._scheduler.counters(), "loop": self._async_scheduler.counters(), **more}
-
-    def calls(self) -> dict[str, int]:
-        """How many remote calls run, wait and have expired; empty where the app has no methods. Does not block."""
-        return {} if self.responder is None else self.responder.counts()
-
     def resize(self, workers: int) -> None:
         """Have so many worker threads from now on; of too many, busy ones end after their job. Does not block.
 
@@ -311,52 +299,6 @@ class AppRunner:
     def blocking(self, topic: str, partition: int) -> list[int]:
         """Returns the offsets of the messages that fail and are tried again, in order. Does not block."""
         return self.skips.blocking(topic, partition)
-
-    def partitions(self) -> list[PartitionState]:
-        """The partitions that are assigned now, and how far each has come. Does not block."""
-        return [] if self.member is None else [PartitionState.of(*state) for state in self.member.partitions()]
-
-    def stuck(self) -> list[tuple[str, int, str, bool]]:
-        """Partitions, and topics (partition -1), whose messages do not come any more: why, and whether `resume` helps.
-
-        Does not block.
-        """
-        return [] if self.member is None else self.member.stuck()
-
-    def failing(self) -> list[tuple[str, int]]:
-        """Topic and partition of each message that has failed and is tried again. Does not block."""
-        return [each[:2] for each in self.failures.now()]
-
-    def _is_done(self, topic: str, partition: int, offset: int) -> bool | None:
-        return None if self.member is None else self.member.is_done(topic, partition, offset)
-
-    def fetch_queue_bytes(self) -> int | None:
-        """The most bytes that are fetched ahead of each partition; None where librdkafka's own settings say it."""
-        return None if self.member is None else self.member.fetch_queue_bytes()
-
-    def threads(self) -> list[ThreadEntry]:
-        """The threads of this process by owner. Does not block."""
-        return self.ledger.entries()
-
-    def queued(self) -> tuple[int, int]:
-        """Messages and bytes of the app's producer that wait for their delivery report. Does not block."""
-        return self.app.queued()
-
-    def callers(self) -> dict[str, dict[str, int]]:
-        """What the app's callers count, by service, with the calls that are open. Does not block."""
-        return {
-            service: {**caller.counters(), "open": caller.open_calls()}
-            for service, caller in self.app.callers().items()
-        }
-
-    def metrics_text(self) -> bytes:
-        """All metrics in Prometheus's text format; empty where none are kept."""
-        return b"" if self.metrics is None else self.metrics.text()
-
-    def health(self) -> Health:
-        """Whether all is well, and if not, what is wrong. Does not block and asks no broker."""
-        found = list(reasons(self))
-        return Health(not found, found)
 
     def _listen(self) -> Callable[[], None]:
         events = self.app.events

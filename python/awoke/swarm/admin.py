@@ -13,7 +13,7 @@ import msgspec
 
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm import commands, linux, listener, protocol
-from awoke.swarm.gathering import Gathering, merged, of_nodes, threads_of
+from awoke.swarm.gathering import Gathering, health_of, merged, of_nodes, threads_of
 from awoke.swarm.listener import Listener, Respond
 from awoke.swarm.loop import Loop
 from awoke.swarm.node_handle import NodeHandle, NodeState
@@ -163,6 +163,8 @@ class AdminEndpoint:
                 why = self._why_not_ready()
                 text = "ready\n" if why is None else f"not ready: {why}\n"
                 respond(listener.http("200 OK" if why is None else "503 Service Unavailable", text))
+            case "/health":
+                self._gather("health", lambda texts: respond(self._health_page(texts)))
             case "/status":
                 respond(listener.http("200 OK", msgspec.json.encode(self._status()), "application/json"))
             case "/metrics":
@@ -170,7 +172,7 @@ class AdminEndpoint:
             case "/threads":
                 self._gather("threads", lambda texts: respond(threads_page(texts)))
             case _:
-                paths = "/live, /ready, /status, /metrics and /threads"
+                paths = "/live, /ready, /health, /metrics, /threads and /status"
                 respond(listener.http("404 Not Found", f"there are {paths}\n"))
 
     def _why_not_ready(self) -> str | None:
@@ -182,6 +184,11 @@ class AdminEndpoint:
             return f"nodes {waiting}"
         quiet = [node.number for node in self._nodes.values() if node.is_quiet]
         return f"nodes {quiet} are quiet: they begin no new jobs" if quiet else None
+
+    def _health_page(self, texts: Mapping[int, str]) -> bytes:
+        reasons = health_of(self._nodes, texts)
+        body = msgspec.json.encode({"is_healthy": not reasons, "reasons": reasons})
+        return listener.http("503 Service Unavailable" if reasons else "200 OK", body, "application/json")
 
     def _metrics_page(self, texts: Mapping[int, str]) -> bytes:
         text = merged(texts) + of_nodes(self._nodes)

@@ -52,6 +52,19 @@ def of_nodes(nodes: Mapping[int, NodeHandle]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def health_of(nodes: Mapping[int, NodeHandle], texts: Mapping[int, str]) -> list[str]:
+    """Returns what is wrong with a swarm, a sentence each: with each node that answered, and with those that did not."""
+    reasons = []
+    for number, node in sorted(nodes.items()):
+        if number in texts:
+            reasons += [f"node {number}: {reason}" for reason in msgspec.json.decode(texts[number], type=list[str])]
+        elif node.state == "up":
+            reasons.append(f"node {number}: does not answer")
+        else:
+            reasons.append(f"node {number}: is {node.state}")
+    return reasons if nodes else ["there is no node"]
+
+
 def threads_of(texts: Mapping[int, str]) -> list[dict[str, Any]]:
     """Returns the threads of all nodes, each with its node."""
     found = {node: msgspec.json.decode(text, type=list[dict[str, Any]]) for node, text in sorted(texts.items())}

@@ -214,6 +214,8 @@ class Node:
                     is_skipped, blocking = commands.skipped(self._app, topic, partition, offset)
                     # A failing topic may have very many such messages, and a message between processes has a limit.
                     self._say("resumed", is_done=is_skipped, blocking=blocking[:BLOCKING_MAX], request=request)
+                case {"kind": "health", "request": request}:
+                    self._say("health", text=msgspec.json.encode(server.health().reasons).decode(), request=request)
                 case {"kind": "threads", "request": request}:
                     entries = [commands.thread_of(each) for each in server.threads()]
                     self._say("threads", text=msgspec.json.encode(entries).decode(), request=request)

@@ -251,7 +251,7 @@ class Supervisor:
                 self._roll.on_node_assigned(node)
             case "failed":
                 node.fail(str(message["text"]))
-            case "metrics" | "threads":
+            case "metrics" | "threads" | "health":
                 self._admin.on_gathered(node, int(message["request"]), str(message["text"]))
             case "resumed":
                 self._admin.on_resumed(node, message)

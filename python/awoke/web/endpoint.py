@@ -47,12 +47,14 @@ class Shown(Protocol):
     """What there is to show."""
 
     def health(self) -> Health: ...
+    def why_not_ready(self) -> str | None: ...
+    def status(self) -> dict[str, Any]: ...
     def threads(self) -> Sequence[Thread]: ...
     def metrics_text(self) -> bytes: ...
 
 
 class Endpoint:
-    """Serves `/metrics`, `/health` (200, or 503 with the reasons), `/live` and `/threads`.
+    """Serves `/live`, `/ready`, `/health` (200, or 503 with the reasons), `/metrics`, `/threads` and `/status`.
 
     Raises:
         ConfigError: the port is taken, or not ours to take.
@@ -149,13 +151,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self._answer_json(200 if health.is_healthy else 503, health._asdict())
             case "/live":
                 self._answer_json(200, {"is_alive": True})
+            case "/ready":
+                why = self.shown.why_not_ready()
+                self._answer_json(200 if why is None else 503, {"is_ready": why is None, "reason": why})
+            case "/status":
+                self._answer_json(200, self.shown.status())
             case "/threads":
                 threads = self.shown.threads()
                 self._answer_json(
                     200, [{"owner": each.owner, "name": each.name, "started_at": each.started_at} for each in threads]
                 )
             case _:
-                self._answer_json(404, {"paths": ["/metrics", "/health", "/live", "/threads"]})
+                self._answer_json(404, {"paths": ["/live", "/ready", "/health", "/metrics", "/threads", "/status"]})
 
     def _answer_json(self, status: int, document: Any) -> None:
         self._answer(status, json.dumps(document).encode(), "application/json")
