@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from awoke import _native
-from awoke.errors import AUTHORIZATION_CODES, KafkaError, UnknownTopic, kafka_error
+from awoke.errors import AUTHORIZATION_CODES, ConfigError, KafkaError, UnknownTopic, kafka_error
 from awoke.events import EventSource
 from awoke.settings import KafkaValue, Settings, client_properties, load
 
@@ -153,6 +153,35 @@ class Admin:
     def end_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
         """One past the last offset, by partition."""
         return self._offsets(topic, LATEST, timeout_s)
+
+    def offsets_at(self, topic: str, time_ms: int, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+        """Returns the first offset at or after a time (ms since 1970), by partition; the end where there is none.
+
+        Raises:
+            ConfigError: the time is before 1970; UnknownTopic, KafkaError. Blocks.
+        """
+        if time_ms < 0:
+            raise ConfigError(f"time_ms must not be negative, and is {time_ms}", "time_ms")
+        ends = self.end_offsets(topic, timeout_s)
+        found = self._offsets(topic, time_ms, timeout_s)
+        return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
+
+    def delete_records(self, topic: str, before: Mapping[int, int], timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+        """Deletes the records of a topic that lie before these offsets, by partition. They are gone for good. Blocks.
+
+        Returns the first offset that is still there, by partition.
+
+        Raises:
+            KafkaError: a partition's records could not be deleted; those of others may be gone.
+        """
+        wanted = [(topic, partition, offset) for partition, offset in sorted(before.items())]
+        if not wanted:
+            return {}
+        answer = self._native.delete_records(wanted, timeout_s).wait(timeout_s)
+        for _, partition, _, code in answer:
+            if code:
+                raise kafka_error(f"records of {topic}[{partition}] could not be deleted", code, "", False)
+        return {partition: offset for _, partition, offset, _ in answer}
 
     def _offsets(self, topic: str, at: int, timeout_s: float) -> dict[int, int]:
         partitions = [(topic, each.partition) for each in self.describe_topic(topic, timeout_s).partitions]

@@ -14,7 +14,7 @@ from awoke.dead_letter import letter
 from awoke.testing import running
 from tests.contract.test_consume import new_app
 from tests.scenarios.test_command_line import awoke_says
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, RealCluster, unique
 
 CreateTopic = Callable[..., str]
 
@@ -233,3 +233,30 @@ def test_the_threads_of_a_running_app_are_shown(cluster: Cluster, topic: CreateT
         assert f"{name}[0]" in awoke_says("threads", port, env={"COLUMNS": "200"})
     assert [each["name"] for each in entries if each["owner"] == f"{name}[0]"] == [f"{name}[0]-wait"]
     assert "no app answers" in awoke_says("threads", port, code=1)
+
+
+def test_old_dead_letters_are_deleted(real_cluster: RealCluster) -> None:
+    def make_topic(name: str = "topic") -> str:
+        made = unique(name)
+        real_cluster.create_topic(made)
+        return made
+
+    _, dead = two_letters(real_cluster, make_topic)
+    at = ("--bootstrap-servers", real_cluster.bootstrap_servers)
+
+    def places() -> list[tuple[int, int]]:
+        with awoke.Reader(dead, bootstrap_servers=real_cluster.bootstrap_servers) as reader:
+            return [(message.partition, message.offset) for message in reader.read_until_end(30)]
+
+    assert "one of --before, --until and --all" in awoke_says("dead-letter", "purge", dead, *at, code=2)
+    assert "no partition 7" in awoke_says("dead-letter", "purge", dead, "--until", "7:0", "--yes", *at, code=2)
+    assert "ends before offset 3" in awoke_says("dead-letter", "purge", dead, "--until", "0:3", "--yes", *at, code=2)
+    assert "nothing to delete" in awoke_says("dead-letter", "purge", dead, "--before", "1h", "--yes", *at)
+    assert places() == [(0, 0), (0, 1), (0, 2)]
+    said = awoke_says("dead-letter", "purge", dead, "--until", "0:0", "--yes", *at)
+    assert "deleted 1 offsets" in said
+    assert "partition 0 begins at offset 1" in said
+    assert places() == [(0, 1), (0, 2)]
+    assert "deleted 2 offsets" in awoke_says("dead-letter", "purge", dead, "--before", "0s", "--yes", *at)
+    assert places() == []
+    assert "nothing to delete" in awoke_says("dead-letter", "purge", dead, "--all", "--yes", *at)

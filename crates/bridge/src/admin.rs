@@ -105,6 +105,16 @@ impl Admin {
         self.call(|admin| admin.list_offsets(&partitions, which, timeout))
     }
 
+    /// Deletes the records before an offset, given as (topic, partition, offset). Does not block.
+    fn delete_records(&self, before: Vec<(String, i32, i64)>, timeout_s: f64) -> PyResult<PendingCall> {
+        let before: Vec<_> = before
+            .into_iter()
+            .map(|(topic, partition, offset)| (engine::TopicPartition::new(topic, partition), offset))
+            .collect();
+        let timeout = duration(Some(timeout_s))?.unwrap_or_default();
+        self.call(|admin| admin.delete_records(&before, timeout))
+    }
+
     /// Ends the client; calls that have no answer fail. Blocks with the GIL released. Does nothing in a forked child.
     fn close(&self, py: Python<'_>) {
         if let Ok(Some(admin)) = self.inner.take() {

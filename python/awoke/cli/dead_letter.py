@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
@@ -11,9 +10,9 @@ import msgspec
 import typer
 
 import awoke
-from awoke.cli import letters
+from awoke.cli import letters, purge
 from awoke.cli.letters import Error, Filter, Handler, Key, Letter, Since, letter_of, place_of
-from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.replays import Memory, Sender
 from awoke.cli.tables import aligned, escaped, time_of
 from awoke.cli.tail import document, text
@@ -27,6 +26,9 @@ JSON_INTEGER_MAX = 1 << 63
 
 Topic = Annotated[str, typer.Argument(help="The dead letter topic.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document a line.")]
+
+
+app.command("purge")(purge.purge)
 
 
 @app.command("list")
@@ -214,19 +216,6 @@ def report(topic: str, sender: Sender, letters_: list[Letter]) -> None:
         typer.echo(f"{letter.place[0]}:{letter.place[1]} was not sent: {escaped(str(error))}", err=True)
     rest = len(letters_) - len(done)
     raise AwokeError(f"{rest} of {len(letters_)} dead letters were not sent; the next replay sends them")
-
-
-def confirm(question: str, yes: bool) -> None:
-    """Asks, unless that was answered before.
-
-    Raises:
-        ConfigError: there is no terminal.
-    """
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ConfigError("there is no terminal to ask at: say --yes", "--yes")
-    typer.confirm(question, abort=True)
 
 
 class Group:

@@ -79,7 +79,7 @@ class Filter(NamedTuple):
         )
 
 
-def moment_ms(word: str, now: datetime) -> int:
+def moment_ms(word: str, now: datetime, option: str = "--since") -> int:
     """Returns a moment in milliseconds since 1970: `30m` is half an hour before `now`.
 
     Raises:
@@ -92,8 +92,8 @@ def moment_ms(word: str, now: datetime) -> int:
         else:
             moment = datetime.fromisoformat(word).astimezone()
     except (ValueError, OverflowError):
-        text = f"--since takes a time (2026-01-31T12:00) or how long ago (30m, 2h, 7d), not {word!r}"
-        raise ConfigError(text, "--since") from None
+        text = f"{option} takes a time (2026-01-31T12:00) or how long ago (30m, 2h, 7d), not {word!r}"
+        raise ConfigError(text, option) from None
     return int(moment.timestamp() * 1_000)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -34,3 +35,16 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
 Socket = Annotated[
     str | None, typer.Option(help="The UNIX socket for commands; by default a file of the user's, named after the app.")
 ]
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Asks, unless that was answered before.
+
+    Raises:
+        ConfigError: there is no terminal.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError("there is no terminal to ask at: say --yes", "--yes")
+    typer.confirm(question, abort=True)

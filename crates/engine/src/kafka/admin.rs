@@ -207,6 +207,25 @@ impl Admin {
         }))
     }
 
+    /// Deletes the records of partitions that lie before an offset; the outcome has the first offset that is still there of each.
+    pub fn delete_records(&self, before: &[(TopicPartition, i64)], timeout: Duration) -> Result<Arc<Call>> {
+        self.check_open()?;
+        let mut list = TopicPartitionList::new();
+        for (at, offset) in before {
+            list.add(at, Some(Position { offset: *offset, leader_epoch: -1 }))?;
+        }
+        let operation = ffi::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DELETERECORDS;
+        let subject = before.iter().map(|(at, _)| at.to_string()).collect::<Vec<_>>().join(", ");
+        Ok(self.start(operation, &subject, timeout, |options| {
+            // SAFETY: handle, list, options and queue are alive; the request is copied by the call and destroyed here.
+            unsafe {
+                let mut request = ffi::rd_kafka_DeleteRecords_new(list.as_ptr());
+                ffi::rd_kafka_DeleteRecords(self.client.handle(), &raw mut request, 1, options, self.queue.as_ptr());
+                ffi::rd_kafka_DeleteRecords_destroy(request);
+            }
+        }))
+    }
+
     /// Ends the thread. Calls that were not answered fail as closed. Blocks until the thread has ended.
     pub fn close(&self) {
         if self.client.check_process().is_err() {
@@ -380,6 +399,11 @@ fn outcome_of(event: &QueueEvent) -> Option<(&'static str, AdminOutcome)> {
                     offsets_of(&TopicPartitionList::copy_of(list))
                 });
                 Some(("list offsets of group", AdminOutcome::Offsets(offsets.collect())))
+            }
+            ffi::RD_KAFKA_EVENT_DELETERECORDS_RESULT => {
+                let result = ffi::rd_kafka_event_DeleteRecords_result(raw);
+                let list = TopicPartitionList::copy_of(ffi::rd_kafka_DeleteRecords_result_offsets(result));
+                Some(("delete records of", AdminOutcome::Offsets(offsets_of(&list))))
             }
             ffi::RD_KAFKA_EVENT_LISTOFFSETS_RESULT => {
                 let result = ffi::rd_kafka_event_ListOffsets_result(raw);

@@ -1,0 +1,69 @@
+"""`awoke dead-letter purge`: deletes what an operator needs no more. A topic is a log: only its oldest messages can go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+import awoke
+from awoke.cli.letters import moment_ms, place_of
+from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
+from awoke.errors import ConfigError
+
+
+def purge(
+    topic: Annotated[str, typer.Argument(help="The dead letter topic.")],
+    before: Annotated[
+        str | None,
+        typer.Option(help="What was written before then: a time (2026-01-31T12:00) or how long ago (30m, 2h, 7d)."),
+    ] = None,
+    until: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PARTITION:OFFSET", help="Up to this one, itself too. May be given for several partitions."
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that is there now.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Delete the oldest messages of a dead letter topic, for good."""
+    if sum((before is not None, bool(until), everything)) != 1:
+        raise ConfigError("say what is to be deleted: one of --before, --until and --all", "--before")
+    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+        starts, ends = admin.start_offsets(topic), admin.end_offsets(topic)
+        if before is not None:
+            wanted = admin.offsets_at(topic, moment_ms(before, datetime.now(UTC), "--before"))
+        else:
+            wanted = ends if everything else places(topic, until or [], ends)
+        wanted = {each: offset for each, offset in wanted.items() if offset > starts[each]}
+        count = sum(offset - starts[each] for each, offset in wanted.items())
+        if not wanted:
+            typer.echo("there is nothing to delete")
+            return
+        confirm(f"Delete {count} offsets of {topic} for good?", yes)
+        left = admin.delete_records(topic, wanted)
+    said = ", ".join(f"partition {each} begins at offset {offset}" for each, offset in sorted(left.items()))
+    typer.echo(f"deleted {count} offsets of {topic}: {said}")
+
+
+def places(topic: str, words: list[str], ends: Mapping[int, int]) -> dict[int, int]:
+    """Returns the offset behind each place, by partition.
+
+    Raises:
+        ConfigError: there is no such partition, or no message at that offset yet.
+    """
+    found: dict[int, int] = {}
+    for word in words:
+        partition, offset = place_of(word)
+        if partition not in ends:
+            raise ConfigError(f"--until {word}: {topic} has no partition {partition}", "--until")
+        if offset >= ends[partition]:
+            text = f"--until {word}: {topic}[{partition}] ends before offset {ends[partition]}"
+            raise ConfigError(text, "--until")
+        found[partition] = max(found.get(partition, 0), offset + 1)
+    return found
