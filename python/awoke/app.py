@@ -229,8 +229,8 @@ class App:
     def skip(self, topic: str, partition: int, offset: int) -> bool:
         """Skips a message that fails and holds up its partition, or its key; returns false where it does not fail.
 
-        It is skipped when it would be tried again: at once where its partition is paused, else after its back-off. The
-        partition goes on behind it, and the event `message.skipped` says so. Does not block. Any thread. See `awoke skip`.
+        It is skipped instead of being tried again, at once: it waits for no back-off. The partition goes on behind it, and
+        the event `message.skipped` says so. Does not block. Any thread. See `awoke skip`.
         """
         return self._runner is not None and self._runner.skip(topic, partition, offset)
 

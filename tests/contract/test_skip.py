@@ -11,7 +11,7 @@ import awoke
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, new_app, send
 from tests.support.clusters import Cluster
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, became
 
 CreateTopic = Callable[..., str]
 SOON = (0.01, 0.02)
@@ -162,3 +162,17 @@ def test_a_message_of_an_exactly_once_route_is_skipped_in_a_transaction(cluster:
         assert test.seen.wait_until(lambda values: values[-1:] == [b"2"])
         test.skipped.wait_for(1)
     assert_committed(cluster, test.app, {(name, 0): 3})
+
+
+@pytest.mark.parametrize("concurrency", [None, awoke.by_key(4)], ids=["partition", "lanes"])
+def test_a_skip_waits_for_no_back_off(
+    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None
+) -> None:
+    name = topic()
+    send(cluster, name, [b"1", b"bad", b"2"])
+    test = Skipping(cluster, name, retry=awoke.Retry(backoff_s=(3_600.0, 3_600.0)), concurrency=concurrency)
+    with running(test.app):
+        test.failed.wait_for(1)
+        assert became(lambda: test.app.skip(name, 0, 1))
+        test.skipped.wait_for(1)
+        assert sorted(test.seen.wait_for(2)) == [b"1", b"2"]

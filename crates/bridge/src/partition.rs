@@ -55,6 +55,11 @@ impl Partition {
         self.with(PartitionQueue::resume)
     }
 
+    /// Has messages that wait for their back-off tried again now. Does not block.
+    fn hasten(&self) -> PyResult<()> {
+        self.with(PartitionQueue::hasten)
+    }
+
     /// Goes on from this offset (-2 the first, -1 the end) after the job that runs now. Does not block.
     fn seek(&self, offset: i64) -> PyResult<()> {
         self.with(|partition| partition.seek(offset))

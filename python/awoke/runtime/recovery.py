@@ -83,6 +83,7 @@ def fail(
         note(server, route, job, error, delay_s)
         server.skips.failed(job, error)
         job.retry(delay_s)
+        server.skips.retried(job.topic, job.partition)
         return None
     return give_up(server, route, job, attempt, error, on_skip)
 
@@ -163,6 +164,7 @@ def fail_again(server: AppRunner, route: Route, job: Job, error: BaseException) 
         server.pause_exhausted(job, RetriesExhausted(text))
     note(server, route, job, error, delay_s or 0.0)
     job.retry(delay_s or 0.0)
+    server.skips.retried(job.topic, job.partition)
 
 
 def note(server: AppRunner, route: Route, job: Job, error: BaseException, retry_in_s: float) -> None:

@@ -43,6 +43,17 @@ class Skips:
                 known = self._of(job) if job.is_of_lanes else {}
                 self._failing[(job.topic, job.partition)] = {**known, job.first_offset: entry}
 
+    def retried(self, topic: str, partition: int) -> None:
+        """Notes that a message waits for its back-off: one that was to be skipped meanwhile waits no longer."""
+        if not self._asked:
+            return
+        with self._lock:
+            known = self._current(topic, partition)
+            asked = [known[offset] for offset in self._asked.get((topic, partition), ())]
+        for entry in asked[:1]:
+            with contextlib.suppress(FencedError):
+                entry.assignment.hasten()
+
     def passed(self, job: Job, offset: int | None = None) -> None:
         """Notes that a message, or the job's first one, fails no more. To be called before the job ends."""
         if not self._failing:  # As for nearly every job: without the lock.
@@ -67,10 +78,13 @@ class Skips:
     def ask(self, topic: str, partition: int, offset: int) -> bool:
         """Has a message skipped; returns false where it is not failing."""
         with self._lock:
-            if offset not in self._current(topic, partition):
+            entry = self._current(topic, partition).get(offset)
+            if entry is None:
                 return False
             self._asked.setdefault((topic, partition), set()).add(offset)
-            return True
+        with contextlib.suppress(FencedError):
+            entry.assignment.hasten()  # It does not wait for its back-off.
+        return True
 
     def blocking(self, topic: str, partition: int) -> list[int]:
         """Returns the offsets of the messages that fail, in order."""

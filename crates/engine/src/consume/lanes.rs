@@ -290,6 +290,17 @@ impl Lanes {
         Some(Taken { batch, first: 0, end, attempts: 0, hold })
     }
 
+    /// Ends the back-off of all jobs that wait for their time.
+    pub(super) fn hasten(&self) -> Wakes {
+        let now = Instant::now();
+        let mut wakes = Wakes::default();
+        let mut state = self.state();
+        let parked = std::mem::take(&mut state.parked);
+        state.parked = parked.into_iter().map(|((_, number), job)| ((now, number), job)).collect();
+        state.wake_slots(&mut wakes);
+        wakes
+    }
+
     /// Slots for jobs whose back-off is over.
     pub(super) fn look(&self) -> Wakes {
         let mut wakes = Wakes::default();

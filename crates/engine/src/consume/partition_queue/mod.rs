@@ -469,6 +469,16 @@ impl PartitionQueue {
         Ok(())
     }
 
+    /// Has messages that wait for their back-off tried again now. Does not block.
+    pub fn hasten(&self) -> Result<()> {
+        self.check_current()?;
+        self.scheduler.hasten(self.lane());
+        if let Some(lanes) = &self.lanes {
+            self.tell(&lanes.hasten());
+        }
+        Ok(())
+    }
+
     /// Refuses when the assignment has ended, or in another process.
     pub fn check_current(&self) -> Result<()> {
         self.check_process()?;
