@@ -638,8 +638,6 @@ class GroupMember:
     def partitions(
         self,
     ) -> list[tuple[str, int, int | None, int | None, int | None, int | None, tuple[int, int, int, float] | None]]: ...
-    def is_done(self, topic: str, partition: int, offset: int) -> bool | None:
-        """Whether a message is done, as far as it is marked; None when its partition is not assigned. Does not block."""
     def fatal_error(self) -> tuple[int, str, str] | None: ...
 
 @final

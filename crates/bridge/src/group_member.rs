@@ -111,11 +111,6 @@ impl GroupMember {
             .collect()
     }
 
-    /// Whether a message is done, as far as it is marked; `None` when its partition is not assigned. Does not block.
-    fn is_done(&self, topic: &str, partition: i32, offset: i64) -> Option<bool> {
-        self.inner.get().ok()?.is_done(&TopicPartition::new(topic, partition), offset)
-    }
-
     /// Lets a stuck partition go on from its first message; `False` when it is not stuck. Does not block.
     fn resume(&self, topic: &str, partition: i32) -> PyResult<bool> {
         let resumed = self.inner.get().and_then(|member| member.resume(&TopicPartition::new(topic, partition)));

@@ -49,7 +49,7 @@ class AsyncExecutor(Executor):
         """Process a batch and give the job back."""
         with self._watching(job, asyncio.current_task()) as run:
             try:
-                if (asked := self._server.skips.take(job)) is not None:
+                if (asked := self._server.failures.take(job)) is not None:
                     given_up = recovery.skip(self._server, self._route, job, asked, self._pass_over)
                     await self._recover_async(job, given_up, asked)
                     return

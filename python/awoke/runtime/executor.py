@@ -107,7 +107,7 @@ class Executor:
         """Process a batch and give the job back, done or to be tried again. Blocks as long as user code does."""
         with self._watching(job) as run:
             try:
-                if (asked := self._server.skips.take(job)) is not None:
+                if (asked := self._server.failures.take(job)) is not None:
                     self._recover(job, recovery.skip(self._server, self._route, job, asked, self._pass_over), asked)
                     return
                 if self._crashes is not None and not self._may_run(job):
@@ -462,7 +462,7 @@ class Executor:
         self._server.give_up(error)
 
     def _complete(self, job: Job, run: Run) -> None:
-        self._server.skips.passed(job)
+        self._server.failures.passed(job)
         try:
             if self._route.is_manual:
                 job.release()

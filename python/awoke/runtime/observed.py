@@ -11,7 +11,7 @@ from awoke.app import App
 from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder
 from awoke.rpc.responder import Responder
-from awoke.runtime.failing import Failing
+from awoke.runtime.failures import Failures
 from awoke.runtime.health import reasons
 from awoke.runtime.ledger import Ledger, ThreadEntry
 from awoke.runtime.overdue import OverdueWatch
@@ -31,7 +31,7 @@ class Observed:
     paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]]
     """Partitions that were left alone when a message was given up, and why."""
     metrics: Recorder | None
-    failures: Failing
+    failures: Failures
     refusals: Refusals
     given_up: BaseException | None
     is_quiet: bool
@@ -68,10 +68,7 @@ class Observed:
 
     def failing(self) -> list[tuple[str, int]]:
         """Topic and partition of each message that has failed and is tried again. Does not block."""
-        return [each[:2] for each in self.failures.now()]
-
-    def _is_done(self, topic: str, partition: int, offset: int) -> bool | None:
-        return None if self.member is None else self.member.is_done(topic, partition, offset)
+        return [place for place, _ in self.failures.all()]
 
     def fetch_queue_bytes(self) -> int | None:
         """The most bytes that are fetched ahead of each partition; None where librdkafka's own settings say it."""

@@ -80,10 +80,9 @@ def fail(
         job.pass_on()  # User code had marked all of it as done before it failed: there is nothing to try again.
         return None
     if not is_exhausted:
-        note(server, route, job, error, delay_s)
-        server.skips.failed(job, error)
+        server.failures.failed(job, error, delay_s)
         job.retry(delay_s)
-        server.skips.retried(job.topic, job.partition)
+        server.failures.retried(job.topic, job.partition)
         return None
     return give_up(server, route, job, attempt, error, on_skip)
 
@@ -98,7 +97,7 @@ def give_up(
         return skip(server, route, job, error, on_skip)
     text = f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {error!r}"
     if route.retry.on_exhausted == "pause":
-        server.skips.failed(job, error)
+        server.failures.failed(job, error, 0.0)
         server.pause_exhausted(job, RetriesExhausted(text))
         job.retry(0.0)
         return None
@@ -157,25 +156,17 @@ def fail_again(server: AppRunner, route: Route, job: Job, error: BaseException) 
         retry_in_s=delay_s,
         error=error,
     )
-    server.skips.failed(job, error)
+    server.failures.failed(job, error, delay_s or 0.0)
     if delay_s is None:
         at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
         text = f"{at}: its dead letter for {route.dead_letter!r} is refused and would be again: {error}"
         server.pause_exhausted(job, RetriesExhausted(text))
-    note(server, route, job, error, delay_s or 0.0)
     job.retry(delay_s or 0.0)
-    server.skips.retried(job.topic, job.partition)
-
-
-def note(server: AppRunner, route: Route, job: Job, error: BaseException, retry_in_s: float) -> None:
-    """Notes for health that the job's first message has failed, and when it is tried again."""
-    key = job.batch()[0].key
-    place = (job.topic, job.partition, job.first_offset)
-    server.failures.note(*place, key, job.attempt, error, retry_in_s, is_manual=route.is_manual)
+    server.failures.retried(job.topic, job.partition)
 
 
 def _pass_by(server: AppRunner, route: Route, job: Job, offset: int, event: str, error: BaseException) -> None:
-    server.skips.passed(job, offset)
+    server.failures.passed(job, offset)
     server.app.events.emit(
         event,
         handler=route.name,

@@ -22,7 +22,7 @@ from awoke.runtime.alone import AloneProducer
 from awoke.runtime.async_executor import AsyncExecutor
 from awoke.runtime.exactly_once import Transactions, transactional_id_of
 from awoke.runtime.executor import Executor
-from awoke.runtime.failing import Failing
+from awoke.runtime.failures import Failures
 from awoke.runtime.joining import JoinWatch, fatal_error, instance_properties
 from awoke.runtime.ledger import Ledger
 from awoke.runtime.lifecycle import LifecycleRun, until
@@ -30,7 +30,6 @@ from awoke.runtime.observed import Observed
 from awoke.runtime.overdue import OverdueWatch, stack_of
 from awoke.runtime.refusals import Refusals
 from awoke.runtime.scope import Scope
-from awoke.runtime.skips import Skips
 from awoke.runtime.startup_checks import check_topics
 from awoke.runtime.worker import AsyncWorker, Worker, async_jobs_of, workers_of
 from awoke.settings import client_properties
@@ -92,14 +91,12 @@ class AppRunner(Observed):
         self._resizing = threading.Lock()
         self.paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]] = {}
         """Partitions that were left alone when a message was given up, and why."""
-        self.failures = Failing(self._is_done)
-        """The messages that have failed and are tried again."""
+        self.failures = Failures()
+        """The messages that fail and are tried again, and those that are to be skipped."""
         self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.give_up)
         """What the brokers do not allow."""
         self._join_watch = JoinWatch(app.events, self.group, self.settings)
         self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._call_async)
-        self.skips = Skips()
-        """Messages that fail, and those that are to be skipped."""
         self._source: EventSource | None = None
         self._changing = threading.Lock()
         """Held while the app starts or stops: a stop that comes during the start waits for it."""
@@ -290,7 +287,7 @@ class AppRunner(Observed):
 
     def skip(self, topic: str, partition: int, offset: int) -> bool:
         """Skips a message that fails, at its next try; returns false where it does not fail. Does not block."""
-        if not self.skips.ask(topic, partition, offset):
+        if not self.failures.ask(topic, partition, offset):
             return False
         if (topic, partition) in self.paused:
             self.resume(topic, partition)
@@ -298,7 +295,7 @@ class AppRunner(Observed):
 
     def blocking(self, topic: str, partition: int) -> list[int]:
         """Returns the offsets of the messages that fail and are tried again, in order. Does not block."""
-        return self.skips.blocking(topic, partition)
+        return self.failures.blocking(topic, partition)
 
     def _listen(self) -> Callable[[], None]:
         events = self.app.events
@@ -308,7 +305,7 @@ class AppRunner(Observed):
             events.subscribe("offsets.committed", self.refusals.on_group_allowed),
             events.subscribe("partitions.assigned", self.refusals.on_group_allowed),
             events.subscribe("client.error", self._on_client_error),
-            events.subscribe("partition.rewound", self.skips.on_rewound),
+            events.subscribe("partition.rewound", self.failures.on_rewound),
         ]
         if self.metrics is not None:
             ends.append(self.app.events.subscribe("*", self.metrics.on_event))

@@ -266,11 +266,6 @@ impl GroupMember {
         .collect()
     }
 
-    /// Whether a message is done, as far as it is marked; `None` when its partition is not assigned. Does not block.
-    pub fn is_done(&self, at: &TopicPartition, offset: i64) -> Option<bool> {
-        self.shared.offsets.is_done(at, offset)
-    }
-
     /// How long ago the member's thread came up last; at most about a third of `max.poll.interval.ms`, but in a rebalance, which waits for
     /// jobs.
     pub fn poll_age(&self) -> Duration {

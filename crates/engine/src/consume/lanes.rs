@@ -401,11 +401,6 @@ impl Lanes {
         self.state().watermark.position().map(|position| position.offset)
     }
 
-    /// Whether a message is done.
-    pub(super) fn is_done(&self, offset: i64) -> bool {
-        self.state().watermark.is_done(offset)
-    }
-
     /// How far the watermark is behind; `None` when everything is done.
     pub(super) fn trail(&self) -> Option<Trail> {
         self.state().watermark.trail()

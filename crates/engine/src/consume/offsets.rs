@@ -253,16 +253,6 @@ impl Offsets {
         }
     }
 
-    /// Whether a message of a partition is done, as far as it is marked; `None` when the partition is not assigned.
-    pub(super) fn is_done(&self, at: &TopicPartition, offset: i64) -> Option<bool> {
-        let state = self.state();
-        let entry = state.entries.get(at)?;
-        Some(match &entry.lanes {
-            Some(lanes) => lanes.is_done(offset),
-            None => entry.stored.is_some_and(|stored| offset < stored.offset),
-        })
-    }
-
     /// The broker did not take it: the next commit brings it, or what has been stored since, again.
     pub(super) fn not_committed(&self, at: &TopicPartition) {
         if let Some(entry) = self.state().entries.get_mut(at) {

@@ -127,14 +127,6 @@ impl Watermark {
         self.place_of(offset).map(|place| self.entries[place].ordinal)
     }
 
-    /// Whether a message is done; `false` for one that was not begun.
-    pub(super) fn is_done(&self, offset: i64) -> bool {
-        match self.place_of(offset) {
-            Some(place) => self.entries[place].is_done,
-            None => self.position.is_some_and(|position| offset < position.offset),
-        }
-    }
-
     /// The next offset to commit; `None` before anything is done.
     pub(super) const fn position(&self) -> Option<Position> {
         self.position

@@ -1,4 +1,4 @@
-"""Knows the messages that fail and are tried again, and skips those that an operator asks for (`awoke skip`).
+"""The messages that fail and are tried again: what health names, and what an operator may skip (`awoke skip`).
 
 A message is skipped where it would be tried again: on its worker, instead of the handler.
 """
@@ -7,41 +7,90 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from typing import NamedTuple
 
 from awoke._native import Job, Partition
 from awoke.errors import FencedError, RetriesExhausted
 from awoke.events import Event
 
+KEY_MAX = 40
+"""The most bytes of a key that are shown."""
+
 Place = tuple[str, int]
 """Topic and partition."""
 
 
-class Failing(NamedTuple):
+class Failure(NamedTuple):
     """A message that fails, and the assignment of its partition."""
 
     assignment: Partition
     generation: int
+    offset: int
+    key: bytes | None
+    attempts: int
     error: str
     """As text: an exception would keep its frames, and the message with them."""
+    since_s: float
+    """When it failed first, by the monotonic clock."""
+    next_s: float
+    """When it is tried again."""
+
+    def __str__(self) -> str:
+        now_s = time.monotonic()
+        key = "no key" if self.key is None else f"key {self.key[:KEY_MAX]!r}"
+        again = "is tried now" if self.next_s <= now_s else f"is tried again in {self.next_s - now_s:.0f} s"
+        return (
+            f"offset {self.offset} ({key}) failed {self.attempts} times in {now_s - self.since_s:.0f} s, "
+            f"the last with {self.error}; it {again}"
+        )
 
 
-class Skips:
+class Failures:
     """The messages of a process that fail. Does not block. Any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._failing: dict[Place, dict[int, Failing]] = {}
+        self._failing: dict[Place, dict[int, Failure]] = {}
         self._asked: dict[Place, set[int]] = {}
         """Offsets of failing messages that are to be skipped."""
 
-    def failed(self, job: Job, error: BaseException) -> None:
+    def failed(self, job: Job, error: BaseException, retry_in_s: float) -> None:
         """Notes that a job's first message has failed and is to be tried again. To be called before the job ends."""
+        now_s = time.monotonic()
         with contextlib.suppress(FencedError):
-            entry = Failing(job.assignment(), job.generation, repr(error))
+            entry = Failure(
+                assignment=job.assignment(),
+                generation=job.generation,
+                offset=job.first_offset,
+                key=job.batch()[0].key,
+                attempts=job.attempt,
+                error=repr(error),
+                since_s=now_s,
+                next_s=now_s + retry_in_s,
+            )
             with self._lock:
-                known = self._of(job) if job.is_of_lanes else {}
-                self._failing[(job.topic, job.partition)] = {**known, job.first_offset: entry}
+                known = self._of(job)
+                earlier = known.get(entry.offset)
+                if earlier is not None:
+                    entry = entry._replace(since_s=earlier.since_s)
+                others = known if job.is_of_lanes else {}
+                self._failing[(job.topic, job.partition)] = {**others, entry.offset: entry}
+
+    def all(self) -> list[tuple[Place, Failure]]:
+        """Returns all messages that fail, each with its place."""
+        with self._lock:
+            found = {place: self._current(*place) for place in list(self._failing)}
+        return [(place, entry) for place, entries in found.items() for entry in entries.values()]
+
+    def blocked(self, after_s: float) -> dict[Place, list[Failure]]:
+        """Returns those that have failed for this long, by place, the oldest failure first."""
+        now_s = time.monotonic()
+        found: dict[Place, list[Failure]] = {}
+        for place, entry in sorted(self.all(), key=lambda each: each[1].since_s):
+            if now_s - entry.since_s >= after_s:
+                found.setdefault(place, []).append(entry)
+        return found
 
     def retried(self, topic: str, partition: int) -> None:
         """Notes that a message waits for its back-off: one that was to be skipped meanwhile waits no longer."""
@@ -100,19 +149,19 @@ class Skips:
         """Hears that the log of a partition went back."""
         self.forget(event.fields["topic"], event.fields["partition"])
 
-    def _of(self, job: Job) -> dict[int, Failing]:
+    def _of(self, job: Job) -> dict[int, Failure]:
         """Returns the failing messages of the job's assignment."""
         known = self._failing.get((job.topic, job.partition), {})
         return {offset: entry for offset, entry in known.items() if entry.generation == job.generation}
 
-    def _current(self, topic: str, partition: int) -> dict[int, Failing]:
+    def _current(self, topic: str, partition: int) -> dict[int, Failure]:
         """Returns the failing messages of the current assignment that no later commit has left behind."""
         known = self._failing.get((topic, partition), {})
         current = {offset: entry for offset, entry in known.items() if is_open(entry, offset)}
         self._keep((topic, partition), current)
         return current
 
-    def _keep(self, place: Place, known: dict[int, Failing]) -> None:
+    def _keep(self, place: Place, known: dict[int, Failure]) -> None:
         asked = self._asked.pop(place, set()) & set(known)
         if asked:
             self._asked[place] = asked
@@ -121,7 +170,7 @@ class Skips:
             self._failing[place] = known
 
 
-def is_open(entry: Failing, offset: int) -> bool:
+def is_open(entry: Failure, offset: int) -> bool:
     """Tells whether a message's partition is still assigned, and the message not done."""
     try:
         stored, _ = entry.assignment.offsets()
