@@ -18,7 +18,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from awoke import checks, environment
-from awoke._native import is_secret
 from awoke.errors import ConfigError
 
 KafkaValue = str | int | float | bool
@@ -233,6 +232,8 @@ def poll_interval_s(kafka: Mapping[str, str]) -> float:
 
 def shown(name: str, value: str) -> str:
     """The value of a librdkafka property as it may be shown."""
+    from awoke._native import is_secret  # Here: a swarm's supervisor reads settings and needs no Kafka client.
+
     return "[secret]" if is_secret(name) else value
 
 

@@ -414,4 +414,4 @@ def test_wrong_concurrency_is_refused() -> None:
 
         @app.consumer("topic", offsets="manual", concurrency=awoke.by_key(2))
         class Manual(awoke.Consumer):
-            pass
+            def consume(self, batch: awoke.Batch[bytes]) -> None: ...

@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -58,13 +59,20 @@ def resolve_jars() -> Path:
     return LIBRARIES
 
 
+PORTS = range(20_000, 32_000)
+"""Below those that the system gives to outgoing connections: one of them might take a port before its broker does."""
+
+
 def free_ports(count: int) -> list[int]:
     """Ports of the loopback interface that nobody listens on."""
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        found: list[int] = []
+        while len(found) < count:
+            port = random.choice(PORTS)
+            with contextlib.suppress(OSError):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                found.append(port)
+        return found
 
 
 class Broker:
