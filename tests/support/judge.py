@@ -73,24 +73,34 @@ def partitions_of(client: confluent_kafka.Consumer, topic: str) -> list[int]:
 
 def log_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> dict[int, list[Record]]:
     """Everything that a topic holds, by partition in order; with `read_committed`, when no transaction is open any more."""
+    return {
+        partition: [Record(each.offset() or 0, each.key() or b"", each.value() or b"") for each in messages]
+        for partition, messages in messages_of(servers, topic, isolation).items()
+    }
+
+
+def messages_of(
+    servers: str, topic: str, isolation: str = "read_uncommitted"
+) -> dict[int, list[confluent_kafka.Message]]:
+    """As `log_of`, with headers: the messages as the client gives them."""
     if isolation == "read_committed":
         wait_until(lambda: not has_open_transactions(servers, topic), f"no transaction is open in {topic}", 60)
     with consumer(servers, isolation=isolation) as client:
-        found: dict[int, list[Record]] = {each: [] for each in partitions_of(client, topic)}
+        found: dict[int, list[confluent_kafka.Message]] = {each: [] for each in partitions_of(client, topic)}
         client.assign([TopicPartition(topic, each, confluent_kafka.OFFSET_BEGINNING) for each in found])
         _read_to_ends(client, found)
     return found
 
 
-def _read_to_ends(client: confluent_kafka.Consumer, found: dict[int, list[Record]]) -> None:
+def _read_to_ends(client: confluent_kafka.Consumer, found: dict[int, list[confluent_kafka.Message]]) -> None:
     """Put the messages of each partition there, up to its end."""
     reading, deadline_s = set(found), time.monotonic() + READ_WITHIN_S
     while reading:
         assert time.monotonic() < deadline_s, f"the rest of {sorted(reading)} did not come"
         for message in client.consume(1_000, 0.2):  # It waits for as many, or for so long.
-            partition, offset, error = message.partition() or 0, message.offset() or 0, message.error()
+            partition, error = message.partition() or 0, message.error()
             if error is None:
-                found[partition].append(Record(offset, message.key() or b"", message.value() or b""))
+                found[partition].append(message)
             elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
                 reading.discard(partition)
 
