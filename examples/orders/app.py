@@ -6,7 +6,6 @@ Run it on brokers of yours: `awoke run examples.orders.app:app --metrics-port 94
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import http.client
 import json
 import os
@@ -29,8 +28,7 @@ class Order(pydantic.BaseModel):
     currency: str = "EUR"
 
 
-@dataclasses.dataclass
-class Receipt:
+class Receipt(pydantic.BaseModel):
     """The values of topic `receipts`."""
 
     order: int
@@ -47,17 +45,18 @@ app = awoke.App("order-service")
 
 @app.on(
     "orders",
+    value=Order,
     output="receipts",
     forward_headers=["trace-id"],
     concurrency=awoke.by_key(16),
     jobs_max=PAYMENT_CONNECTIONS,
-    retry=awoke.Retry(attempts=6, backoff_s=(0.1, 5.0), give_up_on=(pydantic.ValidationError, PaymentRefused)),
+    retry=awoke.Retry(attempts=6, backoff_s=(0.1, 5.0), give_up_on=(PaymentRefused,)),
     dead_letter="orders.dead",
 )
-def charge(message: awoke.Message[bytes]) -> Receipt:
-    """Has an order paid. What it raises is tried again, but for an order that is invalid or refused."""
-    order = Order.model_validate_json(message.value)
-    return Receipt(order.id, pay(order), order.cents)
+def charge(message: awoke.Message[Order]) -> Receipt:
+    """Has an order paid. An order that fails is tried again, unless it is refused. Invalid ones do not come here."""
+    order = message.value
+    return Receipt(order=order.id, payment=pay(order), cents=order.cents)
 
 
 def pay(order: Order) -> str:

@@ -26,3 +26,9 @@ def test_an_example_runs(name: str) -> None:
 
 def test_the_demo_checks_its_answer() -> None:
     assert "routes equal to the plain computation" in run("examples.flights.demo", "--rows", "20000")
+
+
+def test_the_order_service_has_a_receipt_or_a_dead_letter_for_each_order() -> None:
+    shown = run("examples.orders.demo")
+    assert "297 receipts" in shown
+    assert shown.count("dead: ") == 3

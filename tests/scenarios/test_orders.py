@@ -50,8 +50,8 @@ class Bad(NamedTuple):
 
 
 BAD = [
-    Bad(b"no order", "JSON"),
-    Bad(None, "JSON"),
+    Bad(b"no order", "Invalid JSON"),
+    Bad(None, "tombstone"),
     Bad(b'{"id": 3, "customer": "c"}', "cents"),
     Bad(b'{"id": 4, "customer": "c", "cents": -1}', "greater than 0"),
     Bad(b'{"id": 5, "customer": "c", "cents": %d}' % (CENTS_MAX + 1), "beyond the limit"),
