@@ -135,6 +135,8 @@ def log(event: Event, broker_lines: BrokerLines) -> None:
     level = logging.ERROR if event.fields.get("is_fatal") else LEVELS.get(event.name, logging.DEBUG)
     if event.name == "client.error" and not event.fields["is_fatal"] and not broker_lines.is_change(event.fields):
         level = logging.DEBUG
+    if event.name == "commit.failed" and event.fields["will_retry"]:
+        level = logging.INFO  # As in each rebalance that comes during a commit.
     if event.name in SIGNS_OF_BROKERS and broker_lines.is_return():
         logger.info("brokers answer again")
     write(event, level)
