@@ -118,12 +118,15 @@ class App:
         *,
         offsets: Literal["auto", "manual"] = "auto",
         tick_every_s: float | None = None,
+        own_thread: bool = False,
         **options: Unpack[RouteOptions],
     ) -> Callable[[Class], Class]:
         """Make one instance of the decorated class for each partition of a topic that is assigned.
 
         With `offsets="manual"` only `mark` moves the offset. With `tick_every_s`, `tick` is called so far apart between
-        batches. The other options are those of `awoke.routing.RouteOptions`.
+        batches. With `own_thread`, `__init__`, all hooks and `consume` of an instance run on one thread, which belongs to its
+        assignment: for connections that only the thread which opened them may use. The other options are those of
+        `awoke.routing.RouteOptions`.
 
         Raises:
             ConfigError: the topic has a route already; the class does not derive from `awoke.Consumer`; a wrong option;
@@ -134,8 +137,8 @@ class App:
         def decorate(target: Class) -> Class:
             if not (isinstance(target, type) and issubclass(target, Consumer)):
                 raise ConfigError(f"{target!r} must be a class that derives from awoke.Consumer", "consumer")
-            around = sys._getframe(1)
-            self._add(Route(topic, target, options, offsets=offsets, tick_every_s=tick_every_s, around=around))
+            more: dict[str, Any] = {"own_thread": own_thread, "around": sys._getframe(1)}
+            self._add(Route(topic, target, options, offsets=offsets, tick_every_s=tick_every_s, **more))
             return target
 
         return decorate

@@ -62,6 +62,8 @@ class Consumer:
     _assignment: Partition | None = None
     _scope: Background | None = None
     _has_lanes: bool = False
+    _has_sought: bool = False
+    """Whether it has sought since it was made."""
     _contribution: Callable[[], Contributing] | None = None
 
     def assigned(self) -> Any:
@@ -227,6 +229,7 @@ class Consumer:
         else:
             text = f"seek takes 'earliest', 'latest', an offset or a datetime with a time zone, not {to!r}"
             raise ConfigError(text, "seek")
+        self._has_sought = True
 
     def _assigned(self) -> Partition:
         if self._assignment is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import typing
 from collections.abc import Callable, Collection, Sequence
@@ -27,6 +28,9 @@ Where = Callable[[Message[Any]], bool]
 
 BATCH_TIME_S = 1.0
 """How long a batch of a class without a `batch` option takes at most, about."""
+
+CONSUMER_METHODS = ("assigned", "consume", "tick", "revoked", "lost", "shutdown")
+"""What a consumer class may define for awoke to call."""
 
 CAREFUL_MESSAGES = 1_000
 """How many messages are taken one by one after a crash, at least: as many as a job may have held."""
@@ -179,6 +183,7 @@ class Route:
         offsets: Literal["auto", "manual"] = "auto",
         tick_every_s: float | None = None,
         around: FrameType | None = None,
+        own_thread: bool = False,
     ) -> None:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
@@ -213,6 +218,8 @@ class Route:
         self.is_manual = offsets == "manual"
         """Whether only `mark` moves the offset."""
         self.tick_every_s = tick_every_s
+        self.has_own_thread = own_thread
+        """Whether all code of an instance runs on one thread that belongs to its assignment."""
         self._check_target(target)
         self.decoder = self._decoder(self._value_type(options.get("value"), around))
         self._check_result(around)
@@ -255,6 +262,7 @@ class Route:
             raise ConfigError(text, "concurrency")
         self._check_plain()
         self._check_exactly_once(offsets)
+        self._check_own_thread()
         if offsets not in {"auto", "manual"}:
             raise ConfigError(f"route {self.topic!r}: offsets are 'auto' or 'manual', not {offsets!r}", "offsets")
         for name, other in (("dead_letter", self.dead_letter), ("output", self.output)):
@@ -283,6 +291,21 @@ class Route:
             text = "commits offsets itself, in transactions: mark messages within self.transaction()"
         if text is not None:
             raise ConfigError(f"route {self.topic!r}: exactly_once=True {text}", "exactly_once")
+
+    def _check_own_thread(self) -> None:
+        if not isinstance(self.has_own_thread, bool):
+            text = f"route {self.topic!r}: own_thread is True or False, not {self.has_own_thread!r}"
+            raise ConfigError(text, "own_thread")
+        if not self.has_own_thread:
+            return
+        methods = [getattr(self.consumer, name) for name in CONSUMER_METHODS]
+        text = None
+        if any(inspect.iscoroutinefunction(each) for each in methods):
+            text = "is about def methods; async def methods run on one thread already, the event loop's"
+        elif self.lanes is not None:
+            text = "and concurrency do not go together: several jobs of a partition at once need several threads"
+        if text is not None:
+            raise ConfigError(f"route {self.topic!r}: own_thread=True {text}", "own_thread")
 
     def _forwarded(self, names: bool | Collection[str]) -> bool | frozenset[str]:
         text = f"route {self.topic!r}: forward_headers"

@@ -93,3 +93,29 @@ def test_a_wrong_option_is_refused_where_the_route_is_made(wrong: dict[str, obje
     decorate = awoke.App("app").on("topic", **wrong)  # type: ignore[arg-type]
     with pytest.raises(awoke.ConfigError, match=said):
         decorate(print)
+
+
+class Plain(awoke.Consumer):
+    def consume(self, batch: awoke.Batch[bytes]) -> None:
+        pass
+
+
+class Async(awoke.Consumer):
+    async def consume(self, batch: awoke.Batch[bytes]) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "why"),
+    [
+        (Async, {}, "event loop"),
+        (Plain, {"concurrency": awoke.by_key(4)}, "concurrency"),
+        (Plain, {"own_thread": 1}, "True or False"),
+    ],
+)
+def test_a_thread_of_its_own_is_refused_where_it_makes_no_sense(
+    target: type[awoke.Consumer], options: dict[str, object], why: str
+) -> None:
+    with pytest.raises(awoke.ConfigError, match=why) as refused:
+        awoke.App("app").consumer("topic", **{"own_thread": True, **options})(target)  # type: ignore[arg-type]
+    assert refused.value.property == "own_thread"

@@ -59,7 +59,8 @@ class AsyncExecutor(Executor):
                     if not await self._process_once_async(job, self._transactions):
                         return
                 elif self._route.consumer is not None:
-                    await self._consume_async(job)
+                    if not await self._consume_async(job):
+                        return
                 elif self._route.output is not None and job.is_of_lanes:
                     await self._call_and_go_on_async(job)
                     return
@@ -88,7 +89,7 @@ class AsyncExecutor(Executor):
             except Exception as error:
                 self._on_hook_failed(hook, error)
             except BaseException as error:
-                self._server.give_up(error)
+                self._end_app_in_hook(hook, error)
             finally:
                 if hook.name in LAST_HOOKS:
                     await self._instances.close_scope_async(hook)
@@ -97,6 +98,8 @@ class AsyncExecutor(Executor):
                     else:  # Waits for a commit.
                         await asyncio.get_running_loop().run_in_executor(None, self._forget, hook)
                 hook.finish()
+                if hook.name not in LAST_HOOKS:
+                    self._instances.let_go_of_fenced(hook)
         if hook.name in LAST_HOOKS:
             await asyncio.get_running_loop().run_in_executor(None, self._instances.report_leaks, hook)
 
@@ -147,7 +150,8 @@ class AsyncExecutor(Executor):
         if self._route.consumer is None:
             await self._collect_async(job, contribution)
         else:
-            await self._consume_async(job)
+            if not await self._consume_async(job):
+                return False
             if not job.remaining:
                 return True
         self._contribute(job, contribution)
@@ -236,16 +240,18 @@ class AsyncExecutor(Executor):
         results.pass_over_before(job.rest_offset)
         outgoing.seal(job)
 
-    async def _consume_async(self, job: Job) -> None:
+    async def _consume_async(self, job: Job) -> bool:
         instance = self._instances.ready(job)
         if self._instances.is_any_not_ready:
             async with self._assigning_async:
-                with self._instances.assigning(job) as is_due:
-                    if is_due:
-                        await finish_hook(instance.assigned(), f"{self._route.name}.assigned")
+                instance = self._instances.ready(job)
+                is_wanted = await self._instances.try_again_async(job, instance)
+            if not is_wanted:
+                job.retry(0.0)
+                return False
         batch = self._batch(job)
         if batch is None:
-            return
+            return True
         token = current_job.set(job)
         try:
             with self._span(batch):
@@ -258,3 +264,4 @@ class AsyncExecutor(Executor):
             current_job.reset(token)
         if getrefcount(batch) > ALONE:
             batch.detach()
+        return True

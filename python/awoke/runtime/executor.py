@@ -82,6 +82,10 @@ class Executor:
         """Held while an ordered output is made or dropped: several jobs of a partition may want one."""
         self._undecodable = Undecodable()
 
+    def close(self, deadline_s: float) -> list[threading.Thread]:
+        """Ends what the executor has started; returns the threads that still run at the deadline."""
+        return []
+
     def run_sorting(self, sorting: Sorting) -> None:
         """Say which messages keep their order among themselves."""
         lane_of = self._route.concurrency.lane_of
@@ -134,12 +138,14 @@ class Executor:
             except Exception as error:
                 self._on_hook_failed(hook, error)
             except BaseException as error:
-                self._server.give_up(error)
+                self._end_app_in_hook(hook, error)
             finally:
                 if hook.name in LAST_HOOKS:
                     self._instances.close_scope(hook)
                     self._forget(hook)
                 hook.finish()
+                if hook.name not in LAST_HOOKS:
+                    self._instances.let_go_of_fenced(hook)
         if hook.name in LAST_HOOKS:
             self._instances.report_leaks(hook)
 
@@ -148,8 +154,8 @@ class Executor:
         if self._transactions is not None:
             return self._process_once(job, self._transactions)
         if self._route.consumer is not None:
-            self._consume(job)
-        elif self._route.output is None:
+            return self._consume(job)
+        if self._route.output is None:
             self._call(job)
         elif job.is_of_lanes:
             self._call_and_go_on(job)
@@ -243,7 +249,8 @@ class Executor:
         if self._route.consumer is None:
             self._collect(job, contribution)
         else:
-            self._consume(job)
+            if not self._consume(job):
+                return False
             if not job.remaining:
                 return True  # All of it was committed within the consumer's own transactions.
         self._contribute(job, contribution)
@@ -348,15 +355,19 @@ class Executor:
         if self._route.is_ordered and job.is_of_lanes:
             self._ordered_output(job).pass_over(job.ordinals()[:1])
 
-    def _consume(self, job: Job) -> None:
+    def _consume(self, job: Job) -> bool:
+        """Calls the consumer; returns whether it got the batch, and not another one because it sought."""
         instance = self._instances.ready(job)
         if self._instances.is_any_not_ready:
-            with self._assigning, self._instances.assigning(job) as is_due:
-                if is_due and (outcome := instance.assigned()) is not None:
-                    check_ran(outcome, f"{self._route.name}.assigned")
+            with self._assigning:
+                instance = self._instances.ready(job)  # Another job may have failed to assign the one found before.
+                is_wanted = self._instances.try_again(job, instance)
+            if not is_wanted:
+                job.retry(0.0)  # Parked; the seek takes the place of what is parked.
+                return False
         batch = self._batch(job)
         if batch is None:
-            return
+            return True
         token = current_job.set(job)
         try:
             with self._span(batch):
@@ -369,6 +380,7 @@ class Executor:
             current_job.reset(token)
         if getrefcount(batch) > ALONE:
             batch.detach()
+        return True
 
     def _batch(self, job: Job) -> Batch[Any] | None:
         """The messages of a job that are to be processed; None when the route passes over all of them."""
@@ -459,6 +471,12 @@ class Executor:
     def _end_app(self, job: Job, error: BaseException) -> None:
         """User code asked for the end of the process (`SystemExit`): in order, and with its job not done."""
         job.retry(self._route.retry.backoff_s[1])
+        self._server.give_up(error)
+
+    def _end_app_in_hook(self, hook: HookJob, error: BaseException) -> None:
+        """As `_end_app`. A batch that comes before the end must not reach a consumer whose `assigned` did not return."""
+        if hook.name == "assigned":
+            self._instances.failed_to_assign(hook)
         self._server.give_up(error)
 
     def _complete(self, job: Job, run: Run) -> None:

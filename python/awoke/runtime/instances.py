@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import logging
 import threading
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from awoke._native import HookJob, Job
 from awoke.consumer import Consumer
 from awoke.errors import BackgroundFailed
+from awoke.handlers import check_ran
 from awoke.runtime.scope import Scope
 
 if TYPE_CHECKING:
@@ -35,8 +34,14 @@ class Instances:
         self._scopes: dict[Key, Scope] = {}
         self._not_ready: set[Key] = set()
         """Assignments whose `assigned` hook failed: it is tried again before their next batch."""
+        self._sought: dict[Key, int] = {}
+        """Of assignments with lanes: the epoch that ended when `assigned`, tried again, sought. Its jobs are old."""
         self._making: dict[Key, threading.Lock] = {}
         """Held while an instance is made: several jobs of an assignment may want one."""
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether this assignment has a consumer now."""
+        return key in self._instances
 
     def of(self, work: Job | HookJob) -> Consumer:
         """The consumer that a job or hook belongs to, made on first use."""
@@ -56,7 +61,11 @@ class Instances:
         transactions = self._server.transactions
         if transactions is not None and self._route.is_exactly_once:
             instance._contribution = transactions.contribution
-        instance.__init__()  # type: ignore[misc]
+        try:
+            instance.__init__()  # type: ignore[misc]
+        except BaseException:
+            self._drop(key)  # What it has started ends: the next attempt makes another instance.
+            raise
         self._instances[key] = instance
         return instance
 
@@ -74,25 +83,47 @@ class Instances:
 
     @property
     def is_any_not_ready(self) -> bool:
-        """Whether an `assigned` hook is to be tried again."""
-        return bool(self._not_ready)
+        """Whether an `assigned` hook is to be tried again, or was and sought while other jobs waited for it."""
+        return bool(self._not_ready or self._sought)
 
-    @contextlib.contextmanager
-    def assigning(self, job: Job) -> Iterator[bool]:
-        """Surrounds a call of an `assigned` hook that failed before; yields whether it is to be called.
+    def try_again(self, job: Job, instance: Consumer) -> bool:
+        """Runs the hook `assigned` that failed before; returns whether the job's batch is still to be processed.
 
-        Should it fail again, awaited or not, the batch is tried again, and with it the hook.
+        It is not if the hook sought. Should the hook fail again, the batch is tried again, and with it the hook.
         """
         key = key_of(job)
         if key not in self._not_ready:
-            yield False
-            return
+            return self._sought.get(key) != job.epoch
         try:
-            yield True
+            self._check_ran(instance.assigned())
         except BaseException:
             self._drop(key)
             raise
-        self._not_ready.discard(key)
+        return self._is_ready(key, job, instance)
+
+    def _is_ready(self, key: Key, job: Job, instance: Consumer) -> bool:
+        """The hook has returned; returns whether the job's batch is from where reading is to go on."""
+        if instance._has_sought and job.is_of_lanes:
+            self._sought[key] = job.epoch
+        self._not_ready.discard(key)  # Last: other jobs look without a lock whether they must wait for this.
+        return not instance._has_sought
+
+    async def try_again_async(self, job: Job, instance: Consumer) -> bool:
+        """As `try_again`, for a hook that may be `async def`."""
+        key = key_of(job)
+        if key not in self._not_ready:
+            return self._sought.get(key) != job.epoch
+        try:
+            outcome = instance.assigned()
+            self._check_ran(await outcome if inspect.isawaitable(outcome) else outcome)
+        except BaseException:
+            self._drop(key)
+            raise
+        return self._is_ready(key, job, instance)
+
+    def _check_ran(self, outcome: object) -> None:
+        if outcome is not None:
+            check_ran(outcome, f"{self._route.name}.assigned")
 
     def failed_to_assign(self, hook: HookJob) -> None:
         """The hook is to be tried again, on another instance."""
@@ -106,8 +137,11 @@ class Instances:
             scope.close(0.0)
 
     def is_skipped(self, hook: HookJob) -> bool:
-        """Whether the hook has nobody to run for: a partition that goes before its consumer came to be."""
-        return hook.name in LAST_HOOKS and key_of(hook) not in self._instances
+        """Whether no consumer is there to hear the hook: `assigned` never ran, or has failed."""
+        if hook.name == "assigned":
+            return False
+        key = key_of(hook)
+        return key not in self._instances or (hook.name == "tick" and key in self._not_ready)
 
     def close_scope(self, hook: HookJob) -> None:
         """End what the consumer owns."""
@@ -132,10 +166,11 @@ class Instances:
         if instance is not None:
             instance._member = None
         self._not_ready.discard(key)
+        self._sought.pop(key, None)
         self._making.pop(key, None)
 
-    def let_go_of_fenced(self, job: Job) -> None:
-        """A job outlived its assignment: no hook comes for its consumer any more, so it ends here."""
+    def let_go_of_fenced(self, job: Job | HookJob) -> None:
+        """A job or hook outlived its assignment: no hook comes for its consumer any more, so it ends here."""
         instance = self._instances.get(key_of(job))
         if instance is None or instance._assignment is None or instance._assignment.is_current:
             return

@@ -28,6 +28,7 @@ from awoke.runtime.ledger import Ledger
 from awoke.runtime.lifecycle import LifecycleRun, until
 from awoke.runtime.observed import Observed
 from awoke.runtime.overdue import OverdueWatch, stack_of
+from awoke.runtime.own_thread import executor_of
 from awoke.runtime.refusals import Refusals
 from awoke.runtime.scope import Scope
 from awoke.runtime.startup_checks import check_topics
@@ -355,7 +356,7 @@ class AppRunner(Observed):
 
     def _start_workers(self) -> None:
         routes = self.app.routes.values()
-        self._executors = {route.topic: Executor(self, route) for route in routes if not route.is_async}
+        self._executors = {route.topic: executor_of(self, route) for route in routes if not route.is_async}
         if self._executors:
             self._add_workers(self._workers_wanted)
         executors = {route.topic: AsyncExecutor(self, route) for route in routes if route.is_async}
@@ -416,6 +417,8 @@ class AppRunner(Observed):
             workers = list(self._workers)
         late = [worker for worker in workers if not worker.join(max(0.0, deadline_s - time.monotonic()))]
         late_threads = [worker.thread for worker in late]
+        for executor in self._executors.values():
+            late_threads += executor.close(deadline_s)
         loop = self._loop_worker
         if loop is not None and not loop.join_jobs(max(0.0, deadline_s - time.monotonic())):
             late_threads.append(loop.thread)

@@ -1,0 +1,20 @@
+"""The examples with offsets outside Kafka, on a topic of the test's own: run by a scenario, which kills its processes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+import awoke
+
+example = importlib.import_module(f"examples.offsets.{os.environ['OFFSETS_EXAMPLE']}")
+
+app = awoke.App("ledger", group=os.environ["OFFSETS_GROUP"], instance_id="one", commit_interval_s=0.1)
+app.on_startup(example.create_tables)
+# Small batches: many transactions, and a kill in one of them.
+app.consumer(
+    os.environ["OFFSETS_TOPIC"],
+    value=example.Payment,
+    own_thread=os.environ["OFFSETS_EXAMPLE"] == "sqlite_app",
+    batch=awoke.Batching(max_messages=10),
+)(example.Ledger)
