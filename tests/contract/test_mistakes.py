@@ -8,11 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 import awoke
 from awoke.rpc import Caller
-from awoke.testing import EmbeddedCluster
+from awoke.testing import EmbeddedCluster, running
 from tests.support.clusters import RealCluster
 from tests.support.processes import Process
 
@@ -270,3 +271,52 @@ def with_path(env: dict[str, str]) -> dict[str, str]:
 
 def test_there_are_sixty() -> None:
     assert len(MISTAKES) + len(SHELL) >= 60
+
+
+class Payload(NamedTuple):
+    """A message that can't be handled, and the words that its error must have."""
+
+    name: str
+    value: object
+    words: tuple[str, ...]
+
+
+class Order(msgspec.Struct):
+    """What the handler takes."""
+
+    id: int
+
+
+def no_json(_order: Order) -> object:
+    """Returns what can't be written."""
+    return Unencodable()
+
+
+PAYLOADS = [
+    Payload("no JSON", b"hello", ("[0] offset 0", "JSON")),
+    Payload("another type", b'{"id": "one"}', ("[0] offset 0", "int", "id")),
+    Payload("a field too few", b"{}", ("[0] offset 0", "id")),
+    Payload("a tombstone", None, ("[0] offset 0",)),
+    Payload("a result that can't be written", b'{"id": 1}', ("Unencodable",)),
+]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: payload.name)
+def test_a_message_that_cannot_be_handled_is_named_in_its_dead_letter(payload: Payload) -> None:
+    with EmbeddedCluster() as cluster:
+        for name in ("orders", "receipts", "orders.dead"):
+            cluster.create_topic(name)
+        app = new_app(bootstrap_servers=cluster.bootstrap_servers)
+
+        @app.on("orders", output="receipts", dead_letter="orders.dead", retry=awoke.Retry(attempts=1))
+        def give(message: awoke.Message[Order]) -> Any:
+            return no_json(message.value)
+
+        with awoke.Producer(cluster.bootstrap_servers) as producer:
+            producer.produce("orders", payload.value).wait(30)
+        with running(app), awoke.Reader("orders.dead", bootstrap_servers=cluster.bootstrap_servers) as reader:
+            letter = next(iter(reader))
+        origin = awoke.dead_letter.origin(letter)
+    assert origin is not None
+    said = f"{origin.error_type}: {origin.error_text}"
+    assert [word for word in payload.words if word not in said] == [], said
