@@ -23,7 +23,7 @@ PARTITIONS = 4
 KILLS = 6
 PER_WRITE = 10
 EVERY_S = 0.02
-"""The producer sends so many messages so far apart: 500/s."""
+"""How many messages the producer sends at once, and how far apart: 500/s."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ class Ledgers:
         return self.database.rows("SELECT count(*) FROM payments")[0][0]
 
     def wait_for(self, count: int) -> None:
-        """Waits until so many payments are in the database."""
+        """Waits until this many payments are in the database."""
         wait_until(lambda: self.count() >= count, f"{count} payments", every_s=0.01)
 
     def finish(self, count: int) -> None:

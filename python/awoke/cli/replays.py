@@ -21,7 +21,7 @@ COMMITTED_WITHIN_S = 30.0
 METADATA_BYTES_MAX = 4_000
 """Brokers take 4,096 (`offset.metadata.max.bytes`)."""
 CHUNK_MAX = 1_000
-"""After so many messages their answers are awaited and remembered: as many may be sent twice after a crash."""
+"""How many messages are sent before their answers are awaited and remembered: these may be sent twice after a crash."""
 
 
 def encode(offsets: Sequence[int], sent: set[int]) -> tuple[int, str] | None:

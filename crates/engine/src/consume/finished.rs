@@ -17,7 +17,7 @@ const METADATA_BYTES_MAX: usize = 4_000;
 const MARK: &str = "awoke:done=";
 /// Between the leader epoch of the last message that is done, and the text.
 const EPOCH_END: char = '.';
-/// The mark and an epoch take at most so many bytes.
+/// The most bytes that the mark and an epoch take.
 const HEAD_BYTES_MAX: usize = MARK.len() + 12;
 
 /// What an earlier life has done beyond the committed offset.
