@@ -124,6 +124,14 @@ impl Assignment {
         overdue.map(|partition| partition.topic_partition().clone()).collect()
     }
 
+    /// Whether a partition must not be read before it is known what the group has committed for it.
+    pub(super) fn needs_committed(&self, at: &TopicPartition) -> bool {
+        let route = self.routes.get(&*at.topic);
+        route.is_some_and(|route| {
+            route.start.is_some() || route.lane.concurrency.is_some() || route.lane.is_transactional
+        })
+    }
+
     /// Has reading begin at the right place; whether some partitions are not fetched yet, and to be tried again.
     pub(super) fn start(&self) -> bool {
         self.partitions.values().filter(|partition| !partition.start()).count() > 0

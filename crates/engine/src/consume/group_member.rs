@@ -442,7 +442,8 @@ impl Member {
 
     fn wait_until(&self) -> Deadline {
         // Partitions that were revoked just now keep others from being fetched for a moment.
-        let again = self.assignment.start().then(|| Instant::now() + LOOKUP_AGAIN);
+        let is_unfinished = self.assignment.start() | self.shared.open_partitions.learn_leaders(&self.shared.client);
+        let again = is_unfinished.then(|| Instant::now() + LOOKUP_AGAIN);
         Deadline::after(Some(self.poll_interval / 3)).or_earlier(self.committer.due()).or_earlier(again)
     }
 
@@ -488,10 +489,13 @@ impl Member {
     fn accept(&mut self, partitions: &[TopicPartition]) {
         let found =
             self.committed(partitions).and_then(|committed| Ok((self.with_starts(partitions, &committed)?, committed)));
-        let (list, committed) = &match found {
+        let (list, committed) = match found {
             Ok(found) => found,
-            // Where the assignment was lost meanwhile, its revocation follows.
-            Err(_) if self.is_of_no_use() => return,
+            Err(_) if self.shared.is_ending() => return,
+            // librdkafka finds out by itself, then. Each assignment must be answered.
+            Err(_) if !partitions.iter().any(|at| self.assignment.needs_committed(at)) => {
+                (TopicPartitionList::of(partitions).unwrap_or_else(|_| TopicPartitionList::new()), HashMap::new())
+            }
             Err(error) => {
                 // Assigned without it, reading would begin somewhere else: messages lost, or done again.
                 let text = format!("could not find out where to begin: {error}");
@@ -499,15 +503,14 @@ impl Member {
                 return;
             }
         };
-        if let Err(error) = self.assignment.open(partitions, committed) {
+        if let Err(error) = self.assignment.open(partitions, &committed) {
             self.shared.client.emit(What::Error { code: Code::UNKNOWN_TOPIC, text: error.to_string(), fatal: false });
         }
         for at in partitions {
             self.shared.open_partitions.clear_stuck(&TopicPartition::new(Arc::clone(&at.topic), -1));
         }
         self.share_memory();
-        self.shared.open_partitions.learn_leaders(&self.shared.client);
-        self.report(assign(&self.shared.client, list));
+        self.report(assign(&self.shared.client, &list));
         self.shared.client.emit(What::Assigned(partitions.to_vec()));
     }
 
@@ -556,17 +559,12 @@ impl Member {
         let give_up = Instant::now() + LOOKUP_WITHIN;
         loop {
             match ask() {
-                Err(error) if error.is_retriable() && Instant::now() < give_up && !self.is_of_no_use() => {
+                Err(error) if error.is_retriable() && Instant::now() < give_up && !self.shared.is_ending() => {
                     self.shared.parker.park_until(&Deadline::after(Some(LOOKUP_AGAIN)));
                 }
                 answer => return answer,
             }
         }
-    }
-
-    /// Whether to go on with an assignment is of no use.
-    fn is_of_no_use(&self) -> bool {
-        self.shared.is_ending() || is_lost(&self.shared.client)
     }
 
     /// Fetches a partition anew from its first message: librdkafka seeks in none whose fetching has ended.

@@ -203,7 +203,7 @@ impl Lanes {
         let mut state = self.state();
         if is_careful {
             let last = earlier.end().unwrap_or(committed.offset);
-            state.careful_until = last + self.settings.careful_messages as i64;
+            state.careful_until = last.saturating_add(self.settings.careful_messages as i64);
         }
         state.earlier = earlier;
         state.start = Some(committed);
@@ -407,7 +407,7 @@ impl Lanes {
     }
 
     /// Notes the end of the partition: when all messages before it are done, the position is there. Whether it is now.
-    pub(super) fn note_end(&self, end: i64) -> bool {
+    pub(super) fn note_end(&self, end: Position) -> bool {
         self.state().watermark.note_end(end)
     }
 

@@ -153,12 +153,14 @@ impl Offsets {
     ///
     /// # Errors
     /// [`Error::Fenced`] when the assignment has ended.
-    pub(super) fn store_end(&self, at: &TopicPartition, generation: u64, end: i64) -> Result<bool> {
+    pub(super) fn store_end(&self, at: &TopicPartition, generation: u64, end: Position) -> Result<bool> {
         let mut state = self.state();
         let entry = state.entry(at, generation)?;
-        let Some(stored) = entry.stored.filter(|stored| stored.offset < end) else { return Ok(false) };
-        entry.put(Position { offset: end, leader_epoch: stored.leader_epoch }, None);
-        Ok(true)
+        let is_news = entry.stored.is_some_and(|stored| stored.offset < end.offset);
+        if is_news {
+            entry.put(end, None);
+        }
+        Ok(is_news)
     }
 
     /// Notes that lanes have more to commit; answers as `store`.
@@ -283,6 +285,10 @@ impl Offsets {
 mod tests {
     use super::*;
 
+    fn end(offset: i64) -> Position {
+        Position { offset, leader_epoch: 4 }
+    }
+
     fn at() -> TopicPartition {
         TopicPartition::new("orders", 3)
     }
@@ -314,11 +320,11 @@ mod tests {
     fn the_end_behind_control_records_is_stored_behind_a_message_only() {
         let offsets = Offsets::default();
         offsets.open(&at(), 1, None, false);
-        assert!(!offsets.store_end(&at(), 1, 12).expect("assigned"), "nothing was read");
+        assert!(!offsets.store_end(&at(), 1, end(12)).expect("assigned"), "nothing was read");
         offsets.store(&at(), 1, position(10)).expect("assigned");
-        assert!(offsets.store_end(&at(), 1, 12).expect("assigned"));
-        assert!(!offsets.store_end(&at(), 1, 11).expect("assigned"));
-        assert_eq!(offsets.take_dirty(), [(at(), position(12), None)]);
+        assert!(offsets.store_end(&at(), 1, end(12)).expect("assigned"));
+        assert!(!offsets.store_end(&at(), 1, end(11)).expect("assigned"));
+        assert_eq!(offsets.take_dirty(), [(at(), end(12), None)]);
     }
 
     #[test]

@@ -61,10 +61,14 @@ impl OpenPartitions {
         }
     }
 
-    /// Learns anew who leads the topics that were made again since the last time. Blocks the calling thread while brokers are asked.
-    pub(super) fn learn_leaders(&self, client: &Client) {
+    /// Learns anew who leads the topics that were made again; whether some are to be asked for again. Blocks the calling thread while
+    /// brokers are asked: it must not hold the GIL.
+    pub(super) fn learn_leaders(&self, client: &Client) -> bool {
         let renewed = std::mem::take(&mut *self.renewed());
-        renewed.iter().for_each(|topic| client.learn_leaders(topic));
+        let unknown: BTreeSet<_> = renewed.into_iter().filter(|topic| !client.learn_leaders(topic)).collect();
+        let is_unfinished = !unknown.is_empty();
+        self.renewed().extend(unknown);
+        is_unfinished
     }
 
     /// Has the offsets of transactional partitions committed by this transactor; set once, before the first partition is open.

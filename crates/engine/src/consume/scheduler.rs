@@ -311,11 +311,8 @@ impl<L: Clone, H: Clone> Scheduler<L, H> {
         let mut state = self.lock();
         let Some(lane) = state.lane(id) else { return };
         lane.hooks.push_back(hook);
-        let (class, is_in_line, is_busy) = (lane.class, lane.is_in_line, lane.is_busy);
-        if is_in_line && state.classes.is_limited(class) {
-            // There it would wait for jobs of other lanes to end.
-            state.classes.remove(class, id);
-            state.classes.push(ClassId::default(), id);
+        let is_busy = lane.is_busy;
+        if state.let_pass(id) {
             self.balance(&mut state);
         } else if !is_busy {
             self.queue(&mut state, id);
@@ -668,8 +665,10 @@ impl<L: Clone, H: Clone> State<L, H> {
 
     /// Starts work on a lane that has some.
     fn begin(&mut self, id: LaneId) -> Option<Next<L, H>> {
+        // One that is busy was in line twice: its job goes on, and counts.
+        let is_busy = self.lane(id).is_some_and(|lane| lane.is_busy);
         let next = self.begin_work(id);
-        if !matches!(next, Some(Next::Messages(..))) {
+        if !is_busy && !matches!(next, Some(Next::Messages(..))) {
             self.classes.end(id);
         }
         next
@@ -705,6 +704,17 @@ impl<L: Clone, H: Clone> State<L, H> {
         Some(Next::Messages(id, lane.owner.clone(), since))
     }
 
+    /// Takes a lane that has a hook out of the line of a class with a limit, where it would wait for jobs of other lanes to end.
+    fn let_pass(&mut self, id: LaneId) -> bool {
+        let Some(class) = self.lane(id).filter(|lane| lane.is_in_line).map(|lane| lane.class) else { return false };
+        let is_limited = self.classes.is_limited(class);
+        if is_limited {
+            self.classes.remove(class, id);
+            self.classes.push(ClassId::default(), id);
+        }
+        is_limited
+    }
+
     fn begin_first(&mut self) -> Option<Next<L, H>> {
         while let Some(id) = self.classes.pop() {
             let next = self.begin(id);
@@ -737,7 +747,8 @@ impl<L: Clone, H: Clone> State<L, H> {
                 }
                 _ => (),
             }
-            if !lane.is_busy && lane.has_work(is_quiet) {
+            let (is_free, is_tick) = (!lane.is_busy && lane.has_work(is_quiet), next_tick.is_some());
+            if is_free && !(is_tick && self.let_pass(id)) {
                 self.put_in_line(id);
             }
             if let Some(moment) = next_tick {
@@ -1029,6 +1040,34 @@ mod tests {
         assert!(lanes.try_next().is_none(), "its messages wait");
         lanes.finish(ids[0], Outcome::Exhausted);
         assert!(matches!(lanes.try_next(), Some(Next::Messages(id, ..)) if id == ids[1]));
+    }
+
+    #[test]
+    fn hooks_that_follow_one_another_do_not_free_the_place_of_a_job() {
+        let lanes = Lanes::default();
+        let class = lanes.add_class(1, Some(1));
+        let lane = lanes.open("lane", LaneOptions { class, ..LaneOptions::default() });
+        lanes.announce(lane);
+        lanes.post_hook(lane, "first");
+        lanes.post_hook(lane, "second");
+        for _ in 0..2 {
+            assert!(matches!(lanes.try_next(), Some(Next::Hook(..))));
+            lanes.finish(lane, Outcome::MaybeMore);
+        }
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(_, "lane", _))));
+        lanes.announce(lanes.open("other", LaneOptions { class, ..LaneOptions::default() }));
+        assert!(lanes.try_next().is_none(), "one runs, however often its lane was in line");
+    }
+
+    #[test]
+    fn a_tick_does_not_wait_for_the_jobs_of_a_full_class() {
+        let lanes = Lanes::default();
+        let class = lanes.add_class(1, Some(1));
+        let tick = Some((Duration::from_millis(1), "tick"));
+        lanes.announce(lanes.open("busy", LaneOptions { class, ..LaneOptions::default() }));
+        assert!(matches!(lanes.try_next(), Some(Next::Messages(_, "busy", _))));
+        lanes.announce(lanes.open("ticking", LaneOptions { class, tick, ..LaneOptions::default() }));
+        assert!(matches!(lanes.next(&soon()), Next::Hook(_, "ticking", "tick")));
     }
 
     #[test]

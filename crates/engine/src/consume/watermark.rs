@@ -18,7 +18,7 @@ pub(super) struct Watermark {
     /// How many of the entries are done.
     done: usize,
     /// The end of the partition behind the last entry, which may lie behind control records.
-    end: Option<i64>,
+    end: Option<Position>,
 }
 
 #[derive(Debug)]
@@ -98,16 +98,16 @@ impl Watermark {
     }
 
     /// Notes the end of the partition; whether the watermark moves there at once.
-    pub(super) fn note_end(&mut self, end: i64) -> bool {
+    pub(super) fn note_end(&mut self, end: Position) -> bool {
         self.end = Some(end);
         self.move_to_end()
     }
 
     fn move_to_end(&mut self) -> bool {
         let (Some(end), Some(position)) = (self.end, self.position.as_mut()) else { return false };
-        let moves = self.entries.is_empty() && end > position.offset;
+        let moves = self.entries.is_empty() && end.offset > position.offset;
         if moves {
-            position.offset = end;
+            *position = end;
         }
         moves
     }
@@ -178,6 +178,10 @@ mod tests {
     use crate::consume::finished::{decode, encode};
     use crate::consume::testing::Random;
 
+    fn end(offset: i64) -> Position {
+        Position { offset, leader_epoch: 4 }
+    }
+
     fn begun(offsets: &[i64]) -> Watermark {
         let mut watermark = Watermark::default();
         for offset in offsets {
@@ -208,7 +212,7 @@ mod tests {
     #[test]
     fn the_end_behind_control_records_is_the_position_when_all_is_done() {
         let mut watermark = begun(&[5, 6]);
-        assert!(!watermark.note_end(8), "nothing is done");
+        assert!(!watermark.note_end(end(8)), "nothing is done");
         assert_eq!(watermark.done(6), Change::Beyond);
         assert_eq!(watermark.done(5), Change::Moved);
         assert_eq!(offset(&watermark), Some(8));

@@ -108,11 +108,11 @@ impl Client {
 
     /// One past the last record that was pulled from the partition of this list, control records included; `None` before the
     /// first. Does not block.
-    pub(crate) fn position(&self, of: &mut TopicPartitionList) -> Option<i64> {
+    pub(crate) fn position(&self, of: &mut TopicPartitionList) -> Option<Position> {
         self.check_process().ok()?;
         // SAFETY: handle and list are alive; librdkafka fills the list in.
         let code = Code::of(unsafe { ffi::rd_kafka_position(self.handle(), of.as_ptr()) });
-        of.first_offset().filter(|offset| code == Code::NONE && *offset >= 0)
+        of.first_position().filter(|position| code == Code::NONE && position.offset >= 0)
     }
 
     /// Lets fetching of an assigned partition go on from an offset; with a leader epoch, from where the log was truncated, if a later

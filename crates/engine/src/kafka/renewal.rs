@@ -23,19 +23,23 @@ unsafe extern "C" {
         entry: *mut ffi::rd_kafka_topic_partition_t,
         create_on_miss: u8,
     ) -> *mut c_void;
-    /// Forgets leader and epoch, until metadata tells of them again. Takes locks of the handle and of the partition.
+    /// Forgets leader and epoch, if a leader is known, until metadata tells of them again. Takes locks of the handle and the partition.
     fn rd_kafka_toppar_forget_leader(partition: *mut c_void);
 }
 
 impl Client {
-    /// Learns anew who leads the partitions of a topic that was made again, also of those that others read. Blocks the calling thread,
-    /// `METADATA_WITHIN` at the most. It must not be called by a callback of librdkafka's.
-    pub(crate) fn learn_leaders(&self, topic: &str) {
+    /// Learns anew who leads the partitions of a topic that was made again, also of those that others read; `false`: brokers did not say
+    /// which there are, ask again. Blocks the calling thread, twice `METADATA_WITHIN` at the most. It must not be called by a
+    /// callback of librdkafka's.
+    pub(crate) fn learn_leaders(&self, topic: &str) -> bool {
         let ask = || self.metadata(Some(topic), &Deadline::after(Some(METADATA_WITHIN)));
-        let Ok(found) = ask() else { return };
+        let Ok(found) = ask() else { return false };
         let partitions = found.topics.into_iter().flat_map(|topic| topic.partitions);
         let partitions: Vec<_> = partitions.map(|each| TopicPartition::new(topic, each.partition)).collect();
-        let Ok(list) = TopicPartitionList::of(&partitions) else { return };
+        let Ok(list) = TopicPartitionList::of(&partitions) else { return true };
+        if list.is_empty() {
+            return false;
+        }
         for entry in list.entry_pointers() {
             // SAFETY: the handle is alive, and the list, which holds the partition until it is dropped.
             unsafe {
@@ -46,5 +50,6 @@ impl Client {
             }
         }
         drop(ask());
+        true
     }
 }

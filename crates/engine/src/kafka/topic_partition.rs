@@ -163,10 +163,14 @@ impl TopicPartitionList {
         }
     }
 
-    /// The offset of the first entry.
-    pub(crate) fn first_offset(&self) -> Option<i64> {
+    /// The offset of the first entry, with its epoch.
+    pub(crate) fn first_position(&self) -> Option<Position> {
         // SAFETY: the list is ours and holds `cnt` entries.
-        unsafe { ((*self.0).cnt > 0).then(|| (*(*self.0).elems).offset) }
+        unsafe {
+            let entry = ((*self.0).cnt > 0).then(|| (*self.0).elems)?;
+            let leader_epoch = ffi::rd_kafka_topic_partition_get_leader_epoch(entry);
+            Some(Position { offset: (*entry).offset, leader_epoch })
+        }
     }
 
     /// The leader epoch beside each offset; -1 where it is unknown.

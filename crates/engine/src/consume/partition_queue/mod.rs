@@ -6,7 +6,7 @@
 mod pull;
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -115,6 +115,8 @@ pub struct PartitionQueue {
     is_end_due: AtomicBool,
     /// Offset after trailing control records that is not stored yet; -1 for none.
     end: AtomicI64,
+    /// The leader epoch of that control record.
+    end_epoch: AtomicI32,
     /// Why a job of single messages is to end before its next message: bits of `Interrupt`.
     interrupts: AtomicU8,
     is_stuck: AtomicBool,
@@ -202,6 +204,7 @@ impl PartitionQueue {
             given: Mutex::default(),
             is_end_due: AtomicBool::new(false),
             end: AtomicI64::new(-1),
+            end_epoch: AtomicI32::new(-1),
             interrupts: AtomicU8::new(0),
             is_stuck: AtomicBool::new(false),
             is_position_wrong: AtomicBool::new(false),

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Found, Held, Interrupt, Parked, PartitionQueue, Seek};
 use crate::consume::flow::Allowed;
@@ -14,6 +14,9 @@ use crate::consume::open_partitions::OpenPartitions;
 use crate::consume::{PullLimits, StartAt};
 use crate::events::What;
 use crate::kafka::{Batch, Code, FetchError, Position};
+
+/// After so long a partition is looked at again that is not fetched yet.
+const START_AGAIN: Duration = Duration::from_millis(50);
 
 impl PartitionQueue {
     /// What is to be processed next. Does not wait; only the worker that holds the lane (of the partition, or of this slot)
@@ -82,7 +85,9 @@ impl PartitionQueue {
             return Found::End;
         }
         // What is in the queue was fetched before that, and is dropped by it.
-        self.start();
+        if !self.start() {
+            return Found::NotBefore(Instant::now() + START_AGAIN);
+        }
         let mut pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
         if self.is_seek_due() {
             // It came during the pull: what was pulled may be of before it or after it.
@@ -213,8 +218,9 @@ impl PartitionQueue {
         }
         let Some(next) = self.next_offset() else { return };
         let position = self.client.position(&mut self.place.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(position) = position.filter(|position| *position > next) {
-            self.end.store(position, Ordering::Relaxed);
+        if let Some(position) = position.filter(|position| position.offset > next) {
+            self.end_epoch.store(position.leader_epoch, Ordering::Relaxed);
+            self.end.store(position.offset, Ordering::Relaxed);
         }
     }
 
@@ -224,6 +230,7 @@ impl PartitionQueue {
         if end < 0 || self.flow.stores_by_hand {
             return;
         }
+        let end = Position { offset: end, leader_epoch: self.end_epoch.load(Ordering::Relaxed) };
         let is_news = match &self.lanes {
             Some(lanes) => lanes.note_end(end),
             None => self.offsets.store_end(&self.at, self.generation, end).unwrap_or(false),
@@ -265,7 +272,11 @@ impl PartitionQueue {
             Seek::Restarted => (StartAt::EARLIEST, false),
             Seek::Renewed => {
                 self.tell_renewed();
-                self.siblings.learn_leaders(&self.client);
+                // On the thread of the group member; a reader has none.
+                (self.on_stored)();
+                if self.tells_end {
+                    self.siblings.learn_leaders(&self.client);
+                }
                 (0, true)
             }
         };
