@@ -32,6 +32,7 @@ LAYERS = [
     {"swarm"},
     {"testing"},
     {"cli"},
+    {"__main__"},
 ]
 """From the ground up: a module imports from its own layer and from those before it."""
 
