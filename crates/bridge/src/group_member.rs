@@ -18,8 +18,7 @@ use crate::route::Route;
 use crate::transactor::Transactor;
 use crate::waiting::{Mailbox, wait_for};
 
-/// (topic, partition, stored, committed, end offset that the last fetch saw).
-/// Topic, partition, stored, committed, position, end seen, trail.
+/// Topic, partition, stored, committed, position, end that the last fetch saw, trail (messages, done, oldest offset, seconds).
 type Assigned = (String, i32, Option<i64>, Option<i64>, Option<i64>, Option<i64>, Option<(usize, usize, i64, f64)>);
 
 /// A member of a consumer group.
