@@ -16,13 +16,13 @@ WITHIN_S = 45.0
 
 
 def write(servers: str, topic: str, transactions: int) -> None:
-    """Write a message in each of some transactions, and abort one more at the end."""
+    """Write a message of one key in each of some transactions, and abort one more at the end."""
     with awoke.Producer(servers, transactional_id=unique("writer")) as producer:
         for number in range(transactions):
             with producer.transaction() as transaction:
-                transaction.produce(topic, b"%d" % number)
+                transaction.produce(topic, b"%d" % number, key=b"one")
         with pytest.raises(LookupError), producer.transaction() as transaction:
-            transaction.produce(topic, b"aborted")
+            transaction.produce(topic, b"aborted", key=b"one")
             raise LookupError("abort")
 
 
