@@ -13,8 +13,9 @@ const SECRET_NAMES: [&str; 7] =
     ["password", "secret", "token", "key", "pem", "sasl.username", "sasl.oauthbearer.config"];
 /// Properties whose names look like a secret and are not.
 const OPEN_NAMES: [&str; 2] = ["enable.sasl.oauthbearer.unsecure.jwt", "sasl.oauthbearer.token.endpoint.url"];
-/// Properties that run code of the file system's: refused unless the caller says that the settings are trusted.
-const CODE_NAMES: [&str; 2] = ["plugin.library.paths", "sasl.kerberos.kinit.cmd"];
+/// Properties that run code from the file system: a shared library is loaded, or a command is run. They are refused.
+const CODE_NAMES: [&str; 5] =
+    ["plugin.library.paths", "sasl.kerberos.kinit.cmd", "ssl.engine.id", "ssl.engine.location", "ssl.providers"];
 
 /// Whether the value of this property must never be shown.
 pub fn is_secret(property: &str) -> bool {
@@ -234,9 +235,74 @@ mod tests {
         }
     }
 
+    /// Properties that name files which are read as data, or, in a legacy consumer that awoke does not use, written.
+    const FILE_NAMES: [&str; 13] = [
+        "https.ca.location",
+        "offset.store.method",
+        "offset.store.path",
+        "sasl.kerberos.keytab",
+        "sasl.oauthbearer.assertion.file",
+        "sasl.oauthbearer.assertion.jwt.template.file",
+        "sasl.oauthbearer.assertion.private.key.file",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.crl.location",
+        "ssl.key.location",
+        "ssl.keystore.location",
+    ];
+    /// Properties that only sound as if they named a file, a library or a command.
+    const OTHER_NAMES: [&str; 13] = [
+        "property",
+        "auto.commit.enable",
+        "builtin.features",
+        "debug",
+        "enable.auto.commit",
+        "enable.metrics.push",
+        "offset.store.sync.interval.ms",
+        "open_cb",
+        "sasl.oauthbearer.assertion.algorithm",
+        "sasl.oauthbearer.grant.type",
+        "ssl.ca.certificate.stores",
+        "ssl_engine_callback_data",
+        "topic.metadata.refresh.interval.ms",
+    ];
+
+    /// Every property that librdkafka knows, with what it says of it: a line each.
+    fn known_properties() -> Vec<String> {
+        let (mut text, mut size) = (std::ptr::null_mut(), 0);
+        // SAFETY: the stream is closed before its text is read; both places outlive it; the text is freed once.
+        unsafe {
+            let stream = libc::open_memstream(&raw mut text, &raw mut size);
+            assert!(!stream.is_null());
+            ffi::rd_kafka_conf_properties_show(stream.cast());
+            libc::fclose(stream);
+            let lines = text_of(text).lines().map(str::to_lowercase).collect();
+            libc::free(text.cast());
+            lines
+        }
+    }
+
+    #[test]
+    fn every_property_that_names_a_file_a_library_or_a_command_is_classified() {
+        let suspicious = ["file", "path", "librar", "command", "engine", "plugin", "provider", "script", "director"];
+        let lines = known_properties();
+        let of = |line: &str| line.split('|').next().unwrap_or_default().trim().to_owned();
+        assert!(CODE_NAMES.iter().chain(&FILE_NAMES).all(|name| lines.iter().any(|line| of(line) == *name)));
+        let unclassified: Vec<_> = lines
+            .iter()
+            .filter(|line| suspicious.iter().any(|word| line.contains(word)))
+            .filter(|line| ![&CODE_NAMES[..], &FILE_NAMES, &OTHER_NAMES].concat().contains(&&*of(line)))
+            .collect();
+        assert!(unclassified.is_empty(), "{unclassified:#?}");
+    }
+
     #[test]
     fn properties_that_run_code_are_refused() {
-        assert!(ClientConfig::new().set("plugin.library.paths", "evil.so").check().is_err());
+        for name in CODE_NAMES {
+            let error = ClientConfig::new().set(name, "evil.so").check().expect_err(name).to_string();
+            assert!(error.contains(name) && error.contains("run code"), "{error}");
+        }
     }
 
     #[test]
