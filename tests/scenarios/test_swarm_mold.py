@@ -96,7 +96,8 @@ def test_a_mold_that_can_not_be_made_again_is_tried_again_while_nodes_run(
         assert found["nodes"][1]["state"] == "up"
         with Process("status", TARGET, "--socket", swarm.socket) as shown:
             assert shown.wait() == 0
-            assert "no mold: RuntimeError: the code on disk is broken" in shown.output
+            assert "no mold" in shown.output  # Waiting for its next try, or trying.
+            assert "RuntimeError: the code on disk is broken" in shown.output
         send(real_cluster, topic, 40)
         swarm.wait_done(40)
         code.write_text("")

@@ -109,7 +109,8 @@ def _remarks(found: dict[str, Any]) -> list[str]:
     if found["mold_state"] == "waiting":
         remarks.append(f"no mold: {found['mold_error']}; another one is made in {found['mold_retry_in_s']:.0f} s")
     elif found["mold_state"] == "importing":
-        remarks.append("no mold yet: it imports the app")
+        failed = f"; the one before: {found['mold_error']}" if found["mold_error"] else ""
+        remarks.append(f"no mold yet: it imports the app{failed}")
     reload = found["reload"]
     if reload["state"] != "idle":
         at = f", node {reload['node']}" if reload["node"] is not None else ""
