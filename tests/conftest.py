@@ -13,7 +13,7 @@ from tests.support.clusters import Cluster, MockCluster, RealCluster, unique
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, so that no worker ends long after the others."""
-    rooms = ("history", "scenarios", "contract", "unit")
+    rooms = ("history", "scenarios", "security", "contract", "unit")
     items.sort(key=lambda item: rooms.index(item.path.parent.name))
 
 

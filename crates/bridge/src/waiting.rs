@@ -165,51 +165,54 @@ const FOR_SIGNALS: Duration = Duration::from_millis(100);
 /// Waits in turn on Python's main thread with the GIL released, until the thing is there or the deadline passes.
 ///
 /// It comes up for signals: as a follower at once, because it waits on a descriptor, as a leader after a tenth of a second at most.
-pub fn wait_in_turn<T: Turn>(
+/// While a signal's handler runs, this wait has no place: the handler may wait for something of the same queue, and would wait for ever
+/// for a leader that is further down on its own stack.
+pub fn wait_in_turn<T: Turn + Send>(
     py: Python<'_>,
     deadline: &Deadline,
-    begin: impl FnOnce(Waker) -> Option<T>,
+    begin: impl Fn(Waker) -> Option<T>,
 ) -> PyResult<()> {
     let mailbox = main_mailbox()?;
-    mailbox.discard();
-    let Some(turn) = begin(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 }) else {
-        return Ok(());
-    };
-    let turn = Alone(turn);
-    while !py.detach(|| turn.step(&deadline.or_earlier(Some(Instant::now() + FOR_SIGNALS)))) {
-        if turn.0.is_follower() {
-            wait_readable(py, mailbox.bell(), deadline)?;
-            mailbox.drain();
+    loop {
+        mailbox.discard();
+        let Some(turn) = begin(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 }) else {
+            return Ok(());
+        };
+        let tokens = &*mailbox;
+        if py.detach(move || is_there_soon(&turn, tokens, deadline)) {
+            return Ok(());
         }
         py.check_signals()?;
         if deadline.has_passed() {
             return Ok(());
         }
     }
-    Ok(())
 }
 
-/// A wait of the calling thread, which lets go of the GIL in its midst.
-struct Alone<T>(T);
-
-// SAFETY: `detach` runs its closure on the calling thread: nobody else sees the wait.
-unsafe impl<T> Sync for Alone<T> {}
-
-impl<T: Turn> Alone<T> {
-    fn step(&self, deadline: &Deadline) -> bool {
-        self.0.step(deadline)
+/// Serves, or follows, until it is time to look for signals, and gives the place up; whether the thing is there. Blocks the calling thread.
+fn is_there_soon(turn: &impl Turn, mailbox: &Tokens, deadline: &Deadline) -> bool {
+    let step = || turn.step(&deadline.or_earlier(Some(Instant::now() + FOR_SIGNALS)));
+    if step() {
+        return true;
     }
+    if !turn.is_follower() {
+        return false;
+    }
+    poll_readable(mailbox.bell(), deadline);
+    step()
 }
 
 /// Waits until the bell rings, a signal has been handled, or the deadline passes; raises what a signal handler raised.
 pub fn wait_readable(py: Python<'_>, bell: &EventFd, deadline: &Deadline) -> PyResult<()> {
-    let descriptor = bell.descriptor();
-    py.detach(|| {
-        let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one pollfd on our stack.
-        unsafe { libc::poll(&raw mut poll, 1, deadline.remaining_ms()) };
-    });
+    py.detach(|| poll_readable(bell, deadline));
     py.check_signals()
+}
+
+/// Waits until the bell rings, a signal comes, or the deadline passes. Blocks the calling thread.
+fn poll_readable(bell: &EventFd, deadline: &Deadline) {
+    let mut poll = libc::pollfd { fd: bell.descriptor(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one pollfd on our stack.
+    unsafe { libc::poll(&raw mut poll, 1, deadline.remaining_ms()) };
 }
 
 /// Whether this is the process's first thread, where Python runs signal handlers.
