@@ -6,11 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rdkafka_sys as ffi;
-
 use super::offsets::Offsets;
 use crate::events::What;
-use crate::kafka::{Client, Code, Queue, QueueEvent, TopicPartitionList};
+use crate::kafka::{Client, Code, Queue, QueueEvent, TopicPartitionList, ffi};
 use crate::wake::Completion;
 use crate::{Error, Result};
 

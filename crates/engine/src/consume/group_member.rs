@@ -16,8 +16,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rdkafka_sys as ffi;
-
 use super::assignment::Assignment;
 use super::committer::{Commit, Committer};
 use super::offsets::{Offsets, Progress};
@@ -31,7 +29,7 @@ use crate::clock_steps::{ClockSteps, OnStep};
 use crate::events::{EventBox, What};
 use crate::kafka::{
     Client, ClientConfig, Code, CommittedOffset, FetchMemory, Kind, OnRenewed, Position, Queue, QueueEvent,
-    TopicPartition, TopicPartitionList,
+    TopicPartition, TopicPartitionList, ffi,
 };
 use crate::wake::{Completion, Parker};
 use crate::{Error, Result};

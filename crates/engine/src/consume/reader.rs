@@ -5,8 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdkafka_sys as ffi;
-
 use super::group_member::renewal;
 use super::offsets::Offsets;
 use super::open_partitions::OpenPartitions;
@@ -15,7 +13,7 @@ use super::{PartitionScheduler, StartAt, Work};
 use crate::Result;
 use crate::clock::Deadline;
 use crate::events::EventBox;
-use crate::kafka::{Batch, Client, ClientConfig, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList};
+use crate::kafka::{Batch, Client, ClientConfig, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList, ffi};
 use crate::wake::{Bell, EventFd};
 
 /// What a reader found.

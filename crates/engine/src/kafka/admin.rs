@@ -12,11 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rdkafka_sys as ffi;
-
 use super::{
     Client, ClientConfig, Code, Kind, Metadata, Position, Queue, QueueEvent, TopicPartition, TopicPartitionList,
-    c_string, text_of,
+    c_string, ffi, text_of,
 };
 use crate::clock::Deadline;
 use crate::events::EventBox;

@@ -3,9 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rdkafka_sys as ffi;
-
-use super::{ClientConfig, Code, EndTxns, text_of};
+use super::{ClientConfig, Code, EndTxns, ffi, text_of};
 use crate::events::{Event, EventBox, What};
 use crate::fork_guard::{Birthplace, ForkGuard};
 use crate::{Error, Result};

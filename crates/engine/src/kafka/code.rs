@@ -1,16 +1,6 @@
 //! librdkafka's error codes as a number: brokers newer than our headers may send codes that no enum of ours knows.
 
-use std::ffi::{c_char, c_int};
-
-use super::text_of;
-
-unsafe extern "C" {
-    // Declared anew with an integer: the generated binding takes a Rust enum, which an unknown code must not become.
-    #[link_name = "rd_kafka_err2name"]
-    fn err2name(code: c_int) -> *const c_char;
-    #[link_name = "rd_kafka_err2str"]
-    fn err2str(code: c_int) -> *const c_char;
-}
+use super::{ffi, text_of};
 
 /// An error code of librdkafka (negative) or of the Kafka protocol (positive); 0 is no error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,20 +43,20 @@ impl Code {
     pub const AUTO_OFFSET_RESET: Self = Self(-140);
 
     /// The code of a librdkafka result.
-    pub(crate) const fn of(code: rdkafka_sys::rd_kafka_resp_err_t) -> Self {
-        Self(code as i32)
+    pub(crate) const fn of(code: std::ffi::c_int) -> Self {
+        Self(code)
     }
 
     /// The constant's name without its prefix: `_TRANSPORT`, `UNKNOWN_TOPIC_OR_PART`.
     pub fn name(self) -> String {
         // SAFETY: takes any number, returns a constant string.
-        unsafe { text_of(err2name(self.0)) }
+        unsafe { text_of(ffi::rd_kafka_err2name(self.0)) }
     }
 
     /// A sentence for people.
     pub fn description(self) -> String {
         // SAFETY: takes any number, returns a constant string.
-        unsafe { text_of(err2str(self.0)) }
+        unsafe { text_of(ffi::rd_kafka_err2str(self.0)) }
     }
 
     /// Whether the same request may work a moment later.

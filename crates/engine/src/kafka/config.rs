@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::c_char;
 
-use rdkafka_sys as ffi;
-
-use super::{c_string, text_of};
+use super::{c_string, ffi, text_of};
 use crate::{Error, Result};
 
 /// Properties that carry a secret, or the way to one, by librdkafka's own marking (`_RK_SENSITIVE`) and by their names.

@@ -5,11 +5,10 @@
 //! abort half of it (shown by Jepsen for another broker, 2024). A transaction whose end was asked for more than once, or never
 //! answered, must therefore be the last one under its epoch.
 
+use super::{Code, ffi};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use rdkafka_sys as ffi;
 
 /// `EndTxn` in the Kafka protocol.
 const END_TXN: i16 = 26;
@@ -60,7 +59,7 @@ impl EndTxns {
 }
 
 const NAME: &std::ffi::CStr = c"awoke-end-txns";
-const DONE: ffi::rd_kafka_resp_err_t = ffi::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR;
+const DONE: c_int = Code::NONE.0;
 
 unsafe extern "C" fn on_new(
     rk: *mut ffi::rd_kafka_t,
@@ -68,7 +67,7 @@ unsafe extern "C" fn on_new(
     opaque: *mut c_void,
     _reason: *mut c_char,
     _reason_size: usize,
-) -> ffi::rd_kafka_resp_err_t {
+) -> c_int {
     // SAFETY: the handle is being made, where interceptors are added; the opaque outlives it.
     unsafe {
         ffi::rd_kafka_interceptor_add_on_request_sent(rk, NAME.as_ptr(), Some(on_request_sent), opaque);
@@ -88,7 +87,7 @@ unsafe extern "C" fn on_request_sent(
     _correlation_id: i32,
     _size: usize,
     opaque: *mut c_void,
-) -> ffi::rd_kafka_resp_err_t {
+) -> c_int {
     if api_key == END_TXN {
         // SAFETY: the counts outlive the client.
         unsafe { &*opaque.cast::<EndTxns>() }.sent.fetch_add(1, Ordering::AcqRel);
@@ -107,9 +106,9 @@ unsafe extern "C" fn on_response_received(
     _correlation_id: i32,
     _size: usize,
     _round_trip_us: i64,
-    error: ffi::rd_kafka_resp_err_t,
+    error: c_int,
     opaque: *mut c_void,
-) -> ffi::rd_kafka_resp_err_t {
+) -> c_int {
     // With an error there was no answer: it timed out, or its connection broke.
     if api_key == END_TXN && error == DONE {
         // SAFETY: the counts outlive the client.

@@ -8,9 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
-use rdkafka_sys as ffi;
-
-use super::{Client, ClientConfig};
+use super::{Client, ClientConfig, ffi};
 
 /// A smaller message counts as this many bytes: librdkafka (2.12.1) takes about 320 for each besides its own. Counting all of them
 /// would leave too few messages in a queue of small ones, and throughput falls to a third.

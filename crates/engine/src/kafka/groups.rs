@@ -6,9 +6,7 @@
 use std::ffi::c_char;
 use std::time::Duration;
 
-use rdkafka_sys as ffi;
-
-use super::{Client, Code, Queue, QueueEvent, text_of};
+use super::{Client, Code, Queue, QueueEvent, ffi, text_of};
 use crate::Result;
 
 /// What the brokers say of a group.

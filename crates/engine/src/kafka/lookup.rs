@@ -4,9 +4,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdkafka_sys as ffi;
-
-use super::{Client, Code, Position, TopicPartition, TopicPartitionList, c_string};
+use super::{Client, Code, Position, TopicPartition, TopicPartitionList, c_string, ffi};
 use crate::Result;
 use crate::clock::Deadline;
 

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rdkafka_sys as ffi;
-
-use super::{Client, Code, TopicPartition, text_of};
+use super::{Client, Code, TopicPartition, ffi, text_of};
 
 /// Messages of one topic-partition in offset order.
 ///

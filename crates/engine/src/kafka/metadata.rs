@@ -3,9 +3,7 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
-use rdkafka_sys as ffi;
-
-use super::{Client, Code, c_string, text_of};
+use super::{Client, Code, c_string, ffi, text_of};
 use crate::clock::Deadline;
 use crate::{Error, Result};
 
@@ -110,7 +108,7 @@ unsafe fn read(metadata: &ffi::rd_kafka_metadata) -> Metadata {
         let mut topics: Vec<_> = array(metadata.topics, metadata.topic_cnt)
             .iter()
             .map(|topic| {
-                let code = Code::of(topic.err);
+                let code = Code((&raw const topic.err).cast::<i32>().read());
                 let mut partitions: Vec<_> = array(topic.partitions, topic.partition_cnt)
                     .iter()
                     .map(|partition| PartitionInfo {

@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use rdkafka_sys as ffi;
-
-use super::{Client, ClientConfig, Code, Kind, c_string, text_of};
+use super::{Client, ClientConfig, Code, Kind, c_string, ffi, text_of};
 use crate::events::EventBox;
 use crate::{Error, Result};
 

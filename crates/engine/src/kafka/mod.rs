@@ -6,6 +6,7 @@ mod code;
 mod config;
 mod end_txns;
 mod fetch_memory;
+pub(crate) mod ffi;
 mod groups;
 mod lookup;
 mod message;

@@ -3,9 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use rdkafka_sys as ffi;
-
-use super::{Batch, Client, Code, FetchError, Fetched, TopicPartition, TopicPartitionList, c_string, text_of};
+use super::{Batch, Client, Code, FetchError, Fetched, TopicPartition, TopicPartitionList, c_string, ffi, text_of};
 use crate::clock::Deadline;
 use crate::{Error, Result};
 

@@ -7,9 +7,7 @@
 use std::ffi::c_void;
 use std::time::Duration;
 
-use rdkafka_sys as ffi;
-
-use super::{Client, TopicPartition, TopicPartitionList};
+use super::{Client, TopicPartition, TopicPartitionList, ffi};
 use crate::clock::Deadline;
 
 /// How long the brokers may take to say who leads. librdkafka goes on asking afterwards.

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use rdkafka_sys as ffi;
-
-use super::{Code, c_string, text_of};
+use super::{Code, c_string, ffi, text_of};
 use crate::Result;
 
 /// One partition of a topic; partition -1 stands for the topic as a whole.

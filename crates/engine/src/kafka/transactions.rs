@@ -3,9 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rdkafka_sys as ffi;
-
-use super::{Client, Code, Position, TopicPartition, TopicPartitionList, text_of};
+use super::{Client, Code, Position, TopicPartition, TopicPartitionList, ffi, text_of};
 use crate::Result;
 use crate::clock::Deadline;
 

@@ -7,14 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rdkafka_sys as ffi;
-
 use super::topics::Topics;
 use super::transaction::Transactions;
 use super::{DeliveryHandle, Idle, Record, Reports, Room, delivery_reports};
 use crate::clock::Deadline;
 use crate::events::EventBox;
-use crate::kafka::{Client, ClientConfig, Code, EndTxns, Kind, set_deliverer};
+use crate::kafka::{Client, ClientConfig, Code, EndTxns, Kind, ffi, set_deliverer};
 use crate::{Error, Result};
 
 /// What a producer counts about itself.

@@ -19,11 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rdkafka_sys as ffi;
-
 use super::{Delivery, DeliveryHandle, Room};
 use crate::clock::Deadline;
-use crate::kafka::{Client, Code, Queue};
+use crate::kafka::{Client, Code, Queue, ffi};
 use crate::wake::{Lead, Parker, Place};
 
 thread_local! {

@@ -2,10 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rdkafka_sys as ffi;
-
 use crate::Result;
 use crate::kafka::ClientConfig;
+use crate::kafka::ffi;
 
 /// A message to be sent. Everything is copied before `produce` returns.
 #[derive(Clone, Copy, Debug, Default)]

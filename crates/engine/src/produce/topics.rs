@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rdkafka_sys as ffi;
-
 use super::delivery_handle::Destination;
 use super::{DeliveryHandle, Record, Reports, Variant};
-use crate::kafka::{Client, Code, c_string};
+use crate::kafka::{Client, Code, c_string, ffi};
 use crate::{Error, Result};
 
 /// librdkafka's word for: the partitioner chooses.

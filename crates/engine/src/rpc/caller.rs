@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rdkafka_sys as ffi;
-
 use super::call::{Call, Failure, Next, Wanted};
 use super::calls::{CallCounters, Calls};
 use super::numbers::Numbers;
@@ -19,7 +17,7 @@ use super::signature::SigningKey;
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::fork_guard::Birthplace;
-use crate::kafka::{ClientConfig, TopicPartition};
+use crate::kafka::{ClientConfig, TopicPartition, ffi};
 use crate::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
 use crate::wake::{Listener, Parker, Waker};
 use crate::{Error, Result};

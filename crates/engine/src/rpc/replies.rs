@@ -18,8 +18,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rdkafka_sys as ffi;
-
 use super::call::{Call, Failure};
 use super::calls::Calls;
 use crate::clock::Deadline;
@@ -27,7 +25,7 @@ use crate::events::{EventBox, What};
 use crate::fork_guard::Birthplace;
 use crate::kafka::{
     Client, ClientConfig, Code, Kind, PartitionInfo, Position, Presence, Queue, QueueEvent, TopicPartition,
-    TopicPartitionList,
+    TopicPartitionList, ffi,
 };
 use crate::wake::{Lead, Listener, Parker, Place, Waker};
 use crate::{Error, Result};

@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rdkafka_sys as ffi;
-
 use super::classes::ClassId;
 use super::finished::split_metadata;
 use super::flow::Flow;
@@ -22,7 +20,7 @@ use super::open_partitions::OpenPartitions;
 use super::scheduler::{LaneId, LaneOptions};
 use super::{Hook, PartitionScheduler, Turn};
 use crate::Result;
-use crate::kafka::{Batch, Client, Code, CommittedOffset, Position, Queue, TopicPartition, TopicPartitionList};
+use crate::kafka::{Batch, Client, Code, CommittedOffset, Position, Queue, TopicPartition, TopicPartitionList, ffi};
 
 /// How the text beside an offset begins that tells of a crash; `runtime/crashes.py` writes it.
 const CRASH_RECORD: &str = "awoke:began=";
