@@ -72,9 +72,19 @@ class Batch(Generic[_Value]):
     @property
     def partition(self) -> int: ...
     @property
-    def first_offset(self) -> int: ...
+    def first_offset(self) -> int:
+        """The offset of the first message.
+
+        Raises:
+            IndexError: the batch is empty.
+        """
     @property
-    def last_offset(self) -> int: ...
+    def last_offset(self) -> int:
+        """The offset of the last message.
+
+        Raises:
+            IndexError: the batch is empty.
+        """
     @property
     def attempt(self) -> int:
         """Which try of the first message this is, from 1."""

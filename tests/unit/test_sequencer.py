@@ -28,6 +28,15 @@ def test_entries_in_any_order_are_appended_in_order() -> None:
     assert sequencer.appended == 50
 
 
+@pytest.mark.parametrize("index", [2**60, 2**62, 2**63, 2**64 - 1])
+def test_an_index_beyond_the_last_possible_one_is_refused(index: int) -> None:
+    sequencer, log = collecting(capacity=4)
+    with pytest.raises(ValueError, match=r"beyond the last possible one|has been there"):
+        sequencer.deposit(index, 0, timeout_s=1)
+    sequencer.append(0, 7)
+    assert log == [7]
+
+
 def test_whoever_fills_the_gap_gets_the_run_in_one_call() -> None:
     runs: list[list[int]] = []
     sequencer: awoke.Sequencer[int] = awoke.Sequencer(runs.append)

@@ -5,11 +5,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use awoke_engine::lifeline as engine;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::{duration, to_python};
 use crate::group_member::GroupMember;
 use crate::scheduler::Scheduler;
+
+/// Refuses what is no open descriptor of this kind.
+fn check_kind(what: &str, descriptor: i32, kind: libc::mode_t) -> PyResult<()> {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `fstat` takes any number, and fills the struct in when it returns 0.
+    let is_of_kind = unsafe {
+        libc::fstat(descriptor, found.as_mut_ptr()) == 0 && found.assume_init().st_mode & libc::S_IFMT == kind
+    };
+    if is_of_kind { Ok(()) } else { Err(PyValueError::new_err(format!("{what}: descriptor {descriptor} is none"))) }
+}
 
 /// Sends signs of life and notices the supervisor's end, on a thread that needs no GIL.
 #[pyclass(frozen, module = "awoke._native")]
@@ -27,7 +38,9 @@ impl Lifeline {
             drain: duration(Some(drain_s))?.unwrap_or_default(),
             exit_code,
         };
-        // SAFETY: the caller gives the descriptor away, as the stub says.
+        check_kind("socket", socket, libc::S_IFSOCK)?;
+        check_kind("tripwire", tripwire, libc::S_IFIFO)?;
+        // SAFETY: it is an open descriptor, which the caller gives away, as the stub says.
         let tripwire = unsafe { OwnedFd::from_raw_fd(tripwire) };
         let started = engine::Lifeline::start(socket, tripwire, settings);
         Ok(Self { inner: started.map_err(|error| to_python(&error))? })

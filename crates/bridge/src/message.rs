@@ -11,14 +11,13 @@ use pyo3::exceptions::{PyBufferError, PyIndexError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyGenericAlias, PyList, PyMemoryView, PyType};
+use pyo3::types::{PyBytes, PyGenericAlias, PyList, PyMemoryView, PyString, PyType};
 
 /// Messages of one topic-partition in offset order.
 #[pyclass(frozen, module = "awoke._native", sequence)]
 pub struct Batch {
     at: TopicPartition,
-    /// Replaced once, by `detach`.
-    storage: RwLock<Storage>,
+    messages: Messages,
     length: usize,
     /// Which try of the first message this is, from 1.
     attempt: u32,
@@ -26,12 +25,18 @@ pub struct Batch {
     decoder: Option<Py<PyAny>>,
 }
 
+/// Whose messages they are.
+enum Messages {
+    /// The batch's own. Replaced once, by `detach`.
+    Own(RwLock<Storage>),
+    /// Those at these places of another batch, which counts as kept while this one is.
+    Picked { of: Py<Batch>, places: Box<[usize]> },
+}
+
 /// Where the bytes are.
 enum Storage {
     /// Lent by librdkafka, whose client lives as long as they do; messages before `first` were done in an earlier try.
     Lent { native: Arc<EngineBatch>, first: usize },
-    /// As `Lent`, but only the messages at these indexes.
-    Picked { native: Arc<EngineBatch>, indexes: Box<[usize]> },
     /// Copied, because somebody kept the batch or a message longer than the job.
     Copied(Vec<Copy>),
 }
@@ -103,7 +108,6 @@ impl Storage {
     fn view(&self, index: usize) -> View<'_> {
         match self {
             Self::Lent { native, first } => View::Lent(native.message(first + index)),
-            Self::Picked { native, indexes } => View::Lent(native.message(indexes[index])),
             Self::Copied(copies) => View::Copied(&copies[index]),
         }
     }
@@ -113,7 +117,7 @@ impl Batch {
     /// The messages from `first` to before `end`.
     pub fn new(native: Arc<EngineBatch>, first: usize, end: usize, attempt: u32, decoder: Option<Py<PyAny>>) -> Self {
         let (at, length) = (native.topic_partition().clone(), end - first);
-        Self { at, storage: RwLock::new(Storage::Lent { native, first }), length, attempt, decoder }
+        Self { at, messages: Messages::Own(RwLock::new(Storage::Lent { native, first })), length, attempt, decoder }
     }
 
     /// How many messages there are.
@@ -127,18 +131,36 @@ impl Batch {
     }
 
     fn storage(&self) -> RwLockReadGuard<'_, Storage> {
-        self.storage.read().unwrap_or_else(PoisonError::into_inner)
+        match &self.messages {
+            Messages::Own(storage) => storage.read().unwrap_or_else(PoisonError::into_inner),
+            Messages::Picked { of, .. } => of.get().storage(),
+        }
     }
 
-    /// Calls `read` with one message. It must not run Python code that could come back here to `detach`.
+    /// Where a message of this batch stands in its storage.
+    fn place(&self, index: usize) -> usize {
+        match &self.messages {
+            Messages::Own(_) => index,
+            Messages::Picked { places, .. } => places[index],
+        }
+    }
+
+    /// Calls `read` with one message.
+    ///
+    /// It may make strings and bytes of Python's, and no object that Python's garbage collector tracks: making one may run a finalizer,
+    /// which may come back here while `detach` waits for its turn, and wait for ever.
     fn with<T>(&self, index: usize, read: impl FnOnce(View<'_>) -> T) -> T {
-        read(self.storage().view(index))
+        read(self.storage().view(self.place(index)))
     }
 
     /// Calls `read` with each message, under the same condition.
     fn each<T>(&self, read: impl Fn(View<'_>) -> T) -> Vec<T> {
         let storage = self.storage();
-        (0..self.length).map(|index| read(storage.view(index))).collect()
+        (0..self.length).map(|index| read(storage.view(self.place(index)))).collect()
+    }
+
+    fn check_not_empty(&self) -> PyResult<()> {
+        if self.length > 0 { Ok(()) } else { Err(PyIndexError::new_err("an empty batch has no offsets")) }
     }
 
     fn decode<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
@@ -186,14 +208,16 @@ impl Batch {
 
     /// Offset of the first message.
     #[getter]
-    fn first_offset(&self) -> i64 {
-        self.with(0, |message| message.offset())
+    fn first_offset(&self) -> PyResult<i64> {
+        self.check_not_empty()?;
+        Ok(self.offset_of(0))
     }
 
     /// Offset of the last message.
     #[getter]
-    fn last_offset(&self) -> i64 {
-        self.with(self.length - 1, |message| message.offset())
+    fn last_offset(&self) -> PyResult<i64> {
+        self.check_not_empty()?;
+        Ok(self.offset_of(self.length - 1))
     }
 
     /// Which try of the first message this is, from 1.
@@ -230,14 +254,12 @@ impl Batch {
 
     /// All values in offset order as bytes; `None` for tombstones.
     fn raw_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let storage = self.storage();
-        PyList::new(py, (0..self.length).map(|index| bytes(py, storage.view(index).value())))
+        PyList::new(py, self.each(|message| bytes(py, message.value())))
     }
 
     /// All keys in offset order as bytes; `None` for messages without one.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let storage = self.storage();
-        PyList::new(py, (0..self.length).map(|index| bytes(py, storage.view(index).key())))
+        PyList::new(py, self.each(|message| bytes(py, message.key())))
     }
 
     /// All offsets in order.
@@ -254,39 +276,37 @@ impl Batch {
 
     /// The messages at these places, in this order; see the stub.
     #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
-    fn pick(&self, py: Python<'_>, places: Vec<usize>) -> PyResult<Self> {
-        if let Some(place) = places.iter().find(|place| **place >= self.length) {
-            return Err(PyIndexError::new_err(format!("message {place} of a batch of {}", self.length)));
+    fn pick(slf: &Bound<'_, Self>, places: Vec<usize>) -> PyResult<Self> {
+        let (py, batch) = (slf.py(), slf.get());
+        if let Some(place) = places.iter().find(|place| **place >= batch.length) {
+            return Err(PyIndexError::new_err(format!("message {place} of a batch of {}", batch.length)));
         }
-        let attempt = if places.first() == Some(&0) { self.attempt } else { 1 };
-        let storage = match &*self.storage() {
-            Storage::Lent { native, first } => Storage::Picked {
-                native: Arc::clone(native),
-                indexes: places.iter().map(|place| first + place).collect(),
-            },
-            Storage::Picked { native, indexes } => {
-                let indexes = places.iter().map(|place| indexes[*place]).collect();
-                Storage::Picked { native: Arc::clone(native), indexes }
-            }
-            Storage::Copied(copies) => {
-                Storage::Copied(places.iter().map(|place| View::Copied(&copies[*place]).copy()).collect())
-            }
+        let attempt = if places.first() == Some(&0) { batch.attempt } else { 1 };
+        let length = places.len();
+        let places = places.iter().map(|place| batch.place(*place)).collect();
+        let of = match &batch.messages {
+            Messages::Own(_) => slf.clone().unbind(),
+            Messages::Picked { of, .. } => of.clone_ref(py),
         };
-        let decoder = self.decoder.as_ref().map(|decoder| decoder.clone_ref(py));
-        Ok(Self { at: self.at.clone(), storage: RwLock::new(storage), length: places.len(), attempt, decoder })
+        let decoder = batch.decoder.as_ref().map(|decoder| decoder.clone_ref(py));
+        Ok(Self { at: batch.at.clone(), messages: Messages::Picked { of, places }, length, attempt, decoder })
     }
 
     /// Copies the messages out of librdkafka's memory and lets go of it. Does not block.
     ///
     /// Called when a job has ended and user code has kept something of its batch.
     pub fn detach(&self, py: Python<'_>) {
+        let storage = match &self.messages {
+            Messages::Own(storage) => storage,
+            Messages::Picked { of, .. } => return of.get().detach(py),
+        };
         let copies = self.each(|message| message.copy());
         let mut storage = loop {
-            match self.storage.try_write() {
+            match storage.try_write() {
                 Ok(storage) => break storage,
                 Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
                 // Whoever reads makes objects of Python's, and may need the GIL for that.
-                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.storage.write())),
+                Err(TryLockError::WouldBlock) => py.detach(|| drop(storage.write())),
             }
         };
         *storage = Storage::Copied(copies);
@@ -297,7 +317,8 @@ impl Batch {
         if self.__len__() == 0 {
             return format!("<Batch {at}, empty>");
         }
-        format!("<Batch {at}, {} messages, offsets {} to {}>", self.__len__(), self.first_offset(), self.last_offset())
+        let (first, last) = (self.offset_of(0), self.offset_of(self.length - 1));
+        format!("<Batch {at}, {} messages, offsets {first} to {last}>", self.length)
     }
 
     #[classmethod]
@@ -401,10 +422,10 @@ impl Message {
         if message.with(|message| message.value().is_none()) {
             return Ok(None);
         }
-        let lent = match &*message.batch.get().storage() {
-            Storage::Lent { native, first } => Lent::Native(Arc::clone(native), first + message.index),
-            Storage::Picked { native, indexes } => Lent::Native(Arc::clone(native), indexes[message.index]),
-            Storage::Copied(copies) => Lent::Copy(copies[message.index].value.clone().unwrap_or_default()),
+        let (batch, place) = (message.batch.get(), message.batch.get().place(message.index));
+        let lent = match &*batch.storage() {
+            Storage::Lent { native, first } => Lent::Native(Arc::clone(native), first + place),
+            Storage::Copied(copies) => Lent::Copy(copies[place].value.clone().unwrap_or_default()),
         };
         let buffer = Bound::new(slf.py(), ValueBuffer { lent })?;
         PyMemoryView::from(&buffer).map(Some)
@@ -413,9 +434,11 @@ impl Message {
     /// Headers in order as pairs of name and bytes (or `None`); a name may come more than once.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.with(|message| {
-            PyList::new(py, message.headers().into_iter().map(|(name, value)| (name, bytes(py, value))))
-        })
+        let headers: Vec<_> = self.with(|message| {
+            let pairs = message.headers().into_iter();
+            pairs.map(|(name, value)| (PyString::new(py, &name), bytes(py, value))).collect()
+        });
+        PyList::new(py, headers)
     }
 
     /// Milliseconds since 1970, or `None`.

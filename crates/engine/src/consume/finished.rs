@@ -131,10 +131,11 @@ fn as_bits(base: i64, finished: &[Range<i64>], room: usize) -> (Vec<u8>, i64) {
 fn of_bits(base: i64, bytes: &[u8]) -> Vec<Range<i64>> {
     let mut ranges: Vec<Range<i64>> = Vec::new();
     let is_set = |place: &usize| bytes[place / 8] & (1 << (place % 8)) != 0;
-    for offset in (0..bytes.len() * 8).filter(is_set).map(|place| base.saturating_add(place as i64)) {
+    let offsets = (0..bytes.len() * 8).filter(is_set).map_while(|place| base.checked_add(place as i64));
+    for offset in offsets.take_while(|offset| *offset < i64::MAX) {
         match ranges.last_mut() {
             Some(last) if last.end == offset => last.end += 1,
-            _ => ranges.push(offset..offset.saturating_add(1)),
+            _ => ranges.push(offset..offset + 1),
         }
     }
     ranges
@@ -198,6 +199,17 @@ mod tests {
                 assert_eq!(found, offsets(&ranges), "so little fits whole");
             }
         }
+    }
+
+    #[test]
+    fn what_lies_beyond_the_last_possible_offset_is_left_out() {
+        let every = format!("b{}", BASE64.encode([0xff; 4]));
+        assert_eq!(decode(i64::MAX - 3, &every), std::slice::from_ref(&(i64::MAX - 3..i64::MAX)));
+        assert_eq!(decode(i64::MAX, &every), []);
+        let (far, mut bytes) = (u64::MAX >> 1, Vec::new());
+        put_number(&mut bytes, far);
+        put_number(&mut bytes, far);
+        assert_eq!(decode(5, &format!("r{}", BASE64.encode(bytes))), []);
     }
 
     #[test]

@@ -41,6 +41,8 @@ const VOID: u64 = 4;
 const TOKEN: u64 = 8;
 /// The rest of a word counts how often the ring has gone round.
 const LAP_SHIFT: u32 = 4;
+/// The last index. A later one's lap would not fit into its slot's word, and would be taken for an earlier lap.
+const INDEX_MAX: u64 = (u64::MAX >> LAP_SHIFT) - 1;
 
 const OPEN: u64 = 0;
 const CLOSED: u64 = 1;
@@ -196,9 +198,14 @@ impl<T, S: Sink<T>> Sequencer<T, S> {
     /// Room is by index, not by number: a successor can't take the place of the entry that it waits for.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: somebody had it before; [`Error::TimedOut`]: no room in time; [`Error::Closed`], [`Error::Poisoned`].
+    /// [`Error::Invalid`]: somebody had it before, or it is beyond the last possible one; [`Error::TimedOut`]: no room in time; [`Error::Closed`], [`Error::Poisoned`].
     #[inline]
     pub fn take(&self, index: u64, deadline: &Deadline) -> Result<Permit<'_, T, S>> {
+        if index > INDEX_MAX {
+            return Err(Error::Invalid {
+                reason: format!("entry {index} is beyond the last possible one, {INDEX_MAX}"),
+            });
+        }
         self.take_on(None, index, deadline)
     }
 
