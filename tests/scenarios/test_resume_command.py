@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import contextlib
 import os
 import re
 import signal
@@ -188,7 +189,8 @@ def test_a_node_that_does_not_answer_is_named(app: App) -> None:
         try:
             found = app.resume(0, "nothing", code=1)
         finally:
-            os.kill(frozen, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):  # A swarm replaces a node that is silent for long.
+                os.kill(frozen, signal.SIGCONT)
         assert "on any node that answered; node 2 did not answer within 2 s" in found
         assert swarm.stop() == 0
 
