@@ -13,6 +13,9 @@ _Entry = TypeVar("_Entry")
 def librdkafka_version() -> str:
     """The version of librdkafka that is built in."""
 
+def set_fetched_batch_max(bytes: int) -> None:
+    """Bound what one fetched batch may take in memory, for all consumers of the process from here on. Does not block."""
+
 def is_secret(property: str) -> bool:
     """Whether the value of this librdkafka property must never be shown."""
 

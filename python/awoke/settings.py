@@ -42,6 +42,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fetch_memory_mb: int = 64
     """The most memory that messages may take which are fetched and not yet given to a handler, about. It is divided among
     the partitions that the process holds. `queued.max.messages.kbytes` or `queued.min.messages` replace it."""
+    fetch_batch_max_mb: int = 256
+    """The most memory that one fetched batch may take once it is decompressed. A partition is stuck at a larger one."""
     revoke_timeout_s: float = 30.0
     """How long running jobs and hooks may hold up a rebalance; less than `max.poll.interval.ms`, half of it by default where
     that is less than 30 s."""
@@ -73,7 +75,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """librdkafka's properties, as librdkafka spells them."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "async_jobs_max", "transaction_records_max", "fetch_memory_mb"):
+        for name in ("workers", "async_jobs_max", "transaction_records_max", "fetch_memory_mb", "fetch_batch_max_mb"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"setting {name!r}: must be at least 1, not {getattr(self, name)}", name)

@@ -7,6 +7,8 @@ mod admin;
 #[cfg(target_os = "linux")]
 mod allocator;
 mod caller;
+#[cfg(target_os = "linux")]
+mod decompressors;
 mod errors;
 mod events;
 mod group_member;
@@ -41,10 +43,17 @@ fn is_secret(property: &str) -> bool {
     awoke_engine::kafka::is_secret(property)
 }
 
+/// Bounds what one fetched batch may take in memory, in bytes, for all consumers of the process from here on.
+#[pyfunction]
+fn set_fetched_batch_max(bytes: usize) {
+    awoke_engine::kafka::set_batch_max(bytes);
+}
+
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(librdkafka_version, module)?)?;
     module.add_function(wrap_pyfunction!(is_secret, module)?)?;
+    module.add_function(wrap_pyfunction!(set_fetched_batch_max, module)?)?;
     module.add_function(wrap_pyfunction!(producer::first_undelivered, module)?)?;
     module.add_function(wrap_pyfunction!(producer::hurry_all, module)?)?;
     module.add_function(wrap_pyfunction!(producer::wait_all, module)?)?;

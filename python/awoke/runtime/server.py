@@ -397,6 +397,7 @@ class AppRunner(Observed):
         ]
         if self.responder is not None:
             routes.append(self.responder.route)
+        _native.set_fetched_batch_max(self.settings.fetch_batch_max_mb * 1024 * 1024)
         return _native.GroupMember(
             client_properties(
                 self.settings, **{"group.id": self.group, **instance_properties(self.settings, self._topics_in())}

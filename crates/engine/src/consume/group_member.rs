@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::assignment::Assignment;
 use super::committer::{Commit, Committer};
 use super::offsets::{Offsets, Progress};
-use super::open_partitions::{OpenPartitions, unavailable_topic};
+use super::open_partitions::{OpenPartitions, WayOn, unavailable_topic};
 use super::partition_queue::Surroundings;
 use super::route::Route;
 use super::{Hook, StartAt, Stuck, Trail, Transactor};
@@ -228,17 +228,19 @@ impl GroupMember {
         Ok(true)
     }
 
-    /// Lets a stuck partition go on from its first message; `false` when it is not stuck. Does not block.
+    /// Lets a stuck partition go on, from its first message or behind the batch that is not read; `false` when it is not stuck, or there is
+    /// no such way. Does not block.
     ///
     /// # Errors
     /// [`Error::Closed`]: the member is closed.
     pub fn resume(&self, at: &TopicPartition) -> Result<bool> {
         self.shared.client.check_process()?;
-        let is_resumable = self.shared.open_partitions.is_resumable(at);
-        if is_resumable {
-            self.shared.request(Request::Restart(at.clone()))?;
+        match self.shared.open_partitions.way_on(at) {
+            None => return Ok(false),
+            Some(WayOn::FirstMessage) => self.shared.request(Request::Restart(at.clone()))?,
+            Some(WayOn::Beyond(partition, offset)) => partition.seek(offset)?,
         }
-        Ok(is_resumable)
+        Ok(true)
     }
 
     /// Partitions, and topics, whose messages do not come any more. Does not block.
@@ -463,7 +465,7 @@ impl Member {
     /// Notes a topic that is subscribed and can't be read.
     fn note_topic(&self, code: Code, text: &str) {
         let Some(at) = unavailable_topic(text).filter(|_| OpenPartitions::is_final(code)) else { return };
-        if self.shared.open_partitions.note_stuck(&at, code, text) {
+        if self.shared.open_partitions.note_stuck(&at, code, text, None) {
             self.shared.client.emit(What::Stuck { at, code, text: text.to_owned() });
         }
     }

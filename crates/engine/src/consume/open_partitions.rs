@@ -88,16 +88,18 @@ impl OpenPartitions {
 
     /// Whether fetching ended for good with this error.
     pub(super) const fn is_final(code: Code) -> bool {
-        // No offset and no reset policy; librdkafka's unknown topic and partition; the broker's unknown topic, and not authorised.
-        matches!(code.0, -140 | -188 | -190 | 3 | 29)
+        // A batch that can't be decompressed; no offset and no reset policy; librdkafka's unknown topic and partition; the broker's
+        // unknown topic, and not authorised.
+        matches!(code.0, -198 | -140 | -188 | -190 | 3 | 29)
     }
 
-    /// Notes that messages do not come any more; whether that is news.
-    pub(super) fn note_stuck(&self, at: &TopicPartition, code: Code, text: &str) -> bool {
+    /// Notes that messages do not come any more, and where they would come again, if that is known; whether that is news.
+    pub(super) fn note_stuck(&self, at: &TopicPartition, code: Code, text: &str, beyond: Option<i64>) -> bool {
         let stuck = Stuck {
             at: at.clone(),
             text: format!("{text} ({})", code.name()),
-            is_resumable: at.partition >= 0 && code == Code::AUTO_OFFSET_RESET,
+            is_resumable: at.partition >= 0 && (code == Code::AUTO_OFFSET_RESET || beyond.is_some()),
+            beyond,
         };
         self.stuck().insert(at.clone(), stuck).is_none()
     }
@@ -107,15 +109,26 @@ impl OpenPartitions {
         self.stuck().remove(at);
     }
 
-    /// Whether this partition can be read from its first message, and is not read now.
-    pub(super) fn is_resumable(&self, at: &TopicPartition) -> bool {
-        self.stuck().get(at).is_some_and(|stuck| stuck.is_resumable)
+    /// Where this partition, which is not read now, can be read again.
+    pub(super) fn way_on(&self, at: &TopicPartition) -> Option<WayOn> {
+        let beyond = self.stuck().get(at).filter(|stuck| stuck.is_resumable)?.beyond;
+        let Some(offset) = beyond else { return Some(WayOn::FirstMessage) };
+        let partition = self.open().get(at).and_then(Weak::upgrade)?;
+        Some(WayOn::Beyond(partition, offset))
     }
 
     /// All that are stuck.
     pub(super) fn all_stuck(&self) -> Vec<Stuck> {
         self.stuck().values().cloned().collect()
     }
+}
+
+/// Where a stuck partition can be read again.
+pub(super) enum WayOn {
+    /// At its first message.
+    FirstMessage,
+    /// From this offset.
+    Beyond(Arc<PartitionQueue>, i64),
 }
 
 /// A partition, or a topic (partition -1), whose messages do not come any more.
@@ -125,8 +138,10 @@ pub struct Stuck {
     pub at: TopicPartition,
     /// Why.
     pub text: String,
-    /// Whether it can be read from its first message. Otherwise it goes on by itself when the cause has gone.
+    /// Whether it can be read from its first message, or from behind a batch. Otherwise it goes on by itself when the cause has gone.
     pub is_resumable: bool,
+    /// The offset behind a batch that is not read.
+    beyond: Option<i64>,
 }
 
 /// Prefix of librdkafka's (2.12.1) error about a subscribed topic that is not available.

@@ -13,6 +13,8 @@ impl Code {
     pub const TRANSPORT: Self = Self(-195);
     /// No message was acknowledged within `delivery.timeout.ms`.
     pub const MESSAGE_TIMED_OUT: Self = Self(-192);
+    /// A compressed batch that can't be, or must not be, decompressed.
+    pub const BAD_COMPRESSION: Self = Self(-198);
     /// The end of a partition, for now.
     pub const PARTITION_EOF: Self = Self(-191);
     /// No broker can be reached.

@@ -2,6 +2,7 @@
 //!
 //! Everything here is called by the one worker that holds the partition's lane.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use crate::consume::lanes::{LaneBy, Lanes};
 use crate::consume::open_partitions::OpenPartitions;
 use crate::consume::{PullLimits, StartAt};
 use crate::events::What;
-use crate::kafka::{Batch, Code, FetchError, Position};
+use crate::kafka::{Batch, Code, FetchError, Position, Unread, batch_max, why_unread};
 
 /// After so long a partition is looked at again that is not fetched yet.
 const START_AGAIN: Duration = Duration::from_millis(50);
@@ -172,13 +173,32 @@ impl PartitionQueue {
                 is_at_end = true;
                 continue;
             }
-            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text: text.clone() });
             self.mend_position(offset);
-            if OpenPartitions::is_final(code) {
-                self.note_stuck(code, text);
+            match why_unread(offset, &text).filter(|_| code == Code::BAD_COMPRESSION) {
+                Some(Unread::Later) => (),
+                Some(Unread::TooLarge(offsets)) => self.note_unread(code, &offsets),
+                None => self.note_failed(code, text),
             }
         }
         is_at_end
+    }
+
+    fn note_failed(&self, code: Code, text: String) {
+        let is_final = OpenPartitions::is_final(code);
+        if !is_final || !self.is_stuck.load(Ordering::Relaxed) {
+            self.client.emit(What::FetchFailed { at: self.at.clone(), code, text: text.clone() });
+        }
+        if is_final {
+            self.note_stuck(code, text, None);
+        }
+    }
+
+    /// Notes that a batch would take too much memory.
+    fn note_unread(&self, code: Code, offsets: &RangeInclusive<i64>) {
+        let (first, last, most) = (offsets.start(), offsets.end(), batch_max() >> 20);
+        let way = "raise `fetch_batch_max_mb` to read it, or pass over it by `awoke resume`";
+        let text = format!("the batch of offsets {first} to {last} takes more than {most} MB when decompressed: {way}");
+        self.note_stuck(code, text, Some(last.saturating_add(1)).filter(|_| *first >= 0));
     }
 
     /// Sets librdkafka's position right after an error.
@@ -196,9 +216,9 @@ impl PartitionQueue {
         self.seek.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    fn note_stuck(&self, code: Code, text: String) {
+    fn note_stuck(&self, code: Code, text: String, beyond: Option<i64>) {
         if !self.is_stuck.swap(true, Ordering::AcqRel) {
-            self.siblings.note_stuck(&self.at, code, &text);
+            self.siblings.note_stuck(&self.at, code, &text, beyond);
             self.client.emit(What::Stuck { at: self.at.clone(), code, text });
         }
     }
@@ -267,7 +287,7 @@ impl PartitionQueue {
         };
         let Some(seek) = seek else { return };
         let (offset, fetches) = match seek {
-            Seek::Refused(code, text) => return self.note_stuck(code, text),
+            Seek::Refused(code, text) => return self.note_stuck(code, text, None),
             Seek::To(offset) => (offset, true),
             Seek::Restarted => (StartAt::EARLIEST, false),
             Seek::Renewed => {
