@@ -1,11 +1,31 @@
-"""An app with a handler that kills its process at one message: run by the crash scenarios in processes of its own."""
+"""An app that dies at one message, in its handler or when the value is decoded: run by the crash scenarios as a process."""
 
 from __future__ import annotations
 
 import os
 import signal
 
+import msgspec
+
 import awoke
+
+LANES = bool(os.environ.get("DEADLY_LANES"))
+
+
+def die_at(text: str) -> None:
+    """Kill this process at the message that says so."""
+    if text == "deadly":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Text(msgspec.Struct):
+    """A value that kills its process when it is decoded."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        die_at(self.text)
+
 
 app = awoke.App("deadly", kafka={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500})
 log = os.open(os.environ["DEADLY_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -16,10 +36,11 @@ log = os.open(os.environ["DEADLY_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     dead_letter=os.environ["DEADLY_DEAD_LETTER"],
     retry=awoke.Retry(crashes=2),
     batch=awoke.Batching(max_messages=20),
-    concurrency=awoke.by_key(4) if os.environ.get("DEADLY_LANES") else None,
+    concurrency=awoke.by_key(4) if LANES else None,
+    value=Text if LANES else None,
 )
-def handle(message: awoke.Message[bytes]) -> None:
+def handle(message: awoke.Message) -> None:  # type: ignore[type-arg]
     """Write down what is done; die at the message that says so."""
-    if message.value == b"deadly":
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.write(log, message.value + b"\n")
+    text = message.value.text if LANES else message.value.decode()
+    die_at(text)
+    os.write(log, text.encode() + b"\n")

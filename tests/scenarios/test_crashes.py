@@ -27,7 +27,7 @@ def wait_until_done(log: Path, count: int, within_s: float = 30.0) -> None:
     raise AssertionError(f"only {len(set(log.read_bytes().split()))} were done")
 
 
-@pytest.mark.parametrize("lanes", ["", "several"])
+@pytest.mark.parametrize("lanes", ["", "several"], ids=["in the handler", "in the decoder of lanes"])
 def test_a_deadly_message_is_recognised_after_restarts(real_cluster: RealCluster, tmp_path: Path, lanes: str) -> None:
     topic, dead, log = unique("deadly"), unique("dead"), tmp_path / "done"
     for name in (topic, dead):
@@ -35,7 +35,8 @@ def test_a_deadly_message_is_recognised_after_restarts(real_cluster: RealCluster
     values = [str(number).encode() for number in range(100)]
     values[57] = b"deadly"
     with awoke.Producer(real_cluster.bootstrap_servers) as producer:
-        awoke.wait_all([producer.produce(topic, value, key=value) for value in values], 30)
+        written = {value: b'{"text":"%s"}' % value if lanes else value for value in values}
+        awoke.wait_all([producer.produce(topic, written[value], key=value) for value in values], 30)
     env = {
         "AWOKE_BOOTSTRAP_SERVERS": real_cluster.bootstrap_servers,
         "AWOKE_GROUP": unique("group"),
@@ -67,5 +68,5 @@ def test_a_deadly_message_is_recognised_after_restarts(real_cluster: RealCluster
         assert admin.group_offsets(env["AWOKE_GROUP"]) == {(topic, 0): len(values)}
     origin = dead_letter.origin(letter)
     assert origin is not None
-    assert (letter.value, origin.offset, origin.attempts) == (b"deadly", 57, 2)
+    assert (letter.key, origin.offset, origin.attempts) == (b"deadly", 57, 2)
     assert origin.error_type.endswith("ProcessDied")
