@@ -69,6 +69,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Where metrics and health are served over HTTP; 0 takes a free port, None serves nothing."""
     metrics_host: str = "127.0.0.1"
     """The address that they are served on."""
+    metrics_allowed_hosts: str = ""
+    """Names by which clients may ask there, separated by commas, beside IP addresses, `localhost` and `metrics_host`."""
     tracing: bool = False
     """Whether OpenTelemetry spans are made; needs the extra `otel`."""
     kafka: dict[str, str] = {}

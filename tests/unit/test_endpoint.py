@@ -17,7 +17,8 @@ import awoke
 from awoke.cli.threads import threads as show_threads
 from awoke.metrics.health import Health
 from awoke.runtime.ledger import ThreadEntry
-from awoke.web.endpoint import CLIENT_TIMEOUT_S, Endpoint
+from awoke.web.endpoint import Endpoint
+from awoke.web.listener import CLIENT_WITHIN_S
 
 
 class Fake:
@@ -97,7 +98,7 @@ def test_a_client_that_says_nothing_holds_nobody_up(endpoint: Endpoint) -> None:
 
 def test_a_client_that_trickles_is_cut_off(endpoint: Endpoint) -> None:
     with socket.create_connection(("127.0.0.1", endpoint.port)) as client:
-        client.settimeout(CLIENT_TIMEOUT_S / 10)  # It never leaves the endpoint waiting for long.
+        client.settimeout(CLIENT_WITHIN_S / 10)  # It never leaves the endpoint waiting for long.
         for _ in range(100):
             try:
                 client.sendall(b"x")

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.swarm import listener
-from awoke.swarm.listener import Listener, Respond
-from awoke.swarm.loop import Loop
 from awoke.swarm.socket_file import SocketFile, SocketTaken
+from awoke.web import listener
+from awoke.web.listener import Listener, Respond
+from awoke.web.loop import Loop
 
 
 @pytest.fixture
@@ -183,17 +183,47 @@ def test_a_client_that_takes_no_answer_is_disconnected(path: str, monkeypatch: p
     turned.close()
 
 
-def test_more_clients_than_allowed_wait_until_one_has_gone(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_idle_client_makes_room_for_another(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "CONNECTIONS_MAX", 2)
     turned = Turned(path)
     idle = [client(path), client(path)]
+    turned.turn_until(lambda: len(turned.listener._connections) == 2)
     with client(path, b"\n") as third:
-        turned.turn_until(lambda: not turned.listener._is_accepting)
-        assert len(turned.listener._connections) == 2
-        idle.pop().close()
         turned.turn_until(lambda: turned.answered == 1)
         assert third.recv(10) == b"yes"
+    assert idle[0].recv(1) == b"", "it has waited longest"
+    with idle.pop() as young:
+        young.sendall(b"\n")
+        turned.turn_until(lambda: turned.answered == 2)
+        assert young.recv(10) == b"yes"
     idle.pop().close()
+    turned.close()
+
+
+def test_clients_that_are_being_answered_are_not_closed_for_another(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "CONNECTIONS_MAX", 2)
+    turned, later = Turned(path), list[Respond]()
+    turned.listener._answer = lambda _, respond: later.append(respond)
+    with client(path, b"\n") as first, client(path, b"\n"), client(path, b"\n"):
+        turned.turn_until(lambda: not turned.listener._is_accepting)
+        assert len(later) == 2
+        later[0](b"yes")
+        assert first.recv(10) == b"yes"
+        turned.turn_until(lambda: len(later) == 3)
+    turned.close()
+
+
+def test_a_request_that_can_not_be_answered_ends_its_connection_only(path: str) -> None:
+    turned = Turned(path)
+    answer = turned.listener._answer
+    turned.listener._answer = lambda *_: 1 / 0
+    with client(path, b"\n") as talk:
+        turned.turn_until(lambda: bool(turned.loop.wakes))
+        assert talk.recv(1) == b""
+    turned.listener._answer = answer
+    with client(path, b"\n") as talk:
+        turned.turn_until(lambda: turned.answered == 1)
+        assert talk.recv(10) == b"yes"
     turned.close()
 
 

@@ -17,9 +17,9 @@ from awoke.cli.threads import threads as show_threads
 from awoke.runtime.server import AppRunner
 from awoke.swarm import protocol, resumes
 from awoke.swarm.app_socket import open_app_socket
-from awoke.swarm.loop import Loop
 from awoke.swarm.node_handle import NodeHandle, NodeState
 from awoke.swarm.resumes import Resumes
+from awoke.web.loop import Loop
 
 COMMAND = b'{"command": "resume", "topic": "t", "partition": 1}\n'
 
@@ -181,8 +181,8 @@ def nodes() -> Iterator[Nodes]:
 def test_all_nodes_are_asked_and_the_one_that_has_resumed_is_enough(nodes: Nodes) -> None:
     nodes.begin()
     for end in nodes.ends.values():
-        question = protocol.decode(end.recv(protocol.MESSAGE_MAX))
-        assert question == {"kind": "resume", "topic": "t", "partition": 1, "request": 1}
+        question = protocol.decode(end.recv(protocol.MESSAGE_MAX), protocol.TO_NODE)
+        assert question == protocol.Resume("t", 1, 1)
     nodes.resumes.on_answer(3, 1, False)
     assert nodes.answers == []
     nodes.resumes.on_answer(2, 1, True)
@@ -226,8 +226,8 @@ def test_a_swarm_without_nodes_says_so(nodes: Nodes) -> None:
 def test_all_nodes_are_asked_to_skip_and_the_one_that_has_skipped_is_enough(nodes: Nodes) -> None:
     nodes.begin(42)
     for end in nodes.ends.values():
-        question = protocol.decode(end.recv(protocol.MESSAGE_MAX))
-        assert question == {"kind": "skip", "topic": "t", "partition": 1, "offset": 42, "request": 1}
+        question = protocol.decode(end.recv(protocol.MESSAGE_MAX), protocol.TO_NODE)
+        assert question == protocol.Skip("t", 1, 42, 1)
     nodes.resumes.on_answer(3, 1, False)
     nodes.resumes.on_answer(2, 1, True)
     assert nodes.answers == [{"done": "skip"}]

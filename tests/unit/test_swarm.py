@@ -20,12 +20,13 @@ from awoke import exit_codes
 from awoke.cli.swarm import COLUMNS, node_row
 from awoke.cli.tables import aligned, duration
 from awoke.runtime.inbox import Inbox
-from awoke.swarm import linux, listener, policy, protocol, systemd
-from awoke.swarm.deadlines import Deadlines
+from awoke.swarm import linux, policy, protocol, systemd
 from awoke.swarm.gathering import merged
 from awoke.swarm.node import Node
 from awoke.swarm.options import Options, bytes_of, socket_path
 from awoke.swarm.pidfd import Pidfd
+from awoke.web import http
+from awoke.web.deadlines import Deadlines
 
 
 def test_deadlines_come_in_order_and_can_be_moved_and_taken_back() -> None:
@@ -107,10 +108,11 @@ def test_a_process_that_is_not_a_child_is_not_reaped() -> None:
 
 def test_messages_say_what_they_are() -> None:
     vitals = protocol.Vitals(1, 2 << 30, 30, 4, 5, 6, 7, 8, -1)
-    assert protocol.decode(protocol.VITALS_MARK + protocol.VITALS.pack(*vitals)) == vitals
-    assert protocol.decode(protocol.encode("ready", number=1)) == {"kind": "ready", "number": 1}
+    assert protocol.decode_node(protocol.VITALS_MARK + protocol.VITALS.pack(*vitals)) == vitals
+    assert protocol.decode_node(protocol.encode(protocol.Failed("no"))) == protocol.Failed("no")
+    assert protocol.decode(protocol.encode(protocol.MoldReady(1)), protocol.FROM_MOLD) == protocol.MoldReady(1)
     with pytest.raises(ValueError, match="3 bytes"):
-        protocol.decode(b"xyz")
+        protocol.decode_node(b"xyz")
 
 
 def test_metrics_of_nodes_are_one_text() -> None:
@@ -147,10 +149,11 @@ def test_options_are_checked_and_travel() -> None:
 
 
 def test_http_requests_are_read_to_the_end_of_their_head() -> None:
-    assert not listener.is_whole_http(b"GET /live HTTP/1.1\r\n")
-    assert listener.path_of(b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n") == "/live"
-    assert listener.path_of(b"POST /live HTTP/1.1\r\n\r\n") == ""
-    assert listener.http("200 OK", "hello").endswith(b"Content-Length: 5\r\nConnection: close\r\n\r\nhello")
+    assert not http.is_complete(bytearray(b"GET /live HTTP/1.1\r\n"))
+    assert http.request_of(b"GET /live?x=1 HTTP/1.1\r\nHost: x\r\n\r\n") == ("GET", "/live", "x")
+    assert http.request_of(b"POST /live HTTP/1.0\r\n\r\n") == ("POST", "/live", None)
+    assert http.request_of(b"GET /live\r\n\r\n") is None
+    assert http.answer("200 OK", "hello").endswith(b"Content-Length: 5\r\nConnection: close\r\n\r\nhello")
 
 
 def test_systemd_is_told_where_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,15 +12,15 @@ import pytest
 
 from awoke import exit_codes
 from awoke.swarm import health, policy, protocol, rolling
-from awoke.swarm.deadlines import Deadlines
 from awoke.swarm.health import Health
-from awoke.swarm.loop import Loop
 from awoke.swarm.mold_handle import MoldHandle, MoldState
 from awoke.swarm.molds import Molds
 from awoke.swarm.node_handle import ALLOWED, NodeHandle, NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.rolling import Roll, RollState
+from awoke.web.deadlines import Deadlines
+from awoke.web.loop import Loop
 
 OPTIONS = Options(target="a:b", nodes=2, socket="s")
 VITALS = protocol.Vitals(1, 1 << 20, 10, 0, 0, 0, 0, 0, -1)
@@ -214,6 +214,9 @@ class FakeSupervisor:
 
     def on_forked(self, mold: MoldHandle, number: int, pidfd: Pidfd) -> None:
         self.heard.append(f"forked {number}")
+
+    def on_not_forked(self, mold: MoldHandle, number: int, why: str) -> None:
+        self.heard.append(f"not forked {number}: {why}")
 
     def on_candidate_failed(self, why: str) -> None:
         self.heard.append(f"candidate failed: {why}")

@@ -134,6 +134,7 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
         raise typer.BadParameter("brokers inside a process are not seen by others", param_hint="--embedded")
     assert settings.nodes is not None
     soft, hard = settings.memory_limit, settings.memory_hard_limit
+    app_settings = load(of_app).values
     options = Options(
         target=target,
         nodes=settings.nodes,
@@ -151,7 +152,9 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
         restart_backoff_s=settings.restart_backoff_s,
         static_members=settings.static_members,
         socket=settings.socket or socket_path(target),
-        metrics_port=load(of_app).values.metrics_port,
+        metrics_port=app_settings.metrics_port,
+        metrics_host=app_settings.metrics_host,
+        metrics_allowed_hosts=app_settings.metrics_allowed_hosts,
     )
     return Supervisor(options).run()
 

@@ -321,9 +321,10 @@ class AppRunner(Observed):
         if self.metrics is not None:
             self.metrics.attach(self)
         if self.settings.metrics_port is not None and self._serves_metrics:
-            self.endpoint = Endpoint(self.settings.metrics_port, self, self.settings.metrics_host)
+            host, names = self.settings.metrics_host, self.settings.metrics_allowed_hosts
+            self.endpoint = Endpoint(self.settings.metrics_port, self, host, names)
             self.endpoint.start()
-            logger.info("metrics, health and threads at http://%s:%d", self.settings.metrics_host, self.endpoint.port)
+            logger.info("metrics, health and threads at http://%s:%d", host, self.endpoint.port)
 
     def _end(self, deadline_s: float) -> int:
         """End everything that `start` began; how many things were not done in time."""

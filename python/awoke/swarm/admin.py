@@ -12,18 +12,22 @@ from typing import Any, Protocol
 import msgspec
 
 from awoke.errors import AwokeError, ConfigError
-from awoke.swarm import commands, linux, listener, protocol
+from awoke.swarm import commands, linux, protocol
 from awoke.swarm.gathering import Gathering, health_of, merged, of_nodes, threads_of
-from awoke.swarm.listener import Listener, Respond
-from awoke.swarm.loop import Loop
 from awoke.swarm.node_handle import NodeHandle, NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.resumes import Resumes
 from awoke.swarm.rolling import OnEnd
 from awoke.swarm.socket_file import SocketFile
+from awoke.web import http, listener
+from awoke.web.http import HttpListener
+from awoke.web.listener import Listener, Respond
+from awoke.web.loop import Loop
 
 logger = logging.getLogger(__name__)
 
+NODES_MAX = 1_000
+"""The most nodes that a swarm is scaled to."""
 GATHER_WITHIN_S = 2.0
 """Metrics and threads of nodes that do not answer within this are left out."""
 
@@ -80,9 +84,11 @@ class AdminEndpoint:
 
     def _open_http(self) -> None:
         if self._options.metrics_port is not None:
-            web = listener.http_socket("127.0.0.1", self._options.metrics_port)
-            logger.info("health and metrics at http://127.0.0.1:%d", web.getsockname()[1])
-            self._listeners.append(Listener(self._loop, web, listener.is_whole_http, self._on_http))
+            host = self._options.metrics_host
+            web = http.listening_socket(host, self._options.metrics_port)
+            logger.info("health and metrics at http://%s:%d", host, web.getsockname()[1])
+            names = http.names_in(self._options.metrics_allowed_hosts, host)
+            self._listeners.append(HttpListener(self._loop, web, names, self._on_http))
 
     def close(self) -> None:
         """Closes the sockets and removes the admin socket's file."""
@@ -97,7 +103,7 @@ class AdminEndpoint:
             respond(commands.encoded(found))
 
         try:
-            command = msgspec.json.decode(request, type=dict[str, Any])
+            command = commands.decoded(request)
             name = str(command.get("command"))
             if name == "reload":
                 self._reload(answer)
@@ -106,10 +112,10 @@ class AdminEndpoint:
             elif name == "skip":
                 self._resumes.begin(*commands.place_of(command), answer, commands.offset_of(command))
             elif name == "threads":
-                self._gather(name, lambda texts: answer({"done": name, "threads": threads_of(texts)}))
+                self._gather("threads", lambda texts: answer({"done": name, "threads": threads_of(texts)}))
             else:
                 answer(self._obey(name, command))
-        except (AwokeError, msgspec.MsgspecError, ValueError) as error:
+        except AwokeError as error:
             answer({"error": str(error)})
 
     def _reload(self, answer: Any) -> None:
@@ -126,13 +132,11 @@ class AdminEndpoint:
             case "quiet":
                 self._host.quiet()
             case "scale":
-                nodes = command.get("nodes")
-                if not isinstance(nodes, int) or nodes < 1:
-                    raise ConfigError(f"a swarm has at least 1 node, not {nodes!r}", "nodes")
-                self._host.scale(nodes)
+                self._host.scale(commands.number_of(command, "nodes", least=1, most=NODES_MAX))
             case "dump":
-                if not self._host.dump(int(command.get("node", 0))):
-                    raise ConfigError(f"there is no node {command.get('node')!r}", "node")
+                node = commands.number_of(command, "node")
+                if not self._host.dump(node):
+                    raise ConfigError(f"there is no node {node}", "node")
             case _:
                 raise ConfigError(f"there is no command {name!r}", "command")
         return {"done": name}
@@ -154,26 +158,26 @@ class AdminEndpoint:
 
     # HTTP.
 
-    def _on_http(self, request: bytes, respond: Respond) -> None:
-        match listener.path_of(request):
+    def _on_http(self, path: str, respond: Respond) -> None:
+        match path:
             case "/live":
                 # That the loop turns, and nothing else: brokers that are away are no reason for a restart.
-                respond(listener.http("200 OK", "alive\n"))
+                respond(http.answer("200 OK", "alive\n"))
             case "/ready":
                 why = self._why_not_ready()
                 text = "ready\n" if why is None else f"not ready: {why}\n"
-                respond(listener.http("200 OK" if why is None else "503 Service Unavailable", text))
+                respond(http.answer("200 OK" if why is None else "503 Service Unavailable", text))
             case "/health":
                 self._gather("health", lambda texts: respond(self._health_page(texts)))
             case "/status":
-                respond(listener.http("200 OK", msgspec.json.encode(self._status()), "application/json"))
+                respond(http.answer("200 OK", msgspec.json.encode(self._status()), "application/json"))
             case "/metrics":
                 self._gather("metrics", lambda texts: respond(self._metrics_page(texts)))
             case "/threads":
                 self._gather("threads", lambda texts: respond(threads_page(texts)))
             case _:
                 paths = "/live, /ready, /health, /metrics, /threads and /status"
-                respond(listener.http("404 Not Found", f"there are {paths}\n"))
+                respond(http.answer("404 Not Found", f"there are {paths}\n"))
 
     def _why_not_ready(self) -> str | None:
         """Returns why the swarm does not process messages, as far as the supervisor knows; None where it does."""
@@ -188,13 +192,13 @@ class AdminEndpoint:
     def _health_page(self, texts: Mapping[int, str]) -> bytes:
         reasons = health_of(self._nodes, texts)
         body = msgspec.json.encode({"is_healthy": not reasons, "reasons": reasons})
-        return listener.http("503 Service Unavailable" if reasons else "200 OK", body, "application/json")
+        return http.answer("503 Service Unavailable" if reasons else "200 OK", body, "application/json")
 
     def _metrics_page(self, texts: Mapping[int, str]) -> bytes:
         text = merged(texts) + of_nodes(self._nodes)
-        return listener.http("200 OK", text, "text/plain; version=0.0.4; charset=utf-8")
+        return http.answer("200 OK", text, "text/plain; version=0.0.4; charset=utf-8")
 
-    def _gather(self, kind: str, finish: Callable[[Mapping[int, str]], object]) -> None:
+    def _gather(self, what: protocol.Kind, finish: Callable[[Mapping[int, str]], object]) -> None:
         """Asks all nodes that are up; `finish` gets the answers of those that answer in time."""
         self._requests += 1
         request = self._requests
@@ -202,22 +206,22 @@ class AdminEndpoint:
         for node in self._nodes.values():
             if node.state is NodeState.UP and node.control is not None:
                 with contextlib.suppress(OSError):
-                    node.control.send(protocol.encode(kind, request=request))
+                    node.control.send(protocol.encode(protocol.Gather(what, request)))
                     asked.add(node.number)
         self._gatherings[request] = Gathering(asked, finish)
         self._loop.deadlines.set(f"gather-{request}", GATHER_WITHIN_S, lambda: self._finish_gathering(request))
         if not asked:
             self._finish_gathering(request)
 
-    def on_gathered(self, node: NodeHandle, request: int, text: str) -> None:
-        """Takes a node's metrics or threads."""
-        gathering = self._gatherings.get(request)
-        if gathering is not None and gathering.add(node.number, text):
-            self._finish_gathering(request)
+    def on_gathered(self, node: NodeHandle, message: protocol.Gathered) -> None:
+        """Takes a node's metrics, threads or health."""
+        gathering = self._gatherings.get(message.request)
+        if gathering is not None and gathering.add(node.number, message.text):
+            self._finish_gathering(message.request)
 
-    def on_resumed(self, node: NodeHandle, message: Mapping[str, Any]) -> None:
+    def on_resumed(self, node: NodeHandle, message: protocol.Resumed) -> None:
         """Takes a node's answer to a resume or a skip."""
-        self._resumes.on_answer(node.number, int(message["request"]), bool(message["is_done"]), message["blocking"])
+        self._resumes.on_answer(node.number, message.request, message.is_done, message.blocking)
 
     def forget_answers(self, node: NodeHandle) -> None:
         """Waits no longer for a node that has ended."""
@@ -235,4 +239,4 @@ class AdminEndpoint:
 
 def threads_page(texts: Mapping[int, str]) -> bytes:
     """Returns the threads of all nodes for an HTTP client."""
-    return listener.http("200 OK", msgspec.json.encode(threads_of(texts)), "application/json")
+    return http.answer("200 OK", msgspec.json.encode(threads_of(texts)), "application/json")

@@ -14,15 +14,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from awoke._native import Bell
 from awoke.app import App
 from awoke.errors import AwokeError, ConfigError
-from awoke.swarm import commands, listener
-from awoke.swarm.listener import Listener, Respond
-from awoke.swarm.loop import Loop
+from awoke.swarm import commands
 from awoke.swarm.socket_file import SocketFile
+from awoke.web import listener
+from awoke.web.listener import Listener, Respond
+from awoke.web.loop import Loop
 
 logger = logging.getLogger(__name__)
 
@@ -76,8 +75,8 @@ class AppSocket:
 
     def _on_command(self, request: bytes, respond: Respond) -> None:
         try:
-            answer = self._obey(msgspec.json.decode(request, type=dict[str, Any]))
-        except (AwokeError, msgspec.MsgspecError, ValueError) as error:
+            answer = self._obey(commands.decoded(request))
+        except AwokeError as error:
             answer = {"error": str(error)}
         respond(commands.encoded(answer))
 

@@ -15,9 +15,39 @@ if TYPE_CHECKING:
     from awoke.app import App
 
 
+TOPIC_MAX = 249
+"""The most characters of a topic's name, as Kafka has it."""
+PARTITION_MAX = (1 << 31) - 1
+
+
 def encoded(answer: dict[str, Any]) -> bytes:
     """Returns an answer as it is sent."""
     return msgspec.json.encode(answer) + b"\n"
+
+
+def decoded(request: bytes) -> dict[str, Any]:
+    """Returns a command.
+
+    Raises:
+        ConfigError: it is no JSON object.
+    """
+    try:
+        found: dict[str, Any] = msgspec.json.decode(request, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"the command is no JSON object: {error}", "command") from None
+    return found
+
+
+def number_of(command: dict[str, Any], field: str, least: int = 0, most: int = (1 << 63) - 1) -> int:
+    """Returns a whole number of a command.
+
+    Raises:
+        ConfigError: it is none, or out of bounds.
+    """
+    value = command.get(field)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ConfigError(f"{value!r} is no {field}: it must be a whole number from {least} to {most}", field)
+    return value
 
 
 def place_of(command: dict[str, Any]) -> tuple[str, int]:
@@ -26,12 +56,10 @@ def place_of(command: dict[str, Any]) -> tuple[str, int]:
     Raises:
         ConfigError: it names none.
     """
-    topic, partition = command.get("topic"), command.get("partition")
-    if not isinstance(topic, str) or not topic:
+    topic = command.get("topic")
+    if not isinstance(topic, str) or not 0 < len(topic) <= TOPIC_MAX:
         raise ConfigError(f"{topic!r} is no topic", "topic")
-    if not isinstance(partition, int) or isinstance(partition, bool) or partition < 0:
-        raise ConfigError(f"{partition!r} is no partition: they are numbered from 0", "partition")
-    return topic, partition
+    return topic, number_of(command, "partition", most=PARTITION_MAX)
 
 
 def offset_of(command: dict[str, Any]) -> int:
@@ -40,10 +68,7 @@ def offset_of(command: dict[str, Any]) -> int:
     Raises:
         ConfigError: it names none.
     """
-    offset = command.get("offset")
-    if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
-        raise ConfigError(f"{offset!r} is no offset: they are numbered from 0", "offset")
-    return offset
+    return number_of(command, "offset")
 
 
 def resumed(app: App, topic: str, partition: int) -> bool:

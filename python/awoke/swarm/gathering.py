@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from awoke.swarm.node_handle import NodeHandle
+
+Decoded = TypeVar("Decoded")
 
 
 def merged(texts: Mapping[int, str]) -> str:
@@ -17,7 +19,7 @@ def merged(texts: Mapping[int, str]) -> str:
     for node, text in texts.items():
         family = ""
         for line in text.splitlines():
-            if line.startswith("# "):
+            if line.startswith("# ") and line.count(" ") >= 2:
                 _, kind, family = line.split(" ", 3)[:3]
                 head = heads.setdefault(family, [])
                 if not any(each.startswith(f"# {kind} ") for each in head):
@@ -57,7 +59,8 @@ def health_of(nodes: Mapping[int, NodeHandle], texts: Mapping[int, str]) -> list
     reasons = []
     for number, node in sorted(nodes.items()):
         if number in texts:
-            reasons += [f"node {number}: {reason}" for reason in msgspec.json.decode(texts[number], type=list[str])]
+            said = decoded(texts[number], list[str])
+            reasons += [f"node {number}: {each}" for each in (["can't be understood"] if said is None else said)]
         elif node.state == "up":
             reasons.append(f"node {number}: does not answer")
         else:
@@ -67,8 +70,16 @@ def health_of(nodes: Mapping[int, NodeHandle], texts: Mapping[int, str]) -> list
 
 def threads_of(texts: Mapping[int, str]) -> list[dict[str, Any]]:
     """Returns the threads of all nodes, each with its node."""
-    found = {node: msgspec.json.decode(text, type=list[dict[str, Any]]) for node, text in sorted(texts.items())}
+    found = {node: decoded(text, list[dict[str, str]]) or [] for node, text in sorted(texts.items())}
     return [{"node": node, **each} for node, entries in found.items() for each in entries]
+
+
+def decoded(text: str, kind: type[Decoded]) -> Decoded | None:
+    """Returns what a node has said as JSON; `None` where it is of another kind."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 class Gathering:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from awoke.swarm import linux
-from awoke.swarm.deadlines import Deadlines
 from awoke.swarm.node_handle import NodeHandle, NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.protocol import Vitals
+from awoke.web.deadlines import Deadlines
 
 logger = logging.getLogger(__name__)
 

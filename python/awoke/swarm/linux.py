@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import signal
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from awoke.errors import ConfigError, SystemFailure
@@ -64,6 +67,25 @@ def proportional_bytes(pid: int) -> int:
     except OSError:
         pass
     return 0
+
+
+def end_children() -> None:
+    """Kills and reaps all children. Those of a process that ends become ours, so there may be more each time."""
+    while left := children():
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # A child that has not been waited for: its number is still its own.
+        for pid in left:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def reap_children(known: Collection[int | None]) -> None:
+    """Reaps the children that have ended, but for those that are known: they are reaped by their descriptors."""
+    for pid in children():
+        if pid not in known:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
 
 
 def children() -> list[int]:

@@ -11,7 +11,6 @@ import signal
 import socket
 import sys
 import traceback
-from typing import Any
 
 import msgspec
 
@@ -29,31 +28,38 @@ BASE_THREADS = 1
 """All that a process that forks may have."""
 
 
-def main(descriptor: int, options: Options, supervisor: int) -> int:
-    """Import the app, say so, and fork nodes until the supervisor wants no more; the exit code."""
+def main(descriptor: int, supervisor: int) -> int:
+    """Imports the app, says so, and forks nodes until the supervisor wants no more; returns the exit code."""
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)  # A process that the app starts must not hide this one's end.
     linux.signal_when_parent_ends(signal.SIGKILL)
     if os.getppid() != supervisor:
         return EXIT_GAVE_UP
+    options = _options(control)
     # Not for this process, which ends when its supervisor wants, but for a node that is being forked: it hears them later.
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
     try:
         app = _import(options)
     except AwokeError as error:
-        control.send(protocol.encode("refused", text=str(error)))
+        control.send(protocol.encode(protocol.Refused(str(error)[-protocol.TEXT_MAX :])))
         return EXIT_CONFIGURATION
     except BaseException:
-        control.send(protocol.encode("refused", text=traceback.format_exc(limit=-5)[-50_000:]))
+        control.send(protocol.encode(protocol.Refused(traceback.format_exc(limit=-5)[-protocol.TEXT_MAX :])))
         return EXIT_CONFIGURATION
-    control.send(protocol.encode("ready", resident_bytes=linux.resident_bytes(os.getpid())))
-    while request := _receive(control):
-        message, descriptors = request
-        (node_control,) = descriptors
-        node = int(message["node"])
-        _fork(control, node_control, node, app, options)
-        os.close(node_control)
+    control.send(protocol.encode(protocol.MoldReady(linux.resident_bytes(os.getpid()))))
+    while (received := protocol.receive(control)) and received.data:
+        node = protocol.decode(received.data, protocol.TO_MOLD).node
+        if received.descriptors:
+            _fork(control, received.descriptors[0], node, app, options)
+        else:
+            _not_forked(control, node, "its mold may open no more files")
+        protocol.close_all(received.descriptors)
     return 0
+
+
+def _options(control: socket.socket) -> Options:
+    """Returns what the supervisor says first. It is not in the arguments: every user may read those of a process."""
+    return protocol.decode(control.recv(protocol.MESSAGE_MAX), msgspec.json.Decoder(Options))
 
 
 def _import(options: Options) -> App:
@@ -81,13 +87,8 @@ def _import(options: Options) -> App:
     return app
 
 
-def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    data, descriptors, _, _ = socket.recv_fds(control, protocol.MESSAGE_MAX, 4)
-    if not data:
-        return None
-    message = protocol.decode(data)
-    assert isinstance(message, dict)
-    return message, descriptors
+def _not_forked(control: socket.socket, node: int, why: str) -> None:
+    control.send(protocol.encode(protocol.NotForked(node, why)))
 
 
 def _fork(control: socket.socket, node_control: int, node: int, app: App, options: Options) -> None:
@@ -104,10 +105,7 @@ def _fork(control: socket.socket, node_control: int, node: int, app: App, option
             control.close()
             code = run_node(node, node_control, app, options)
         else:
-            descriptor = os.pidfd_open(child)
-            message = protocol.encode("forked", node=node, pid=child)
-            socket.send_fds(control, [message], [descriptor])
-            code = 0
+            code = _tell(control, node, child)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -116,6 +114,17 @@ def _fork(control: socket.socket, node_control: int, node: int, app: App, option
         os._exit(code)
 
 
+def _tell(control: socket.socket, node: int, child: int) -> int:
+    """Tells the supervisor of a node's process, or ends one that it can't be told of."""
+    try:
+        descriptor = os.pidfd_open(child)
+        socket.send_fds(control, [protocol.encode(protocol.Forked(node, child))], [descriptor])
+    except OSError as error:
+        os.kill(child, signal.SIGKILL)
+        _not_forked(control, node, f"its mold can't tell of it: {error.strerror}")
+        return EXIT_GAVE_UP
+    return 0
+
+
 if __name__ == "__main__":
-    given = msgspec.json.decode(sys.argv[2].encode(), type=Options)
-    sys.exit(main(int(sys.argv[1]), given, int(sys.argv[3])))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

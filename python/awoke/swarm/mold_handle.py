@@ -53,7 +53,7 @@ class MoldHandle:
         if self.state is not MoldState.READY:
             return False
         try:
-            socket.send_fds(self.control, [protocol.encode("fork", node=node)], [descriptor])
+            socket.send_fds(self.control, [protocol.encode(protocol.Fork(node))], [descriptor])
         except OSError:
             return False
         return True

@@ -8,21 +8,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import msgspec
-
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP
 from awoke.swarm import protocol
-from awoke.swarm.loop import Loop
 from awoke.swarm.mold_handle import MoldHandle, MoldState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.policy import MoldPolicy
+from awoke.web.loop import Loop
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +36,9 @@ class Host(Protocol):
 
     def on_forked(self, mold: MoldHandle, number: int, pidfd: Pidfd) -> None:
         """Called when a node's process exists."""
+
+    def on_not_forked(self, mold: MoldHandle, number: int, why: str) -> None:
+        """Called when a node's process could not be started, or not be watched."""
 
     def on_candidate_failed(self, why: str) -> None:
         """Called when a reload's mold has ended or is refused, before `on_mold_over`."""
@@ -123,8 +123,8 @@ class Molds:
         ours, theirs = protocol.pair()
         with contextlib.ExitStack() as unless_done, theirs:
             unless_done.callback(ours.close)
-            options = msgspec.json.encode(self._options).decode()
-            command = [sys.executable, "-m", "awoke.swarm.mold", str(theirs.fileno()), options, str(os.getpid())]
+            ours.send(protocol.encode(self._options))  # It may hold secrets, which arguments would show to every user.
+            command = [sys.executable, "-m", "awoke.swarm.mold", str(theirs.fileno()), str(os.getpid())]
             os.set_inheritable(theirs.fileno(), True)
             pid = os.posix_spawn(sys.executable, command, os.environ, setpgroup=0, setsigdef=self._signals)
             pidfd = Pidfd.open(pid)
@@ -141,24 +141,33 @@ class Molds:
     # What a mold says.
 
     def _on_says(self, mold: MoldHandle) -> None:
+        received = protocol.receive(mold.control)
+        if received is None:
+            return
         try:
-            data, descriptors, _, _ = socket.recv_fds(mold.control, protocol.MESSAGE_MAX, 4)
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            data, descriptors = b"", []
-        if not data:
-            self._on_last_message(mold)
-            return
-        message = protocol.decode(data)
-        assert isinstance(message, dict)
-        match message["kind"]:
-            case "ready":
-                self._on_ready(mold, int(message["resident_bytes"]))
-            case "refused":
-                self._refuse(mold, str(message["text"]))
-            case "forked":
-                self._host.on_forked(mold, int(message["node"]), Pidfd(descriptors[0], int(message["pid"])))
+            if not received.data:
+                self._on_last_message(mold)
+            else:
+                self._take(mold, protocol.decode(received.data, protocol.FROM_MOLD), received.descriptors)
+        except ValueError as error:
+            logger.error("the mold sent a message that can't be read: %s", error)
+        protocol.close_all(received.descriptors)
+
+    def _take(self, mold: MoldHandle, message: protocol.MoldSays, descriptors: list[int]) -> None:
+        """Acts on a message; takes the descriptor that it needs out of the list."""
+        match message:
+            case protocol.MoldReady():
+                self._on_ready(mold, message.resident_bytes)
+            case protocol.Refused():
+                self._refuse(mold, message.text)
+            case protocol.Forked():
+                pidfd = Pidfd.received(descriptors.pop(0), message.pid) if descriptors else None
+                if pidfd is None:
+                    self._host.on_not_forked(mold, message.node, "its process can't be watched (ulimit -n)")
+                else:
+                    self._host.on_forked(mold, message.node, pidfd)
+            case protocol.NotForked():
+                self._host.on_not_forked(mold, message.node, message.text)
 
     def _on_ready(self, mold: MoldHandle, resident_bytes: int) -> None:
         self._cancel(mold, "boot")

@@ -77,7 +77,7 @@ def _refused(control: socket.socket, error: BaseException, code: int) -> int:
 
 def _tell(control: socket.socket, why: str) -> None:
     with contextlib.suppress(OSError):
-        control.send(protocol.encode("failed", text=why))
+        control.send(protocol.encode(protocol.Failed(why[: protocol.TEXT_MAX])))
 
 
 def _is_wanted(control: socket.socket) -> bool:
@@ -129,7 +129,7 @@ class Node:
         """A pipe: the supervisor gets the end that tells, the lifeline the one that is held."""
         reading, writing = os.pipe()
         with contextlib.suppress(OSError):  # The supervisor has gone; the lifeline sees that, too.
-            socket.send_fds(self._control, [protocol.encode("tripwire")], [reading])
+            socket.send_fds(self._control, [protocol.encode(protocol.Tripwire())], [reading])
         os.close(reading)
         return writing
 
@@ -149,7 +149,7 @@ class Node:
             collects_metrics=self._options.metrics_port is not None,
             serves_metrics=False,
         )
-        self._app.events.subscribe("partitions.assigned", lambda event: self._say("assigned"))
+        self._app.events.subscribe("partitions.assigned", lambda event: self._say(protocol.Assigned()))
         server.start()
         assert server.member is not None
         lifeline.watch(server.schedulers, server.member)
@@ -157,10 +157,10 @@ class Node:
         pulse.start()
         control = threading.Thread(target=self._obey, args=(server,), name="awoke-control", daemon=True)
         control.start()
-        self._say("ready")
+        self._say(protocol.NodeReady())
         code = wait_and_stop(server, self._heard)
         if server.given_up is not None:
-            self._say("failed", text=str(server.given_up))
+            self._say(protocol.Failed(str(server.given_up)[: protocol.TEXT_MAX]))
         return code
 
     def _names(self) -> dict[str, Any]:
@@ -182,9 +182,9 @@ class Node:
     def _name(self) -> str:
         return f"{socket.gethostname()}.{os.path.basename(self._options.socket)}.{self._number}"
 
-    def _say(self, kind: str, **fields: Any) -> None:
+    def _say(self, message: protocol.NodeSays) -> None:
         with contextlib.suppress(OSError):
-            self._control.send(protocol.encode(kind, **fields), socket.MSG_DONTWAIT)
+            self._control.send(protocol.encode(message), socket.MSG_DONTWAIT)
 
     def _pulse(self, lifeline: Lifeline, server: AppRunner) -> None:
         """Say how the partitions are whenever the lifeline asks; how long that takes tells how long one waits for the GIL."""
@@ -203,19 +203,29 @@ class Node:
                 return
             if not data:
                 return  # The lifeline has noticed, too.
-            message = protocol.decode(data)
-            match message if isinstance(message, dict) else {}:
-                case {"kind": "metrics", "request": request}:
-                    self._say("metrics", text=server.metrics_text().decode(), request=request)
-                case {"kind": "resume", "topic": topic, "partition": partition, "request": request}:
-                    is_resumed = commands.resumed(self._app, topic, partition)
-                    self._say("resumed", is_done=is_resumed, blocking=[], request=request)
-                case {"kind": "skip", "topic": topic, "partition": partition, "offset": offset, "request": request}:
-                    is_skipped, blocking = commands.skipped(self._app, topic, partition, offset)
-                    # A failing topic may have very many such messages, and a message between processes has a limit.
-                    self._say("resumed", is_done=is_skipped, blocking=blocking[:BLOCKING_MAX], request=request)
-                case {"kind": "health", "request": request}:
-                    self._say("health", text=msgspec.json.encode(server.health().reasons).decode(), request=request)
-                case {"kind": "threads", "request": request}:
-                    entries = [commands.thread_of(each) for each in server.threads()]
-                    self._say("threads", text=msgspec.json.encode(entries).decode(), request=request)
+            try:
+                message = protocol.decode(data, protocol.TO_NODE)
+            except ValueError as error:
+                logger.error("the supervisor sent a message that can't be read: %s", error)
+                continue
+            self._say(self._answer(server, message))
+
+    def _answer(self, server: AppRunner, message: protocol.NodeIsAsked) -> protocol.NodeSays:
+        match message:
+            case protocol.Resume(topic=topic, partition=partition, request=request):
+                return protocol.Resumed(request, commands.resumed(self._app, topic, partition))
+            case protocol.Skip(topic=topic, partition=partition, offset=offset, request=request):
+                is_skipped, blocking = commands.skipped(self._app, topic, partition, offset)
+                # A failing topic may have very many such messages, and a message between processes has a limit.
+                return protocol.Resumed(request, is_skipped, blocking[:BLOCKING_MAX])
+            case protocol.Gather(what=what, request=request):
+                return protocol.Gathered(request, self._text(server, what))
+
+    def _text(self, server: AppRunner, what: protocol.Kind) -> str:
+        match what:
+            case "metrics":
+                return server.metrics_text().decode()
+            case "health":
+                return msgspec.json.encode(server.health().reasons).decode()
+            case "threads":
+                return msgspec.json.encode([commands.thread_of(each) for each in server.threads()]).decode()

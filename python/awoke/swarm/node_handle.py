@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from awoke.swarm import linux
 from awoke.swarm.pidfd import Pidfd
-from awoke.swarm.protocol import Vitals
+from awoke.swarm.protocol import TEXT_MAX, Vitals
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ class NodeState(StrEnum):
 
 
 ALLOWED: dict[NodeState, set[NodeState]] = {
-    NodeState.QUEUED: {NodeState.FORKING, NodeState.ENDED},
-    NodeState.FORKING: {NodeState.BOOTING, NodeState.QUEUED, NodeState.ENDED},
+    NodeState.QUEUED: {NodeState.FORKING, NodeState.WAITING, NodeState.ENDED},
+    NodeState.FORKING: {NodeState.BOOTING, NodeState.QUEUED, NodeState.WAITING, NodeState.ENDED},
     NodeState.BOOTING: {NodeState.UP, NodeState.STOPPING, NodeState.ENDING},
     NodeState.UP: {NodeState.STOPPING, NodeState.ENDING},
     NodeState.STOPPING: {NodeState.ENDING},
@@ -99,7 +99,7 @@ class NodeHandle:
 
     def fail(self, why: str) -> None:
         """Notes why its process fails."""
-        self.failure = self.last_error = why
+        self.failure = self.last_error = why[:TEXT_MAX]
 
     def end(self, state: NodeState = NodeState.ENDED) -> None:
         """Its process has ended and been reaped, or there will be none."""

@@ -45,6 +45,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     socket: str
     """Where `awoke status` and its like ask."""
     metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
+    metrics_allowed_hosts: str = ""
 
     def __post_init__(self) -> None:
         if self.nodes < 1:

@@ -24,6 +24,19 @@ class Pidfd:
         """
         return cls(os.pidfd_open(pid), pid)
 
+    @classmethod
+    def received(cls, descriptor: int, pid: int) -> Self | None:
+        """Returns the process whose descriptor another process has sent; `None`, and closes it, where it is none.
+
+        It must be a process that this one may signal.
+        """
+        try:
+            signal.pidfd_send_signal(descriptor, 0)
+        except OSError:
+            os.close(descriptor)
+            return None
+        return cls(descriptor, pid)
+
     def fileno(self) -> int:
         """The descriptor."""
         return self._descriptor
@@ -33,10 +46,10 @@ class Pidfd:
         return self.send(0)
 
     def send(self, number: int) -> bool:
-        """Signal it; whether it was there to be signalled. Does not block."""
+        """Signals it; returns false when it has ended, or belongs to another user by now. Does not block."""
         try:
             signal.pidfd_send_signal(self._descriptor, number)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):
             return False
         return True
 

@@ -1,21 +1,32 @@
 """What mold, nodes and supervisor say to each other, over sockets that keep messages apart (SOCK_SEQPACKET).
 
 A message is one byte that says what it is, and the rest: JSON, but for the vitals, which a thread writes that knows no
-Python.
+Python. Mold and nodes run user code, so the supervisor relies on nothing that they say: `decode` refuses it, or it is of
+the type that is declared here.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
 import struct
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 MESSAGE_MAX = 1 << 20
+TEXT_MAX = 50_000
+"""The most characters of an error's text."""
+DESCRIPTORS_MAX = 4
 VITALS = struct.Struct("<IQIQQQQIq")
 VITALS_MARK = b"V"
 JSON_MARK = b"J"
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Kind = Literal["metrics", "threads", "health"]
+Decoded = TypeVar("Decoded")
 
 
 class Vitals(NamedTuple):
@@ -38,27 +49,176 @@ class Vitals(NamedTuple):
     """Messages, as Python knew last; -1 unknown."""
 
 
+# A mold to its supervisor.
+
+
+class MoldReady(msgspec.Struct, tag_field="kind", tag="ready"):
+    """The app is imported."""
+
+    resident_bytes: Number
+
+
+class Refused(msgspec.Struct, tag_field="kind", tag="refused"):
+    """The app can't be run as it is."""
+
+    text: str
+
+
+class Forked(msgspec.Struct, tag_field="kind", tag="forked"):
+    """A node's process exists; comes with its pidfd."""
+
+    node: Number
+    pid: Annotated[int, msgspec.Meta(gt=0, lt=1 << 31)]
+
+
+class NotForked(msgspec.Struct, tag_field="kind", tag="not_forked"):
+    """A node's process could not be started, or not be told of."""
+
+    node: Number
+    text: str
+
+
+# A supervisor to a mold.
+
+
+class Fork(msgspec.Struct, tag_field="kind", tag="fork"):
+    """Asks for a node; comes with the node's end of its control socket."""
+
+    node: Number
+
+
+# A node to its supervisor.
+
+
+class Tripwire(msgspec.Struct, tag_field="kind", tag="tripwire"):
+    """Comes with a descriptor that tells of the process's end."""
+
+
+class NodeReady(msgspec.Struct, tag_field="kind", tag="ready"):
+    """The app runs."""
+
+
+class Assigned(msgspec.Struct, tag_field="kind", tag="assigned"):
+    """The group has given partitions to it."""
+
+
+class Failed(msgspec.Struct, tag_field="kind", tag="failed"):
+    """Why the process ends."""
+
+    text: str
+
+
+class Gathered(msgspec.Struct, tag_field="kind", tag="gathered"):
+    """The answer to `Gather`."""
+
+    request: Number
+    text: str
+
+
+class Resumed(msgspec.Struct, tag_field="kind", tag="resumed"):
+    """The answer to `Resume` and `Skip`."""
+
+    request: Number
+    is_done: bool
+    blocking: list[Number] = []
+
+
+# A supervisor to a node.
+
+
+class Gather(msgspec.Struct, tag_field="kind", tag="gather"):
+    """Asks for metrics, threads or health, as text."""
+
+    what: Kind
+    request: Number
+
+
+class Resume(msgspec.Struct, tag_field="kind", tag="resume"):
+    """Asks to resume a partition."""
+
+    topic: str
+    partition: Number
+    request: Number
+
+
+class Skip(msgspec.Struct, tag_field="kind", tag="skip"):
+    """Asks to skip a message."""
+
+    topic: str
+    partition: Number
+    offset: Number
+    request: Number
+
+
+MoldSays = MoldReady | Refused | Forked | NotForked
+NodeSays = Tripwire | NodeReady | Assigned | Failed | Gathered | Resumed
+NodeIsAsked = Gather | Resume | Skip
+FROM_MOLD: msgspec.json.Decoder[MoldSays] = msgspec.json.Decoder(MoldSays)
+TO_MOLD: msgspec.json.Decoder[Fork] = msgspec.json.Decoder(Fork)
+FROM_NODE: msgspec.json.Decoder[NodeSays] = msgspec.json.Decoder(NodeSays)
+TO_NODE: msgspec.json.Decoder[NodeIsAsked] = msgspec.json.Decoder(NodeIsAsked)
+
+
+class Received(NamedTuple):
+    """A message, not decoded yet, and the descriptors that came with it; empty at the end."""
+
+    data: bytes
+    descriptors: list[int]
+
+
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Two ends."""
+    """Returns two ends."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
     return ours, theirs
 
 
-def encode(kind: str, **fields: Any) -> bytes:
-    """A message of JSON."""
-    return JSON_MARK + msgspec.json.encode({"kind": kind, **fields})
+def encode(message: msgspec.Struct) -> bytes:
+    """Returns a message of JSON as it is sent."""
+    return JSON_MARK + msgspec.json.encode(message)
 
 
-def decode(data: bytes) -> Vitals | dict[str, Any]:
-    """What a message says.
+def decode(data: bytes, decoder: msgspec.json.Decoder[Decoded]) -> Decoded:
+    """Returns a message of JSON.
 
     Raises:
-        ValueError: it is none of ours.
+        ValueError: it is none of those that are expected.
+    """
+    if data[:1] != JSON_MARK:
+        raise ValueError(f"a message of {len(data)} bytes that begins with {data[:1]!r}")
+    try:
+        return decoder.decode(data[1:])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+def decode_node(data: bytes) -> Vitals | NodeSays:
+    """Returns what a node says.
+
+    Raises:
+        ValueError: it is none of a node's messages.
     """
     if data[:1] == VITALS_MARK and len(data) == 1 + VITALS.size:
         return Vitals(*VITALS.unpack(data[1:]))
-    if data[:1] == JSON_MARK:
-        found: dict[str, Any] = msgspec.json.decode(data[1:], type=dict[str, Any])
-        return found
-    raise ValueError(f"a message of {len(data)} bytes that begins with {data[:1]!r}")
+    return decode(data, FROM_NODE)
+
+
+def receive(control: socket.socket) -> Received | None:
+    """Returns the next message; `None` when there is none yet.
+
+    Descriptors are missing where this process may open no more.
+    """
+    try:
+        data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_MAX, DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return Received(b"", [])
+    return Received(data, descriptors)
+
+
+def close_all(descriptors: Iterable[int]) -> None:
+    """Closes descriptors that came with a message and are not wanted."""
+    for each in descriptors:
+        with contextlib.suppress(OSError):
+            os.close(each)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from awoke.swarm import commands, protocol
-from awoke.swarm.loop import Loop
 from awoke.swarm.node_handle import NodeHandle, NodeState
+from awoke.web.loop import Loop
 
 ANSWER_WITHIN_S = 2.0
 """Nodes that have not answered by then are named."""
@@ -41,8 +41,10 @@ class Resumes:
         """Has a partition resumed, or its message at `offset` skipped. Asks all nodes that are up."""
         self._requests += 1
         request = self._requests
-        command, more = ("resume", {}) if offset is None else ("skip", {"offset": offset})
-        question = protocol.encode(command, topic=topic, partition=partition, request=request, **more)
+        if offset is None:
+            command, question = "resume", protocol.encode(protocol.Resume(topic, partition, request))
+        else:
+            command, question = "skip", protocol.encode(protocol.Skip(topic, partition, offset, request))
         missing = set()
         for node in self._nodes.values():
             if node.state is NodeState.UP and node.control is not None:

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
-from awoke.swarm.deadlines import Deadlines
 from awoke.swarm.mold_handle import MoldHandle, MoldState
 from awoke.swarm.molds import Molds
 from awoke.swarm.node_handle import NodeHandle, NodeState
+from awoke.web.deadlines import Deadlines
 
 logger = logging.getLogger(__name__)
 

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import signal
 import socket
 import time
 from typing import Any
 
-import msgspec
-
 from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_LATE
 from awoke.swarm import linux, protocol, systemd
 from awoke.swarm.admin import AdminEndpoint
 from awoke.swarm.health import Health
-from awoke.swarm.loop import Loop
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.molds import Molds
 from awoke.swarm.node_handle import NodeHandle, NodeState
@@ -30,6 +26,7 @@ from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.policy import RestartPolicy
 from awoke.swarm.protocol import Vitals
 from awoke.swarm.rolling import OnEnd, Roll
+from awoke.web.loop import Loop
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +42,8 @@ SIGNALS = (
     signal.SIGCHLD,
 )
 REAP_AGAIN_S = 0.005
+START_AGAIN_S = 1.0
+"""A node that could not be started for lack of descriptors or processes is tried again after this."""
 
 
 class Supervisor:
@@ -78,7 +77,7 @@ class Supervisor:
         self._admin.open()
         try:
             self._hear_signals()
-            self._watch_for_systemd()
+            systemd.watch(self._deadlines)
             self._molds.make()
             while not self.is_stopping or self._is_anything_left():
                 self._loop.turn()
@@ -102,16 +101,6 @@ class Supervisor:
         signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
         self._loop.watch(reading, self._on_signals)
 
-    def _watch_for_systemd(self) -> None:
-        every_s = systemd.watchdog_every_s()
-
-        def tell() -> None:
-            if every_s is not None:
-                systemd.notify("WATCHDOG=1")
-                self._deadlines.set("watchdog", every_s, tell)
-
-        tell()
-
     def _end(self) -> None:
         """Leaves no process, no socket and no file."""
         self._end_strays()
@@ -125,14 +114,7 @@ class Supervisor:
         """Ends the molds, nodes that are left, and processes that nodes have left behind."""
         self._molds.close()
         self._signal_all(signal.SIGKILL)
-        # The children of a process that ends become ours, so there may be more each time.
-        while left := linux.children():
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)  # A child that has not been waited for: its number is still its own.
-            for pid in left:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, 0)
+        linux.end_children()
         self._molds.close_descriptors()
         for node in self._nodes.values():
             node.close()
@@ -184,7 +166,11 @@ class Supervisor:
             node.enter(NodeState.QUEUED)
             self._molds.make_at_once()
             return
-        ours, theirs = protocol.pair()
+        try:
+            ours, theirs = protocol.pair()
+        except OSError as error:
+            self._start_later(node, error.strerror or str(error))
+            return
         node.begin(ours, mold.generation)
         if not mold.fork(node.number, theirs.fileno()):
             node.end(NodeState.QUEUED)  # The mold ends: another one forks it.
@@ -194,6 +180,22 @@ class Supervisor:
                 f"{node.number}:fork", self._options.silent_after_s, lambda: self._molds.replace(mold, late)
             )
         theirs.close()
+
+    def on_not_forked(self, mold: MoldHandle, number: int, why: str) -> None:
+        """Tries again later. A process that can't be watched notices that its control socket is closed, and ends."""
+        node = self._nodes.get(number)
+        if node is not None and node.state is NodeState.FORKING and node.mold == mold.generation:
+            self._deadlines.cancel(f"{number}:fork")
+            self._start_later(node, why)
+
+    def _start_later(self, node: NodeHandle, why: str) -> None:
+        """Makes room for a node that can't be started, and starts it in a moment."""
+        logger.error("node %d can't be started: %s; it is tried again in %.0f s", node.number, why, START_AGAIN_S)
+        node.fail(f"can't be started: {why}")
+        self._loop.close_clients()
+        node.end(NodeState.ENDED if self.is_stopping else NodeState.WAITING)
+        self._deadlines.set(f"{node.number}:restart", START_AGAIN_S, lambda: self.start_node(node))
+        self._forget_unwanted()
 
     def on_forked(self, mold: MoldHandle, number: int, pidfd: Pidfd) -> None:
         """Watches a node that has been forked."""
@@ -222,39 +224,47 @@ class Supervisor:
 
     def _on_node_says(self, node: NodeHandle) -> None:
         assert node.control is not None
-        try:
-            data, descriptors, _, _ = socket.recv_fds(node.control, protocol.MESSAGE_MAX, 1)
-        except (BlockingIOError, ConnectionError):
-            data = b""
-        if not data:
-            self._loop.forget(node.control)  # Its end is told by its pidfd.
+        received = protocol.receive(node.control)
+        if received is None:
             return
         node.heard_s = time.monotonic()
         try:
-            message = protocol.decode(data)
-        except (ValueError, msgspec.MsgspecError) as error:
+            if not received.data:
+                self._loop.forget(node.control)  # Its end is told by its pidfd.
+            else:
+                self._take(node, protocol.decode_node(received.data), received.descriptors)
+        except ValueError as error:
             logger.error("node %d sent a message that can't be read: %s", node.number, error)
-            return
-        if isinstance(message, Vitals):
-            self._health.on_vitals(node, message)
-            self._roll.on_node_alive(node)
-            return
-        match message["kind"]:
-            case "tripwire" if descriptors and node.tripwire is None:  # None came where this process may open no more.
-                node.tripwire = descriptors[0]
-                os.set_inheritable(node.tripwire, False)
-                self._loop.watch(node.tripwire, lambda: self._on_node_ending(node))
-            case "ready":
+        protocol.close_all(received.descriptors)
+
+    def _take(self, node: NodeHandle, message: Vitals | protocol.NodeSays, descriptors: list[int]) -> None:
+        """Acts on a message; takes the descriptor that it needs out of the list."""
+        match message:
+            case Vitals():
+                self._health.on_vitals(node, message)
+                self._roll.on_node_alive(node)
+            case protocol.Tripwire():
+                if descriptors and node.tripwire is None:  # None came where this process may open no more.
+                    self._lay_tripwire(node, descriptors.pop(0))
+            case protocol.NodeReady():
                 self._on_node_ready(node)
-            case "assigned":
+            case protocol.Assigned():
                 node.assigned_ns = time.monotonic_ns()
                 self._roll.on_node_assigned(node)
-            case "failed":
-                node.fail(str(message["text"]))
-            case "metrics" | "threads" | "health":
-                self._admin.on_gathered(node, int(message["request"]), str(message["text"]))
-            case "resumed":
+            case protocol.Failed():
+                node.fail(message.text)
+            case protocol.Gathered():
+                self._admin.on_gathered(node, message)
+            case protocol.Resumed():
                 self._admin.on_resumed(node, message)
+
+    def _lay_tripwire(self, node: NodeHandle, descriptor: int) -> None:
+        node.tripwire = descriptor
+        try:
+            self._loop.watch(descriptor, lambda: self._on_node_ending(node))
+        except OSError as error:  # It is a file, say, which can't be waited for. The pidfd tells of the end, too.
+            logger.error("node %d sent a tripwire that can't be watched: %s", node.number, error.strerror)
+            node.drop_tripwire()
 
     def _on_node_ready(self, node: NodeHandle) -> None:
         self._deadlines.cancel(f"{node.number}:boot")
@@ -345,9 +355,9 @@ class Supervisor:
         """Reads why a node failed: it was said before the end, and may be read after it."""
         with contextlib.suppress(OSError, ValueError):
             while node.control is not None and (data := node.control.recv(protocol.MESSAGE_MAX)):
-                message = protocol.decode(data)
-                if isinstance(message, dict) and message["kind"] == "failed":
-                    node.fail(str(message["text"]))
+                message = protocol.decode_node(data)
+                if isinstance(message, protocol.Failed):
+                    node.fail(message.text)
 
     def _restart(self, node: NodeHandle, code: int, ran_s: float) -> None:
         decision = self._policy.after(node.number, code, ran_s)
@@ -475,11 +485,7 @@ class Supervisor:
         self._has_strays = any(node.state is NodeState.FORKING for node in self._nodes.values())
         if self._has_strays:
             return
-        known = {node.pid for node in self._nodes.values()} | self._molds.pids()
-        for pid in linux.children():
-            if pid not in known:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
+        linux.reap_children({node.pid for node in self._nodes.values()} | self._molds.pids())
 
     def status(self) -> dict[str, Any]:
         """Returns what the supervisor itself knows, for people and programs."""

@@ -6,6 +6,8 @@ import contextlib
 import os
 import socket
 
+from awoke.web.deadlines import Deadlines
+
 
 def notify(state: str) -> None:
     """Tell systemd, if it listens: `READY=1`, `STOPPING=1`, `WATCHDOG=1`. Does not block."""
@@ -16,6 +18,18 @@ def notify(state: str) -> None:
     # It may have gone: then nobody is there to be told.
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, kind) as talk:
         talk.sendto(state.encode(), "\0" + address[1:] if address[0] == "@" else address)
+
+
+def watch(deadlines: Deadlines) -> None:
+    """Gives systemd a sign of life now and at each deadline, where it wants them."""
+    every_s = watchdog_every_s()
+
+    def tell() -> None:
+        if every_s is not None:
+            notify("WATCHDOG=1")
+            deadlines.set("watchdog", every_s, tell)
+
+    tell()
 
 
 def watchdog_every_s() -> float | None:

@@ -1,35 +1,27 @@
 """Metrics, health and threads of a running app over HTTP, for Prometheus, an orchestrator and `awoke threads`.
 
 The thread:
-1. wait for a connection or for the bell;
-2. answer one request (a client has a second to say what it wants, however it spreads its bytes);
-3. end when the bell rang.
+1. waits for a connection, a request, the deadline of a client, or the bell;
+2. answers each request as soon as it is complete, so that slow clients delay no others;
+3. ends when the bell has rung.
 """
 
 from __future__ import annotations
 
-import http.server
-import io
+import contextlib
 import json
-import logging
-import selectors
-import socket
-import socketserver
 import threading
-import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from awoke._native import Bell
-from awoke.errors import ConfigError
 from awoke.metrics.health import Health
+from awoke.web import http
+from awoke.web.http import HttpListener
+from awoke.web.listener import Respond
+from awoke.web.loop import Loop
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-logger = logging.getLogger(__name__)
-
-CLIENT_TIMEOUT_S = 1.0
+STATUSES = {200: "200 OK", 404: "404 Not Found", 503: "503 Service Unavailable"}
 
 
 class Thread(Protocol):
@@ -60,120 +52,57 @@ class Endpoint:
         ConfigError: the port is taken, or not ours to take.
     """
 
-    def __init__(self, port: int, shown: Shown, host: str = "127.0.0.1") -> None:
-        handler = type("Handler", (_Handler,), {"shown": shown})
-        try:
-            self._server = _Server((host, port), handler)
-        except OSError as error:
-            text = f"metrics can't be served on {host}:{port}: {error.strerror}; choose another metrics_port"
-            raise ConfigError(text, "metrics_port") from None
-        self.port: int = self._server.server_address[1]
+    def __init__(self, port: int, shown: Shown, host: str = "127.0.0.1", allowed_hosts: str = "") -> None:
+        self._shown, self._hosts = shown, http.names_in(allowed_hosts, host)
+        self._listening = http.listening_socket(host, port)
+        self.port: int = self._listening.getsockname()[1]
         """The port, also where a free one was asked for."""
         self._bell = Bell()
+        self._is_closing = False
         self._thread = threading.Thread(target=self._serve, name="awoke-web", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Starts the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """End and join the thread."""
+        """Ends and joins the thread."""
+        self._is_closing = True
         self._bell.ring()
         if self._thread.ident is not None:
             self._thread.join()
-        self._server.server_close()
+        self._listening.close()
 
     def _serve(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._server.fileno(), selectors.EVENT_READ)
-            selector.register(self._bell.fileno(), selectors.EVENT_READ)
-            while True:
-                ready = {key.fd for key, _ in selector.select()}
-                if self._bell.fileno() in ready:
-                    return
-                self._server.handle_request()
+        with contextlib.closing(Loop()) as loop:
+            loop.watch(self._bell.fileno(), lambda: None)
+            with contextlib.closing(HttpListener(loop, self._listening, self._hosts, self._answer)):
+                while not self._is_closing:
+                    loop.turn()
 
-
-class _Server(socketserver.TCPServer):
-    allow_reuse_address = True
-    timeout = 0
-    """`handle_request` is called when there is something to accept; where that has gone meanwhile, it must not wait."""
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        logger.debug("a client of the endpoint went away", exc_info=True)
-
-
-class _Reader(io.RawIOBase):
-    """What a client sends before its deadline."""
-
-    def __init__(self, connection: socket.socket, deadline_s: float) -> None:
-        self._connection = connection
-        self._deadline_s = deadline_s
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        """Wait for the next bytes; how many came.
-
-        Raises:
-            TimeoutError: the deadline has passed.
-        """
-        left_s = self._deadline_s - time.monotonic()
-        if left_s <= 0.0:
-            raise TimeoutError("the client took too long")
-        self._connection.settimeout(left_s)
-        try:
-            return self._connection.recv_into(buffer)
-        finally:
-            self._connection.settimeout(CLIENT_TIMEOUT_S)  # For the answer.
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    shown: ClassVar[Shown]
-    timeout = CLIENT_TIMEOUT_S
-
-    def setup(self) -> None:
-        """Give the client one deadline: a time for each read would let one that trickles hold the app's stop for ever."""
-        super().setup()
-        self.rfile.close()
-        self.rfile = io.BufferedReader(_Reader(self.connection, time.monotonic() + CLIENT_TIMEOUT_S))
-
-    def do_GET(self) -> None:
-        """Answer."""
-        path = self.path.partition("?")[0]
+    def _answer(self, path: str, respond: Respond) -> None:
         match path:
             case "/metrics":
-                self._answer(200, self.shown.metrics_text(), "text/plain; version=0.0.4; charset=utf-8")
+                kind = "text/plain; version=0.0.4; charset=utf-8"
+                respond(http.answer(STATUSES[200], self._shown.metrics_text(), kind))
             case "/health":
-                health = self.shown.health()
-                self._answer_json(200 if health.is_healthy else 503, health._asdict())
+                health = self._shown.health()
+                respond(page(200 if health.is_healthy else 503, health._asdict()))
             case "/live":
-                self._answer_json(200, {"is_alive": True})
+                respond(page(200, {"is_alive": True}))
             case "/ready":
-                why = self.shown.why_not_ready()
-                self._answer_json(200 if why is None else 503, {"is_ready": why is None, "reason": why})
+                why = self._shown.why_not_ready()
+                respond(page(200 if why is None else 503, {"is_ready": why is None, "reason": why}))
             case "/status":
-                self._answer_json(200, self.shown.status())
+                respond(page(200, self._shown.status()))
             case "/threads":
-                threads = self.shown.threads()
-                self._answer_json(
-                    200, [{"owner": each.owner, "name": each.name, "started_at": each.started_at} for each in threads]
-                )
+                threads = self._shown.threads()
+                entries = [{"owner": each.owner, "name": each.name, "started_at": each.started_at} for each in threads]
+                respond(page(200, entries))
             case _:
-                self._answer_json(404, {"paths": ["/live", "/ready", "/health", "/metrics", "/threads", "/status"]})
+                respond(page(404, {"paths": ["/live", "/ready", "/health", "/metrics", "/threads", "/status"]}))
 
-    def _answer_json(self, status: int, document: Any) -> None:
-        self._answer(status, json.dumps(document).encode(), "application/json")
 
-    def _answer(self, status: int, body: bytes, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Log a request."""
-        logger.debug(format, *arguments)
+def page(status: int, document: Any) -> bytes:
+    """Returns an answer of JSON."""
+    return http.answer(STATUSES[status], json.dumps(document), "application/json")

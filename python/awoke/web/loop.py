@@ -1,4 +1,4 @@
-"""The supervisor's loop: descriptors, deadlines, and the clock that tells when the supervisor itself was not running."""
+"""A loop: descriptors, deadlines, and the clock that tells when the process itself was not running."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from awoke.swarm.deadlines import OVERSLEPT_S, Deadlines
+from awoke.web.deadlines import OVERSLEPT_S, Deadlines
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +21,8 @@ class Loop:
         self.selector = selectors.DefaultSelector()
         self.deadlines = Deadlines()
         self.wakes = 0
+        self.clients: dict[Any, Callable[[], object]] = {}
+        """Connections whose client has the next move, the oldest first, and what closes each."""
         self._looked_s = time.monotonic()
 
     def watch(self, descriptor: Any, action: Callable[[], object]) -> None:
@@ -31,6 +33,18 @@ class Loop:
         """Stops watching a descriptor; does nothing when it is not watched or closed."""
         with contextlib.suppress(KeyError, ValueError):
             self.selector.unregister(descriptor)
+
+    def close_oldest_client(self) -> bool:
+        """Closes the connection that has waited longest for its client; returns false when there is none."""
+        for close in list(self.clients.values())[:1]:
+            close()
+            return True
+        return False
+
+    def close_clients(self) -> None:
+        """Closes all connections that wait for their clients: their descriptors are needed."""
+        while self.close_oldest_client():
+            pass
 
     def turn(self) -> None:
         """Waits for an event and acts on it."""

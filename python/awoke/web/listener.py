@@ -1,0 +1,221 @@
+"""Listening sockets for commands, and for health and metrics over HTTP. They never block the loop that they run in.
+
+A request is read until it is complete, answered, and its connection closed. A connection that takes too long is closed,
+too. When there are too many, the one that has waited longest for its client is closed: idle clients delay no others.
+Everything runs on the thread of one loop: a supervisor's, an app's command socket's or its HTTP endpoint's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import resource
+import selectors
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+
+from awoke.web.loop import Loop
+
+logger = logging.getLogger(__name__)
+
+ROOT = 0
+REQUEST_MAX = 64 * 1024
+CONNECTIONS_MAX = 64
+"""The most connections of one listener."""
+CLIENT_WITHIN_S = 2.0
+"""How long a client may take to send its request, and how long to receive the answer."""
+DESCRIPTORS_RESERVED = 32
+"""Clients leave this many file descriptors to the process, or half of a smaller limit."""
+ACCEPT_AGAIN_S = 1.0
+"""When the process has no descriptor left, and no client that can be closed, it accepts again after this."""
+WARN_EVERY_S = 60.0
+
+Respond = Callable[[bytes], object]
+"""Sends the answer and closes the connection."""
+Answer = Callable[[bytes, Respond], object]
+"""Gets a complete request."""
+IsWhole = Callable[[bytearray], bool]
+
+
+class Listener:
+    """A listening socket, and the connections that have not been answered."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, loop: Loop, listening: socket.socket, is_whole: IsWhole, answer: Answer) -> None:
+        self._loop, self._listening = loop, listening
+        self._is_whole, self._answer = is_whole, answer
+        self._connections: dict[socket.socket, bytearray] = {}
+        """What each client has sent; the oldest connection first."""
+        self._name = f"listener-{next(self._numbers)}:"
+        self._is_accepting = False
+        self._warned_s = -WARN_EVERY_S
+        listening.setblocking(False)
+        self._accept_again()
+
+    def close(self) -> None:
+        """Closes everything."""
+        self._stop_accepting()
+        for connection in list(self._connections):
+            self._drop(connection)
+        self._stop_accepting()  # A connection that ended may have begun it again.
+        self._loop.deadlines.cancel_all(self._name)
+        self._listening.close()
+
+    # Accepting.
+
+    def _accept_again(self) -> None:
+        if not self._is_accepting:
+            self._is_accepting = True
+            self._loop.watch(self._listening, self._on_connection)
+
+    def _stop_accepting(self) -> None:
+        self._is_accepting = False
+        self._loop.forget(self._listening)
+
+    def _on_connection(self) -> None:
+        if len(self._connections) >= CONNECTIONS_MAX and not self._close_oldest():
+            self._stop_accepting()  # All wait for this process. The first that has ended begins it again.
+            return
+        try:
+            connection, _ = self._listening.accept()
+        except (BlockingIOError, ConnectionError):
+            return
+        except OSError as error:
+            self._on_shortage(error)
+            return
+        if not self._may_ask(connection) or not self._has_room(connection):
+            connection.close()
+            return
+        connection.setblocking(False)
+        self._connections[connection] = bytearray()
+        self._loop.watch(connection, lambda: self._on_request(connection))
+        self._expect(connection)
+        self._on_request(connection)  # A request that is there already can't be too late.
+
+    def _on_shortage(self, error: OSError) -> None:
+        """Makes room where descriptors or memory are used up.
+
+        Otherwise the connection stays in the system's queue, and would end each wait of the loop at once.
+        """
+        self._warn(f"can't accept a connection: {error.strerror}")
+        if not self._loop.close_oldest_client():
+            self._stop_accepting()
+            self._loop.deadlines.set(f"{self._name}accept", ACCEPT_AGAIN_S, self._accept_again)
+
+    def _has_room(self, connection: socket.socket) -> bool:
+        """Leaves descriptors to the process: the system gives out the lowest free number."""
+        if connection.fileno() < descriptors_for_clients():
+            return True
+        self._warn("the process has few file descriptors left (ulimit -n)")
+        return self._loop.close_oldest_client()
+
+    def _close_oldest(self) -> bool:
+        """Closes the connection that has waited longest for its client; returns false when there is none."""
+        waiting = next((each for each in self._connections if each in self._loop.clients), None)
+        if waiting is None:
+            return False
+        self._warn(f"there are more than {CONNECTIONS_MAX} connections")
+        self._drop(waiting)
+        return True
+
+    def _warn(self, why: str) -> None:
+        """Says why connections are closed, once a minute: a client must not fill the log."""
+        now_s = time.monotonic()
+        if now_s - self._warned_s >= WARN_EVERY_S:
+            self._warned_s = now_s
+            logger.warning("%s: connections that wait for their clients are closed, the oldest first", why)
+
+    def _may_ask(self, connection: socket.socket) -> bool:
+        """On a UNIX socket: only this process's user, and root."""
+        return connection.family != socket.AF_UNIX or peer_uid(connection) in (ROOT, os.getuid())
+
+    # Requests and answers.
+
+    def _expect(self, connection: socket.socket) -> None:
+        """Closes the connection unless the client has done its part in time."""
+        self._loop.clients[connection] = lambda: self._drop(connection)
+        self._loop.deadlines.set(self._deadline_of(connection), CLIENT_WITHIN_S, lambda: self._drop(connection))
+
+    def _expect_no_more(self, connection: socket.socket) -> None:
+        self._loop.clients.pop(connection, None)
+        self._loop.deadlines.cancel(self._deadline_of(connection))
+        self._loop.forget(connection)
+
+    def _deadline_of(self, connection: socket.socket) -> str:
+        return f"{self._name}{connection.fileno()}"
+
+    def _on_request(self, connection: socket.socket) -> None:
+        request = self._connections[connection]
+        try:
+            piece = connection.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            piece = b""
+        request += piece
+        if not piece or len(request) > REQUEST_MAX:
+            self._drop(connection)
+        elif self._is_whole(request):
+            self._expect_no_more(connection)  # The next move is this process's.
+            self._obey(connection, bytes(request))
+
+    def _obey(self, connection: socket.socket, request: bytes) -> None:
+        try:
+            self._answer(request, lambda answer: self._respond(connection, answer))
+        except Exception:
+            # No request may end a supervisor, and with it its nodes.
+            logger.exception("a request is not answered, which is a bug of awoke")
+            self._drop(connection)
+
+    def _respond(self, connection: socket.socket, answer: bytes) -> None:
+        """Sends it all, in as many pieces as the receiver wants."""
+        if connection not in self._connections:
+            return
+        rest = memoryview(answer)
+
+        def send() -> bool:
+            nonlocal rest
+            try:
+                while rest:
+                    rest = rest[connection.send(rest) :]
+            except BlockingIOError:
+                return False
+            except OSError:
+                pass
+            self._drop(connection)
+            return True
+
+        # At once, if it fits: the loop may turn no more.
+        if not send():
+            self._loop.selector.register(connection, selectors.EVENT_WRITE, send)
+            self._expect(connection)
+
+    def _drop(self, connection: socket.socket) -> None:
+        if self._connections.pop(connection, None) is None:
+            return
+        self._expect_no_more(connection)
+        connection.close()
+        if f"{self._name}accept" not in self._loop.deadlines:
+            self._accept_again()
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """Returns the user of the process at the other end of a UNIX socket; of a listening one: of the process that listens."""
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(uid)
+
+
+def descriptors_for_clients() -> int:
+    """Returns the file descriptor from which on numbers are not for clients."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if limit == resource.RLIM_INFINITY else max(limit - DESCRIPTORS_RESERVED, limit // 2)
+
+
+def is_whole_line(request: bytearray) -> bool:
+    """Returns whether a command is complete."""
+    return request.endswith(b"\n")
