@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from awoke.cli import arguments
 from awoke.errors import ConfigError
 
 BootstrapServers = Annotated[
@@ -18,7 +19,7 @@ Kafka = Annotated[
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:
-    """`name=value` words as a dictionary.
+    """Returns `name=value` words as a dictionary, and hides the secrets among them from other users.
 
     Raises:
         ConfigError: a word without an equals sign.
@@ -29,6 +30,7 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
         if not equals or not name:
             raise ConfigError(f"{option} takes name=value, not {word!r}", option)
         found[name] = value
+    arguments.hide_secrets(found)
     return found
 
 

@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import socket as sockets
+import struct
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -15,6 +19,7 @@ from awoke.cli.options import Socket
 from awoke.cli.tables import aligned, duration
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm.options import socket_path
+from awoke.swarm.socket_file import check_peer, judge_folder
 
 ANSWER_WITHIN_S = 10.0
 RELOADED_WITHIN_S = 600.0
@@ -31,12 +36,15 @@ def ask(
         ConfigError: no process listens there, or it refuses; AwokeError: it does not answer, or the command failed.
     """
     path = socket or socket_path(target)
+    if socket is None:
+        with contextlib.suppress(OSError):  # Without it there is no process to ask, which is said below.
+            judge_folder(Path(path).parent)
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as talk:
-        talk.settimeout(within_s)
         try:
-            talk.connect(path)
+            _connect(talk, path, within_s)
         except OSError as error:
             raise ConfigError(nothing_there(target, path, command, error), "socket") from None
+        check_peer(talk, Path(path))
         try:
             talk.sendall(msgspec.json.encode({"command": command, **fields}) + b"\n")
             answer = b""
@@ -51,12 +59,22 @@ def ask(
             raise AwokeError(f"the process at {path} does not answer: {error}") from None
     if not answer:
         raise AwokeError(f"the process at {path} hung up: it belongs to another user, or ends")
-    found: dict[str, Any] = msgspec.json.decode(answer)
+    try:
+        found = msgspec.json.decode(answer, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError):
+        raise AwokeError(f"the process at {path} hung up before its answer was complete") from None
     if "error" in found:
         raise ConfigError(str(found["error"]), command)
     if "failed" in found:
         raise AwokeError(f"{command} failed: {found['failed']}")
     return found
+
+
+def _connect(talk: sockets.socket, path: str, within_s: float) -> None:
+    """Connects. Without waiting, the system refuses where many others wait to be accepted (`settimeout` does not help)."""
+    talk.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDTIMEO, struct.pack("ll", math.ceil(within_s), 0))
+    talk.connect(path)
+    talk.settimeout(within_s)
 
 
 def nothing_there(target: str, path: str, command: str, error: OSError) -> str:

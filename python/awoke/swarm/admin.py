@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import reprlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -138,7 +139,7 @@ class AdminEndpoint:
                 if not self._host.dump(node):
                     raise ConfigError(f"there is no node {node}", "node")
             case _:
-                raise ConfigError(f"there is no command {name!r}", "command")
+                raise ConfigError(f"there is no command {reprlib.repr(name)}", "command")
         return {"done": name}
 
     def _status(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import reprlib
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -90,7 +91,7 @@ class AppSocket:
                 entries = [commands.thread_of(each) for each in self._app.threads()]
                 return {"done": name, "threads": entries}
             case _:
-                text = f"{name} is for swarms (awoke run --nodes): this app runs in a single process"
+                text = f"{reprlib.repr(name)} is for swarms (awoke run --nodes): this app runs in a single process"
                 raise ConfigError(text, "command")
 
     def _resume(self, topic: str, partition: int) -> dict[str, Any]:

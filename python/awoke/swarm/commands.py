@@ -5,6 +5,7 @@ An answer has `done`, or `error` (the command is wrong) or `failed` (it had no e
 
 from __future__ import annotations
 
+import reprlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -46,7 +47,8 @@ def number_of(command: dict[str, Any], field: str, least: int = 0, most: int = (
     """
     value = command.get(field)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ConfigError(f"{value!r} is no {field}: it must be a whole number from {least} to {most}", field)
+        text = f"{reprlib.repr(value)} is no {field}: it must be a whole number, at least {least} and at most {most}"
+        raise ConfigError(text, field)
     return value
 
 
@@ -58,7 +60,7 @@ def place_of(command: dict[str, Any]) -> tuple[str, int]:
     """
     topic = command.get("topic")
     if not isinstance(topic, str) or not 0 < len(topic) <= TOPIC_MAX:
-        raise ConfigError(f"{topic!r} is no topic", "topic")
+        raise ConfigError(f"{reprlib.repr(topic)} is no topic", "topic")
     return topic, number_of(command, "partition", most=PARTITION_MAX)
 
 

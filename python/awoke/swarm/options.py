@@ -71,7 +71,12 @@ def bytes_of(text: str) -> int:
     return int(match[1]) * UNITS[match[2].upper()]
 
 
+def own_folder() -> Path:
+    """Returns this user's folder in the system's folder for temporary files, where every user may make files."""
+    return Path(tempfile.gettempdir()) / f"awoke-{os.getuid()}"
+
+
 def socket_path(name: str) -> str:
     """Where the swarm of this target listens, of this user, where nothing else is said."""
-    folder = os.environ.get("XDG_RUNTIME_DIR") or str(Path(tempfile.gettempdir()) / f"awoke-{os.getuid()}")
-    return str(Path(folder) / f"awoke-{re.sub(r'[^A-Za-z0-9_.-]', '-', name)}.sock")
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or own_folder())
+    return str(folder / f"awoke-{re.sub(r'[^A-Za-z0-9_.-]', '-', name)}.sock")

@@ -209,11 +209,13 @@ def receive(control: socket.socket) -> Received | None:
     Descriptors are missing where this process may open no more.
     """
     try:
-        data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_MAX, DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC)
+        data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_MAX, DESCRIPTORS_MAX)
     except BlockingIOError:
         return None
     except OSError:
         return Received(b"", [])
+    for each in descriptors:
+        os.set_inheritable(each, False)  # Python 3.11 ignores the flag of `recv_fds` that does it.
     return Received(data, descriptors)
 
 

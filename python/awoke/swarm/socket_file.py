@@ -11,7 +11,10 @@ import weakref
 from pathlib import Path
 
 from awoke.errors import ConfigError
+from awoke.swarm.options import own_folder
+from awoke.web.listener import QUEUE_MAX, ROOT, peer_uid
 
+OWN_MODE = 0o700
 PATH_BYTES_MAX = 107
 """What Linux allows, less the byte that ends a path."""
 CONNECT_WITHIN_S = 1.0
@@ -68,17 +71,42 @@ def check_folder(folder: Path) -> None:
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owners, mode = {folder.lstat().st_uid, folder.stat().st_uid}, folder.stat().st_mode
+        judge_folder(folder)
     except OSError as error:
         raise ConfigError(
             f"can't use the folder {folder}: {error.strerror or error}; say --socket PATH", "socket"
         ) from None
+
+
+def judge_folder(folder: Path) -> None:
+    """Refuses a folder that is not safe from other users.
+
+    Raises:
+        ConfigError: it belongs to another user, or other users may replace its files; OSError: it can't be looked at.
+    """
+    owners, mode = {folder.lstat().st_uid, folder.stat().st_uid}, folder.stat().st_mode
+    if folder == own_folder() and (owners != {os.getuid()} or stat.S_IMODE(mode) != OWN_MODE or folder.is_symlink()):
+        # Its name is known, and every user may make it first.
+        raise ConfigError(
+            f"the folder {folder} must be this user's, with mode 700: remove it, or say --socket PATH", "socket"
+        )
     if not owners <= {0, os.getuid()}:
         raise ConfigError(f"the folder {folder} belongs to another user: say --socket PATH", "socket")
     if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
         raise ConfigError(
             f"other users may write to the folder {folder}: chmod it to 700, or say --socket PATH", "socket"
         )
+
+
+def check_peer(connection: socket.socket, path: Path) -> None:
+    """Refuses an answer of another user's process. Root may ask those of the user whose folder it is.
+
+    Raises:
+        ConfigError: the process that listens is neither this user's nor root's.
+    """
+    uid, own = peer_uid(connection), os.getuid()
+    if uid not in (own, ROOT) and not (own == ROOT and uid == path.parent.stat().st_uid):
+        raise ConfigError(f"the process at {path} is another user's (uid {uid}): it is not asked", "socket")
 
 
 def _listen(path: Path) -> socket.socket:
@@ -92,7 +120,7 @@ def _listen(path: Path) -> socket.socket:
             own.unlink()  # Left by a killed process of the same number.
         listening.bind(str(own))
         own.chmod(0o600)  # Before `listen`: until then nobody can connect, whatever the mode.
-        listening.listen(16)
+        listening.listen(QUEUE_MAX)
         _publish(own, path)
     except BaseException:
         listening.close()

@@ -13,13 +13,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from awoke.errors import ConfigError
+from awoke.web import listener
 from awoke.web.listener import Listener, Respond
 from awoke.web.loop import Loop
 
 HOST = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:\[\]]*)(?::\d*)?")
-QUEUE_MAX = 128
-"""Connections that the system keeps until they are accepted."""
-
 Answer = Callable[[str, Respond], object]
 """Gets the path of a request."""
 
@@ -66,7 +64,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(QUEUE_MAX)
+        listening.listen(listener.QUEUE_MAX)
     except OSError as error:
         listening.close()
         text = f"can't listen on {host}:{port}: {error.strerror}; choose another metrics_port"

@@ -26,6 +26,8 @@ ROOT = 0
 REQUEST_MAX = 64 * 1024
 CONNECTIONS_MAX = 64
 """The most connections of one listener."""
+QUEUE_MAX = 1_024
+"""Connections that the system keeps until they are accepted."""
 CLIENT_WITHIN_S = 2.0
 """How long a client may take to send its request, and how long to receive the answer."""
 DESCRIPTORS_RESERVED = 32
@@ -71,23 +73,36 @@ class Listener:
     def _accept_again(self) -> None:
         if not self._is_accepting:
             self._is_accepting = True
-            self._loop.watch(self._listening, self._on_connection)
+            self._loop.watch(self._listening, self._on_connections)
 
     def _stop_accepting(self) -> None:
         self._is_accepting = False
         self._loop.forget(self._listening)
 
-    def _on_connection(self) -> None:
+    def _on_connections(self) -> None:
+        """Accepts those that are there, but not for ever: the loop has other work."""
+        for _ in range(CONNECTIONS_MAX):
+            if not self._is_accepting or not self._accept():
+                return
+
+    def _accept(self) -> bool:
+        """Accepts a connection; returns false when there is none, or no room for it."""
         if len(self._connections) >= CONNECTIONS_MAX and not self._close_oldest():
             self._stop_accepting()  # All wait for this process. The first that has ended begins it again.
-            return
+            return False
         try:
             connection, _ = self._listening.accept()
-        except (BlockingIOError, ConnectionError):
-            return
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            return True  # Its client has gone already.
         except OSError as error:
             self._on_shortage(error)
-            return
+            return False
+        self._take(connection)
+        return True
+
+    def _take(self, connection: socket.socket) -> None:
         if not self._may_ask(connection) or not self._has_room(connection):
             connection.close()
             return

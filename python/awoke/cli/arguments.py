@@ -1,0 +1,58 @@
+"""Hides secrets in the arguments of this process: every user of the machine may read them (`ps`, /proc/PID/cmdline).
+
+They can be read until this has run, and stay in the shell's history. The environment is the better place for them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import typer
+
+SECRET_WORDS = ("password", "secret", "token", "key", "pem")
+SECRET_PREFIXES = ("sasl.", "ssl.")
+"""All such properties: one whose name is misspelt holds the same secret."""
+USERINFO = re.compile(r"://[^/]*@")
+ARG_START, ARG_END = 45, 46
+"""Fields of /proc/PID/stat behind the program's name, as proc(5) numbers them less three."""
+
+
+def hide_secrets(properties: Mapping[str, str]) -> None:
+    """Overwrites the values of secret properties in the arguments of this process; warns where that is impossible."""
+    secrets = {name: value for name, value in properties.items() if value and is_secret(name, value)}
+    if secrets and not _overwrite(secrets):
+        names = ", ".join(secrets)
+        typer.echo(f"warning: other users can see the arguments of this process, and so {names}: {ADVICE}", err=True)
+
+
+ADVICE = "use the environment instead, as in AWOKE_KAFKA_SASL_PASSWORD"
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Returns whether a property's value must not be seen by other users. Needs no Kafka client: a supervisor has none."""
+    known = name.lower()
+    return (
+        known.startswith(SECRET_PREFIXES) or any(word in known for word in SECRET_WORDS) or bool(USERINFO.search(value))
+    )
+
+
+def _overwrite(secrets: Mapping[str, str]) -> bool:
+    """Overwrites `name=SECRET` where an argument ends so; returns false where the arguments can't be found (no Linux)."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        start, end = int(fields[ARG_START]), int(fields[ARG_END])
+    except (OSError, IndexError, ValueError):
+        return False
+    if not 0 < start < end:
+        return False
+    at = start
+    for argument in ctypes.string_at(start, end - start).split(b"\0"):
+        for name, value in secrets.items():
+            secret = value.encode(errors="surrogateescape")
+            if argument.endswith(name.encode(errors="surrogateescape") + b"=" + secret):
+                ctypes.memset(at + len(argument) - len(secret), ord("*"), len(secret))
+        at += len(argument) + 1
+    return True
