@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 import awoke
+from awoke.cli.threads import threads as show_threads
 from awoke.swarm.admin import AdminEndpoint
 from awoke.swarm.app_socket import open_app_socket
 from awoke.swarm.options import Options
@@ -128,6 +129,14 @@ def test_clients_leave_descriptors_to_the_process(monkeypatch: pytest.MonkeyPatc
     assert descriptors_for_clients() > 1 << 30
 
 
+def test_a_lone_client_is_served_where_few_descriptors_are_left(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("awoke.web.listener.descriptors_for_clients", lambda: 0)
+    for _ in range(3):
+        assert get(endpoint, "/live")[0] == 200
+
+
 def test_idle_clients_of_a_command_socket_delay_no_command(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = str(tmp_path / "s")
     with open_app_socket(cast(awoke.App, Commanded()), path), contextlib.ExitStack() as clients:
@@ -196,6 +205,16 @@ def test_other_requests_are_answered_or_refused(endpoint: Endpoint, request_: by
     answer = raw(endpoint.port, request_)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     assert answer.endswith(b"\r\n\r\n") == request_.startswith(b"HEAD"), "a HEAD has no body"
+
+
+def test_the_command_says_that_a_name_is_not_allowed(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(*_: object, **__: object) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", endpoint.port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(awoke.AwokeError, match="metrics_allowed_hosts"):
+        show_threads(str(endpoint.port), host="other.internal")
+    show_threads(str(endpoint.port), host="shop.internal")
 
 
 def test_the_bound_name_is_allowed() -> None:

@@ -118,6 +118,8 @@ def test_no_message_of_a_node_ends_the_supervisor(watched: Watched, data: bytes)
     watched.node_says(data)
     watched.node_says(protocol.encode(protocol.NodeReady()))
     assert watched.node.state is NodeState.UP
+    watched.node_says(data)
+    assert answer_of(watched, b'{"command":"status"}\n')["nodes"][0]["node"] == 1
 
 
 @pytest.mark.parametrize("data", MOLD_FRAMES, ids=lambda data: repr(data[:40]))
@@ -270,7 +272,7 @@ def test_fuzz_messages_decode_or_are_refused(data: bytes, mark: bytes) -> None:
         protocol.decode_node(mark + data)
 
 
-@fuzzed(200)
+@fuzzed(100)
 @given(WIRE, st.sampled_from([b"J", b"V"]))
 def test_fuzz_a_supervisor_takes_any_message(watched: Watched, data: bytes, mark: bytes) -> None:
     if watched.node.pidfd is None:
@@ -279,7 +281,7 @@ def test_fuzz_a_supervisor_takes_any_message(watched: Watched, data: bytes, mark
     watched.mold_says(mark + data)
 
 
-@fuzzed(300)
+@fuzzed(100)
 @given(WIRE)
 def test_fuzz_commands_are_read_or_refused(data: bytes) -> None:
     try:
@@ -291,7 +293,7 @@ def test_fuzz_commands_are_read_or_refused(data: bytes) -> None:
             read(command)
 
 
-@fuzzed(200)
+@fuzzed(100)
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: f"GET /{text}".encode()))
 def test_fuzz_requests_over_http_are_read_or_refused(head: bytes) -> None:
     http.is_complete(bytearray(head))
@@ -300,7 +302,7 @@ def test_fuzz_requests_over_http_are_read_or_refused(head: bytes) -> None:
         http.is_allowed(request.host, frozenset())
 
 
-@fuzzed(200)
+@fuzzed(100)
 @given(st.text(max_size=60) | st.from_regex(r"# [A-Z]{0,4} ?[a-z]{0,3}( .*)?\n[a-z]+(\{.*\})? ?1?"))
 def test_fuzz_texts_of_nodes_are_merged(text: str) -> None:
     gathering.merged({1: text, 2: "# HELP up Up.\n# TYPE up gauge\nup 1.0\n"})

@@ -14,7 +14,10 @@ BootstrapServers = Annotated[
     str | None, typer.Option("--bootstrap-servers", "-b", help="Brokers to begin with: host:port, separated by commas.")
 ]
 Kafka = Annotated[
-    list[str] | None, typer.Option("--kafka", help="A librdkafka property, name=value. May be given several times.")
+    list[str] | None,
+    typer.Option(
+        "--kafka", help="A librdkafka property, name=value, several times. Secrets: better AWOKE_KAFKA_SASL_PASSWORD=…"
+    ),
 ]
 
 

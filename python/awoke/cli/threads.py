@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import urllib.error
 import urllib.request
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from awoke.errors import AwokeError, ConfigError
 
 TIMEOUT_S = 5.0
 PORT_MAX = 65_535
+FORBIDDEN = 403
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
@@ -76,6 +78,12 @@ def served_at(host: str, port: int) -> list[Entry]:
             return msgspec.json.decode(answer.read(), type=list[Entry])
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise AwokeError(f"what answers at {url} is no app: it does not list threads") from None
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code != FORBIDDEN:
+                raise AwokeError(f"no app answers at {url}: {error.reason}") from None
+        text = f"the app at {url} does not answer by this name: use its IP address, or add it to metrics_allowed_hosts"
+        raise AwokeError(text) from None
     except (OSError, http.client.HTTPException) as error:
         cause = getattr(error, "reason", None) or str(error) or type(error).__name__
         raise AwokeError(f"no app answers at {url}: {cause}; does it run with --metrics-port {port}?") from None

@@ -123,11 +123,11 @@ class Listener:
             self._loop.deadlines.set(f"{self._name}accept", ACCEPT_AGAIN_S, self._accept_again)
 
     def _has_room(self, connection: socket.socket) -> bool:
-        """Leaves descriptors to the process: the system gives out the lowest free number."""
+        """Leaves descriptors to the process: the system gives out the lowest free number. A lone client is served."""
         if connection.fileno() < descriptors_for_clients():
             return True
         self._warn("the process has few file descriptors left (ulimit -n)")
-        return self._loop.close_oldest_client()
+        return self._loop.close_oldest_client() or not self._connections
 
     def _close_oldest(self) -> bool:
         """Closes the connection that has waited longest for its client; returns false when there is none."""
