@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from awoke.web.loop import Loop
+from awoke.web.loop import Client, Loop
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,8 @@ CLIENT_WITHIN_S = 2.0
 """How long a client may take to send its request, and how long to receive the answer."""
 DESCRIPTORS_RESERVED = 32
 """Clients leave this many file descriptors to the process, or half of a smaller limit."""
+GRACE_S = 0.05
+"""A connection is not closed for another one before. Clients in the system's queue need none: they send meanwhile."""
 ACCEPT_AGAIN_S = 1.0
 """When the process has no descriptor left, and no client that can be closed, it accepts again after this."""
 WARN_EVERY_S = 60.0
@@ -75,21 +77,24 @@ class Listener:
             self._is_accepting = True
             self._loop.watch(self._listening, self._on_connections)
 
+    def _accept_later(self, in_s: float) -> None:
+        self._stop_accepting()
+        self._loop.deadlines.set(f"{self._name}accept", in_s, self._accept_again)
+
     def _stop_accepting(self) -> None:
         self._is_accepting = False
         self._loop.forget(self._listening)
 
     def _on_connections(self) -> None:
-        """Accepts those that are there, but not for ever: the loop has other work."""
+        """Accepts those that are there, as long as there is room, and makes room for one of them."""
+        if self._is_crowded() and not self._make_room():
+            return
         for _ in range(CONNECTIONS_MAX):
-            if not self._is_accepting or not self._accept():
+            if not self._accept() or self._is_crowded():
                 return
 
     def _accept(self) -> bool:
-        """Accepts a connection; returns false when there is none, or no room for it."""
-        if len(self._connections) >= CONNECTIONS_MAX and not self._close_oldest():
-            self._stop_accepting()  # All wait for this process. The first that has ended begins it again.
-            return False
+        """Accepts a connection; returns false when there is none, or no descriptor for it."""
         try:
             connection, _ = self._listening.accept()
         except BlockingIOError:
@@ -103,14 +108,42 @@ class Listener:
         return True
 
     def _take(self, connection: socket.socket) -> None:
-        if not self._may_ask(connection) or not self._has_room(connection):
+        if not self._may_ask(connection):
             connection.close()
             return
         connection.setblocking(False)
         self._connections[connection] = bytearray()
         self._loop.watch(connection, lambda: self._on_request(connection))
         self._expect(connection)
-        self._on_request(connection)  # A request that is there already can't be too late.
+        self._on_request(connection)  # One that has waited to be accepted has sent its request meanwhile.
+
+    # Room.
+
+    def _is_full(self) -> bool:
+        return len(self._connections) >= CONNECTIONS_MAX
+
+    def _is_crowded(self) -> bool:
+        """Returns whether there are too many, or clients use descriptors that are reserved for the process.
+
+        The system gives out the lowest free descriptor.
+        """
+        most = descriptors_for_clients()
+        return self._is_full() or any(each.fileno() >= most for each in self._loop.clients)
+
+    def _make_room(self) -> bool:
+        """Closes the connection that has waited longest for its client; returns false where none may be closed now."""
+        is_full = self._is_full()
+        waiting = [each for each in self._loop.clients if not is_full or each in self._connections]
+        if not waiting:
+            self._stop_accepting()  # All wait for this process. The first that has ended begins it again.
+            return False
+        left_s = self._loop.clients[waiting[0]].since_s + GRACE_S - time.monotonic()
+        if left_s > 0.0:
+            self._accept_later(left_s)
+            return False
+        self._warn(f"there are more than {CONNECTIONS_MAX} connections" if is_full else "few file descriptors are left")
+        self._loop.clients[waiting[0]].close()
+        return True
 
     def _on_shortage(self, error: OSError) -> None:
         """Makes room where descriptors or memory are used up.
@@ -119,31 +152,14 @@ class Listener:
         """
         self._warn(f"can't accept a connection: {error.strerror}")
         if not self._loop.close_oldest_client():
-            self._stop_accepting()
-            self._loop.deadlines.set(f"{self._name}accept", ACCEPT_AGAIN_S, self._accept_again)
-
-    def _has_room(self, connection: socket.socket) -> bool:
-        """Leaves descriptors to the process: the system gives out the lowest free number. A lone client is served."""
-        if connection.fileno() < descriptors_for_clients():
-            return True
-        self._warn("the process has few file descriptors left (ulimit -n)")
-        return self._loop.close_oldest_client() or not self._connections
-
-    def _close_oldest(self) -> bool:
-        """Closes the connection that has waited longest for its client; returns false when there is none."""
-        waiting = next((each for each in self._connections if each in self._loop.clients), None)
-        if waiting is None:
-            return False
-        self._warn(f"there are more than {CONNECTIONS_MAX} connections")
-        self._drop(waiting)
-        return True
+            self._accept_later(ACCEPT_AGAIN_S)
 
     def _warn(self, why: str) -> None:
         """Says why connections are closed, once a minute: a client must not fill the log."""
         now_s = time.monotonic()
         if now_s - self._warned_s >= WARN_EVERY_S:
             self._warned_s = now_s
-            logger.warning("%s: connections that wait for their clients are closed, the oldest first", why)
+            logger.warning("%s: idle connections are closed, the oldest first (ulimit -n: %d)", why, limit())
 
     def _may_ask(self, connection: socket.socket) -> bool:
         """On a UNIX socket: only this process's user, and root."""
@@ -153,7 +169,7 @@ class Listener:
 
     def _expect(self, connection: socket.socket) -> None:
         """Closes the connection unless the client has done its part in time."""
-        self._loop.clients[connection] = lambda: self._drop(connection)
+        self._loop.clients[connection] = Client(lambda: self._drop(connection))
         self._loop.deadlines.set(self._deadline_of(connection), CLIENT_WITHIN_S, lambda: self._drop(connection))
 
     def _expect_no_more(self, connection: socket.socket) -> None:
@@ -215,8 +231,8 @@ class Listener:
             return
         self._expect_no_more(connection)
         connection.close()
-        if f"{self._name}accept" not in self._loop.deadlines:
-            self._accept_again()
+        self._loop.deadlines.cancel(f"{self._name}accept")
+        self._accept_again()
 
 
 def peer_uid(connection: socket.socket) -> int:
@@ -227,8 +243,13 @@ def peer_uid(connection: socket.socket) -> int:
 
 def descriptors_for_clients() -> int:
     """Returns the file descriptor from which on numbers are not for clients."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return sys.maxsize if limit == resource.RLIM_INFINITY else max(limit - DESCRIPTORS_RESERVED, limit // 2)
+    return max(limit() - DESCRIPTORS_RESERVED, limit() // 2)
+
+
+def limit() -> int:
+    """Returns how many file descriptors this process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 def is_whole_line(request: bytearray) -> bool:

@@ -14,6 +14,15 @@ from awoke.web.deadlines import OVERSLEPT_S, Deadlines
 logger = logging.getLogger(__name__)
 
 
+class Client:
+    """A connection whose client has the next move."""
+
+    def __init__(self, close: Callable[[], object]) -> None:
+        self.close = close
+        """Closes the connection."""
+        self.since_s = time.monotonic()
+
+
 class Loop:
     """Waits for descriptors and deadlines, and calls what was registered for them. One thread."""
 
@@ -21,8 +30,8 @@ class Loop:
         self.selector = selectors.DefaultSelector()
         self.deadlines = Deadlines()
         self.wakes = 0
-        self.clients: dict[Any, Callable[[], object]] = {}
-        """Connections whose client has the next move, the oldest first, and what closes each."""
+        self.clients: dict[Any, Client] = {}
+        """Connections whose client has the next move, the oldest first."""
         self._looked_s = time.monotonic()
 
     def watch(self, descriptor: Any, action: Callable[[], object]) -> None:
@@ -36,10 +45,10 @@ class Loop:
 
     def close_oldest_client(self) -> bool:
         """Closes the connection that has waited longest for its client; returns false when there is none."""
-        for close in list(self.clients.values())[:1]:
-            close()
-            return True
-        return False
+        oldest = next(iter(self.clients.values()), None)
+        if oldest is not None:
+            oldest.close()
+        return oldest is not None
 
     def close_clients(self) -> None:
         """Closes all connections that wait for their clients: their descriptors are needed."""
