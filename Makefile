@@ -54,7 +54,7 @@ bench: build ## Measure awoke beside its rivals on a real broker
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
-soak: histories ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls each
+soak: histories ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls, 100,000 fuzzed inputs each
 	for run in $$(seq $${TIMES:-20}); do \
 	  $(BIN)/python -m pytest -q tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py \
 	    tests/scenarios/test_lanes_killed.py tests/scenarios/test_lanes_rebalance.py \
@@ -62,6 +62,7 @@ soak: histories ## Repeat the restart, rebalance, copy, swarm and rpc scenarios 
 	  AWOKE_KILLS=100 $(BIN)/python -m pytest -q --timeout 900 tests/scenarios/test_swarm.py -k killed || exit 1; \
 	  AWOKE_CALLS=50000 AWOKE_KILLS=25 AWOKE_CALLERS=500 $(BIN)/python -m pytest -q --timeout 900 \
 	    tests/scenarios/test_rpc_faults.py || exit 1; \
+	  AWOKE_FUZZ_EXAMPLES=$${EXAMPLES:-100000} $(BIN)/python -m pytest -q --timeout 0 tests/security -k fuzz || exit 1; \
 	done
 
 # 15 runs: about an hour and a half where each lasts for 300 seconds.
