@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test test-rust test-python models demo bench soak soak-memory audit histories wheel clean
+.PHONY: help setup build lint format test test-rust test-python models fuzz demo bench soak soak-memory audit histories wheel clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ test-python: build ## Run the Python tests, on the mock cluster and on real Kafk
 	$(BIN)/python tests/support/kafka_broker.py fetch
 	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 15
 
+fuzz: ## Give random records to the decoders of the engine (PROPTEST_CASES=1000000)
+	PROPTEST_CASES=$${PROPTEST_CASES:-1000000} cargo test --release -p awoke-engine --locked --lib -- hostile finished
+
 demo: build ## Join a year of flights on embedded brokers and show the delays by route
 	$(BIN)/python -m examples.flights.demo
 
@@ -54,7 +57,7 @@ bench: build ## Measure awoke beside its rivals on a real broker
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
-soak: histories ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls, 100,000 fuzzed inputs each
+soak: histories fuzz ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls, 100,000 fuzzed inputs each
 	for run in $$(seq $${TIMES:-20}); do \
 	  $(BIN)/python -m pytest -q tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py \
 	    tests/scenarios/test_lanes_killed.py tests/scenarios/test_lanes_rebalance.py \

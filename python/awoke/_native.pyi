@@ -1,6 +1,6 @@
 """awoke's engine, as Python sees it. Internal but for Batch, DeliveryHandle, Message and what Producer inherits."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar, final
 
 from typing_extensions import disjoint_base
@@ -336,7 +336,6 @@ class Job:
     def left(self) -> int: ...
     def done(self, offset: int) -> None: ...
     def complete(self) -> None: ...
-    def complete_when(self, delivery: DeliveryHandle, delay_s: float) -> None: ...
     def retry(self, delay_s: float) -> None: ...
     @property
     def is_of_lanes(self) -> bool: ...
@@ -352,8 +351,21 @@ class Job:
 class Intake:
     """Hands out the calls of a service, and decides which are to be carried out. Any thread."""
 
-    def __new__(cls, scheduler: Scheduler, options: Any, reply_topics: Set[str], methods: Sequence[Any]) -> Self:
-        """`options` is an `awoke.rpc.methods.Options`, each method an `awoke.rpc.methods.Method`."""
+    def __new__(
+        cls,
+        scheduler: Scheduler,
+        options: Any,
+        calls_topic: str,
+        reply_topics: Mapping[str, int],
+        methods: Sequence[Any],
+        events: EventBox,
+    ) -> Self:
+        """`options` is an `awoke.rpc.methods.Options`, each method an `awoke.rpc.methods.Method`.
+
+        `reply_topics` are the topics that replies may go to, each with the number of its partitions.
+        """
+    def set_reply_topics(self, partitions: Mapping[str, int]) -> None:
+        """Replaces the topics that replies may go to. Does not block."""
     def next(self) -> Work | None:
         """The next call to be carried out, or refused; None when the scheduler has closed. Blocks with the GIL released."""
     def end(self, work: Work, kind: str | None, body: bytes) -> list[Work]:
@@ -388,6 +400,9 @@ class Work:
     @property
     def idempotency_key(self) -> bytes | None: ...
     @property
+    def signed_names(self) -> list[str] | None:
+        """The names of other headers that its caller has signed; None where nothing is signed."""
+    @property
     def budget_s(self) -> float: ...
     @property
     def left_s(self) -> float:
@@ -401,7 +416,11 @@ class Work:
     @property
     def remaining_s(self) -> float: ...
     @property
-    def is_cancelled(self) -> bool: ...
+    def is_cancelled(self) -> bool:
+        """Whether it was cancelled, or its time is over."""
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it was cancelled."""
     @property
     def ran_s(self) -> float: ...
     @property
@@ -427,11 +446,14 @@ class Work:
         """Have a function called when its caller cancels before it is over; False where it has done so already."""
     def forget(self, function: Callable[[], object]) -> None: ...
     def begin(self) -> str | None:
-        """Its turn has come. Why it is not to be carried out: "fenced", "expired" or "impatient"."""
+        """Its turn has come. Why it is not to be carried out: "fenced", "cancelled", "expired" or "impatient"."""
     def start(self) -> None:
         """Its method begins."""
     def stop(self) -> None:
         """Its method has ended."""
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Topic, partition and offset of its record."""
     def take_job(self) -> Job | None:
         """Its job, for who ends that before the call."""
     def reply(self, producer: Producer, kind: str, body: bytes, code: str | None = None) -> None:
@@ -444,7 +466,10 @@ class Work:
     def close(self) -> None:
         """It is over: what nobody kept is let go of."""
     def end_job(self, delay_s: float) -> None:
-        """End its job when the last reply is acknowledged, or now. Refused, it comes again after `delay_s`."""
+        """End its job when the last reply is acknowledged or refused for good, or now.
+
+        Refused otherwise, it comes again after `delay_s`.
+        """
     def retry(self, delay_s: float) -> None:
         """Have it carried out again by whoever has the partition then."""
 

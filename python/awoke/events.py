@@ -63,6 +63,7 @@ LEVELS = {
     "lane.failed": logging.WARNING,
     "rpc.failed": logging.ERROR,
     "rpc.refused": logging.WARNING,
+    "rpc.reply_refused": logging.WARNING,
     "client.statistics": logging.DEBUG,
     "offsets.committed": logging.DEBUG,
     "partitions.assigned": logging.INFO,

@@ -726,7 +726,7 @@ def test_a_service_tells_of_its_methods(cluster: Cluster) -> None:
         found = {each["name"]: each for each in caller.methods()}
     assert found["quote"] == {
         "name": "quote",
-        "signature": "quote(sku: str, quantity: int = 1) -> float",
+        "signature": "quote(sku: str, quantity: int = ...) -> float",
         "doc": "The price of some.",
         "is_idempotent": True,
         "is_stream": False,
@@ -893,6 +893,8 @@ def test_exactly_once_forgets_a_result_that_was_not_committed(real_cluster: Any)
         return number
 
     with calling(app) as caller:
+        with pytest.raises(rpc.Internal, match="refused"):
+            caller.call("order", number=1, idempotency_key="once")
         assert caller.call("order", number=1, idempotency_key="once") == 1
     with awoke.Reader(out, bootstrap_servers=real_cluster.bootstrap_servers) as reader:
         assert [message.value for message in reader.read_until_end(WITHIN_S)] == [b"x" * 10]

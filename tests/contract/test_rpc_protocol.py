@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,56 +15,10 @@ from awoke import rpc
 from awoke.testing import running
 from tests.contract.test_rpc import WITHIN_S, calling, new_app
 from tests.support.clusters import Cluster
+from tests.support.rpc_wire import ID, Headers, Wire, sign_reply, sign_request
 from tests.support.waiting import Collected
 
 SECRET = b"0123456789abcdef"
-ID = b"sixteen bytes id"
-
-Headers = dict[str, bytes | str | None]
-
-
-class Wire:
-    """A service, and somebody who writes its topics by hand."""
-
-    def __init__(self, app: awoke.App, server: awoke.AppRunner, producer: awoke.Producer) -> None:
-        self.app, self.server, self._producer = app, server, producer
-        self.refused = Collected[str]()
-        app.events.subscribe("rpc.refused", lambda event: self.refused.add(event.fields["reason"]))
-
-    def headers(self, **more: str | bytes | None) -> Headers:
-        """Of a call of `echo`."""
-        plain: Headers = {
-            "rpc-kind": "call",
-            "rpc-id": ID,
-            "rpc-method": "echo",
-            "rpc-reply-topic": f"{self.app.name}.rpc.replies",
-            "rpc-reply-partition": "0",
-            "rpc-deadline-ms": str(int((time.time() + WITHIN_S) * 1_000)),
-        }
-        changed = {**plain, **{name.replace("_", "-"): value for name, value in more.items()}}
-        return {name: value for name, value in changed.items() if value is not None}
-
-    def call(self, body: bytes, headers: Headers, *, key: bytes | None = None) -> None:
-        """Write a call."""
-        self._producer.produce(f"{self.app.name}.rpc.calls", body, key=key, headers=headers, partition=0).wait(WITHIN_S)
-
-    def reply(self, caller: rpc.Caller, body: bytes, headers: Headers) -> None:
-        """Write a reply to where a caller looks for them."""
-        topic, partition = caller.replies_at
-        self._producer.produce(topic, body, headers=headers, partition=partition).wait(WITHIN_S)
-
-    def replies(self, count: int) -> list[tuple[str, object]]:
-        """So many replies of the service: kind and body."""
-        found: list[tuple[str, object]] = []
-        topic, settings = f"{self.app.name}.rpc.replies", self.app.settings
-        with awoke.Reader(topic, bootstrap_servers=settings.bootstrap_servers) as reader:
-            for message in reader:
-                headers = dict(message.headers)
-                if headers["rpc-id"] == ID:
-                    found.append(((headers["rpc-kind"] or b"").decode(), json.loads(message.value or b"null")))
-                if len(found) == count:
-                    break
-        return found
 
 
 @contextlib.contextmanager
@@ -76,8 +29,8 @@ def served(cluster: Cluster, **options: Any) -> Iterator[Wire]:
     def echo(text: str) -> str:
         return text
 
-    with running(app) as server, awoke.Producer(cluster.bootstrap_servers) as producer:
-        yield Wire(app, server, producer)
+    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer:
+        yield Wire(app, producer)
 
 
 def test_a_plain_producer_can_call(cluster: Cluster) -> None:
@@ -92,10 +45,22 @@ def test_a_plain_producer_can_call(cluster: Cluster) -> None:
     assert {body["code"] for kind, body in replies if kind == "error"} == {"invalid_argument"}  # type: ignore[index]
 
 
+MANY: dict[str, str | bytes | None] = {f"more-{number}": "x" for number in range(60)}
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"rpc_kind": "nonsense"}, "undecodable"),
+        ({"rpc_kind": None}, "undecodable"),
+        ({"rpc_kind": "cancel", "rpc_id": None}, "undecodable"),
+        ({"rpc_kind": "cancel", "rpc_id": b"x" * 65}, "undecodable"),
+        ({"rpc_kind": "more", "rpc_caller": "x" * 129}, "undecodable"),
+        ({"rpc_kind": "cast", "rpc_idempotency_key": "x" * 257}, "undecodable"),
+        ({"rpc_method": "x" * 129}, "undecodable"),
+        ({"rpc_kind": "cast", "rpc_reply_topic": "x" * 250}, "undecodable"),
+        ({"rpc_reply_topic": None}, "undecodable"),
+        (MANY, "undecodable"),
         ({"rpc_deadline_ms": "soon"}, "undecodable"),
         ({"rpc_deadline_ms": "9" * 30}, "undecodable"),
         ({"rpc_reply_partition": "-1"}, "undecodable"),
@@ -103,6 +68,7 @@ def test_a_plain_producer_can_call(cluster: Cluster) -> None:
         ({"rpc_id": None}, "undecodable"),
         ({"rpc_id": b"x" * 65}, "undecodable"),
         ({"rpc_reply_topic": "__consumer_offsets"}, "reply_topic"),
+        ({"rpc_reply_partition": "99"}, "reply_partition"),
         ({"rpc_budget_ms": b"\xff\xff"}, "undecodable"),
     ],
 )
@@ -119,7 +85,9 @@ def test_a_request_that_makes_no_sense_is_refused_and_counted(
 def test_a_huge_request_is_refused_before_it_is_decoded(cluster: Cluster) -> None:
     with served(cluster, request_bytes_max=1_000) as wire:
         wire.call(json.dumps({"text": "x" * 1_000}).encode(), wire.headers())
-        assert wire.refused.wait_for(1) == ["huge"]
+        wire.call(b'{"text": "x"}', wire.headers(more=b"x" * 500, still=b"x" * 500))
+        wire.call(b'{"text": "x"}', wire.headers(), key=b"x" * 1_000)
+        assert wire.refused.wait_for(3) == ["huge"] * 3
 
 
 def test_replies_that_make_no_sense_are_counted_and_harmless(cluster: Cluster) -> None:
@@ -167,7 +135,7 @@ def test_replies_that_make_no_sense_are_counted_and_harmless(cluster: Cluster) -
 @contextlib.contextmanager
 def running_wire(app: awoke.App, producer: awoke.Producer) -> Iterator[Wire]:
     """The wire of an app that runs already."""
-    yield Wire(app, None, producer)  # type: ignore[arg-type]
+    yield Wire(app, producer)
 
 
 def test_a_result_that_is_no_json_is_a_clear_error(cluster: Cluster) -> None:
@@ -263,3 +231,21 @@ def test_a_copied_call_is_not_carried_out_again(cluster: Cluster) -> None:
         assert refused.wait_for(1) == ["replayed"]
         caller.call("charge", card="master")
     assert seen.items == ["visa", "master"]
+
+
+def test_another_client_signs_calls_and_checks_replies(cluster: Cluster) -> None:
+    app = new_app(cluster, secret=SECRET)
+
+    @app.rpc.method
+    def tenant(text: str) -> str | None:
+        return (rpc.current_call().headers.get("tenant") or b"none").decode() + text
+
+    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer, running_wire(app, producer) as wire:
+        signed = wire.headers(rpc_method="tenant", rpc_signed="tenant", tenant="7")
+        headers = {**signed, "rpc-signature": sign_request(SECRET, wire.topic, b"key", signed, b'["!"]')}
+        wire.call(b'["!"]', headers, key=b"key")
+        assert wire.replies(1) == [("reply", "7!")]
+        with awoke.Reader(f"{app.name}.rpc.replies", bootstrap_servers=cluster.bootstrap_servers) as reader:
+            (reply,) = [each for each in reader.read_until_end(WITHIN_S) if dict(each.headers)["rpc-id"] == ID]
+        found = dict(reply.headers)["rpc-signature"]
+        assert found == sign_reply(SECRET, wire.topic, ID, "reply", reply.value or b"")

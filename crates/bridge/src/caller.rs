@@ -75,6 +75,7 @@ impl Caller {
         timeout_s: f64,
         events: &EventBox,
     ) -> PyResult<Self> {
+        let key = whom.secret.map(|secret| engine::SigningKey::new(&secret, &whom.calls_topic));
         let options = engine::CallerOptions {
             calls_topic: whom.calls_topic,
             replies_topic: whom.replies_topic,
@@ -83,7 +84,7 @@ impl Caller {
             calls_max: whom.calls_max,
             bytes_max: whom.bytes_max,
             reply_bytes_max: whom.reply_bytes_max,
-            key: whom.secret.map(|secret| engine::SigningKey::new(&secret)),
+            key,
         };
         let events = Arc::clone(&events.inner);
         let timeout = duration(Some(timeout_s))?.unwrap_or_default();

@@ -87,6 +87,13 @@ fn convert(py: Python<'_>, event: Event) -> PyResult<(String, &'static str, Boun
             fields.set_item("text", text)?;
             "partition.stuck"
         }
+        What::ReplyRefused { at, offset, code } => {
+            set_at(&fields, &at)?;
+            fields.set_item("offset", offset)?;
+            set_code(&fields, code)?;
+            fields.set_item("text", code.description())?;
+            "rpc.reply_refused"
+        }
         What::ClockStepped { by_ms } => {
             fields.set_item("by_ms", by_ms)?;
             "clock.stepped"

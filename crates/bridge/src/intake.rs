@@ -1,23 +1,26 @@
 //! Where the calls of a service come in, as its threads see it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use awoke_engine::clock::Deadline;
 use awoke_engine::consume::{Job as EngineJob, PartitionScheduler, Work as Next};
-use awoke_engine::rpc::{self as engine, Arrival, Entered, RequestHead, Times};
+use awoke_engine::kafka::Batch;
+use awoke_engine::rpc::{self as engine, Arrival, Entered, Received, RequestHead, Ticket, Times};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
+use crate::events::EventBox;
 use crate::scheduler::{Job, Scheduler};
-use crate::work::{Method, Parts, Work};
+use crate::work::{Method, Parts, Service, Work};
 
 /// Hands out calls that are to be carried out, and decides which are.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Intake {
     inner: engine::Intake<Held>,
     methods: Vec<Method>,
+    service: Arc<Service>,
     scheduler: Arc<PartitionScheduler>,
 }
 
@@ -75,8 +78,10 @@ impl Intake {
     fn new(
         scheduler: &Scheduler,
         options: Options,
-        reply_topics: HashSet<String>,
+        calls_topic: &str,
+        reply_topics: HashMap<String, i32>,
         methods: Vec<Bound<'_, PyAny>>,
+        events: &EventBox,
     ) -> PyResult<Self> {
         let options = engine::IntakeOptions {
             bytes_max: options.request_bytes_max,
@@ -84,7 +89,7 @@ impl Intake {
             patience: options.patience,
             timeout_max_s: options.timeout_max_s,
             reply_topics,
-            key: options.secret.map(|secret| engine::SigningKey::new(&secret)),
+            key: options.secret.map(|secret| engine::SigningKey::new(&secret, calls_topic)),
             threads: options.threads,
             tasks: options.tasks,
             waiting_max: options.waiting_max,
@@ -100,7 +105,14 @@ impl Intake {
             described.push(Method { object: object.unbind(), deadline_s });
         }
         let inner = engine::Intake::new(options, rules);
-        Ok(Self { inner, methods: described, scheduler: Arc::clone(&scheduler.inner) })
+        let (options, events) = (Arc::clone(inner.options()), Arc::clone(&events.inner));
+        let service = Arc::new(Service { name: calls_topic.into(), options, events });
+        Ok(Self { inner, methods: described, service, scheduler: Arc::clone(&scheduler.inner) })
+    }
+
+    /// Replaces the topics that replies may go to, each with the number of its partitions. Does not block.
+    fn set_reply_topics(&self, partitions: HashMap<String, i32>) {
+        self.inner.set_reply_topics(partitions);
     }
 
     /// The next call to be carried out, or refused; `None` when the scheduler has closed. Blocks with the GIL released.
@@ -153,30 +165,50 @@ impl Intake {
         let lent = (Arc::clone(job.batch()), job.first());
         let message = lent.0.message(lent.1);
         let headers = message.headers();
-        let head = match self.inner.read(message, &headers) {
-            Ok(Arrival::Call(head)) => head,
-            Ok(Arrival::Cancel(id)) => {
-                let found = self.inner.cancel(id);
-                drop(job.complete()); // Whoever has the partition now sees it, too.
-                found.map_or(Ok(()), |Held(found)| found.get().cancel(py))?;
-                return Ok(None);
-            }
-            Ok(Arrival::More(id, credit)) => {
-                let found = self.inner.find(id);
-                drop(job.complete());
-                found.map_or(Ok(()), |Held(found)| found.get().add_credit(py, credit))?;
-                return Ok(None);
-            }
-            Err(unwanted) => {
-                let (head, verdict) = (RequestHead::default(), Some(reason(unwanted)));
-                let times = Times { budget_s: 0.0, left_s: 0.0, queued_s: 0.0 };
-                return self.make(py, job, &lent, head, times, None, verdict).map(Some);
-            }
+        let record = Received {
+            headers: &headers,
+            key: message.key(),
+            value: message.value(),
+            place: (message.partition(), message.offset()),
+            sent_ms: message.timestamp().0,
         };
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3;
-        let times = head.times(message.timestamp().0, now_ms, self.inner.options().clock_skew_s);
+        match self.inner.read(&record, now_ms) {
+            Ok(Arrival::Call(head, times)) => self.admit(py, job, &lent, head, times, record.size_bytes()),
+            Ok(Arrival::Cancel(head, times)) => {
+                let found = self.inner.cancel(&head, &times);
+                drop(job.complete()); // Whoever has the partition now sees it, too.
+                found.map_or(Ok(()), |Held(found)| found.get().cancel(py)).map(|()| None)
+            }
+            Ok(Arrival::More(head)) => {
+                let found = self.inner.find(&head);
+                drop(job.complete());
+                let credit = head.credit.unwrap_or(0);
+                found.map_or(Ok(()), |Held(found)| found.get().add_credit(py, credit)).map(|()| None)
+            }
+            Err(unwanted) => {
+                let times = Times { budget_s: 0.0, left_s: 0.0, queued_s: 0.0 };
+                self.make(py, job, &lent, RequestHead::default(), times, None, Err(reason(unwanted))).map(Some)
+            }
+        }
+    }
+
+    /// Begins a call, or puts it in line; the call, if it is to be carried out or refused here and now.
+    fn admit(
+        &self,
+        py: Python<'_>,
+        job: EngineJob,
+        lent: &Lent,
+        head: RequestHead<'_>,
+        times: Times,
+        size_bytes: usize,
+    ) -> PyResult<Option<Py<Work>>> {
         let (method, refusal) = self.inner.check(&head, &times);
-        let work = self.make(py, job, &lent, head, times, method, refusal.map(refused))?;
+        let ticket = match (method, refusal) {
+            (Some(method), None) => Ok(self.inner.ticket(&head, method, size_bytes)),
+            (_, refusal) => Err(refusal.map_or("unknown", refused)),
+        };
+        let work = self.make(py, job, lent, head, times, method, ticket)?;
         let Some(ticket) = work.get().ticket() else { return Ok(Some(work)) };
         match self.inner.enter(ticket, &Held(work.clone_ref(py))) {
             Entered::Now => (),
@@ -190,28 +222,27 @@ impl Intake {
         Ok(Some(work))
     }
 
+    /// Makes a call of a record; without a ticket it is refused, for this reason.
     #[allow(clippy::too_many_arguments)] // What a call is made of.
     fn make(
         &self,
         py: Python<'_>,
         job: EngineJob,
-        lent: &(Arc<awoke_engine::kafka::Batch>, usize),
+        lent: &Lent,
         head: RequestHead<'_>,
         times: Times,
         method: Option<usize>,
-        verdict: Option<&'static str>,
+        ticket: Result<Ticket, &'static str>,
     ) -> PyResult<Py<Work>> {
-        let size_bytes = lent.0.message(lent.1).size_bytes();
-        let entering = method.filter(|_| verdict.is_none());
         let job = Py::new(py, Job::new(job))?;
         let parts = Parts {
             head,
             times,
-            options: self.inner.options(),
+            service: &self.service,
             method: method.map(|method| &self.methods[method]),
             is_stream: method.is_some_and(|method| self.inner.method(method).is_stream),
-            ticket: entering.map(|method| self.inner.ticket(&head, method, size_bytes)),
-            verdict,
+            verdict: ticket.as_ref().err().copied(),
+            ticket: ticket.ok(),
             lent: (Arc::clone(&lent.0), lent.1),
             job: job.clone_ref(py),
         };
@@ -219,6 +250,9 @@ impl Intake {
         made.inspect_err(|_| drop(job.get().retry(RETRY_S))) // Not at once: whoever is in trouble needs no more of it.
     }
 }
+
+/// librdkafka's memory, and the place of a record in it.
+type Lent = (Arc<Batch>, usize);
 
 /// Why a record is not answered, as events and metrics have it.
 const fn reason(unwanted: engine::Unwanted) -> &'static str {
@@ -228,6 +262,7 @@ const fn reason(unwanted: engine::Unwanted) -> &'static str {
         engine::Unwanted::Forged => "forged",
         engine::Unwanted::Replayed => "replayed",
         engine::Unwanted::ReplyTopic => "reply_topic",
+        engine::Unwanted::ReplyPartition => "reply_partition",
     }
 }
 
@@ -235,6 +270,7 @@ const fn reason(unwanted: engine::Unwanted) -> &'static str {
 const fn refused(refusal: engine::Refusal) -> &'static str {
     match refusal {
         engine::Refusal::Expired => "expired",
+        engine::Refusal::Cancelled => "cancelled",
         engine::Refusal::Unknown => "unknown",
         engine::Refusal::NotAllowed => "not_allowed",
         engine::Refusal::TooLong => "too_long",

@@ -17,7 +17,6 @@ use pyo3::types::PyDict;
 use crate::errors::{duration, to_python};
 use crate::message::{Batch, Message};
 use crate::partition::Partition;
-use crate::producer::DeliveryHandle;
 use crate::waiting::{Bell, seconds_until};
 
 /// Decides which partition is worked on next.
@@ -171,6 +170,11 @@ impl Job {
 
     fn lock(&self) -> MutexGuard<'_, Option<engine::Job>> {
         lock(&self.inner)
+    }
+
+    /// Takes the engine's job out; `None` when it has ended.
+    pub fn take(&self) -> Option<engine::Job> {
+        self.lock().take()
     }
 
     /// These records, and that the job is done up to this offset (`None`: to its end), for a transaction.
@@ -355,16 +359,6 @@ impl Job {
     pub fn complete(&self) -> PyResult<()> {
         let job = self.lock().take();
         job.map_or(Ok(()), |mut job| job.complete()).map_err(|error| to_python(&error))
-    }
-
-    /// Ends when this message is acknowledged; refused, what is not done comes again after `delay_s`. Does not block.
-    pub fn complete_when(&self, delivery: &DeliveryHandle, delay_s: f64) -> PyResult<()> {
-        let delay = duration(Some(delay_s))?.unwrap_or_default();
-        let delivery = delivery.here()?;
-        if let Some(job) = self.lock().take() {
-            job.complete_when(delivery, delay);
-        }
-        Ok(())
     }
 
     /// Gives the partition back; what is not done comes again, as if for the first time. Does not block.

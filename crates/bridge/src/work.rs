@@ -5,17 +5,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use awoke_engine::Error;
 use awoke_engine::clock::monotonic_ns;
-use awoke_engine::kafka::Batch as EngineBatch;
+use awoke_engine::events::EventBox;
+use awoke_engine::kafka::{Batch as EngineBatch, TopicPartition};
 use awoke_engine::produce::Record;
-use awoke_engine::rpc::{Answer, IntakeOptions, RequestHead, Ticket, Times, protocol};
+use awoke_engine::rpc::{Answer, IntakeOptions, ReplySent, RequestHead, Ticket, Times, protocol};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::errors::to_python;
+use crate::errors::{duration, to_python};
 use crate::message::{Batch, Message, bytes};
 use crate::producer::{DeliveryHandle, Producer};
 use crate::scheduler::Job;
+
+/// What all calls of a service have in common.
+pub struct Service {
+    pub name: Arc<str>,
+    pub options: Arc<IntakeOptions>,
+    pub events: Arc<EventBox>,
+}
 
 /// A method of the service, as Python described it.
 pub struct Method {
@@ -34,8 +42,9 @@ pub struct Work {
     caller: Box<str>,
     reply_to: Option<(Box<str>, i32)>,
     idempotency_key: Option<Box<[u8]>>,
+    signed_names: Box<[Box<str>]>,
     times: Times,
-    options: Arc<IntakeOptions>,
+    service: Arc<Service>,
     method: Option<Py<PyAny>>,
     deadline_s: Option<f64>,
     /// How the intake knows it; `None` where it was refused before.
@@ -47,6 +56,9 @@ pub struct Work {
     is_given_up: AtomicBool,
     /// The next reply's place; of streams.
     sequence: Option<AtomicU64>,
+    /// Where its record stands.
+    at: TopicPartition,
+    offset: i64,
     /// librdkafka's memory, and the place in it; `None` when it was let go of.
     lent: Mutex<Option<(Arc<EngineBatch>, usize)>>,
     /// Made where somebody asks for it.
@@ -77,7 +89,7 @@ struct State {
 pub struct Parts<'a> {
     pub head: RequestHead<'a>,
     pub times: Times,
-    pub options: &'a Arc<IntakeOptions>,
+    pub service: &'a Arc<Service>,
     pub method: Option<&'a Method>,
     pub is_stream: bool,
     pub ticket: Option<Ticket>,
@@ -97,7 +109,7 @@ fn left_s(until_ns: u64) -> f64 {
 
 impl Work {
     pub fn new(py: Python<'_>, parts: Parts<'_>) -> PyResult<Self> {
-        let Parts { head, times, options, method, is_stream, ticket, verdict, lent, job } = parts;
+        let Parts { head, times, service, method, is_stream, ticket, verdict, lent, job } = parts;
         let until_ns = moment_ns(times.left_s);
         let mut state = State { verdict, job: Some(job), ..State::default() };
         if is_stream {
@@ -112,8 +124,9 @@ impl Work {
             caller: head.caller.into(),
             reply_to: head.reply_to.map(|(topic, partition)| (topic.into(), partition)),
             idempotency_key: head.idempotency_key.map(Into::into),
+            signed_names: head.names_signed().map(Into::into).collect(),
             times,
-            options: Arc::clone(options),
+            service: Arc::clone(service),
             method: method.map(|method| method.object.clone_ref(py)),
             deadline_s: method.and_then(|method| method.deadline_s),
             ticket,
@@ -121,6 +134,8 @@ impl Work {
             until_ns: AtomicU64::new(until_ns),
             is_given_up: AtomicBool::new(false),
             sequence: is_stream.then(AtomicU64::default),
+            at: lent.0.topic_partition().clone(),
+            offset: lent.0.message(lent.1).offset(),
             lent: Mutex::new(Some(lent)),
             message: PyOnceLock::new(),
             state: Mutex::new(state),
@@ -166,8 +181,10 @@ impl Work {
         window.map_or(Ok(()), |window| window.call_method1(py, "add", (credit,)).map(drop))
     }
 
-    fn is_wanted(&self) -> bool {
-        !self.is_given_up.load(Ordering::Acquire) && monotonic_ns() < self.caller_until_ns
+    /// Whether anybody wants a reply of this kind. Of a cancelled call only its end is told: another than its caller may have cancelled it.
+    fn is_wanted(&self, kind: &str) -> bool {
+        let is_unwanted = kind == protocol::ITEM && self.is_given_up.load(Ordering::Acquire);
+        !is_unwanted && monotonic_ns() < self.caller_until_ns
     }
 
     fn with_reply<T>(
@@ -191,8 +208,8 @@ impl Work {
         if let Some(code) = code {
             headers.push((protocol::CODE, Some(code.as_bytes())));
         }
-        let sign = |key| protocol::sign_reply(key, id, kind, place.as_deref().unwrap_or(""), code.unwrap_or(""), body);
-        let signature = self.options.key.as_ref().map(sign);
+        let key = self.service.options.key.as_ref();
+        let signature = key.map(|key| key.sign_reply(id, kind, place.as_deref(), code, body));
         if let Some(signature) = &signature {
             headers.push((protocol::SIGNATURE, Some(signature)));
         }
@@ -251,6 +268,19 @@ impl Work {
         bytes(py, self.idempotency_key.as_deref())
     }
 
+    /// The names of other headers that its caller has signed; `None` where nothing is signed.
+    #[getter]
+    fn signed_names(&self) -> Option<Vec<&str>> {
+        let is_signed = self.service.options.key.is_some();
+        is_signed.then(|| self.signed_names.iter().map(|name| &**name).collect())
+    }
+
+    /// Topic, partition and offset of its record.
+    #[getter]
+    fn place(&self) -> (&str, i32, i64) {
+        (&self.at.topic, self.at.partition, self.offset)
+    }
+
     /// How long the caller was ready to wait.
     #[getter]
     fn budget_s(&self) -> f64 {
@@ -285,6 +315,12 @@ impl Work {
     #[getter]
     fn is_cancelled(&self) -> bool {
         self.is_given_up.load(Ordering::Acquire) || monotonic_ns() >= self.until_ns.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was cancelled.
+    #[getter]
+    fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Acquire)
     }
 
     /// How long it ran.
@@ -394,16 +430,19 @@ impl Work {
         Ok(())
     }
 
-    /// Its turn has come; why it is not to be carried out: "fenced", "expired" or "impatient". Does not block.
+    /// Its turn has come; why it is not to be carried out: "fenced", "cancelled", "expired" or "impatient". Does not block.
     fn begin(&self, py: Python<'_>) -> Option<&'static str> {
         let job = self.job(py);
         if job.is_some_and(|job| !job.get().hold_partition()) {
             return Some("fenced");
         }
+        if self.is_given_up() {
+            return Some("cancelled");
+        }
         if self.is_cancelled() {
             return Some("expired");
         }
-        if self.options.is_impatient(self.times.budget_s, left_s(self.caller_until_ns)) {
+        if self.service.options.is_impatient(self.times.budget_s, left_s(self.caller_until_ns)) {
             return Some("impatient");
         }
         if let Some(deadline_s) = self.deadline_s {
@@ -431,7 +470,7 @@ impl Work {
     /// Sends a reply, if anybody wants it; see the stub. Blocks with the GIL released while the producer's queue is full.
     #[pyo3(signature = (producer, kind, body, code=None))]
     fn reply(&self, py: Python<'_>, producer: &Producer, kind: &str, body: &[u8], code: Option<&str>) -> PyResult<()> {
-        let Some((topic, partition)) = self.reply_to.as_ref().filter(|_| self.is_wanted()) else { return Ok(()) };
+        let Some((topic, partition)) = self.reply_to.as_ref().filter(|_| self.is_wanted(kind)) else { return Ok(()) };
         let sent = self.with_reply(py, kind, body, code, |headers| {
             let record = Record { value: Some(body), partition: Some(*partition), headers, ..Record::default() };
             producer.send(py, topic, &record, None)
@@ -450,7 +489,7 @@ impl Work {
         body: &[u8],
         code: Option<&str>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
-        if self.reply_to.is_none() || !self.is_wanted() {
+        if self.reply_to.is_none() || !self.is_wanted(kind) {
             return Ok(None);
         }
         let list = |headers: &[(&str, Option<&[u8]>)]| {
@@ -479,20 +518,28 @@ impl Work {
         self.let_go(py, incoming.is_some())
     }
 
-    /// Ends its job: when its last reply is acknowledged (refused, it comes again after `delay_s`), or now. Does not block.
+    /// Ends its job: when its last reply is acknowledged or refused for good (otherwise refused, it comes again after `delay_s`), or now.
+    /// Does not block.
     fn end_job(&self, py: Python<'_>, delay_s: f64) -> PyResult<()> {
         let (job, last) = {
             let mut state = self.state();
             (state.job.take(), state.last.as_ref().map(|last| last.clone_ref(py)))
         };
-        match (job, last) {
-            (Some(job), Some(last)) => job.get().complete_when(last.get(), delay_s),
-            (Some(job), None) => {
-                drop(job.get().complete()); // Whoever has the partition now sees the call, too.
-                Ok(())
-            }
-            (None, _) => Ok(()),
-        }
+        let Some(last) = last else {
+            // Whoever has the partition now sees the call, too.
+            drop(job.map(|job| job.get().complete()));
+            return Ok(());
+        };
+        let sent = ReplySent {
+            job: job.and_then(|job| job.get().take()),
+            at: self.at.clone(),
+            offset: self.offset,
+            delay: duration(Some(delay_s))?.unwrap_or_default(),
+            client: Arc::clone(&self.service.name),
+            events: Arc::clone(&self.service.events),
+        };
+        sent.watch(last.get().here()?);
+        Ok(())
     }
 
     /// It is carried out again, after `delay_s`, by whoever has the partition then. Does not block.

@@ -95,6 +95,15 @@ pub enum What {
         /// What librdkafka says.
         text: String,
     },
+    /// A reply that is refused for good: its call has ended, and is not executed again.
+    ReplyRefused {
+        /// Where the call stands.
+        at: TopicPartition,
+        /// Its offset.
+        offset: i64,
+        /// librdkafka's code.
+        code: Code,
+    },
     /// The system's clock was set.
     ClockStepped {
         /// Forward, or back (negative).

@@ -19,6 +19,8 @@ pub mod rpc;
 mod sync;
 pub mod wake;
 
+#[cfg(all(test, not(feature = "model")))]
+mod fuzzing;
 #[cfg(all(test, feature = "model"))]
 mod models;
 

@@ -166,7 +166,8 @@ CALLS_REFUSED = Metric(
     "awoke_rpc_refused_total",
     "counter",
     ("reason",),
-    "Records that were not answered: forged, replayed, huge, undecodable, or with a reply_topic that is not allowed.",
+    "Records that were not answered: forged, replayed, huge, undecodable, with a reply_topic that is not allowed or a "
+    "reply_partition that does not exist; and calls whose reply_refused the brokers.",
 )
 CALLS_EXPIRED = Metric(
     "awoke_rpc_expired_total", "counter", (), "Remote calls passed over unseen because their deadline had passed."

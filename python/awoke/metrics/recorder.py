@@ -176,6 +176,8 @@ class Recorder:
                 self._count(catalogue.COMMIT_FAILURES, 1, fields["code_name"])
             case "partition.rewound":
                 self._count(catalogue.REWINDS, 1, fields["topic"])
+            case "rpc.reply_refused":
+                self.call_refused("reply_refused")
             case "clock.stepped":
                 self._count(catalogue.CLOCK_STEPS, 1)
             case "background.failed":

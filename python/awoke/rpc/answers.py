@@ -13,11 +13,22 @@ from typing import Any
 from awoke import _native, serde
 from awoke._native import DeliveryHandle, Job, PendingCommit, Work
 from awoke._waiting import call_back
-from awoke.errors import AwokeError, ClosedError, EncodeError, FencedError, MessageTooLarge, ProducerFenced, RpcError
+from awoke.errors import (
+    TOO_LARGE_CODE,
+    AwokeError,
+    ClosedError,
+    EncodeError,
+    FencedError,
+    KafkaError,
+    MessageTooLarge,
+    ProducerFenced,
+    RpcError,
+    is_refused_for_good,
+)
 from awoke.events import Events
 from awoke.handlers import check_ran
 from awoke.rpc import protocol
-from awoke.rpc.errors import Internal, ResourceExhausted
+from awoke.rpc.errors import Cancelled, Internal, ResourceExhausted, error_of
 from awoke.rpc.host import Contribution, Host
 from awoke.rpc.methods import Rpc
 
@@ -28,6 +39,13 @@ Settle = Callable[[bool], None]
 
 RETRY_S = 0.2
 """A call whose reply was refused is carried out again after so long, if its caller still waits."""
+
+
+CANCELLED = "the call was cancelled"
+"""Told to whoever waits for it: another than its caller may have cancelled it."""
+
+OWN_REPLY, ERROR_INSTEAD, NO_REPLY = range(3)
+"""What a transaction holds for a call: its reply; an error, where that was refused; nothing, where the error was, too."""
 
 
 class Answers:
@@ -72,8 +90,7 @@ class Answers:
 
     def _tell_error(self, work: Work, error: BaseException, is_shared: bool) -> None:
         told = self._rpc.error_of(error)
-        if work.contribution is not None and self._host.transactions is not None:
-            work.contribution = self._host.transactions.contribution()  # What it sent before it failed is not sent.
+        self._forget_contribution(work)
         trace = None
         if told is not error and isinstance(told, Internal):
             self._events.emit("rpc.failed", method=work.name, caller=work.caller, error=error)
@@ -85,9 +102,18 @@ class Answers:
             body = protocol.problem_of(told, trace)
         self.finish(work, protocol.ERROR, body, told.code, is_shared)
 
+    def _forget_contribution(self, work: Work) -> None:
+        """What a call sent before it failed is not sent."""
+        if work.contribution is not None and self._host.transactions is not None:
+            work.contribution = self._host.transactions.contribution()
+
     def finish(self, work: Work, kind: str, body: bytes, code: str | None, is_shared: bool = True) -> None:
         """The last reply of a call; then its job ends. Who waits for the same gets it, too, or, where it is not shared, is
-        carried out itself."""
+        carried out itself. A call that was cancelled ends with that error: its method may have stopped halfway."""
+        if work.is_given_up and code != Cancelled.code:
+            self._forget_contribution(work)
+            kind, body, code = protocol.ERROR, protocol.problem_of(Cancelled(CANCELLED)), Cancelled.code
+            is_shared = False
         outcome = code or "ok"
         settle = partial(self._settle, work, kind, body, code, is_shared)
         if self._is_exactly_once:
@@ -101,7 +127,12 @@ class Answers:
     ) -> None:
         """The last reply of a call; then its job ends. Exactly once, `settle` is told whether it was committed."""
         try:
-            self.send(work, kind, body, code)
+            try:
+                self.send(work, kind, body, code)
+            except AwokeError as error:
+                if not is_refused_for_good(error):
+                    raise
+                self._tell_refused(work, error)
             self._end(work, outcome, settle)
         except AwokeError as error:
             logger.warning("the reply to a call of %s could not be sent: %s", work.name, error)
@@ -134,12 +165,19 @@ class Answers:
         try:
             work.reply(self._producer, kind, body, code)
         except MessageTooLarge as error:
-            if kind == protocol.ERROR:
-                raise
             told = too_large(error)
             if kind == protocol.ITEM:
                 raise told from None  # The stream ends with it.
+            if kind == protocol.ERROR and code is not None:
+                told = error_of(code, f"the error is too large to be told: {error}")
             work.reply(self._producer, protocol.ERROR, protocol.problem_of(told), told.code)
+
+    def _tell_refused(self, work: Work, error: AwokeError) -> None:
+        """A reply is refused for good: its call is over, and not executed again."""
+        topic, partition, offset = work.place
+        code, name = (error.code, error.code_name) if isinstance(error, KafkaError) else (TOO_LARGE_CODE, "")
+        fields = {"topic": topic, "partition": partition, "offset": offset}
+        self._events.emit("rpc.reply_refused", **fields, code=code, code_name=name, text=str(error))
 
     def _contribute_reply(
         self, work: Work, contribution: Contribution, kind: str, body: bytes, code: str | None
@@ -175,27 +213,27 @@ class Answers:
             settle(False)
             return
         job.step_aside(True)
-        self._submit(work, job, contribution, settle)
+        self._submit(work, job, contribution, settle, OWN_REPLY)
 
-    def _submit(self, work: Work, job: Job, contribution: Contribution, settle: Settle) -> None:
+    def _submit(self, work: Work, job: Job, contribution: Contribution, settle: Settle, stage: int) -> None:
         try:
             committed = contribution.submit(job, None)
         except (ClosedError, FencedError):
             settle(False)
             job.retry(0.0)  # Whoever has the partition next does it again.
         else:
-            call_back(committed, partial(self._on_committed, work, job, settle))
+            call_back(committed, partial(self._on_committed, work, job, settle, stage))
 
-    def _on_committed(self, work: Work, job: Job, settle: Settle, committed: PendingCommit) -> None:
+    def _on_committed(self, work: Work, job: Job, settle: Settle, stage: int, committed: PendingCommit) -> None:
         """On the thread of awoke's that runs callbacks."""
         error = failure_of(committed)
         if error is None:
             with contextlib.suppress(FencedError):  # Whoever has the partition now sees it, too.
                 job.complete()
-        elif isinstance(error, MessageTooLarge) and work.reply_to is not None and error.topic == work.reply_to[0]:
-            self._contribute_instead(work, job, too_large(error))
         elif isinstance(error, (ClosedError, FencedError, ProducerFenced)):
             job.retry(0.0)
+        elif is_refused_for_good(error) and stage != NO_REPLY:
+            self._contribute_instead(work, job, error, stage + 1)
         else:
             logger.warning("a reply was not committed, its call is carried out again: %s", error)
             job.retry(RETRY_S)
@@ -203,12 +241,16 @@ class Answers:
             self._host.give_up(error)
         settle(error is None)
 
-    def _contribute_instead(self, work: Work, job: Job, error: RpcError) -> None:
-        """Its reply can't be sent, and could not be if it were carried out again."""
+    def _contribute_instead(self, work: Work, job: Job, error: Exception, stage: int) -> None:
+        """What the call came to can't be sent, and could not be if it were carried out again."""
         assert self._host.transactions is not None
         contribution = self._host.transactions.contribution()
-        self._contribute_reply(work, contribution, protocol.ERROR, protocol.problem_of(error), error.code)
-        self._submit(work, job, contribution, lambda _: None)
+        if stage == ERROR_INSTEAD:
+            told = error_instead(error, work.reply_to)
+            self._contribute_reply(work, contribution, protocol.ERROR, protocol.problem_of(told), told.code)
+        elif isinstance(error, AwokeError):
+            self._tell_refused(work, error)
+        self._submit(work, job, contribution, lambda _: None, stage)
 
 
 def failure_of(committed: PendingCommit) -> Exception | None:
@@ -218,6 +260,13 @@ def failure_of(committed: PendingCommit) -> Exception | None:
     except Exception as error:
         return error
     return None
+
+
+def error_instead(error: Exception, reply_to: tuple[str, int] | None) -> RpcError:
+    """What callers are told where a transaction with their reply was refused: for the reply, or for what the method sent."""
+    if isinstance(error, MessageTooLarge) and reply_to is not None and error.topic == reply_to[0]:
+        return too_large(error)
+    return Internal("what the call sent was refused; the service's log says more")
 
 
 def too_large(error: MessageTooLarge) -> RpcError:

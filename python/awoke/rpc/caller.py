@@ -26,6 +26,7 @@ from awoke.rpc.plan import Headers, Plan, Planner
 from awoke.rpc.protocol import Topics
 from awoke.rpc.reading import Reading
 from awoke.rpc.retries import Retries, RetryBudget, pause
+from awoke.rpc.window import WINDOW_MAX
 from awoke.settings import KafkaValue, Settings, load
 from awoke.tracing import Tracer
 
@@ -86,6 +87,10 @@ class Caller:
         for word, value in (("timeout_s", timeout_s), ("calls_max", calls_max), ("window", window)):
             if value <= 0:
                 raise ConfigError(f"caller: {word} must be more than 0, not {value}", word)
+        if window > WINDOW_MAX:
+            raise ConfigError(f"caller: window must be at most {WINDOW_MAX}, not {window}", "window")
+        if len(name.encode()) > protocol.NAME_BYTES_MAX:
+            raise ConfigError(f"caller: name has more than {protocol.NAME_BYTES_MAX} bytes", "name")
         self.service = service
         self.timeout_s = timeout_s
         self._budget = RetryBudget(retries or Retries())

@@ -52,8 +52,9 @@ class IncomingCall:
 
     @property
     def headers(self) -> Mapping[str, bytes | None]:
-        """All headers; of several with one name the last."""
-        return dict(self._work.message.headers)
+        """All headers; of several with one name the last. Of a signed call only those that its caller has signed."""
+        headers, signed = dict(self._work.message.headers), self._work.signed_names
+        return headers if signed is None else {name: headers[name] for name in signed if name in headers}
 
     @property
     def until_s(self) -> float:

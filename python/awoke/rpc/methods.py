@@ -14,6 +14,7 @@ import msgspec
 from awoke.errors import ConfigError, RpcError
 from awoke.handlers import kind_of
 from awoke.rpc.arguments import Arguments, check_result
+from awoke.rpc.context import current
 from awoke.rpc.errors import KINDS, Internal, InvalidArgument
 from awoke.rpc.protocol import METHODS
 
@@ -145,7 +146,7 @@ class Method:
 
     def describe(self) -> dict[str, Any]:
         """What callers are told of it."""
-        signature = inspect.signature(self.function, eval_str=True)
+        signature = without_defaults(inspect.signature(self.function, eval_str=True))
         return {
             "name": self.name,
             "signature": f"{self.name}{signature}",
@@ -176,6 +177,20 @@ class Method:
                 problem = "that is a word of the caller's; give it another name"
             if problem is not None:
                 raise ConfigError(f"rpc method {self.name!r}, parameter {parameter.name!r}: {problem}", "method")
+
+
+class Hidden:
+    """Stands for a default value that callers are not told: it may be a secret."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+def without_defaults(signature: inspect.Signature) -> inspect.Signature:
+    """Returns a signature that shows which parameters have a default, and not which."""
+    parameters = signature.parameters.values()
+    hidden = [each if each.default is each.empty else each.replace(default=Hidden()) for each in parameters]
+    return signature.replace(parameters=hidden)
 
 
 class Rpc:
@@ -286,8 +301,11 @@ class Rpc:
             method.prepare()
 
     def _describe(self) -> list[Mapping[str, Any]]:
-        """What methods there are."""
-        return [method.describe() for name, method in sorted(self.methods.items()) if name != METHODS]
+        """Describes the methods that the caller may call."""
+        work = current.get()
+        caller = "" if work is None else work.caller
+        visible = (method for name, method in sorted(self.methods.items()) if name != METHODS)
+        return [method.describe() for method in visible if method.callers is None or caller in method.callers]
 
     def _add(self, method: Method) -> None:
         if method.name in self.methods:

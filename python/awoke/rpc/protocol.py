@@ -15,6 +15,9 @@ PREFIX = "rpc-"
 DEADLINE = "rpc-deadline-ms"
 """When nobody waits for a call any more. The other headers are the engine's concern: `crates/engine/src/rpc/protocol.rs`."""
 
+NAME_BYTES_MAX = 128
+"""The longest name of a caller, and of a method."""
+
 REPLY, ITEM, END, ERROR = "reply", "item", "end", "error"
 """What a reply is: the result, one of several, that there are no more, or that the call failed."""
 

@@ -18,6 +18,9 @@ Part = tuple[str, bytes | str | None, str | None]
 
 _decode = msgspec.json.Decoder().decode
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""No JSON, not the JSON that was expected, no UTF-8, or nested too deeply."""
+
 
 class Reading:
     """Reads the replies of one service. Any thread."""
@@ -37,7 +40,7 @@ class Reading:
         assert isinstance(body, bytes)
         try:
             return _decode(body) if returns is Any or returns is None else serde.read(body, returns)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise self._unreadable(plan, returns, error) from error
 
     def read_item(self, plan: Plan, part: Part, returns: Any) -> Any:
@@ -68,7 +71,7 @@ class Reading:
     def _error(self, plan: Plan, body: bytes) -> RpcError:
         try:
             problem = protocol.read_problem(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             return Internal(f"{self._service}.{plan.method}: its error can't be read: {error}")
         return error_of(
             problem.code,

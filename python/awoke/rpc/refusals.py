@@ -11,8 +11,15 @@ from awoke._native import Work
 from awoke.errors import RpcError
 from awoke.events import Events
 from awoke.rpc import protocol
-from awoke.rpc.answers import Answers
-from awoke.rpc.errors import DeadlineExceeded, InvalidArgument, PermissionDenied, ResourceExhausted, Unimplemented
+from awoke.rpc.answers import CANCELLED, Answers
+from awoke.rpc.errors import (
+    Cancelled,
+    DeadlineExceeded,
+    InvalidArgument,
+    PermissionDenied,
+    ResourceExhausted,
+    Unimplemented,
+)
 from awoke.rpc.host import Host
 from awoke.rpc.methods import Rpc
 
@@ -24,6 +31,7 @@ class Refusals:
         self._host, self._rpc, self._events, self._answers = host, rpc, events, answers
         self._errors: Mapping[str, Callable[[Work], RpcError]] = {
             "expired": lambda _: DeadlineExceeded("its caller waits no more"),
+            "cancelled": lambda _: Cancelled(CANCELLED),
             "unknown": self._unknown,
             "not_allowed": lambda work: PermissionDenied(f"{work.caller[:128]!r} may not call {work.name}"),
             "too_long": self._too_long,

@@ -32,6 +32,8 @@ from awoke.rpc.host import Host
 from awoke.rpc.methods import Rpc
 from awoke.rpc.protocol import Topics
 from awoke.rpc.refusals import Refusals
+from awoke.rpc.reply_topics import ReplyTopics
+from awoke.rpc.window import Window
 from awoke.settings import client_properties
 
 logger = logging.getLogger(__name__)
@@ -42,6 +44,9 @@ IN_FLIGHT = 10_000
 TRAIL = 100_000
 
 COMMIT_TIMEOUT_S = 10.0
+
+LOOK_AGAIN_S = 0.2
+"""A call whose reply partition is being looked up is read again after so long."""
 
 PATIENCE_S = 0.01
 """So long acknowledgements of replies may lie: nobody waits for them, and many cost no more than one."""
@@ -61,8 +66,10 @@ class Responder:
         self._producer = _native.Producer(
             properties, serde.encode, host.settings.produce_timeout_s, None, box, PATIENCE_S
         )
-        reply_topics = {self.topics.replies, *options.reply_topics}
-        self._intake = _native.Intake(self.scheduler, options, reply_topics, list(rpc.methods.values()))
+        self._reply_topics = ReplyTopics(host.settings, {self.topics.replies, *options.reply_topics})
+        self._intake = _native.Intake(
+            self.scheduler, options, self.topics.calls, self._reply_topics.look(), list(rpc.methods.values()), box
+        )
         self._answers = Answers(host, rpc, events, self._producer, self._intake)
         self._refusals = Refusals(host, rpc, events, self._answers)
         self._threads: list[threading.Thread] = []
@@ -101,6 +108,7 @@ class Responder:
         started = [thread for thread in self._threads if thread.ident is not None]
         for thread in started:
             thread.join(max(0.0, deadline_s - time.monotonic()))
+        self._reply_topics.close(deadline_s)
         self._producer.close(max(1.0, deadline_s - time.monotonic()))
         return [thread for thread in started if thread.is_alive()]
 
@@ -129,7 +137,10 @@ class Responder:
 
     def _turn_away(self, work: Work, verdict: str) -> None:
         try:
-            self._refusals.tell(work, verdict)
+            if verdict == "reply_partition" and self._reply_topics.is_looking_again(self._intake.set_reply_topics):
+                work.retry(LOOK_AGAIN_S)  # It may have been added since.
+            else:
+                self._refusals.tell(work, verdict)
         except Exception:
             logger.exception("a call could not be turned away (%s); it is looked at again", verdict)
             self._answers.abandon(work, 1.0)
@@ -258,8 +269,8 @@ class Responder:
         """The results of a generator, as fast as its caller takes them. However it ends, the generator is closed."""
         with contextlib.closing(results):
             for result in results:
-                window = None if work.contribution is not None else work.window
-                if window is not None and not window.take(work):
+                window = window_of(work)
+                if work.is_cancelled or (window is not None and not window.take(work)):
                     return
                 self._answers.send(work, protocol.ITEM, encoded(result, work.name))
 
@@ -267,8 +278,8 @@ class Responder:
         """As `_send_all`."""
         async with contextlib.aclosing(results):
             async for result in results:
-                window = None if work.contribution is not None else work.window
-                if window is not None and not await window.take_async(work):
+                window = window_of(work)
+                if work.is_cancelled or (window is not None and not await window.take_async(work)):
                     return
                 self._answers.send(work, protocol.ITEM, encoded(result, work.name))
 
@@ -297,11 +308,17 @@ class Responder:
             self._loop.stop()
 
 
+def window_of(work: Work) -> Window | None:
+    """Returns the window of a stream; None where no result is sent before the last one is there, or none at all."""
+    window: Window = work.window
+    return window if work.contribution is None and work.reply_to is not None else None
+
+
 def check_wants_stream(work: Work) -> None:
     """Refuses a call that wants one result of a method that returns a stream, before the method is executed.
 
     Raises:
         InvalidArgument: the request says not how many results may be under way.
     """
-    if work.reply_to is not None and work.window.is_unlimited:
+    if work.reply_to is not None and not work.window.is_named:
         raise streaming_error(work.name)

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from awoke.admin import Admin
-from awoke.errors import KafkaError, UnknownTopic
+from awoke.errors import AuthorizationFailed, KafkaError, UnknownTopic
 from awoke.rpc.protocol import Topics
 from awoke.settings import Settings
 
 RETENTION = {"retention.ms": "3600000", "segment.ms": "600000", "message.timestamp.type": "CreateTime"}
 """What nobody has taken in an hour nobody waits for any more."""
+
+
+def partitions_of(settings: Settings, topics: Iterable[str]) -> dict[str, int]:
+    """Looks up how many partitions topics have; 0 for one that is not there, or not to be seen.
+
+    Blocks up to `startup_timeout_s` for each.
+
+    Raises:
+        BrokerUnreachable.
+    """
+    found: dict[str, int] = {}
+    with Admin(settings=settings) as admin:
+        for topic in topics:
+            try:
+                found[topic] = len(admin.describe_topic(topic, settings.startup_timeout_s).partitions)
+            except (UnknownTopic, AuthorizationFailed):
+                found[topic] = 0
+    return found
 
 
 def ensure(settings: Settings, topics: Topics, partitions: int) -> None:

@@ -10,26 +10,24 @@ from functools import partial
 
 from awoke._native import Work
 
+WINDOW_MAX = 65_536
+"""Most results of a stream that may be under way; a caller that allows more gets as many."""
+
 
 class Window:
     """One thread or task takes; any may add."""
 
     def __init__(self, credit: int | None) -> None:
-        self._credit = credit
-        """None without a limit."""
+        self._credit = min(credit or 0, WINDOW_MAX)
+        self.is_named = credit is not None
+        """Whether the request says how many."""
         self._lock = threading.Lock()
         self._wake: Callable[[], object] | None = None
-
-    @property
-    def is_unlimited(self) -> bool:
-        """Whether the request named no limit."""
-        return self._credit is None
 
     def add(self, credit: int) -> None:
         """The caller takes so many more. Does not block."""
         with self._lock:
-            if self._credit is not None:
-                self._credit += credit
+            self._credit = min(self._credit + credit, WINDOW_MAX)
             wake, self._wake = self._wake, None
         if wake is not None:
             wake()
@@ -63,8 +61,6 @@ class Window:
 
     def _try_take(self, wake: Callable[[], object]) -> bool:
         with self._lock:
-            if self._credit is None:
-                return True
             if self._credit > 0:
                 self._credit -= 1
                 return True

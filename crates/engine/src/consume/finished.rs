@@ -165,8 +165,45 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::consume::testing::Random;
+    use crate::fuzzing::cases;
+
+    proptest! {
+        #![proptest_config(cases())]
+
+        #[test]
+        fn any_metadata_is_read_as_ranges_in_order(
+            base in prop_oneof![0..1_000i64, Just(-1_001), (i64::MAX - 9)..=i64::MAX, any::<i64>()],
+            text in prop_oneof![".{0,99}", "(note)?(awoke:done=)?(-?[0-9]{0,12}\\.)?[rb]?[A-Za-z0-9_-]{0,60}={0,2}"],
+            at in any::<i64>(), epoch in any::<i32>(),
+        ) {
+            let (note, mut earlier) = split_metadata(base, &text);
+            prop_assert!(note.is_none_or(|note| text.starts_with(note)));
+            let mut before = base;
+            for range in &earlier.ranges {
+                prop_assert!(before <= range.start && range.start <= range.end, "{base} {text}: {:?}", earlier.ranges);
+                before = range.end;
+            }
+            let is_done = earlier.has(at, epoch);
+            prop_assert!(!is_done || (at >= base && earlier.end().is_some_and(|end| at < end)));
+        }
+
+        #[test]
+        fn what_is_read_is_written_again(base in 0..i64::MAX / 2, seed: u64, epoch in 0..9i32) {
+            let mut random = Random::new(seed);
+            let ranges = random_ranges(&mut random, 50, 90, 90);
+            let ranges: Vec<_> = ranges.iter().map(|range| range.start + base..range.end + base).collect();
+            let (metadata, is_whole) = write_metadata("note", base, &ranges, epoch);
+            let metadata = metadata.expect("something is done");
+            prop_assert!(is_whole && metadata.len() <= METADATA_BYTES_MAX);
+            let (note, earlier) = split_metadata(base, &metadata);
+            prop_assert_eq!((note, &earlier.ranges, earlier.epoch), (Some("note"), &ranges, epoch));
+            prop_assert_eq!(write_metadata("note", base, &earlier.ranges, earlier.epoch).0, Some(metadata));
+        }
+    }
 
     fn offsets(ranges: &[Range<i64>]) -> Vec<i64> {
         ranges.iter().flat_map(Clone::clone).collect()

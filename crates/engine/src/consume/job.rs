@@ -1,6 +1,6 @@
 //! A batch lent to a worker, and its way back: done, done in part, or to be tried again.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::lanes::{Hold, Lanes, Retry, Taken, Wakes};
@@ -9,8 +9,7 @@ use super::scheduler::{LaneId, Next, Outcome};
 use super::{PartitionQueue, PartitionScheduler, Turn};
 use crate::clock::Deadline;
 use crate::kafka::{Batch, Position};
-use crate::produce::DeliveryHandle;
-use crate::wake::{Bell, Listener, Waker};
+use crate::wake::Bell;
 use crate::{Error, Result};
 
 /// What happens to a partition between its jobs, for user code to hear of.
@@ -366,17 +365,6 @@ impl Job {
         stored
     }
 
-    /// Ends when what was sent for it is acknowledged; refused, it is tried again after a delay. Does not wait for it. Only a job of lanes
-    /// lets others go on meanwhile.
-    pub fn complete_when(mut self, delivery: &Arc<DeliveryHandle>, delay: Duration) {
-        self.step_aside(true);
-        let sent = Sent { job: Mutex::new(Some(self)), delivery: Arc::downgrade(delivery), delay };
-        let waker = Waker::Listener { listener: Arc::new(sent), token: 0 };
-        if !delivery.completion().register(waker.clone()) {
-            waker.wake();
-        }
-    }
-
     /// Gives the lane back without saying that anything is done: user code stores offsets itself.
     pub fn release(&mut self) {
         let Some(lane) = self.lane.take() else { return };
@@ -520,33 +508,5 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         self.retry(Duration::ZERO);
-    }
-}
-
-/// A job that ends with the acknowledgement of what was sent for it.
-struct Sent {
-    job: Mutex<Option<Job>>,
-    /// Weak: the handle holds this until it has its result.
-    delivery: Weak<DeliveryHandle>,
-    delay: Duration,
-}
-
-impl std::fmt::Debug for Sent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sent")
-    }
-}
-
-impl Listener for Sent {
-    fn tell(&self, _token: u64) {
-        let job = self.job.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut job) = job else { return };
-        let result = self.delivery.upgrade().and_then(|delivery| delivery.result());
-        if matches!(result, Some(Ok(_))) {
-            // Of an assignment that has ended there is nothing to say.
-            drop(job.complete());
-        } else {
-            job.retry(self.delay);
-        }
     }
 }

@@ -72,6 +72,13 @@ impl Code {
         )
     }
 
+    /// Whether a record that was refused so would be refused again: topic or partition do not exist, too large, not allowed, invalid.
+    ///
+    /// The list is that of `awoke.errors.PERMANENT_CODES`.
+    pub const fn is_refused_for_good(self) -> bool {
+        matches!(self.0, 3 | 10 | 17 | 18 | 29 | 44 | 87 | -188 | -190 | -186)
+    }
+
     /// Whether another producer of the same transactional id has taken over, or the broker thinks so.
     pub const fn is_fenced(self) -> bool {
         matches!(self.0, -144 | 47 | 90) // _FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED

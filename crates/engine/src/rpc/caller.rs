@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use super::call::{Call, Failure, Next, Wanted};
 use super::calls::{CallCounters, Calls};
 use super::numbers::Numbers;
-use super::protocol::{self, CallId};
+use super::protocol::{
+    self, CallId, HEADERS_MAX, IDEMPOTENCY_BYTES_MAX, NAME_BYTES_MAX, RequestHead, SIGNED_NAMES_BYTES_MAX,
+};
 use super::replies::{Names, Replies, Waiting};
 use super::signature::SigningKey;
 use crate::clock::Deadline;
@@ -24,6 +26,9 @@ use crate::{Error, Result};
 
 /// So long it may take until a call is ended because its request was refused.
 const PATIENCE: Duration = Duration::from_millis(10);
+
+/// Headers of the protocol that a request has at most, its signature included.
+const HEADERS_OF_PROTOCOL: usize = 14;
 
 /// Whom a caller asks, and within which bounds.
 #[derive(Clone, Debug)]
@@ -335,38 +340,28 @@ impl Inner {
         at: &TopicPartition,
         may_wait: bool,
     ) -> Result<Option<Arc<DeliveryHandle>>> {
-        let Header { kind, left, .. } = *header;
+        let Header { kind, left, credit, .. } = *header;
         let id = header.id.to_bytes();
-        let deadline_ms = protocol::deadline_ms(left).to_string();
-        let budget_ms = left.as_millis().to_string();
-        let reply_partition = self.replies.at().partition.to_string();
-        let credit = header.credit.map(|credit| credit.to_string());
-        let is_cast = kind == protocol::CAST;
-        let mut headers: Vec<(&str, Option<&[u8]>)> = Vec::with_capacity(12 + request.headers.len());
-        headers.push((protocol::KIND, Some(kind.as_bytes())));
-        headers.push((protocol::ID, Some(&id)));
-        headers.push((protocol::METHOD, Some(request.method.as_bytes())));
-        headers.push((protocol::DEADLINE, Some(deadline_ms.as_bytes())));
-        headers.push((protocol::BUDGET, Some(budget_ms.as_bytes())));
-        headers.push((protocol::CALLER, Some(self.options.name.as_bytes())));
-        if !is_cast {
-            headers.push((protocol::REPLY_TOPIC, Some(self.options.replies_topic.as_bytes())));
-            headers.push((protocol::REPLY_PARTITION, Some(reply_partition.as_bytes())));
-        }
-        if let Some(key) = request.idempotency_key {
-            headers.push((protocol::IDEMPOTENCY, Some(key)));
-        }
-        if let Some(credit) = &credit {
-            headers.push((protocol::CREDIT, Some(credit.as_bytes())));
-        }
+        let signed_names = self.signed_names(request)?;
+        let head = RequestHead {
+            kind,
+            id: &id,
+            method: request.method,
+            caller: &self.options.name,
+            reply_to: (kind == protocol::CALL)
+                .then_some((self.options.replies_topic.as_str(), self.replies.at().partition)),
+            deadline_ms: Some(protocol::deadline_ms(left)),
+            budget_ms: u64::try_from(left.as_millis()).ok(),
+            idempotency_key: request.idempotency_key,
+            credit,
+            signed_names: &signed_names,
+        };
+        check_bounds(&head, request.headers.len())?;
+        let fields = head.encode();
+        let mut headers: Vec<(&str, Option<&[u8]>)> = Vec::with_capacity(fields.len() + request.headers.len() + 1);
+        headers.extend(fields.iter().map(|(name, value)| (*name, Some(&**value))));
         headers.extend_from_slice(request.headers);
-        let signature = self.options.key.as_ref().map(|key| {
-            let of = |name| headers.iter().find_map(|(each, value)| (*each == name).then_some(*value)).flatten();
-            let fields = protocol::SIGNED.map(|name| of(name).unwrap_or_default());
-            let mut fields = fields.to_vec();
-            fields.push(request.body);
-            key.sign(&fields)
-        });
+        let signature = self.options.key.as_ref().map(|key| key.sign_request(request.key, &headers, request.body));
         if let Some(signature) = &signature {
             headers.push((protocol::SIGNATURE, Some(signature)));
         }
@@ -384,6 +379,18 @@ impl Inner {
         }
     }
 
+    /// The names of the request's other headers, all of which a signature covers.
+    fn signed_names(&self, request: &Request<'_>) -> Result<String> {
+        if self.options.key.is_none() {
+            return Ok(String::new());
+        }
+        let names: Vec<&str> = request.headers.iter().map(|(name, _)| *name).collect();
+        if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains(',')) {
+            return Err(Error::Invalid { reason: format!("a header named {name:?} can't be signed") });
+        }
+        Ok(names.join(","))
+    }
+
     /// Tells whoever works on a call something more about it; whether there was room for it.
     fn follow_up(&self, call: &Call, kind: &str, credit: Option<u64>) -> Result<bool> {
         let left = call.until.saturating_duration_since(Instant::now());
@@ -391,6 +398,27 @@ impl Inner {
         let header = Header { kind, id: call.id, left, credit };
         self.send(&header, &nothing, &call.request_at, false).map(|sent| sent.is_some())
     }
+}
+
+/// Refuses a request that no responder would read.
+///
+/// # Errors
+/// [`Error::Invalid`]: a header is too long, or there are too many.
+fn check_bounds(head: &RequestHead<'_>, headers: usize) -> Result<()> {
+    let fields = [
+        ("the method's name", head.method.len(), NAME_BYTES_MAX),
+        ("the caller's name", head.caller.len(), NAME_BYTES_MAX),
+        ("the idempotency key", head.idempotency_key.map_or(0, <[u8]>::len), IDEMPOTENCY_BYTES_MAX),
+        ("the names of the headers", head.signed_names.len(), SIGNED_NAMES_BYTES_MAX),
+    ];
+    if let Some((what, bytes, bytes_max)) = fields.into_iter().find(|(_, bytes, bytes_max)| bytes > bytes_max) {
+        return Err(Error::Invalid { reason: format!("{what} has {bytes} bytes, allowed are {bytes_max}") });
+    }
+    if headers + HEADERS_OF_PROTOCOL > HEADERS_MAX {
+        let allowed = HEADERS_MAX - HEADERS_OF_PROTOCOL;
+        return Err(Error::Invalid { reason: format!("a call with {headers} headers, allowed are {allowed}") });
+    }
+    Ok(())
 }
 
 /// What a record says beside the request.

@@ -209,10 +209,7 @@ impl Calls {
 
     /// Whether the signature is right, where one is asked for.
     fn is_genuine(&self, fetched: &Fetched<'_>) -> bool {
-        let Some(key) = &self.key else { return true };
-        let of = |name| protocol::header(&fetched.headers, name).unwrap_or_default();
-        let fields = [of(protocol::ID), of(protocol::KIND), of(protocol::SEQUENCE), of(protocol::CODE), &fetched.value];
-        key.verify(&fields, of(protocol::SIGNATURE))
+        self.key.as_ref().is_none_or(|key| key.is_reply_signed(fetched))
     }
 
     /// Does what is due by now.
@@ -284,7 +281,7 @@ mod tests {
     const ME: u64 = 7;
 
     fn calls(key: Option<&[u8]>) -> Calls {
-        Calls::new(10, 1_000, 100, key.map(SigningKey::new))
+        Calls::new(10, 1_000, 100, key.map(|secret| SigningKey::new(secret, "calls")))
     }
 
     fn begun(calls: &Calls, number: u64, wanted: Wanted, timeout: Duration) -> Arc<Call> {
@@ -295,9 +292,13 @@ mod tests {
         call
     }
 
+    fn id(number: u64) -> [u8; 16] {
+        CallId { caller: ME, call: number }.to_bytes()
+    }
+
     fn reply<'a>(number: u64, kind: &'a str, more: &[(&'a str, &'a str)], size: usize) -> Fetched<'a> {
-        let id = CallId { caller: ME, call: number }.to_bytes().to_vec();
-        let mut headers = vec![(protocol::ID.into(), id.into()), (protocol::KIND.into(), kind.as_bytes().into())];
+        let mut headers =
+            vec![(protocol::ID.into(), id(number).to_vec().into()), (protocol::KIND.into(), kind.as_bytes().into())];
         headers.extend(more.iter().map(|(name, value)| ((*name).into(), value.as_bytes().into())));
         Fetched { value: vec![b'1'; size].into(), headers }
     }
@@ -358,8 +359,12 @@ mod tests {
         calls.take_in(ME, &reply(1, "reply", &[(protocol::SIGNATURE, "guess")], 1));
         assert_eq!((calls.counters.forged.get(), call.is_ready()), (2, false));
         let mut signed = reply(1, "reply", &[], 1);
-        let fields = [&*signed.headers[0].1, &signed.headers[1].1, &[], &[], &signed.value];
-        let signature = SigningKey::new(b"secret").sign(&fields);
+        let sign = |topic| SigningKey::new(b"secret", topic).sign_reply(&id(1), "reply", None, None, b"1");
+        signed.headers.push((protocol::SIGNATURE.into(), sign("another service's calls").into()));
+        calls.take_in(ME, &signed);
+        assert_eq!((calls.counters.forged.get(), call.is_ready()), (3, false));
+        signed.headers.pop();
+        let signature = sign("calls");
         signed.headers.push((protocol::SIGNATURE.into(), signature.into()));
         calls.take_in(ME, &signed);
         assert!(call.is_ready());

@@ -5,94 +5,28 @@
 //! whoever carries it out → `leave` (which is next), and `end` when its answer is final. Calls are known here by what stands for them, `T`, which is cheap to clone.
 //! Nothing blocks: one lock, held for moves only.
 
-use std::borrow::Borrow;
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use super::protocol::{self, HeaderList, RequestHead, Times};
+use super::arrival::{Arrival, Received, Unwanted};
+use super::protocol::{self, RequestHead, Times};
+use super::remembered::{Limits, Remembered};
 use super::results::{Answer, Bounds, Known, Results};
+use super::rules::{IntakeOptions, MethodRules};
 use super::signature::SigningKey;
 use super::turnstile::Turnstile;
-use crate::kafka::MessageRef;
 
-/// So much is remembered of signed calls, and of calls that were cancelled before they came.
-const REMEMBERED: usize = 100_000;
-
-/// How a service answers.
-#[derive(Clone, Debug)]
-pub struct IntakeOptions {
-    /// A larger request is refused before it is decoded.
-    pub bytes_max: usize,
-    /// By so much the callers' clocks may be behind.
-    pub clock_skew_s: f64,
-    /// A call that has spent this share of its caller's time in queues is refused.
-    pub patience: f64,
-    /// A call whose deadline is farther away is refused.
-    pub timeout_max_s: f64,
-    /// Where replies may go.
-    pub reply_topics: HashSet<String>,
-    /// What requests must be signed with, and replies are.
-    pub key: Option<SigningKey>,
-    /// Calls that run at once on threads.
-    pub threads: usize,
-    /// Calls that run at once on the event loop.
-    pub tasks: usize,
-    /// Calls that stand in line, or wait for what others carry out.
-    pub waiting_max: usize,
-    /// Bytes of those in line.
-    pub waiting_bytes_max: usize,
-    /// Results that are kept for callers that ask again.
-    pub results_max: usize,
-    /// Bytes of them.
-    pub results_bytes_max: usize,
-    /// How long they are kept.
-    pub results_ttl: Duration,
-}
-
-impl IntakeOptions {
-    /// Whether a call has spent too much of its time in queues: of `budget_s` its caller waits for `left_s` still.
-    pub fn is_impatient(&self, budget_s: f64, left_s: f64) -> bool {
-        left_s < budget_s * (1.0 - self.patience)
-    }
-}
-
-/// What is to be known of a method.
-#[derive(Clone, Debug)]
-pub struct MethodRules {
-    /// By exact name.
-    pub name: String,
-    /// Whether it runs on the event loop.
-    pub is_async: bool,
-    /// Whether it gives several results.
-    pub is_stream: bool,
-    /// How many of its calls run at once.
-    pub concurrency: Option<usize>,
-    /// Who may call it; `None` for anybody.
-    pub callers: Option<HashSet<String>>,
-}
-
-/// Why a record is not answered: its sender may not be who it says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unwanted {
-    /// It is larger than requests may be.
-    Huge,
-    /// It makes no sense.
-    Undecodable,
-    /// Its signature is missing or wrong.
-    Forged,
-    /// It has stood in another place of the log before.
-    Replayed,
-    /// Its reply is to go where replies may not.
-    ReplyTopic,
-}
+/// Bounds of what is remembered of signed requests, and of calls that were cancelled before they came; each.
+const REMEMBERED: Limits = Limits { count_max: 100_000, bytes_max: 32 * 1024 * 1024 };
 
 /// Why a call is not carried out; its caller is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Its caller waits no more.
     Expired,
+    /// Its caller has cancelled it.
+    Cancelled,
     /// There is no such method.
     Unknown,
     /// This caller may not call it.
@@ -118,21 +52,10 @@ pub enum Entered {
     Refused(Refusal),
 }
 
-/// What a record is.
-#[derive(Clone, Copy, Debug)]
-pub enum Arrival<'a> {
-    /// A call.
-    Call(RequestHead<'a>),
-    /// A caller waits no longer.
-    Cancel(&'a [u8]),
-    /// A caller takes more of a stream.
-    More(&'a [u8], u64),
-}
-
 /// A call, as the tables here know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    id: Box<[u8]>,
+    name: Box<[u8]>,
     method: usize,
     size_bytes: usize,
     /// Of a call that must not be carried out twice.
@@ -152,12 +75,13 @@ pub struct Intake<T> {
     options: Arc<IntakeOptions>,
     methods: Vec<MethodRules>,
     by_name: HashMap<String, usize>,
+    reply_topics: RwLock<HashMap<String, i32>>,
     state: Mutex<State<T>>,
 }
 
 #[derive(Debug)]
 struct State<T> {
-    /// Calls that wait or run, by the names that their callers gave them.
+    /// Calls that wait or run, by their callers and the ids that these gave them.
     under_way: HashMap<Box<[u8]>, T>,
     for_threads: Turnstile<(usize, T)>,
     for_tasks: Turnstile<(usize, T)>,
@@ -165,9 +89,9 @@ struct State<T> {
     waiting_bytes: usize,
     results: Results<T>,
     /// Where signed requests stand in the log.
-    places: Remembered<Box<[u8]>, (i32, i64)>,
+    places: Remembered<(i32, i64)>,
     /// Calls that were cancelled before they came.
-    cancelled: Remembered<Box<[u8]>, ()>,
+    cancelled: Remembered<()>,
 }
 
 impl<T: Clone + PartialEq> State<T> {
@@ -180,9 +104,11 @@ impl<T: Clone + PartialEq> State<T> {
         self.for_threads.waiting() + self.for_tasks.waiting()
     }
 
-    /// How many stand in line, or wait for what others carry out.
-    fn waiting(&self) -> usize {
-        self.in_line() + self.results.waiting()
+    /// Whether one more call may stand in line, or wait for what others carry out.
+    fn has_room(&self, size_bytes: usize, options: &IntakeOptions) -> bool {
+        let (waiting, waiting_bytes) = self.results.waiting();
+        self.in_line() + waiting < options.waiting_max
+            && self.waiting_bytes + waiting_bytes + size_bytes <= options.waiting_bytes_max
     }
 }
 
@@ -199,10 +125,11 @@ impl<T: Clone + PartialEq> Intake<T> {
             for_tasks: Turnstile::new(options.tasks, limits()),
             waiting_bytes: 0,
             results: Results::new(bounds),
-            places: Remembered::default(),
-            cancelled: Remembered::default(),
+            places: Remembered::new(REMEMBERED),
+            cancelled: Remembered::new(REMEMBERED),
         };
-        Self { options: Arc::new(options), methods, by_name, state: Mutex::new(state) }
+        let reply_topics = RwLock::new(options.reply_topics.clone());
+        Self { options: Arc::new(options), methods, by_name, reply_topics, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
@@ -214,26 +141,40 @@ impl<T: Clone + PartialEq> Intake<T> {
         &self.options
     }
 
-    /// What a record says.
+    /// Replaces the topics that replies may go to, each with the number of its partitions.
+    pub fn set_reply_topics(&self, partitions: impl IntoIterator<Item = (String, i32)>) {
+        *self.reply_topics.write().unwrap_or_else(PoisonError::into_inner) = partitions.into_iter().collect();
+    }
+
+    /// What a record says, at so many milliseconds since 1970.
     ///
     /// # Errors
     /// It is not answered.
-    pub fn read<'a>(&self, message: MessageRef<'_>, headers: &'a HeaderList<'a>) -> Result<Arrival<'a>, Unwanted> {
-        if message.size_bytes() > self.options.bytes_max {
+    pub fn read<'a>(&self, record: &Received<'a>, now_ms: f64) -> Result<Arrival<'a>, Unwanted> {
+        if record.size_bytes() > self.options.bytes_max {
             return Err(Unwanted::Huge);
         }
-        let head = RequestHead::read(headers).map_err(|_| Unwanted::Undecodable)?;
+        let head = RequestHead::read(record.headers).map_err(|_| Unwanted::Undecodable)?;
+        let IntakeOptions { clock_skew_s, timeout_max_s, .. } = *self.options;
+        let times = head.times(record.sent_ms, now_ms, clock_skew_s, timeout_max_s);
         if let Some(key) = &self.options.key {
-            self.check_genuine(key, &head, headers, message)?;
+            self.check_genuine(key, &head, record, &times)?;
         }
         match head.kind {
-            protocol::CALL | protocol::CAST => match head.reply_to {
-                Some((topic, _)) if !self.options.reply_topics.contains(topic) => Err(Unwanted::ReplyTopic),
-                _ => Ok(Arrival::Call(head)),
-            },
-            protocol::CANCEL => Ok(Arrival::Cancel(head.id)),
-            protocol::MORE => Ok(Arrival::More(head.id, head.credit.unwrap_or(0))),
-            _ => Err(Unwanted::Undecodable),
+            protocol::CANCEL => Ok(Arrival::Cancel(head, times)),
+            protocol::MORE => Ok(Arrival::More(head)),
+            _ => self.check_address(&head).map(|()| Arrival::Call(head, times)),
+        }
+    }
+
+    /// A call whose reply can't be sent is not executed.
+    fn check_address(&self, head: &RequestHead<'_>) -> Result<(), Unwanted> {
+        let Some((topic, partition)) = head.reply_to else { return Ok(()) };
+        let topics = self.reply_topics.read().unwrap_or_else(PoisonError::into_inner);
+        match topics.get(topic) {
+            None => Err(Unwanted::ReplyTopic),
+            Some(partitions) if !(0..*partitions).contains(&partition) => Err(Unwanted::ReplyPartition),
+            Some(_) => Ok(()),
         }
     }
 
@@ -241,28 +182,39 @@ impl<T: Clone + PartialEq> Intake<T> {
         &self,
         key: &SigningKey,
         head: &RequestHead<'_>,
-        headers: &HeaderList<'_>,
-        message: MessageRef<'_>,
+        record: &Received<'_>,
+        times: &Times,
     ) -> Result<(), Unwanted> {
-        if !protocol::is_signed(key, headers, message.value().unwrap_or_default()) {
+        if !key.is_request_signed(record.key, record.headers, record.value.unwrap_or_default()) {
             return Err(Unwanted::Forged);
+        }
+        // A copy is known by its id, and for as long as its deadline has not passed.
+        if head.id.is_empty() || head.deadline_ms.is_none() {
+            return Err(Unwanted::Undecodable);
         }
         if head.kind == protocol::MORE {
             return Ok(());
         }
         // What comes again from its own place was not answered; in another place, somebody has copied it.
-        let place = (message.partition(), message.offset());
-        let name = [head.id, b" ", head.kind.as_bytes()].concat().into_boxed_slice();
-        let first = self.state().places.first(name, place);
-        if first == place { Ok(()) } else { Err(Unwanted::Replayed) }
+        let name = [head.id, b" ", head.kind.as_bytes()].concat();
+        let now = Instant::now();
+        let first = self.state().places.first(&name, record.place, now, self.end_of(times, now));
+        if first == record.place { Ok(()) } else { Err(Unwanted::Replayed) }
     }
 
-    /// The call of this name, if it waits or runs; its caller waits no longer. One that has not come yet is not carried out when it does.
-    pub fn cancel(&self, id: &[u8]) -> Option<T> {
+    /// When a request has no effect any more.
+    fn end_of(&self, times: &Times, now: Instant) -> Instant {
+        let left_s = times.left_s.clamp(0.0, self.options.timeout_max_s);
+        Duration::try_from_secs_f64(left_s).ok().and_then(|left| now.checked_add(left)).unwrap_or(now)
+    }
+
+    /// The call that this cancels, if it waits or runs: one of the same caller. One that has not come yet is not carried out when it does.
+    pub fn cancel(&self, head: &RequestHead<'_>, times: &Times) -> Option<T> {
+        let (name, now) = (name_of(head), Instant::now());
         let mut state = self.state();
-        let found = state.under_way.get(id).cloned();
+        let found = state.under_way.get(&name).cloned();
         if found.is_none() {
-            state.cancelled.first(id.into(), ());
+            state.cancelled.first(&name, (), now, self.end_of(times, now));
         }
         found
     }
@@ -272,15 +224,18 @@ impl<T: Clone + PartialEq> Intake<T> {
         &self.methods[number]
     }
 
-    /// The call of this name, if it waits or runs.
-    pub fn find(&self, id: &[u8]) -> Option<T> {
-        self.state().under_way.get(id).cloned()
+    /// The call that a record of its caller's is about, if it waits or runs.
+    pub fn find(&self, head: &RequestHead<'_>) -> Option<T> {
+        self.state().under_way.get(&name_of(head)).cloned()
     }
 
     /// The method that is called, by its number; or why the call is not to be carried out.
     pub fn check(&self, head: &RequestHead<'_>, times: &Times) -> (Option<usize>, Option<Refusal>) {
-        if times.left_s <= 0.0 || self.state().cancelled.forget(head.id) {
+        if times.left_s <= 0.0 {
             return (None, Some(Refusal::Expired));
+        }
+        if self.state().cancelled.forget(&name_of(head), Instant::now()) {
+            return (None, Some(Refusal::Cancelled));
         }
         let Some(number) = self.by_name.get(head.method).copied() else { return (None, Some(Refusal::Unknown)) };
         let callers = self.methods[number].callers.as_ref();
@@ -298,23 +253,26 @@ impl<T: Clone + PartialEq> Intake<T> {
     pub fn ticket(&self, head: &RequestHead<'_>, method: usize, size_bytes: usize) -> Ticket {
         let is_once = !self.methods[method].is_stream && self.options.results_max > 0;
         let result_key = head.idempotency_key.filter(|_| is_once);
-        let result_key = result_key.map(|key| [head.caller.as_bytes(), head.method.as_bytes(), key].join(&0).into());
-        Ticket { id: head.id.into(), method, size_bytes, result_key }
+        let result_key = result_key.map(|key| {
+            let (caller, method) = (with_length(head.caller), with_length(head.method));
+            [&caller[..], &method, key].concat().into()
+        });
+        Ticket { name: name_of(head), method, size_bytes, result_key }
     }
 
     /// What becomes of a call. One that is entered is to be `end`ed, unless it waits for another's result, or has it.
     pub fn enter(&self, ticket: &Ticket, call: &T) -> Entered {
         let mut state = self.state();
         if let Some(key) = &ticket.result_key {
-            let waiting_max = self.options.waiting_max.saturating_sub(state.in_line());
-            match state.results.begin(key, Instant::now(), call, waiting_max) {
+            let room = state.has_room(ticket.size_bytes, &self.options).then_some(ticket.size_bytes);
+            match state.results.begin(key, Instant::now(), call, room) {
                 Some(Known::New) => (),
                 Some(Known::UnderWay) => return Entered::Later,
                 Some(Known::Done(answer)) => return Entered::Known(answer),
                 None => return Entered::Refused(Refusal::Full),
             }
         }
-        let displaced = state.under_way.insert(ticket.id.clone(), call.clone());
+        let displaced = state.under_way.insert(ticket.name.clone(), call.clone());
         let entered = self.stand(&mut state, ticket, call);
         drop(state);
         drop(displaced); // Not under the lock: who knows what goes with it.
@@ -322,18 +280,17 @@ impl<T: Clone + PartialEq> Intake<T> {
     }
 
     fn stand(&self, state: &mut State<T>, ticket: &Ticket, call: &T) -> Entered {
-        if state.cancelled.forget(&ticket.id) {
-            return Entered::Refused(Refusal::Expired); // Since it was looked at.
+        if state.cancelled.forget(&ticket.name, Instant::now()) {
+            return Entered::Refused(Refusal::Cancelled); // Since it was looked at.
         }
         let is_async = self.methods[ticket.method].is_async;
         if state.turnstile(is_async).enter(ticket.method) {
             return Entered::Now;
         }
-        let bytes = state.waiting_bytes + ticket.size_bytes;
-        if state.waiting() >= self.options.waiting_max || bytes > self.options.waiting_bytes_max {
+        if !state.has_room(ticket.size_bytes, &self.options) {
             return Entered::Refused(Refusal::Full);
         }
-        state.waiting_bytes = bytes;
+        state.waiting_bytes += ticket.size_bytes;
         state.turnstile(is_async).wait(ticket.method, (ticket.size_bytes, call.clone()));
         Entered::Later
     }
@@ -342,8 +299,8 @@ impl<T: Clone + PartialEq> Intake<T> {
     pub fn end(&self, ticket: &Ticket, call: &T, answer: Option<Answer>) -> Vec<T> {
         let mut state = self.state();
         // Of two calls with one name, the other may be under way still.
-        if state.under_way.get(&ticket.id).is_some_and(|found| found == call) {
-            state.under_way.remove(&ticket.id);
+        if state.under_way.get(&ticket.name).is_some_and(|found| found == call) {
+            state.under_way.remove(&ticket.name);
         }
         let key = ticket.result_key.as_ref();
         key.map_or_else(Vec::new, |key| state.results.finish(key, Instant::now(), call, answer))
@@ -358,6 +315,12 @@ impl<T: Clone + PartialEq> Intake<T> {
         Some(call)
     }
 
+    /// Bytes of the results that are kept.
+    #[cfg(all(test, not(feature = "model")))]
+    pub(super) fn results_bytes(&self) -> usize {
+        self.state().results.bytes()
+    }
+
     /// How many calls run, and how many stand in line.
     pub fn counts(&self) -> (usize, usize) {
         let state = self.state();
@@ -365,51 +328,20 @@ impl<T: Clone + PartialEq> Intake<T> {
     }
 }
 
-/// What was said first of the last so many names.
-#[derive(Debug)]
-struct Remembered<K, V> {
-    /// With the number of each.
-    said: HashMap<K, (u64, V)>,
-    /// Oldest first; of those that were forgotten the names stay here until it is their turn.
-    order: VecDeque<(u64, K)>,
-    number: u64,
+/// What a call is known by: nobody else's cancellation or credit reaches it.
+fn name_of(head: &RequestHead<'_>) -> Box<[u8]> {
+    [&with_length(head.caller)[..], head.id].concat().into()
 }
 
-impl<K, V> Default for Remembered<K, V> {
-    fn default() -> Self {
-        Self { said: HashMap::new(), order: VecDeque::new(), number: 0 }
-    }
-}
-
-impl<K: Clone + Eq + Hash, V: Copy> Remembered<K, V> {
-    /// What was said first of a name: this, if nothing was.
-    fn first(&mut self, name: K, value: V) -> V {
-        if let Some((_, said)) = self.said.get(&name) {
-            return *said;
-        }
-        if self.order.len() >= REMEMBERED
-            && let Some((number, oldest)) = self.order.pop_front()
-            && self.said.get(&oldest).is_some_and(|(current, _)| *current == number)
-        {
-            self.said.remove(&oldest);
-        }
-        self.number += 1;
-        self.order.push_back((self.number, name.clone()));
-        self.said.insert(name, (self.number, value));
-        value
-    }
-
-    /// Whether anything was said of it; no more.
-    fn forget<Q: Eq + Hash + ?Sized>(&mut self, name: &Q) -> bool
-    where
-        K: Borrow<Q>,
-    {
-        self.said.remove(name).is_some()
-    }
+/// A name with its length before it, so that two of them in a row give other bytes than any other two.
+fn with_length(name: &str) -> Vec<u8> {
+    [&[u8::try_from(name.len()).unwrap_or(u8::MAX)], name.as_bytes()].concat()
 }
 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::rpc::ReplyKind;
 
@@ -419,7 +351,7 @@ mod tests {
             clock_skew_s: 0.0,
             patience: 0.5,
             timeout_max_s: 100.0,
-            reply_topics: HashSet::new(),
+            reply_topics: HashMap::from([("replies".to_owned(), 2)]),
             key: None,
             threads: 1,
             tasks: 1,
@@ -466,12 +398,37 @@ mod tests {
         let intake = intake();
         let ticket = intake.ticket(&head("1"), 0, 10);
         assert!(matches!(intake.enter(&ticket, &"first"), Entered::Now));
-        assert_eq!(intake.cancel(b"1"), Some("first"));
-        assert_eq!(intake.cancel(b"2"), None);
-        assert_eq!(intake.check(&head("2"), &TIMES), (None, Some(Refusal::Expired)), "it comes after its cancellation");
+        assert_eq!(intake.cancel(&head("1"), &TIMES), Some("first"));
+        assert_eq!(intake.cancel(&head("2"), &TIMES), None);
+        let cancelled = (None, Some(Refusal::Cancelled));
+        assert_eq!(intake.check(&head("2"), &TIMES), cancelled, "it comes after its cancellation");
         assert_eq!(intake.check(&head("2"), &TIMES), (Some(0), None), "which holds for one call");
         intake.end(&ticket, &"first", None);
-        assert_eq!(intake.find(b"1"), None);
+        assert_eq!(intake.find(&head("1")), None);
+    }
+
+    #[test]
+    fn another_caller_cancels_nothing() {
+        let intake = intake();
+        let other = |id| RequestHead { caller: "other", ..head(id) };
+        intake.enter(&intake.ticket(&head("1"), 0, 10), &"first");
+        assert_eq!((intake.cancel(&other("1"), &TIMES), intake.find(&other("1"))), (None, None));
+        intake.cancel(&other("2"), &TIMES);
+        assert_eq!(intake.check(&head("2"), &TIMES), (Some(0), None));
+    }
+
+    #[test]
+    fn cancellations_of_calls_that_never_come_are_bounded() {
+        let intake = intake();
+        let id = [b'x'; protocol::ID_BYTES_MAX - 8];
+        for number in 0..200_000u64 {
+            let id = [&number.to_be_bytes()[..], &id].concat();
+            intake.cancel(&RequestHead { id: &id, ..head("") }, &TIMES);
+        }
+        let held = intake.state().cancelled.bytes();
+        assert!(held <= REMEMBERED.bytes_max, "{held} bytes");
+        intake.cancel(&head("1"), &Times { left_s: -1.0, ..TIMES });
+        assert_eq!(intake.check(&head("1"), &TIMES), (Some(0), None), "an expired one is not remembered");
     }
 
     #[test]
@@ -510,21 +467,29 @@ mod tests {
         assert!(matches!(intake.enter(&ticket, &"first"), Entered::Now));
         assert!(matches!(intake.enter(&ticket, &"again"), Entered::Later));
         intake.end(&ticket, &"first", None);
-        assert_eq!(intake.find(b"1"), Some("again"));
+        assert_eq!(intake.find(&head("1")), Some("again"));
     }
 
     #[test]
-    fn what_was_forgotten_may_be_said_again() {
-        let mut remembered = Remembered::<u32, u32>::default();
-        assert_eq!(remembered.first(0, 1), 1);
-        assert!(remembered.forget(&0));
-        assert_eq!(remembered.first(0, 2), 2);
-        for name in 1..REMEMBERED as u32 {
-            remembered.first(name, 0);
-        }
-        assert_eq!(remembered.first(0, 3), 2, "its older name in the order does not take it away");
-        remembered.first(u32::MAX, 0);
-        assert_eq!(remembered.first(0, 4), 4, "now it was its turn");
-        assert!(remembered.order.len() <= REMEMBERED && remembered.said.len() <= REMEMBERED);
+    fn those_who_wait_for_anothers_result_are_bounded_in_bytes() {
+        let intake = intake();
+        let ticket = |id, bytes| intake.ticket(&RequestHead { idempotency_key: Some(b"key"), ..head(id) }, 0, bytes);
+        assert!(matches!(intake.enter(&ticket("1", 10), &"first"), Entered::Now));
+        assert!(matches!(intake.enter(&ticket("2", 20), &"second"), Entered::Later));
+        assert!(matches!(intake.enter(&ticket("3", 6), &"third"), Entered::Refused(Refusal::Full)));
+        assert!(matches!(intake.enter(&intake.ticket(&head("4"), 0, 6), &"fourth"), Entered::Refused(Refusal::Full)));
+        assert_eq!(intake.end(&ticket("1", 10), &"first", None), ["second"]);
+        assert!(matches!(intake.enter(&intake.ticket(&head("4"), 0, 25), &"fourth"), Entered::Later));
+    }
+
+    #[test]
+    fn no_caller_has_anothers_idempotency_key() {
+        let intake = intake();
+        let key = |caller, key| {
+            let head = RequestHead { caller, idempotency_key: Some(key), ..head("1") };
+            intake.ticket(&head, 0, 1).result_key
+        };
+        assert_ne!(key("a", b"quote\0key"), key("a\0quote", b"key"));
+        assert_ne!(key("a", b"\x05quotekey"), key("a\x05quote", b"key"));
     }
 }

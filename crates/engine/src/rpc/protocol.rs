@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::signature::SigningKey;
 use crate::kafka::Fetched;
 
 /// What a record is: see the constants below.
@@ -32,12 +31,10 @@ pub const SEQUENCE: &str = "rpc-sequence";
 pub const CODE: &str = "rpc-code";
 /// How long a call stood in queues and ran, in microseconds, with a comma between.
 pub const TIMES: &str = "rpc-times-us";
-/// HMAC-SHA256 of what `signature` says.
+/// The names of other headers that the signature covers, with a comma between.
+pub const SIGNED_NAMES: &str = "rpc-signed";
+/// A version and an HMAC-SHA256: see `signature`.
 pub const SIGNATURE: &str = "rpc-signature";
-
-/// The headers of a request that its signature covers, in this order; its body comes behind them.
-pub const SIGNED: [&str; 10] =
-    [KIND, ID, METHOD, DEADLINE, BUDGET, CALLER, REPLY_TOPIC, REPLY_PARTITION, IDEMPOTENCY, CREDIT];
 
 /// A call that wants a reply.
 pub const CALL: &str = "call";
@@ -59,21 +56,33 @@ pub const ERROR: &str = "error";
 /// For a request without a deadline, from when it was sent.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// The longest name of a call.
+/// Most bytes of the name of a call.
 pub const ID_BYTES_MAX: usize = 64;
+/// Most bytes of a method's name, and of a caller's.
+pub const NAME_BYTES_MAX: usize = 128;
+/// Most bytes of an idempotency key.
+pub const IDEMPOTENCY_BYTES_MAX: usize = 256;
+/// Most bytes of a topic's name, as Kafka has it.
+pub const TOPIC_BYTES_MAX: usize = 249;
+/// Most bytes of the names of other headers that a signature covers.
+pub const SIGNED_NAMES_BYTES_MAX: usize = 4_096;
+/// Most headers of a record, other headers included.
+pub const HEADERS_MAX: usize = 64;
+/// Most results of a stream that may be under way: a larger credit counts as this.
+pub const CREDIT_MAX: u64 = 65_536;
 
-/// What a record in a topic of calls says.
-#[derive(Clone, Copy, Debug, Default)]
+/// The head of a record in a topic of calls. Every field is bounded, whatever the kind of the record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestHead<'a> {
-    /// See the constants above.
+    /// One of [`CALL`], [`CAST`], [`CANCEL`] and [`MORE`].
     pub kind: &'a str,
-    /// Names the call; empty where it has no name.
+    /// Names the call; only of a cast it may be empty.
     pub id: &'a [u8],
     /// The method that is called.
     pub method: &'a str,
     /// Who calls.
     pub caller: &'a str,
-    /// Topic and partition; `None` where nobody wants a reply.
+    /// Topic and partition of the replies to a call; `None` for other kinds.
     pub reply_to: Option<(&'a str, i32)>,
     /// When nobody waits any more.
     pub deadline_ms: Option<u64>,
@@ -81,63 +90,99 @@ pub struct RequestHead<'a> {
     pub budget_ms: Option<u64>,
     /// The same for all attempts at one call.
     pub idempotency_key: Option<&'a [u8]>,
-    /// How many replies may be under way, or how many more.
+    /// How many replies may be under way, or how many more; at most [`CREDIT_MAX`].
     pub credit: Option<u64>,
+    /// The names of other headers that the signature covers, with a comma between.
+    pub signed_names: &'a str,
 }
 
 /// A record's headers, in order.
 pub type HeaderList<'a> = [(Cow<'a, str>, Option<&'a [u8]>)];
 
+/// The header's value. Of several with one name the last that has one, which is also what the signature covers.
+pub(super) fn header_of<'a, N: AsRef<str>>(headers: &[(N, Option<&'a [u8]>)], name: &str) -> Option<&'a [u8]> {
+    headers.iter().rev().find_map(|(each, value)| value.filter(|_| each.as_ref() == name))
+}
+
+/// Bytes of a record: its key, its value, and the names and values of its headers.
+pub fn size_bytes(key: Option<&[u8]>, value: Option<&[u8]>, headers: &HeaderList<'_>) -> usize {
+    let of = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+    let headers: usize = headers.iter().map(|(name, value)| name.len() + of(*value)).sum();
+    of(key) + of(value) + headers
+}
+
 impl<'a> RequestHead<'a> {
     /// Reads headers.
     ///
     /// # Errors
-    /// What makes no sense in them, in words.
+    /// A header that is missing, malformed or too long, in words.
     pub fn read(headers: &'a HeaderList<'a>) -> std::result::Result<Self, String> {
-        let mut head = Self { kind: CAST, ..Self::default() };
-        let (mut reply_topic, mut reply_partition) = (None, None);
-        for (name, value) in headers {
-            let Some(value) = *value else { continue };
-            match &**name {
-                KIND => head.kind = text(name, value)?,
-                ID => head.id = value,
-                METHOD => head.method = text(name, value)?,
-                CALLER => head.caller = text(name, value)?,
-                REPLY_TOPIC => reply_topic = Some(text(name, value)?),
-                REPLY_PARTITION => reply_partition = Some(number(name, value)?),
-                DEADLINE => head.deadline_ms = Some(number(name, value)?),
-                BUDGET => head.budget_ms = Some(number(name, value)?),
-                IDEMPOTENCY => head.idempotency_key = Some(value),
-                CREDIT => head.credit = Some(number(name, value)?),
-                _ => (),
-            }
+        if headers.len() > HEADERS_MAX {
+            return Err(format!("{} headers", headers.len()));
         }
-        if head.kind == CALL
-            && let Some(topic) = reply_topic
-        {
-            let partition = reply_partition.and_then(|partition| i32::try_from(partition).ok());
-            let partition = partition.ok_or_else(|| format!("{REPLY_PARTITION} is missing"))?;
-            if head.id.is_empty() || head.id.len() > ID_BYTES_MAX {
-                return Err(format!("{ID} has {} bytes", head.id.len()));
-            }
-            head.reply_to = Some((topic, partition));
+        let of = |name| header_of(headers, name);
+        let kind = text(KIND, of(KIND).unwrap_or_default(), NAME_BYTES_MAX)?;
+        let head = Self {
+            kind: [CALL, CAST, CANCEL, MORE].into_iter().find(|known| *known == kind).ok_or("an unknown kind")?,
+            id: bounded(ID, of(ID).unwrap_or_default(), ID_BYTES_MAX)?,
+            method: text(METHOD, of(METHOD).unwrap_or_default(), NAME_BYTES_MAX)?,
+            caller: text(CALLER, of(CALLER).unwrap_or_default(), NAME_BYTES_MAX)?,
+            reply_to: Self::read_address(headers, kind)?,
+            deadline_ms: of(DEADLINE).map(|value| number(DEADLINE, value)).transpose()?,
+            budget_ms: of(BUDGET).map(|value| number(BUDGET, value)).transpose()?,
+            idempotency_key: of(IDEMPOTENCY)
+                .map(|value| bounded(IDEMPOTENCY, value, IDEMPOTENCY_BYTES_MAX))
+                .transpose()?,
+            credit: of(CREDIT).map(|value| number(CREDIT, value)).transpose()?.map(|credit| credit.min(CREDIT_MAX)),
+            signed_names: text(SIGNED_NAMES, of(SIGNED_NAMES).unwrap_or_default(), SIGNED_NAMES_BYTES_MAX)?,
+        };
+        if head.id.is_empty() && head.kind != CAST {
+            return Err(format!("a {kind} without {ID}"));
         }
         Ok(head)
     }
-}
 
-/// Whether the signature of a request is right.
-pub fn is_signed(key: &SigningKey, headers: &HeaderList<'_>, body: &[u8]) -> bool {
-    // Of several with one name the last that says something, as `RequestHead` reads them: what is signed is what is obeyed.
-    let of = |name| headers.iter().rev().find_map(|(each, value)| value.filter(|_| each == name));
-    let mut fields = SIGNED.map(|name| of(name).unwrap_or_default()).to_vec();
-    fields.push(body);
-    key.verify(&fields, of(SIGNATURE).unwrap_or_default())
-}
+    /// The address of replies, whose form is checked for every kind; only a call has one.
+    fn read_address(headers: &'a HeaderList<'a>, kind: &str) -> std::result::Result<Option<(&'a str, i32)>, String> {
+        let topic =
+            header_of(headers, REPLY_TOPIC).map(|value| text(REPLY_TOPIC, value, TOPIC_BYTES_MAX)).transpose()?;
+        let partition = header_of(headers, REPLY_PARTITION).map(|value| number(REPLY_PARTITION, value)).transpose()?;
+        let partition =
+            partition.map(i32::try_from).transpose().map_err(|_| format!("{REPLY_PARTITION} is too large"))?;
+        match (kind, topic, partition) {
+            (CALL, Some(topic), Some(partition)) => Ok(Some((topic, partition))),
+            (CALL, ..) => Err(format!("a call without {REPLY_TOPIC} or {REPLY_PARTITION}")),
+            _ => Ok(None),
+        }
+    }
 
-/// The signature of a reply.
-pub fn sign_reply(key: &SigningKey, id: &[u8], kind: &str, sequence: &str, code: &str, body: &[u8]) -> Vec<u8> {
-    key.sign(&[id, kind.as_bytes(), sequence.as_bytes(), code.as_bytes(), body])
+    /// The headers that `read` reads this from, in the order in which a signature covers them.
+    pub fn encode(&self) -> Vec<(&'static str, Cow<'a, [u8]>)> {
+        let digits = |number: u64| Cow::Owned(number.to_string().into_bytes());
+        let mut headers = vec![
+            (KIND, Cow::Borrowed(self.kind.as_bytes())),
+            (ID, self.id.into()),
+            (METHOD, self.method.as_bytes().into()),
+            (CALLER, self.caller.as_bytes().into()),
+        ];
+        headers.extend(self.deadline_ms.map(|ms| (DEADLINE, digits(ms))));
+        headers.extend(self.budget_ms.map(|ms| (BUDGET, digits(ms))));
+        if let Some((topic, partition)) = self.reply_to {
+            headers.push((REPLY_TOPIC, topic.as_bytes().into()));
+            headers.push((REPLY_PARTITION, digits(u64::from(partition.unsigned_abs()))));
+        }
+        headers.extend(self.idempotency_key.map(|key| (IDEMPOTENCY, key.into())));
+        headers.extend(self.credit.map(|credit| (CREDIT, digits(credit))));
+        if !self.signed_names.is_empty() {
+            headers.push((SIGNED_NAMES, self.signed_names.as_bytes().into()));
+        }
+        headers
+    }
+
+    /// The names of other headers that the signature covers.
+    pub fn names_signed(&self) -> impl Iterator<Item = &'a str> {
+        self.signed_names.split(',').filter(|name| !name.is_empty())
+    }
 }
 
 /// The time of a call, as its responder sees it; seconds on the callers' clock.
@@ -153,19 +198,24 @@ pub struct Times {
 
 impl RequestHead<'_> {
     /// The call's time, for a record that was sent, and is looked at, so many milliseconds after the beginning of 1970. Clocks may be apart
-    /// by `clock_skew_s`, in the caller's favour.
+    /// by `clock_skew_s`, in the caller's favour. A budget counts as at most `budget_max_s`, and so does the time in queues.
     #[allow(clippy::cast_precision_loss)] // Milliseconds of our century have 41 bits.
-    pub fn times(&self, sent_ms: i64, now_ms: f64, clock_skew_s: f64) -> Times {
+    pub fn times(&self, sent_ms: i64, now_ms: f64, clock_skew_s: f64, budget_max_s: f64) -> Times {
         let sent_ms = if sent_ms <= 0 { now_ms } else { sent_ms as f64 };
         let until_ms = self.deadline_ms.map_or(sent_ms + TIMEOUT_DEFAULT.as_secs_f64() * 1e3, |ms| ms as f64);
         let budget_s = self.budget_ms.map_or((until_ms - sent_ms).max(0.0), |ms| ms as f64) / 1e3;
+        let budget_s = budget_s.min(budget_max_s);
         let left_s = (until_ms - now_ms) / 1e3 + clock_skew_s;
-        Times { budget_s, left_s, queued_s: (budget_s - left_s).max(0.0) }
+        Times { budget_s, left_s, queued_s: (budget_s - left_s).clamp(0.0, budget_max_s) }
     }
 }
 
-fn text<'a>(name: &str, value: &'a [u8]) -> std::result::Result<&'a str, String> {
-    std::str::from_utf8(value).map_err(|_| format!("{name} is no text"))
+fn bounded<'a>(name: &str, value: &'a [u8], bytes_max: usize) -> std::result::Result<&'a [u8], String> {
+    if value.len() <= bytes_max { Ok(value) } else { Err(format!("{name} has {} bytes", value.len())) }
+}
+
+fn text<'a>(name: &str, value: &'a [u8], bytes_max: usize) -> std::result::Result<&'a str, String> {
+    std::str::from_utf8(bounded(name, value, bytes_max)?).map_err(|_| format!("{name} is no text"))
 }
 
 fn number(name: &str, value: &[u8]) -> std::result::Result<u64, String> {
@@ -245,10 +295,13 @@ pub(super) fn header<'a>(headers: &'a [(Cow<'a, str>, Cow<'a, [u8]>)], name: &st
 
 /// Reads a fetched record as a reply; `None` when it is none.
 pub(super) fn read_reply(fetched: &Fetched<'_>) -> Option<Reply> {
+    if fetched.headers.len() > HEADERS_MAX {
+        return None;
+    }
     let kind = ReplyKind::of(header(&fetched.headers, KIND)?)?;
     let sequence = match header(&fetched.headers, SEQUENCE) {
         None => 0,
-        Some(text) => std::str::from_utf8(text).ok()?.parse().ok()?,
+        Some(text) => number(SEQUENCE, text).ok()?,
     };
     Some(Reply { kind, sequence, body: fetched.value.to_vec() })
 }
@@ -290,42 +343,79 @@ mod tests {
     fn a_call_has_so_much_time_left() {
         let head = |deadline_ms, budget_ms| RequestHead { deadline_ms, budget_ms, ..RequestHead::default() };
         let times = |budget_s, left_s, queued_s| Times { budget_s, left_s, queued_s };
-        assert_eq!(head(Some(12_000), Some(5_000)).times(7_000, 8_000.0, 0.0), times(5.0, 4.0, 1.0));
-        assert_eq!(head(Some(12_000), Some(5_000)).times(7_000, 13_000.0, 0.5), times(5.0, -0.5, 5.5));
+        let max_s = 100.0;
+        assert_eq!(head(Some(12_000), Some(5_000)).times(7_000, 8_000.0, 0.0, max_s), times(5.0, 4.0, 1.0));
+        assert_eq!(head(Some(12_000), Some(5_000)).times(7_000, 13_000.0, 0.5, max_s), times(5.0, -0.5, 5.5));
         // Without a budget it is what the deadline was away when it was sent; without either, what calls have by default.
-        assert_eq!(head(Some(12_000), None).times(10_000, 11_000.0, 0.0), times(2.0, 1.0, 1.0));
-        assert_eq!(head(None, None).times(10_000, 11_000.0, 0.0), times(30.0, 29.0, 1.0));
+        assert_eq!(head(Some(12_000), None).times(10_000, 11_000.0, 0.0, max_s), times(2.0, 1.0, 1.0));
+        assert_eq!(head(None, None).times(10_000, 11_000.0, 0.0, max_s), times(30.0, 29.0, 1.0));
         for unknown in [-1, 0] {
-            assert_eq!(head(None, None).times(unknown, 11_000.0, 0.0), times(30.0, 30.0, 0.0));
+            assert_eq!(head(None, None).times(unknown, 11_000.0, 0.0, max_s), times(30.0, 30.0, 0.0));
         }
     }
 
     #[test]
-    fn a_signature_covers_every_field() {
-        let key = SigningKey::new(b"secret");
-        let mut all: Vec<_> = SIGNED.iter().map(|name| (Cow::from(*name), Some(name.as_bytes()))).collect();
-        let mut fields: Vec<_> = SIGNED.iter().map(|name| name.as_bytes()).collect();
-        fields.push(b"body");
-        let signature = key.sign(&fields);
-        all.push((SIGNATURE.into(), Some(&signature)));
-        assert!(is_signed(&key, &all, b"body"));
-        assert!(!is_signed(&key, &all, b"bodY"));
-        assert!(!is_signed(&SigningKey::new(b"other"), &all, b"body"));
-        for (place, name) in SIGNED.iter().enumerate() {
-            let mut changed = all.clone();
-            changed[place].1 = Some(b"changed");
-            assert!(!is_signed(&key, &changed, b"body"), "{name}");
+    fn a_budget_is_bounded_and_so_is_the_time_in_queues() {
+        let head = |deadline_ms, budget_ms| RequestHead { deadline_ms, budget_ms, ..RequestHead::default() };
+        let found = head(Some(12_000), Some(10u64.pow(17))).times(7_000, 8_000.0, 0.0, 100.0);
+        assert_eq!(found, Times { budget_s: 100.0, left_s: 4.0, queued_s: 96.0 });
+        let found = head(Some(0), Some(5_000)).times(7_000, 1.7e12, 0.0, 100.0);
+        assert_eq!((found.budget_s, found.queued_s), (5.0, 100.0));
+    }
+
+    #[test]
+    fn every_field_is_bounded_in_every_kind_of_record() {
+        let bounds = [
+            (KIND, NAME_BYTES_MAX),
+            (ID, ID_BYTES_MAX),
+            (METHOD, NAME_BYTES_MAX),
+            (CALLER, NAME_BYTES_MAX),
+            (REPLY_TOPIC, TOPIC_BYTES_MAX),
+            (REPLY_PARTITION, 18),
+            (DEADLINE, 18),
+            (BUDGET, 18),
+            (IDEMPOTENCY, IDEMPOTENCY_BYTES_MAX),
+            (CREDIT, 18),
+            (SIGNED_NAMES, SIGNED_NAMES_BYTES_MAX),
+        ];
+        for kind in [CALL, CAST, CANCEL, MORE] {
+            for (name, bytes_max) in bounds {
+                let long = vec![b'0'; bytes_max + 1];
+                let all = headers(&[(KIND, Some(kind.as_bytes()))]);
+                let rest = all.into_iter().filter(|(each, _)| each != name);
+                let changed: Vec<_> = rest.chain([(name.into(), Some(&long[..]))]).collect();
+                assert!(RequestHead::read(&changed).is_err(), "{kind} with {name} of {} bytes", long.len());
+            }
         }
-        assert!(!is_signed(&key, &all[..SIGNED.len()], b"body"));
-        all.push((IDEMPOTENCY.into(), Some(b"another")));
-        all.push((IDEMPOTENCY.into(), None));
-        assert!(!is_signed(&key, &all, b"body"), "what stands before a header without a value is obeyed");
+    }
+
+    #[test]
+    fn headers_are_bounded_in_number_and_counted_in_bytes() {
+        let mut all = headers(&[]);
+        let count = all.len();
+        all.extend((count..HEADERS_MAX).map(|_| (Cow::from("x"), Some(&b"12"[..]))));
+        assert!(RequestHead::read(&all).is_ok());
+        let before = size_bytes(Some(b"key"), Some(b"value"), &all);
+        all.push(("abc".into(), Some(b"12345")));
+        assert_eq!(size_bytes(Some(b"key"), Some(b"value"), &all), before + 8);
+        assert_eq!(size_bytes(None, None, &[]), 0);
+        assert!(RequestHead::read(&all).is_err(), "one header too many");
+    }
+
+    #[test]
+    fn a_credit_is_bounded() {
+        let all = headers(&[(CREDIT, Some(b"999999999999999999"))]);
+        assert_eq!(RequestHead::read(&all).expect("makes sense").credit, Some(CREDIT_MAX));
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
         let long = [b'x'; ID_BYTES_MAX + 1];
-        let wrong: [(&str, Option<&[u8]>); 9] = [
+        let wrong: [(&str, Option<&[u8]>); 13] = [
+            (KIND, None),
+            (KIND, Some(b"nonsense")),
+            (REPLY_TOPIC, None),
+            (REPLY_TOPIC, Some(b"\xff")),
             (REPLY_PARTITION, Some(b"-1")),
             (REPLY_PARTITION, Some(b"4294967296")),
             (REPLY_PARTITION, None),
@@ -338,6 +428,9 @@ mod tests {
         ];
         for change in wrong {
             assert!(RequestHead::read(&headers(&[change])).is_err(), "{change:?}");
+        }
+        for kind in [&b"cancel"[..], b"more"] {
+            assert!(RequestHead::read(&headers(&[(KIND, Some(kind)), (ID, None)])).is_err(), "of which call?");
         }
     }
 }

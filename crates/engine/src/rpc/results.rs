@@ -46,32 +46,48 @@ pub(super) struct Results<T> {
     bytes: usize,
     /// Calls that wait for what others carry out.
     waiting: usize,
+    /// Bytes of their requests.
+    waiting_bytes: usize,
 }
 
 #[derive(Debug)]
 enum State<T> {
-    /// Who carries it out, and who waits for the same.
-    UnderWay(T, Vec<T>),
+    /// Who carries it out, and who waits for the same, each with the bytes of its request.
+    UnderWay(T, Vec<(usize, T)>),
     Done(Arc<Answer>),
+}
+
+/// Counted for each result beside its key and its body.
+const ENTRY_BYTES: usize = 256;
+
+/// Bytes that a result takes.
+fn size_of(key: &[u8], answer: &Answer) -> usize {
+    key.len() + answer.body.len() + ENTRY_BYTES
 }
 
 impl<T: Clone + PartialEq> Results<T> {
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self { bounds, known: HashMap::new(), ages: VecDeque::new(), bytes: 0, waiting: 0 }
+        Self { bounds, known: HashMap::new(), ages: VecDeque::new(), bytes: 0, waiting: 0, waiting_bytes: 0 }
     }
 
-    /// What is to be done about a call with this key; `None` where as many wait as may.
-    pub(super) fn begin(&mut self, key: &Arc<[u8]>, now: Instant, call: &T, waiting_max: usize) -> Option<Known> {
+    /// What is to be done about a call with this key, whose request has so many bytes, where it may wait (`None`: it may not).
+    /// Returns `None` where it would have to wait and may not.
+    pub(super) fn begin(
+        &mut self,
+        key: &Arc<[u8]>,
+        now: Instant,
+        call: &T,
+        size_bytes: Option<usize>,
+    ) -> Option<Known> {
         self.shrink(now);
         match self.known.get_mut(key) {
             Some(State::Done(answer)) => Some(Known::Done(Arc::clone(answer))),
             Some(State::UnderWay(_, waiting)) => {
-                let has_room = self.waiting < waiting_max;
-                if has_room {
-                    waiting.push(call.clone());
-                    self.waiting += 1;
-                }
-                has_room.then_some(Known::UnderWay)
+                let size_bytes = size_bytes?;
+                waiting.push((size_bytes, call.clone()));
+                self.waiting += 1;
+                self.waiting_bytes += size_bytes;
+                Some(Known::UnderWay)
             }
             None => {
                 self.known.insert(Arc::clone(key), State::UnderWay(call.clone(), Vec::new()));
@@ -89,21 +105,28 @@ impl<T: Clone + PartialEq> Results<T> {
         }
         let waiting = std::mem::take(waiting);
         self.waiting -= waiting.len();
+        self.waiting_bytes -= waiting.iter().map(|(size_bytes, _)| size_bytes).sum::<usize>();
         match answer {
             Some(answer) => {
-                self.bytes += answer.body.len();
+                self.bytes += size_of(key, &answer);
                 self.known.insert(Arc::clone(key), State::Done(Arc::new(answer)));
                 self.ages.push_back((now, Arc::clone(key)));
                 self.shrink(now);
             }
             None => drop(self.known.remove(key)),
         }
-        waiting
+        waiting.into_iter().map(|(_, call)| call).collect()
     }
 
-    /// How many wait for what others carry out.
-    pub(super) const fn waiting(&self) -> usize {
-        self.waiting
+    /// How many wait for what others carry out, and the bytes of their requests.
+    pub(super) const fn waiting(&self) -> (usize, usize) {
+        (self.waiting, self.waiting_bytes)
+    }
+
+    /// Bytes of the results and their keys.
+    #[cfg(all(test, not(feature = "model")))]
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn shrink(&mut self, now: Instant) {
@@ -113,7 +136,7 @@ impl<T: Clone + PartialEq> Results<T> {
                 return;
             }
             if let Some(State::Done(answer)) = self.known.remove(key) {
-                self.bytes -= answer.body.len();
+                self.bytes -= size_of(key, &answer);
             }
             self.ages.pop_front();
         }
@@ -132,26 +155,29 @@ mod tests {
         Answer { kind: ReplyKind::Result, body: vec![b'x'; bytes] }
     }
 
-    const MAX: usize = 10;
-
     #[test]
     fn results_are_bounded_and_grow_old() {
         let mut now = Instant::now();
-        let mut results = Results::new(Bounds { count_max: 2, bytes_max: 100, ttl: Duration::from_secs(10) });
+        let mut results =
+            Results::new(Bounds { count_max: 2, bytes_max: 100 + ENTRY_BYTES, ttl: Duration::from_secs(10) });
         let done = |bytes| Some(Known::Done(Arc::new(answer(bytes))));
-        assert_eq!(results.begin(&key("1"), now, &"first", MAX), Some(Known::New));
-        assert_eq!(results.begin(&key("1"), now, &"second", MAX), Some(Known::UnderWay));
+        assert_eq!(results.begin(&key("1"), now, &"first", Some(1)), Some(Known::New));
+        assert_eq!(results.begin(&key("1"), now, &"second", Some(1)), Some(Known::UnderWay));
         assert_eq!(results.finish(&key("1"), now, &"first", Some(answer(40))), ["second"]);
-        assert_eq!(results.begin(&key("1"), now, &"third", MAX), done(40));
-        assert_eq!(results.begin(&key("2"), now, &"failed", MAX), Some(Known::New));
+        assert_eq!(results.begin(&key("1"), now, &"third", Some(1)), done(40));
+        assert_eq!(results.begin(&key("2"), now, &"failed", Some(1)), Some(Known::New));
         assert!(results.finish(&key("2"), now, &"failed", None).is_empty());
-        assert_eq!(results.begin(&key("2"), now, &"again", MAX), Some(Known::New), "what failed may be tried again");
+        assert_eq!(
+            results.begin(&key("2"), now, &"again", Some(1)),
+            Some(Known::New),
+            "what failed may be tried again"
+        );
         results.finish(&key("2"), now, &"again", Some(answer(80)));
         assert!(results.finish(&key("2"), now, &"again", None).is_empty(), "what is done stays so");
-        assert_eq!(results.begin(&key("1"), now, &"fourth", MAX), Some(Known::New), "there was no room for both");
-        assert_eq!(results.begin(&key("2"), now, &"fifth", MAX), done(80));
+        assert_eq!(results.begin(&key("1"), now, &"fourth", Some(1)), Some(Known::New), "there was no room for both");
+        assert_eq!(results.begin(&key("2"), now, &"fifth", Some(1)), done(80));
         now += Duration::from_secs(11);
-        assert_eq!(results.begin(&key("2"), now, &"sixth", MAX), Some(Known::New), "it was too old");
+        assert_eq!(results.begin(&key("2"), now, &"sixth", Some(1)), Some(Known::New), "it was too old");
         assert_eq!((results.ages.len(), results.bytes), (0, 0));
     }
 
@@ -159,11 +185,25 @@ mod tests {
     fn only_who_carries_it_out_ends_it_and_not_too_many_wait() {
         let now = Instant::now();
         let mut results = Results::new(Bounds { count_max: 2, bytes_max: 100, ttl: Duration::from_secs(10) });
-        assert_eq!(results.begin(&key("1"), now, &"first", 1), Some(Known::New));
-        assert_eq!(results.begin(&key("1"), now, &"second", 1), Some(Known::UnderWay));
-        assert_eq!(results.begin(&key("1"), now, &"third", 1), None);
+        assert_eq!(results.begin(&key("1"), now, &"first", Some(1)), Some(Known::New));
+        assert_eq!(results.begin(&key("1"), now, &"second", Some(1)), Some(Known::UnderWay));
+        assert_eq!(results.begin(&key("1"), now, &"third", None), None);
         assert!(results.finish(&key("1"), now, &"third", None).is_empty(), "it is not its own");
         assert_eq!(results.finish(&key("1"), now, &"first", None), ["second"]);
-        assert_eq!(results.waiting(), 0);
+        assert_eq!(results.waiting(), (0, 0));
+    }
+
+    #[test]
+    fn keys_count_as_bytes() {
+        let now = Instant::now();
+        let mut results = Results::new(Bounds { count_max: 100, bytes_max: 10_000, ttl: Duration::from_secs(10) });
+        for number in 0..100 {
+            let key = key(&format!("{number}{}", "x".repeat(900)));
+            results.begin(&key, now, &"call", Some(1));
+            results.finish(&key, now, &"call", Some(answer(1)));
+            assert!(results.bytes <= 10_000);
+        }
+        let held: usize = results.known.keys().map(|key| key.len()).sum();
+        assert!(held <= 10_000 && results.known.len() == results.ages.len());
     }
 }

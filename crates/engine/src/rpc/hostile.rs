@@ -1,0 +1,302 @@
+//! Hostile records: random ones (the number of cases is `PROPTEST_CASES`, 64 where that is not set), and attacks that were measured.
+//!
+//! No decoder panics, every bound holds, and a record that is accepted has the same meaning when it is encoded again.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::arrival::{Arrival, Received, Unwanted};
+use super::intake::{Entered, Intake, Refusal};
+use super::protocol::{self, RequestHead};
+use super::results::Answer;
+use super::rules::{IntakeOptions, MethodRules};
+use super::signature::SigningKey;
+use super::{CallId, ReplyKind};
+use crate::fuzzing::cases;
+use crate::kafka::Fetched;
+
+type Owned = Vec<(String, Option<Vec<u8>>)>;
+
+const NOW_MS: f64 = 1_700_000_000_000.0;
+const DEADLINE: &[u8] = b"1700000005000";
+const TOPIC: &str = "shop.rpc.calls";
+
+const NAMES: [&str; 14] = [
+    protocol::KIND,
+    protocol::ID,
+    protocol::METHOD,
+    protocol::CALLER,
+    protocol::DEADLINE,
+    protocol::BUDGET,
+    protocol::REPLY_TOPIC,
+    protocol::REPLY_PARTITION,
+    protocol::IDEMPOTENCY,
+    protocol::CREDIT,
+    protocol::SEQUENCE,
+    protocol::SIGNED_NAMES,
+    protocol::SIGNATURE,
+    "tenant",
+];
+
+fn value_of(name: &str) -> BoxedStrategy<Vec<u8>> {
+    let likely = match name {
+        protocol::KIND => "call|cast|cancel|more|reply|item|end|error".boxed(),
+        protocol::DEADLINE | protocol::BUDGET | protocol::CREDIT | protocol::SEQUENCE => "[0-9]{1,19}".boxed(),
+        protocol::REPLY_PARTITION => "[0-9]{1,11}".boxed(),
+        protocol::SIGNED_NAMES => "(tenant|,|rpc-id|x){0,4}".boxed(),
+        _ => ".{0,300}".boxed(),
+    };
+    prop_oneof![6 => likely.prop_map(String::into_bytes), 1 => vec(any::<u8>(), 0..300)].boxed()
+}
+
+fn header() -> impl Strategy<Value = (String, Option<Vec<u8>>)> {
+    let named = prop_oneof![9 => proptest::sample::select(&NAMES[..]).prop_map(str::to_owned), 1 => ".{0,9}"];
+    named.prop_flat_map(|name| {
+        let value = proptest::option::weighted(0.9, value_of(&name));
+        (Just(name), value)
+    })
+}
+
+/// Headers of the protocol in any order, missing, repeated, or too many.
+fn headers() -> impl Strategy<Value = Owned> {
+    let each = NAMES.map(|name| (Just(name.to_owned()), proptest::option::weighted(0.95, value_of(name))));
+    let whole = each.to_vec().prop_shuffle();
+    prop_oneof![
+        3 => (whole, vec(header(), 0..3)).prop_map(|(all, more)| [all, more].concat()),
+        1 => vec(header(), 0..90)
+    ]
+}
+
+fn lent(owned: &Owned) -> Vec<(Cow<'_, str>, Option<&[u8]>)> {
+    owned.iter().map(|(name, value)| (Cow::from(name), value.as_deref())).collect()
+}
+
+fn check_bounds(head: &RequestHead<'_>) {
+    assert!([protocol::CALL, protocol::CAST, protocol::CANCEL, protocol::MORE].contains(&head.kind));
+    assert!(head.id.len() <= 64 && (head.kind == protocol::CAST || !head.id.is_empty()));
+    assert!(head.method.len() <= 128 && head.caller.len() <= 128);
+    assert!(head.idempotency_key.is_none_or(|key| key.len() <= 256));
+    assert!(head.reply_to.is_none_or(|(topic, partition)| topic.len() <= 249 && partition >= 0));
+    assert_eq!(head.reply_to.is_some(), head.kind == protocol::CALL);
+    assert!(head.credit.is_none_or(|credit| credit <= protocol::CREDIT_MAX));
+    assert!(head.signed_names.len() <= 4_096);
+}
+
+fn options(key: Option<SigningKey>) -> IntakeOptions {
+    IntakeOptions {
+        bytes_max: 1_000_000,
+        clock_skew_s: 0.0,
+        patience: 0.5,
+        timeout_max_s: 100.0,
+        reply_topics: HashMap::from([("replies".to_owned(), 2)]),
+        key,
+        threads: 1,
+        tasks: 1,
+        waiting_max: 100,
+        waiting_bytes_max: 100_000,
+        results_max: 100,
+        results_bytes_max: 50_000,
+        results_ttl: Duration::from_secs(10),
+    }
+}
+
+fn intake(key: Option<SigningKey>) -> Intake<u64> {
+    let method =
+        MethodRules { name: "quote".into(), is_async: false, is_stream: false, concurrency: None, callers: None };
+    Intake::new(options(key), vec![method])
+}
+
+fn key() -> SigningKey {
+    SigningKey::new(b"secret", TOPIC)
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn a_request_is_refused_or_means_the_same_when_it_is_encoded_again(owned in headers()) {
+        let all = lent(&owned);
+        let Ok(head) = RequestHead::read(&all) else { return Ok(()) };
+        check_bounds(&head);
+        let encoded = head.encode();
+        let again: Vec<_> = encoded.iter().map(|(name, value)| (Cow::from(*name), Some(&**value))).collect();
+        prop_assert_eq!(RequestHead::read(&again).expect("it was read before"), head);
+        let times = head.times(0, NOW_MS, 0.0, 100.0);
+        prop_assert!((0.0..=100.0).contains(&times.queued_s) && (0.0..=100.0).contains(&times.budget_s));
+        prop_assert!(head.names_signed().count() <= head.signed_names.len());
+    }
+
+    #[test]
+    fn a_responder_survives_any_record(
+        owned in headers(), key in proptest::option::of(vec(any::<u8>(), 0..9)), body in vec(any::<u8>(), 0..99),
+        is_signed: bool,
+    ) {
+        let all = lent(&owned);
+        let intake = intake(is_signed.then(self::key));
+        let record =
+            Received { headers: &all, key: key.as_deref(), value: Some(&body), place: (0, 1), sent_ms: NOW_MS as i64 };
+        match intake.read(&record, NOW_MS) {
+            Ok(Arrival::Call(head, times)) => {
+                prop_assert!(!is_signed, "nobody knows the secret");
+                check_bounds(&head);
+                intake.check(&head, &times);
+                intake.enter(&intake.ticket(&head, 0, record.size_bytes()), &1);
+            }
+            Ok(Arrival::Cancel(head, times)) => prop_assert_eq!(intake.cancel(&head, &times), None),
+            Ok(Arrival::More(head)) => prop_assert_eq!(intake.find(&head), None),
+            Err(_) => (),
+        }
+    }
+
+    #[test]
+    fn a_signed_request_is_accepted_and_no_other(
+        owned in headers(), body in vec(any::<u8>(), 0..99), place in any::<prop::sample::Index>(), byte in 1u8..,
+    ) {
+        let mut all = lent(&owned);
+        all.retain(|(name, _)| name != protocol::SIGNATURE);
+        let signature = key().sign_request(Some(b"key"), &all, &body);
+        all.push((protocol::SIGNATURE.into(), Some(&signature)));
+        prop_assert!(key().is_request_signed(Some(b"key"), &all, &body));
+        prop_assert!(!SigningKey::new(b"secret", "bank.rpc.calls").is_request_signed(Some(b"key"), &all, &body));
+        let mut forged = signature.clone();
+        forged[place.index(signature.len())] ^= byte;
+        all.pop();
+        all.push((protocol::SIGNATURE.into(), Some(&forged)));
+        prop_assert!(!key().is_request_signed(Some(b"key"), &all, &body));
+    }
+
+    #[test]
+    fn a_reply_is_none_or_means_the_same_when_it_is_encoded_again(owned in headers(), body in vec(any::<u8>(), 0..99)) {
+        let all = owned.iter().map(|(name, value)| (Cow::from(name), Cow::from(value.clone().unwrap_or_default())));
+        let fetched = Fetched { value: Cow::from(&body), headers: all.collect() };
+        if let Some(id) = protocol::header(&fetched.headers, protocol::ID).and_then(CallId::of) {
+            prop_assert_eq!(CallId::of(&id.to_bytes()), Some(id));
+        }
+        prop_assert!(!key().is_reply_signed(&fetched));
+        let Some(reply) = protocol::read_reply(&fetched) else { return Ok(()) };
+        let sequence = reply.sequence.to_string();
+        let headers = vec![
+            (Cow::from(protocol::KIND), Cow::from(reply.kind.name().as_bytes())),
+            (Cow::from(protocol::SEQUENCE), Cow::from(sequence.as_bytes())),
+        ];
+        let again = protocol::read_reply(&Fetched { value: Cow::from(&reply.body), headers }).expect("read before");
+        prop_assert_eq!((again.kind, again.sequence, again.body), (reply.kind, reply.sequence, reply.body));
+    }
+}
+
+fn call<'a>(more: &[(&'a str, &'a [u8])]) -> Vec<(Cow<'a, str>, Option<&'a [u8]>)> {
+    let plain: [(&str, &[u8]); 6] = [
+        (protocol::KIND, b"call"),
+        (protocol::ID, b"1"),
+        (protocol::METHOD, b"quote"),
+        (protocol::REPLY_TOPIC, b"replies"),
+        (protocol::REPLY_PARTITION, b"0"),
+        (protocol::DEADLINE, DEADLINE),
+    ];
+    plain.iter().chain(more).map(|(name, value)| (Cow::from(*name), Some(*value))).collect()
+}
+
+fn record<'a>(headers: &'a protocol::HeaderList<'a>) -> Received<'a> {
+    Received { headers, key: None, value: Some(b"{}"), place: (0, 1), sent_ms: NOW_MS as i64 }
+}
+
+#[test]
+fn headers_of_900_kilobytes_are_refused_unheld() {
+    let (intake, long) = (intake(None), vec![b'x'; 900_000]);
+    for name in [protocol::ID, protocol::IDEMPOTENCY, protocol::CALLER, protocol::METHOD, protocol::REPLY_TOPIC] {
+        for kind in [&b"call"[..], b"cast", b"cancel", b"more"] {
+            let all = call(&[(protocol::KIND, kind), (name, &long)]);
+            assert_eq!(intake.read(&record(&all), NOW_MS).err(), Some(Unwanted::Undecodable), "{name}");
+        }
+    }
+    let all = call(&[("x", &long), ("y", &long)]);
+    assert_eq!(intake.read(&record(&all), NOW_MS).err(), Some(Unwanted::Huge), "headers count as bytes");
+}
+
+#[test]
+fn callers_and_idempotency_keys_are_held_within_bounds() {
+    let intake = intake(None);
+    for number in 0..1_000u32 {
+        let name = format!("{number:0128}");
+        let key = [name.as_bytes(), name.as_bytes()].concat();
+        let all = call(&[(protocol::CALLER, name.as_bytes()), (protocol::IDEMPOTENCY, &key)]);
+        let Ok(Arrival::Call(head, _)) = intake.read(&record(&all), NOW_MS) else { panic!("as long as may be") };
+        let ticket = intake.ticket(&head, 0, record(&all).size_bytes());
+        assert!(matches!(intake.enter(&ticket, &1), Entered::Now));
+        intake.end(&ticket, &1, Some(Answer { kind: ReplyKind::Result, body: b"1".to_vec() }));
+        intake.leave(&ticket);
+        assert!(intake.results_bytes() <= 50_000);
+    }
+}
+
+#[test]
+fn a_reply_address_is_judged_before_the_call() {
+    let intake = intake(None);
+    let judge = |topic: &[u8], partition: &[u8]| {
+        let all = call(&[(protocol::REPLY_TOPIC, topic), (protocol::REPLY_PARTITION, partition)]);
+        intake.read(&record(&all), NOW_MS).err()
+    };
+    assert_eq!(judge(b"replies", b"1"), None);
+    assert_eq!(judge(b"replies", b"2"), Some(Unwanted::ReplyPartition));
+    assert_eq!(judge(b"__consumer_offsets", b"0"), Some(Unwanted::ReplyTopic));
+    intake.set_reply_topics([("replies".to_owned(), 3)]);
+    assert_eq!(judge(b"replies", b"2"), None, "partitions were added");
+}
+
+/// The headers of a call with its signature.
+fn signed<'a>(
+    signature: &'a mut Vec<u8>,
+    key: Option<&[u8]>,
+    more: &[(&'a str, &'a [u8])],
+) -> Vec<(Cow<'a, str>, Option<&'a [u8]>)> {
+    let mut all = call(more);
+    *signature = self::key().sign_request(key, &all, b"{}");
+    all.push((protocol::SIGNATURE.into(), Some(signature)));
+    all
+}
+
+#[test]
+fn a_copy_of_a_signed_request_is_refused() {
+    let (intake, mut signature) = (intake(Some(key())), Vec::new());
+    let all = signed(&mut signature, Some(b"key"), &[]);
+    let at = |place, key| Received { key, place, ..record(&all) };
+    assert!(intake.read(&at((0, 1), Some(b"key")), NOW_MS).is_ok());
+    assert!(intake.read(&at((0, 1), Some(b"key")), NOW_MS).is_ok(), "from its own place");
+    assert_eq!(intake.read(&at((0, 2), Some(b"key")), NOW_MS).err(), Some(Unwanted::Replayed));
+    for other in [Some(&b"other"[..]), None] {
+        assert_eq!(intake.read(&at((0, 3), other), NOW_MS).err(), Some(Unwanted::Forged), "under another key");
+    }
+    let elsewhere = self::intake(Some(SigningKey::new(b"secret", "bank.rpc.calls")));
+    let found = elsewhere.read(&at((0, 1), Some(b"key")), NOW_MS).err();
+    assert_eq!(found, Some(Unwanted::Forged), "in the topic of another service");
+}
+
+#[test]
+fn a_copy_that_a_restarted_responder_gets_is_bounded_by_its_deadline() {
+    let mut signature = Vec::new();
+    let all = signed(&mut signature, None, &[]);
+    let copied = |now_ms: f64| {
+        let restarted = intake(Some(key()));
+        let arrival = restarted.read(&Received { place: (0, 9), ..record(&all) }, now_ms);
+        let Ok(Arrival::Call(head, times)) = arrival else { panic!("it is signed") };
+        restarted.check(&head, &times).1
+    };
+    assert_eq!(copied(NOW_MS), None, "the place of the first was forgotten with the process");
+    assert_eq!(copied(NOW_MS + 5_001.0), Some(Refusal::Expired));
+}
+
+#[test]
+fn a_signed_request_needs_a_deadline_and_an_id() {
+    let intake = intake(Some(key()));
+    for (name, kind) in [(protocol::DEADLINE, &b"call"[..]), (protocol::DEADLINE, b"cancel"), (protocol::ID, b"cast")] {
+        let mut all = call(&[(protocol::KIND, kind)]);
+        all.retain(|(each, _)| each != name);
+        let signature = key().sign_request(None, &all, b"{}");
+        all.push((protocol::SIGNATURE.into(), Some(&signature)));
+        assert_eq!(intake.read(&record(&all), NOW_MS).err(), Some(Unwanted::Undecodable), "without {name}");
+    }
+}
