@@ -47,8 +47,8 @@ test-python: build ## Run the Python tests, on the mock cluster and on real Kafk
 	$(BIN)/python tests/support/kafka_broker.py fetch
 	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 15
 
-fuzz: ## Give random records to the decoders of the engine (PROPTEST_CASES=1000000)
-	PROPTEST_CASES=$${PROPTEST_CASES:-1000000} cargo test --release -p awoke-engine --locked --lib -- hostile finished
+fuzz: ## Give random records to the decoders of the engine (PROPTEST_CASES=200000)
+	PROPTEST_CASES=$${PROPTEST_CASES:-200000} cargo test --release -p awoke-engine --locked --lib -- hostile finished
 
 demo: build ## Join a year of flights on embedded brokers and show the delays by route
 	$(BIN)/python -m examples.flights.demo

@@ -45,12 +45,15 @@ const NAMES: [&str; 14] = [
 fn value_of(name: &str) -> BoxedStrategy<Vec<u8>> {
     let likely = match name {
         protocol::KIND => "call|cast|cancel|more|reply|item|end|error".boxed(),
-        protocol::DEADLINE | protocol::BUDGET | protocol::CREDIT | protocol::SEQUENCE => "[0-9]{1,19}".boxed(),
-        protocol::REPLY_PARTITION => "[0-9]{1,11}".boxed(),
+        protocol::DEADLINE | protocol::BUDGET | protocol::CREDIT | protocol::SEQUENCE => "[0-9]{1,18}".boxed(),
+        protocol::REPLY_PARTITION => "[0-9]{1,9}".boxed(),
+        protocol::REPLY_TOPIC => "replies|.{1,9}".boxed(),
+        protocol::METHOD => "quote|.{0,9}".boxed(),
         protocol::SIGNED_NAMES => "(tenant|,|rpc-id|x){0,4}".boxed(),
-        _ => ".{0,300}".boxed(),
+        _ => ".{1,16}".boxed(),
     };
-    prop_oneof![6 => likely.prop_map(String::into_bytes), 1 => vec(any::<u8>(), 0..300)].boxed()
+    let likely = likely.prop_map(String::into_bytes);
+    prop_oneof![60 => likely, 1 => "[0-9]{17,20}".prop_map(String::into_bytes), 2 => vec(any::<u8>(), 0..300)].boxed()
 }
 
 fn header() -> impl Strategy<Value = (String, Option<Vec<u8>>)> {
