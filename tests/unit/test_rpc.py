@@ -12,6 +12,7 @@ import pytest
 
 import awoke
 from awoke import rpc
+from awoke.errors import PERMANENT_CODES
 from awoke.rpc import protocol
 from awoke.rpc.errors import KINDS, error_of
 from awoke.rpc.methods import Rpc
@@ -115,6 +116,13 @@ def test_every_code_of_the_engine_has_its_class() -> None:
     codes = set(re.findall(r'\(\s*"([a-z_]+)",', source[source.index("fn explain(") :]))
     assert codes >= {"deadline_exceeded", "nobody_there"}
     assert codes - {"closed"} <= set(KINDS)
+
+
+def test_the_engine_knows_the_refusals_that_are_for_good() -> None:
+    source = (Path(__file__).resolve().parents[2] / "crates" / "engine" / "src" / "kafka" / "code.rs").read_text()
+    codes = re.search(r"fn is_refused_for_good.*?matches!\(self\.0, (.*?)\)", source, re.DOTALL)
+    assert codes is not None
+    assert {int(code) for code in codes[1].split(" | ")} == PERMANENT_CODES
 
 
 class OutOfStock(rpc.FailedPrecondition):
