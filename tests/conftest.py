@@ -7,8 +7,21 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.clusters import Cluster, MockCluster, RealCluster, unique
+
+# Few examples, always the same; in a soak many, by chance: `AWOKE_FUZZ_EXAMPLES=1000000 pytest tests/security -k fuzz`.
+EXAMPLES = int(os.environ.get("AWOKE_FUZZ_EXAMPLES", "0"))
+settings.register_profile(
+    "awoke",
+    max_examples=EXAMPLES or 100,
+    derandomize=not EXAMPLES,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("awoke")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

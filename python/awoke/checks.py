@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from awoke.errors import ConfigError
+from awoke.printable import printable
+from awoke.secrets import shown_value
 
 
 def whole(owner: str, name: str, value: object, least: int, setting: str) -> None:
@@ -67,6 +69,31 @@ def topic(owner: str, name: str, value: str) -> None:
         raise ConfigError(f"{owner}: {name} {value!r}: {text}", name)
 
 
+def text_of_c(properties: Mapping[str, str]) -> None:
+    """Refuses properties with a zero byte, where a text of C ends. It may be a secret: the error does not quote it.
+
+    Raises:
+        ConfigError: says the property.
+    """
+    for name, value in properties.items():
+        if "\0" in name + value:
+            raise ConfigError(f"property {printable(name)!r}: must not have a zero byte", name)
+
+
+def addresses(properties: Mapping[str, str]) -> None:
+    """Refuses a user and a password in the addresses of brokers, where librdkafka takes them for a part of the name.
+
+    Raises:
+        ConfigError: does not quote them.
+    """
+    for name in ("bootstrap.servers", "metadata.broker.list"):
+        if "@" in properties.get(name, ""):
+            text = (
+                "has an address with a user; an address is host:port, and the user is sasl.username and sasl.password"
+            )
+            raise ConfigError(f"property {name!r}: {text}", name)
+
+
 def readable_files(properties: Mapping[str, object]) -> None:
     """Refuses properties of librdkafka's that name a file which can't be read: its own error does not name it.
 
@@ -78,7 +105,8 @@ def readable_files(properties: Mapping[str, object]) -> None:
             try:
                 os.stat(value)
             except OSError as error:
-                raise ConfigError(f"property {name!r}: {value!r} can't be read: {error.strerror}", name) from None
+                text = f"property {name!r}: {shown_value(name, value)!r} can't be read: {error.strerror}"
+                raise ConfigError(text, name) from None
 
 
 def is_number(value: Any) -> bool:

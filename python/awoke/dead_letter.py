@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from awoke._native import Message
+from awoke.printable import text_of
 from awoke.producer import Record
+from awoke.settings import number
 
 TOPIC = "awoke-original-topic"
 PARTITION = "awoke-original-partition"
@@ -18,11 +22,25 @@ ERROR_TYPE = "awoke-error-type"
 ERROR_TEXT = "awoke-error-message"
 FAILED_AT = "awoke-failed-at-ms"
 HANDLER = "awoke-handler"
-HEADERS = (TOPIC, PARTITION, OFFSET, TIMESTAMP, GROUP, ATTEMPTS, ERROR_TYPE, ERROR_TEXT, FAILED_AT, HANDLER)
+VALUE_BYTES = "awoke-original-value-bytes"
+VALUE_SHA256 = "awoke-original-value-sha256"
+ABOUT_VALUE = (VALUE_BYTES, VALUE_SHA256)
+"""Headers of a letter that was sent without its value, which was too large for the dead letter topic."""
+HEADERS = (
+    *(TOPIC, PARTITION, OFFSET, TIMESTAMP, GROUP, ATTEMPTS, ERROR_TYPE, ERROR_TEXT, FAILED_AT, HANDLER),
+    *ABOUT_VALUE,
+)
 """The headers that awoke adds, in this order, behind the message's own."""
 
 ERROR_TEXT_MAX = 1_000
 """Characters of the error's text that are kept."""
+
+
+LETTER_BYTES_MAX = 100_000_000
+"""The largest dead letter that is sent: brokers end the connection at larger requests (`socket.request.max.bytes`)."""
+LETTER_KB_MAX = LETTER_BYTES_MAX // 1_000
+MESSAGE_BYTES_MAX, BATCH_BYTES_MAX, QUEUE_KB = 1_000_000, 1_000_000, 1_048_576
+"""librdkafka's defaults."""
 
 
 class Origin(NamedTuple):
@@ -41,10 +59,20 @@ class Origin(NamedTuple):
     """Milliseconds since 1970."""
     handler: str = ""
     """The name of the handler that failed; empty in dead letters of older versions."""
+    value_bytes: int | None = None
+    """The size of the original value, where the letter was sent without it."""
+    value_sha256: str = ""
+    """Its digest, as hexadecimal digits."""
 
 
-def letter(message: Message[Any], group: str, attempts: int, error: BaseException, handler: str = "") -> Record:
-    """The dead letter of a message: key, value and headers untouched, and awoke's headers behind them."""
+def letter(
+    message: Message[Any], group: str, attempts: int, error: BaseException, handler: str = "", *, has_value: bool = True
+) -> Record:
+    """The dead letter of a message: key, value and headers untouched, and awoke's headers behind them.
+
+    One without value has an empty one (none would delete the key's earlier letters in a compacted topic), and headers with
+    the value's size and digest; where the message lies is told by every letter.
+    """
     kind = type(error)
     said: list[tuple[str, bytes | str | None]] = [
         (TOPIC, message.topic),
@@ -54,16 +82,40 @@ def letter(message: Message[Any], group: str, attempts: int, error: BaseExceptio
         (GROUP, group),
         (ATTEMPTS, str(attempts)),
         (ERROR_TYPE, f"{kind.__module__}.{kind.__qualname__}"),
-        (ERROR_TEXT, str(error)[:ERROR_TEXT_MAX]),
+        (ERROR_TEXT, writable(text_of(error)[:ERROR_TEXT_MAX])),
         (FAILED_AT, str(time.time_ns() // 1_000_000)),
-        (HANDLER, handler),
+        (HANDLER, writable(handler)),
     ]
-    return Record(message.raw_value, message.key, [*message.headers, *said])
+    value = message.raw_value
+    if not has_value:
+        whole, value = value or b"", b""
+        said += [(VALUE_BYTES, str(len(whole))), (VALUE_SHA256, hashlib.sha256(whole).hexdigest())]
+    return Record(value, message.key, [*message.headers, *said])
+
+
+def producer_properties(kafka: Mapping[str, str]) -> dict[str, str]:
+    """Returns librdkafka's properties for a producer of dead letters: it is for the brokers to refuse one as too large.
+
+    A dead letter is larger than its message, which may come from a producer with another limit. Batches stay as they were.
+    """
+    bytes_max = number(kafka, "message.max.bytes", MESSAGE_BYTES_MAX)
+    return {
+        "message.max.bytes": str(max(bytes_max, LETTER_BYTES_MAX)),
+        "batch.size": str(min(bytes_max, number(kafka, "batch.size", BATCH_BYTES_MAX))),
+        "queue.buffering.max.kbytes": str(
+            max(number(kafka, "queue.buffering.max.kbytes", QUEUE_KB), 2 * LETTER_KB_MAX)
+        ),
+    }
+
+
+def writable(text: str) -> str:
+    """Returns text that can be written as UTF-8: an error's may be anything, and its letter has to be sent."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def origin(message: Message[Any]) -> Origin | None:
     """What the headers of a dead letter say; None for a message that is none of awoke's dead letters."""
-    found = {name: (value or b"").decode(errors="replace") for name, value in message.headers if name in HEADERS}
+    found = {name: (value or b"").decode(errors="replace") for name, value in own_headers(message)}
     try:
         return Origin(
             found[TOPIC],
@@ -76,9 +128,18 @@ def origin(message: Message[Any]) -> Origin | None:
             found[ERROR_TEXT],
             int(found[FAILED_AT]),
             found.get(HANDLER, ""),
+            int(found[VALUE_BYTES]) if VALUE_BYTES in found else None,
+            found.get(VALUE_SHA256, ""),
         )
     except (KeyError, ValueError):
         return None
+
+
+def own_headers(message: Message[Any]) -> list[tuple[str, bytes | None]]:
+    """Returns the headers that the last letter of a message added: those of its own may have the same names."""
+    headers = message.headers
+    begin = max((place for place, (name, _) in enumerate(headers) if name == TOPIC), default=len(headers))
+    return [(name, value) for name, value in headers[begin:] if name in HEADERS]
 
 
 def original(message: Message[Any]) -> Record:

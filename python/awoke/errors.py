@@ -34,6 +34,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from awoke.printable import harmless
+from awoke.secrets import without_userinfo
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -42,13 +45,18 @@ AUTHORIZATION_CODES = frozenset({29, 30, 31, 53})
 """Not allowed: a topic, a group, the cluster, a transactional id."""
 UNKNOWN_TOPIC_CODES = frozenset({3, -188})
 TOO_LARGE_CODE = 10
+TOO_LARGE_CODES = frozenset({TOO_LARGE_CODE, 18})
+"""A record, or the batch that it is in, is larger than its topic allows."""
 PERMANENT_CODES = frozenset({3, TOO_LARGE_CODE, 17, 18, 29, 44, 87, -188, -190, -186})
 """A broker or librdkafka refuses the record itself, now and later: unknown topic (3, -188) or partition (-190), too large
 (10, 18), invalid topic (17), not authorized (29), policy violation (44), invalid record (87), invalid argument (-186)."""
 
 
 class AwokeError(Exception):
-    """The base of everything that awoke raises."""
+    """The base of everything that awoke raises. Its text names no user and no password of an address."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(without_userinfo(each) if isinstance(each, str) else each for each in arguments))
 
 
 class ConfigError(AwokeError):
@@ -150,7 +158,7 @@ class DecodeError(AwokeError):
     """A value that can't be read as its route's type."""
 
     def __init__(self, text: str, topic: str = "", partition: int = -1, offset: int = -1) -> None:
-        super().__init__(text)
+        super().__init__(harmless(text))  # It quotes names and values of the message.
         self.topic = topic
         self.partition = partition
         self.offset = offset
@@ -236,6 +244,11 @@ class SystemFailure(AwokeError):
 def is_refused_for_good(error: BaseException) -> bool:
     """Whether the same record would be refused again, however often it is sent."""
     return isinstance(error, MessageTooLarge) or (isinstance(error, KafkaError) and error.code in PERMANENT_CODES)
+
+
+def is_too_large(error: BaseException) -> bool:
+    """Whether a record was refused for its size, by its producer or by a broker."""
+    return isinstance(error, MessageTooLarge) or (isinstance(error, KafkaError) and error.code in TOO_LARGE_CODES)
 
 
 def kafka_error(text: str, code: int, code_name: str, is_retriable: bool) -> KafkaError:

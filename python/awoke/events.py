@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from awoke._native import EventBox, Mailbox
 from awoke.broker_lines import BrokerLines
 from awoke.errors import ConfigError
+from awoke.printable import harmless, shown
+from awoke.secrets import without_userinfo
 
 logger = logging.getLogger(__name__)
 librdkafka_logger = logging.getLogger("awoke.librdkafka")
@@ -45,6 +47,7 @@ LEVELS = {
     "thread.leaked": logging.WARNING,
     "crash_record.failed": logging.WARNING,
     "dead_letter.failed": logging.ERROR,
+    "dead_letter.shortened": logging.WARNING,
     "message.dead_lettered": logging.ERROR,
     "partition.paused": logging.ERROR,
     "partition.resumed": logging.INFO,
@@ -131,7 +134,9 @@ def log(event: Event, broker_lines: BrokerLines) -> None:
         # A failed connection (FAIL) is said again by `client.error`.
         is_said_elsewhere = event.fields["facility"] in ("CONFWARN", "FAIL")
         level = logging.DEBUG if is_said_elsewhere else log_level(event.fields["level"])
-        librdkafka_logger.log(level, "%s: %s", event.fields["facility"], event.fields["text"])
+        librdkafka_logger.log(
+            level, "%s: %s", event.fields["facility"], harmless(without_userinfo(event.fields["text"]))
+        )
         return
     level = logging.ERROR if event.fields.get("is_fatal") else LEVELS.get(event.name, logging.DEBUG)
     if event.name == "client.error" and not event.fields["is_fatal"] and not broker_lines.is_change(event.fields):
@@ -150,9 +155,9 @@ def write(event: Event, level: int) -> None:
     error = event.fields.get("error")
     is_traced = event.name in FROM_USER_CODE and event.fields.get("attempt", 1) == 1
     untold = {"error"} if is_traced or error is None else set()
-    said = " ".join(f"{name}={value!r}" for name, value in event.fields.items() if name not in untold)
+    said = " ".join(f"{name}={shown(value)}" for name, value in event.fields.items() if name not in untold)
     more = {"event": event}  # For formatters that write fields apart.
-    logger.log(level, "%s %s", event.name, said, exc_info=error if is_traced else None, extra=more)
+    logger.log(level, "%s %s", event.name, without_userinfo(said), exc_info=error if is_traced else None, extra=more)
 
 
 def log_level(syslog_level: int) -> int:
@@ -222,9 +227,10 @@ class EventPump:
 
 
 def deliver(box: EventBox, listener: Events) -> None:
-    """Give all events of a box to its listener."""
+    """Gives all events of a box to its listener; librdkafka's texts quote addresses, with the user and password in them."""
     for client, name, fields in box.drain():
-        listener.emit(name, client=client, **fields)
+        cut = {key: without_userinfo(value) if isinstance(value, str) else value for key, value in fields.items()}
+        listener.emit(name, client=client, **cut)
 
 
 pump = EventPump()

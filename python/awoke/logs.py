@@ -9,13 +9,34 @@ from typing import Any
 
 import msgspec
 
+from awoke.printable import harmless, harmless_json, indented, shown, text_of
 from awoke.runtime.handled import handled
+from awoke.secrets import without_userinfo
 
 FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
 FORMATS = ("text", "json")
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "event"}
 """The attributes of a log record that are not the user's `extra`."""
+
+
+class TextFormatter(logging.Formatter):
+    """Writes a record for people: one line, and what belongs to it in indented lines.
+
+    Whatever a message, an error or a name contains, it can neither control a terminal nor look like another record.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the record as text."""
+        record.message = record.getMessage()
+        if self.usesTime():
+            record.asctime = self.formatTime(record, self.datefmt)
+        parts = [self.formatMessage(record)]
+        if record.exc_info:
+            parts.append(self.formatException(record.exc_info))  # Not `exc_text`, which another formatter may have set.
+        if record.stack_info:
+            parts.append(self.formatStack(record.stack_info))
+        return indented(without_userinfo("\n".join(parts)))
 
 
 class JsonFormatter(logging.Formatter):
@@ -60,7 +81,7 @@ class JsonFormatter(logging.Formatter):
         error = None if event is None else event.fields.get("error")
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
-        found = {} if error is None else {"error": f"{type(error).__name__}: {error}"}
+        found = {} if error is None else {"error": f"{type(error).__name__}: {text_of(error)}"}
         if record.exc_info:
             found["traceback"] = self.formatException(record.exc_info)
         if record.stack_info:
@@ -70,9 +91,10 @@ class JsonFormatter(logging.Formatter):
 
 def _encode(parts: dict[str, Any]) -> str:
     try:
-        return msgspec.json.encode(parts, enc_hook=str).decode()
+        return harmless_json(without_userinfo(msgspec.json.encode(parts, enc_hook=str).decode()))
     except Exception:  # What a user's `extra` holds may be anything; the line must be written all the same.
-        return msgspec.json.encode({str(name): ascii(value) for name, value in parts.items()}).decode()
+        shown_parts = {harmless(str(name)): shown(value) for name, value in parts.items()}
+        return harmless_json(without_userinfo(msgspec.json.encode(shown_parts).decode()))
 
 
 def set_up(level: str, form: str, node: int | None = None) -> None:
@@ -83,7 +105,7 @@ def set_up(level: str, form: str, node: int | None = None) -> None:
     """
     prefix = "" if node is None else f"node-{node} "
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter(node) if form == "json" else logging.Formatter(prefix + FORMAT))
+    handler.setFormatter(JsonFormatter(node) if form == "json" else TextFormatter(prefix + FORMAT))
     force = node is not None
     logging.basicConfig(level=logging.getLevelNamesMapping()[level.upper()], handlers=[handler], force=force)
 
@@ -93,4 +115,6 @@ def set_up_if_mute() -> None:
     root, own = logging.getLogger(), logging.getLogger("awoke")
     if root.handlers or any(not isinstance(each, logging.NullHandler) for each in own.handlers):
         return
-    logging.basicConfig(format=FORMAT, level=logging.INFO if root.level == logging.WARNING else None)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(TextFormatter(FORMAT))
+    logging.basicConfig(handlers=[handler], level=logging.INFO if root.level == logging.WARNING else None)

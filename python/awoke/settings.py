@@ -19,6 +19,7 @@ import msgspec
 
 from awoke import checks, environment
 from awoke.errors import ConfigError
+from awoke.secrets import shown_fields, shown_repr, shown_value
 
 KafkaValue = str | int | float | bool
 
@@ -89,6 +90,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ConfigError("setting 'instance_id': is empty", "instance_id")
         if not self.bootstrap_servers.strip():
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
+
+    def __repr__(self) -> str:
+        return shown_repr(self, self.__struct_fields__)
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return shown_fields(self, self.__struct_fields__)
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -167,7 +174,7 @@ class Loaded:
         """Each setting with its value and origin, librdkafka's properties last."""
         own = explained(self.values, self._origins)
         kafka = self.values.kafka.items()
-        return own + [Explained(name, shown(name, value), self._origin(f"kafka.{name}")) for name, value in kafka]
+        return own + [Explained(name, shown_value(name, value), self._origin(f"kafka.{name}")) for name, value in kafka]
 
     def check_member(self) -> None:
         """Refuse settings under which the brokers would take the group's member for dead while it is at work.
@@ -234,13 +241,6 @@ def poll_interval_s(kafka: Mapping[str, str]) -> float:
     return number(kafka, POLL_INTERVAL, POLL_INTERVAL_MS) / 1_000
 
 
-def shown(name: str, value: str) -> str:
-    """The value of a librdkafka property as it may be shown."""
-    from awoke._native import is_secret  # Here: a swarm's supervisor reads settings and needs no Kafka client.
-
-    return "[secret]" if is_secret(name) else value
-
-
 class LoadedRun(NamedTuple):
     """Settings of `awoke run` that were put together, with the origin of each that was set."""
 
@@ -255,7 +255,9 @@ class LoadedRun(NamedTuple):
 def explained(values: Settings | RunSettings, origins: Mapping[str, str]) -> list[Explained]:
     """Returns each setting but librdkafka's properties, with its value and origin."""
     names = [name for name in values.__struct_fields__ if name != "kafka"]
-    return [Explained(name, str(getattr(values, name)), origins.get(name, "default")) for name in names]
+    return [
+        Explained(name, str(shown_value(name, getattr(values, name))), origins.get(name, "default")) for name in names
+    ]
 
 
 def load(arguments: Mapping[str, Any] | None = None, directory: Path | None = None) -> Loaded:
@@ -323,7 +325,9 @@ def _convert(merged: dict[str, Any], origins: Mapping[str, str], kind: type[AnyS
     except msgspec.ValidationError as error:
         name = str(error).rpartition("$.")[2].rstrip("`")
         place = place_of(name, origins.get(name, "default"))
-        raise ConfigError(f"{place}: {merged.get(name)!r} {_what_is_wrong(name, kind)}", name) from None
+        raise ConfigError(
+            f"{place}: {shown_value(name, merged.get(name))!r} {_what_is_wrong(name, kind)}", name
+        ) from None
     except ConfigError as error:
         place = place_of(error.property, origins.get(error.property, "default"))
         text = str(error).replace(f"setting {error.property!r}", place, 1)
@@ -426,8 +430,11 @@ def client_properties(settings: Settings, **more: str) -> dict[str, str]:
     """librdkafka's properties for one client; what the user set wins, but for `more`.
 
     Raises:
-        ConfigError: A property names a file that can't be read.
+        ConfigError: A property has a zero byte, an address a user, or a file can't be read.
     """
+    given = {"bootstrap.servers": settings.bootstrap_servers, **settings.kafka}
+    checks.text_of_c(given)
+    checks.addresses(given)
     checks.readable_files(settings.kafka)
     statistics = {} if settings.metrics_port is None else {"statistics.interval.ms": STATISTICS_MS}
     if settings.bootstrap_servers in embedded:

@@ -55,7 +55,7 @@ def test_dead_letters_are_sent_again_as_they_were(cluster: Cluster, topic: Creat
     dry = ("--only", "0:1", "--dry-run", "--group", unique("replay"))
     assert f"would send 1 to {name}" in awoke_says("dead-letter", "replay", dead, *dry, *at)
     assert f"sent 1 to {name}; the dead letters are still in {dead}" in awoke_says(
-        "dead-letter", "replay", dead, "--only", "0:1", "--yes", *at
+        "dead-letter", "replay", dead, "--only", "0:1", "--yes-to", name, *at
     )
     with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
         messages = [(each.value, each.key, each.headers) for each in reader.read_until_end(30)]
@@ -156,7 +156,7 @@ def test_a_replay_sends_each_dead_letter_once_unless_again(cluster: Cluster, top
     put(cluster, dead, *((b"k", b"%d" % number, headers_of(name, f"error {number}")) for number in range(6)))
 
     def replay(*options: str, code: int = 0) -> str:
-        return awoke_says("dead-letter", "replay", dead, "--yes", *options, *at, code=code)
+        return awoke_says("dead-letter", "replay", dead, "--yes-to", name, *options, *at, code=code)
 
     assert f"sent 2 to {name}" in replay("--only", "0:3", "--only", "0:1")
     assert f"would send 4 to {name} (2 sent before are left out: --again sends them)" in replay("--dry-run")
@@ -187,7 +187,7 @@ def test_what_is_refused_is_said_and_sent_the_next_time(cluster: Cluster, topic:
     assert "error: 1 of 2 dead letters were not sent" in awoke_says(
         "dead-letter", "replay", dead, "--yes", "--to", small, *at, code=1
     )
-    assert f"sent 1 to {name}" in awoke_says("dead-letter", "replay", dead, "--yes", *at)
+    assert f"sent 1 to {name}" in awoke_says("dead-letter", "replay", dead, "--yes-to", name, *at)
     with awoke.Reader(small, bootstrap_servers=cluster.bootstrap_servers) as reader:
         assert [each.value for each in reader.read_until_end(30)] == [b"1", b"3"]
 

@@ -10,6 +10,7 @@ import pytest
 
 import awoke
 from awoke import dead_letter
+from awoke.middleware import Outgoing
 from awoke.testing import running
 from tests.contract.test_consume import committed, new_app, send
 from tests.support.clusters import Cluster
@@ -27,6 +28,11 @@ def letters(cluster: Cluster, topic: str) -> list[awoke.Message[bytes | None]]:
     """What lies in a dead letter topic."""
     with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
         return list(reader.read_until_end(30))
+
+
+def refuse_letters(message: Outgoing) -> Outgoing:
+    """Refuses what an app sends for good, as a broker's policy would."""
+    raise awoke.KafkaError("invalid record", 87, "INVALID_RECORD")
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -63,9 +69,9 @@ def test_what_is_given_up_goes_to_the_dead_letter_topic_as_it_was(
 
 
 def test_a_dead_letter_is_acknowledged_before_its_offset_moves(cluster: Cluster, topic: CreateTopic) -> None:
-    name, paused = topic(), Collected[awoke.Event]()
-    app = new_app(cluster, kafka={"message.max.bytes": 1_000})
-    dead = topic("dead")
+    name, dead, paused = topic(), topic("dead"), Collected[awoke.Event]()
+    app = new_app(cluster)
+    app.middleware.append(refuse_letters)
 
     @app.on(name, dead_letter=dead, retry=awoke.Retry(attempts=1, backoff_s=(0.01, 0.02)))
     def refuse(message: awoke.Message[bytes]) -> None:
@@ -74,7 +80,7 @@ def test_a_dead_letter_is_acknowledged_before_its_offset_moves(cluster: Cluster,
     send(cluster, name, [b"x" * 2_000])
     app.events.subscribe("partition.paused", paused.add)
     with running(app):
-        paused.wait_for(1)  # The letter is too large for the app's producer: the message stays.
+        paused.wait_for(1)  # The letter is refused: the message stays.
     assert committed(cluster, app) in ({}, {(name, 0): 0})
 
 

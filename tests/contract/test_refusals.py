@@ -151,9 +151,11 @@ def test_a_result_that_is_refused_for_good_ends_an_app_that_has_no_other_way(
 def test_a_dead_letter_that_the_broker_refuses_pauses_its_partition(
     real_cluster: RealCluster, exactly_once: bool
 ) -> None:
-    name, output, dead = unique("in"), unique("out"), small_topic(real_cluster)
+    name, output, dead = unique("in"), unique("out"), unique("compacted")
     real_cluster.create_topic(name, 2)
     real_cluster.create_topic(output)
+    # A compacted topic takes no message without a key.
+    real_cluster.admin.create_topic(dead, partitions=1, config={"cleanup.policy": "compact"}, timeout_s=30)
     app, runs, paused, failed = (
         new_app(real_cluster),
         Collected[int](),

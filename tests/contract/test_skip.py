@@ -10,6 +10,7 @@ import pytest
 import awoke
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, new_app, send
+from tests.contract.test_recovery import refuse_letters
 from tests.support.clusters import Cluster
 from tests.support.waiting import Collected, became
 
@@ -22,8 +23,8 @@ PAUSE = awoke.Retry(attempts=2, backoff_s=SOON, on_exhausted="pause")
 class Skipping:
     """An app whose handler fails for values that begin with `bad`, and what is to be seen of it."""
 
-    def __init__(self, cluster: Cluster, name: str, kafka: dict[str, Any] | None = None, **options: Any) -> None:
-        self.app, self.seen = new_app(cluster, kafka=kafka), Collected[bytes]()
+    def __init__(self, cluster: Cluster, name: str, **options: Any) -> None:
+        self.app, self.seen = new_app(cluster), Collected[bytes]()
         self.failed, self.skipped = Collected[awoke.Event](), Collected[awoke.Event]()
         self.paused = Collected[awoke.Event]()
         for event, to in (("job.failed", self.failed), ("message.skipped", self.skipped)):
@@ -141,8 +142,9 @@ def test_a_message_that_succeeds_in_the_end_is_not_skipped(cluster: Cluster, top
 
 def test_a_message_whose_dead_letter_is_refused_is_skipped(cluster: Cluster, topic: CreateTopic) -> None:
     name, dead, once = topic(), topic("dead"), awoke.Retry(attempts=1)
-    send(cluster, name, [b"bad" + b"x" * 2_000, b"1"])
-    test = Skipping(cluster, name, {"message.max.bytes": 1_000}, dead_letter=dead, retry=once)
+    send(cluster, name, [b"bad", b"1"])
+    test = Skipping(cluster, name, dead_letter=dead, retry=once)
+    test.app.middleware.append(refuse_letters)
     with running(test.app):
         test.paused.wait_for(1)
         assert test.app.skip(name, 0, 0)

@@ -25,7 +25,6 @@ from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.supervisor import Supervisor
 from awoke.web import http
-from tests.support.fuzzing import fuzzed
 
 DEEP = b"[" * 60_000
 BIG = str(10**30).encode()
@@ -260,7 +259,6 @@ NAMED = st.tuples(OBJECTS, st.sampled_from(KINDS)).map(lambda found: found[0] | 
 WIRE = (NAMED | JSON).map(lambda document: msgspec.json.encode(document)) | st.binary(max_size=200)
 
 
-@fuzzed(100)
 @given(WIRE, st.sampled_from([b"", b"J", b"V"]))
 def test_fuzz_messages_decode_or_are_refused(data: bytes, mark: bytes) -> None:
     decoders: list[Any] = [protocol.FROM_MOLD, protocol.TO_MOLD, protocol.FROM_NODE, protocol.TO_NODE]
@@ -272,7 +270,6 @@ def test_fuzz_messages_decode_or_are_refused(data: bytes, mark: bytes) -> None:
         protocol.decode_node(mark + data)
 
 
-@fuzzed(100)
 @given(WIRE, st.sampled_from([b"J", b"V"]))
 def test_fuzz_a_supervisor_takes_any_message(watched: Watched, data: bytes, mark: bytes) -> None:
     if watched.node.pidfd is None:
@@ -281,7 +278,6 @@ def test_fuzz_a_supervisor_takes_any_message(watched: Watched, data: bytes, mark
     watched.mold_says(mark + data)
 
 
-@fuzzed(100)
 @given(WIRE)
 def test_fuzz_commands_are_read_or_refused(data: bytes) -> None:
     try:
@@ -293,7 +289,6 @@ def test_fuzz_commands_are_read_or_refused(data: bytes) -> None:
             read(command)
 
 
-@fuzzed(100)
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: f"GET /{text}".encode()))
 def test_fuzz_requests_over_http_are_read_or_refused(head: bytes) -> None:
     http.is_complete(bytearray(head))
@@ -302,7 +297,6 @@ def test_fuzz_requests_over_http_are_read_or_refused(head: bytes) -> None:
         http.is_allowed(request.host, frozenset())
 
 
-@fuzzed(100)
 @given(st.text(max_size=60) | st.from_regex(r"# [A-Z]{0,4} ?[a-z]{0,3}( .*)?\n[a-z]+(\{.*\})? ?1?"))
 def test_fuzz_texts_of_nodes_are_merged(text: str) -> None:
     gathering.merged({1: text, 2: "# HELP up Up.\n# TYPE up gauge\nup 1.0\n"})

@@ -10,7 +10,7 @@ import pytest
 import awoke
 from awoke.cli.letters import moment_ms
 from awoke.cli.replays import decode, encode
-from awoke.cli.tables import aligned, escaped, time_of
+from awoke.cli.tables import aligned, time_of
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -66,19 +66,6 @@ def test_a_moment_is_a_time_or_how_long_ago(word: str, moment: datetime) -> None
 def test_what_is_no_moment_is_refused(word: str) -> None:
     with pytest.raises(awoke.ConfigError, match="--since takes a time"):
         moment_ms(word, NOW)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain [/x] text", "plain [/x] text"),
-        ("\x1b[31mred\r\n", r"\x1b[31mred\r\n"),
-        ("caf\u00e9 \u65e5\u672c", "caf\u00e9 \u65e5\u672c"),
-        ("\u202eevil\u2028\x9b", r"\u202eevil\u2028\x9b"),
-    ],
-)
-def test_control_characters_are_shown_as_escapes(text: str, shown: str) -> None:
-    assert escaped(text) == shown
 
 
 def test_times_that_are_none_are_shown_as_they_are() -> None:

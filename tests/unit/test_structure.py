@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "python" / "awoke"
 
 LAYERS = [
-    {"errors"},
+    {"errors", "printable", "secrets"},
     {"_native", "_waiting"},
     {"checks", "environment", "exit_codes"},
     {"broker_lines", "pydantic_models", "value_types", "events", "settings", "serde"},

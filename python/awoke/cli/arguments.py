@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import typer
+from awoke.cli.output import say
 
 SECRET_WORDS = ("password", "secret", "token", "key", "pem")
 SECRET_PREFIXES = ("sasl.", "ssl.")
@@ -25,7 +25,7 @@ def hide_secrets(properties: Mapping[str, str]) -> None:
     secrets = {name: value for name, value in properties.items() if value and is_secret(name, value)}
     if secrets and not _overwrite(secrets):
         names = ", ".join(secrets)
-        typer.echo(f"warning: other users can see the arguments of this process, and so {names}: {ADVICE}", err=True)
+        say(f"warning: other users can see the arguments of this process, and so {names}: {ADVICE}", err=True)
 
 
 ADVICE = "use the environment instead, as in AWOKE_KAFKA_SASL_PASSWORD"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from awoke.cli.output import say
 from awoke.errors import ConfigError
 
 SESSION_TIMEOUT_MS = 6_000
@@ -30,8 +31,8 @@ def broker(
         cluster = stack.enter_context(EmbeddedCluster())
         for topic in topics:
             cluster.create_topic(topic, partitions)
-        typer.echo(
-            f"a broker in memory has the topics {', '.join(topics)}; Ctrl-C stops it. In other shells:\n"
+        say(f"a broker in memory has the topics {', '.join(topics)}; Ctrl-C stops it. In other shells:")
+        say(
             f"export AWOKE_BOOTSTRAP_SERVERS={cluster.bootstrap_servers} AWOKE_KAFKA_SESSION_TIMEOUT_MS={SESSION_TIMEOUT_MS}"
         )
         heard.get()

@@ -13,10 +13,13 @@ import awoke
 from awoke.cli import letters, purge
 from awoke.cli.letters import Error, Filter, Handler, Key, Letter, Since, letter_of, place_of
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
+from awoke.cli.output import KEPT, say, say_json
 from awoke.cli.replays import Memory, Sender
-from awoke.cli.tables import aligned, escaped, time_of
+from awoke.cli.tables import aligned, time_of
 from awoke.cli.tail import document, text
+from awoke.cli.targets import Targets, summary
 from awoke.errors import AwokeError, ConfigError
+from awoke.printable import printable
 
 app = typer.Typer(help="Look at messages that were given up, and send them again.", no_args_is_help=True)
 
@@ -56,18 +59,18 @@ def list_letters(
             continue
         shown += 1
         if as_json:
-            typer.echo(as_document(letter))
+            say_json(as_document(letter))
         else:
             rows.append(cells(letter, full))
     if not as_json:
         for line in aligned(rows, is_left=True):
-            typer.echo(line)
+            say(line)
     said = f", {strangers['messages']} messages that are none" if strangers else ""
-    typer.echo(f"{shown} dead letters{said}", err=as_json)
+    say(f"{shown} dead letters{said}", err=as_json)
 
 
 @app.command("summary")
-def summary(
+def summarize(
     topic: Topic,
     by: Annotated[str, typer.Option(help="What to count by: error, text, topic, handler or key.")] = "error",
     since: Since = None,
@@ -89,12 +92,12 @@ def summary(
     found = sorted(groups.items(), key=lambda item: (-item[1].count, item[0]))
     if as_json:
         for name, group in found:
-            typer.echo(msgspec.json.encode({by: name, **group.as_dict()}).decode())
+            say_json(msgspec.json.encode({by: name, **group.as_dict()}).decode())
         return
     rows: list[tuple[str, ...]] = [("count", by, "first", "last", "at", "example")]
     rows += [(str(group.count), cut(name), *group.cells()) for name, group in found]
     for line in aligned(rows, is_left=True):
-        typer.echo(line)
+        say(line)
 
 
 @app.command("show")
@@ -110,7 +113,10 @@ def show(
     for message in letters.messages(topic, bootstrap_servers, kafka):
         if (message.partition, message.offset) == wanted:
             letter = letter_of(message)
-            typer.echo(as_document(letter) if as_json else whole(letter))
+            if as_json:
+                say_json(as_document(letter))
+            else:
+                say(whole(letter), keep=KEPT)
             return
     raise AwokeError(f"{topic}[{wanted[0]}] has no message at offset {wanted[1]}")
 
@@ -122,6 +128,13 @@ def replay(
         list[str] | None, typer.Option(metavar="PARTITION:OFFSET", help="Only this one. May be given several times.")
     ] = None,
     to: Annotated[str | None, typer.Option(help="Another topic than the one that each came from.")] = None,
+    of_app: Annotated[
+        str | None, typer.Option("--app", metavar="MODULE:APP", help="The app whose routes read the topics.")
+    ] = None,
+    yes_to: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC", help="Do not ask about this topic. May be given several times."),
+    ] = None,
     since: Since = None,
     error: Error = None,
     handler: Handler = None,
@@ -135,14 +148,16 @@ def replay(
         str | None, typer.Option(help="The consumer group that remembers what was sent: awoke-replay.TOPIC.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, but about foreign topics.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Send dead letters again, as they were, to the topics that they came from.
 
-    They stay in the dead letter topic; each is sent once, unless --again is given.
+    They stay in the dead letter topic; each is sent once, unless --again is given. A letter may be forged: about a topic
+    that neither --to, --yes-to nor a route of --app names, you are asked.
     """
+    targets = Targets(to, of_app, yes_to or ())
     places = [place_of(place) for place in only or ()]
     wanted = Filter.of(since, error, handler, key)
     found = read_all(topic, places, bootstrap_servers, kafka)
@@ -150,16 +165,19 @@ def replay(
         memory.load(found, partitions_of(topic, bootstrap_servers, kafka))
         chosen = [each for each in found if wanted.wants(each) and (not places or each.place in places)]
         fresh = [each for each in chosen if again or not memory.has_sent(each)]
-        with awoke.Producer(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as producer:
-            sender = Sender(producer, memory, to, rate)
-            said = counted(map(sender.target_of, fresh)) + left_out(len(chosen) - len(fresh))
-            if dry_run or not fresh:
-                typer.echo(f"would send {said}")
-                return
-            memory.check_room(fresh)
-            confirm(f"Send {said}?", yes)
-            sender.send(fresh, stop_at_failure)
-    report(topic, sender, fresh)
+        before = left_out(len(chosen) - len(fresh))
+        if dry_run or not fresh:
+            say(f"would send {counted(targets, fresh)}{before}")
+            say_foreign(targets, fresh)
+            return
+        confirmed = confirm_all(targets, fresh, before, yes)
+        memory.check_room(confirmed)
+        properties = pairs(kafka, "--kafka")
+        properties |= awoke.dead_letter.producer_properties(properties)
+        with awoke.Producer(bootstrap_servers, kafka=properties) as producer:
+            sender = Sender(producer, memory, targets, rate)
+            sender.send(confirmed, stop_at_failure)
+    report(topic, sender, targets, confirmed)
 
 
 def read_all(
@@ -191,9 +209,29 @@ def partitions_of(topic: str, bootstrap_servers: str | None, kafka: list[str] | 
         return [each.partition for each in admin.describe_topic(topic).partitions]
 
 
-def counted(targets: Iterable[str]) -> str:
+def confirm_all(targets: Targets, fresh: list[Letter], before: str, yes: bool) -> list[Letter]:
+    """Asks whether the letters are to be sent: about each foreign topic, and about the others together.
+
+    Raises:
+        ConfigError: there is no terminal to ask at.
+    """
+    confirmed = targets.confirmed(fresh)
+    known = [each for each in confirmed if not targets.is_foreign(targets.of(each))]
+    if known and not targets.is_granted(known):
+        confirm(f"Send {counted(targets, known)}{before}?", yes)
+    return confirmed
+
+
+def say_foreign(targets: Targets, fresh: list[Letter]) -> None:
+    """Says which topics a replay would ask about."""
+    foreign = targets.foreign(fresh)
+    if foreign:
+        say(f"it would ask about foreign topics: {summary(foreign)}")
+
+
+def counted(targets: Targets, letters_: Iterable[Letter]) -> str:
     """Returns how many messages go to each topic."""
-    return ", ".join(f"{count} to {escaped(target)}" for target, count in sorted(Counter(targets).items())) or "none"
+    return summary(Counter(map(targets.of, letters_)))
 
 
 def left_out(count: int) -> str:
@@ -201,7 +239,7 @@ def left_out(count: int) -> str:
     return f" ({count} sent before are left out: --again sends them)" if count else ""
 
 
-def report(topic: str, sender: Sender, letters_: list[Letter]) -> None:
+def report(topic: str, sender: Sender, targets: Targets, letters_: list[Letter]) -> None:
     """Says what was sent and what was not.
 
     Raises:
@@ -209,11 +247,11 @@ def report(topic: str, sender: Sender, letters_: list[Letter]) -> None:
     """
     failed = {each.place for each, _ in sender.failures}
     done = [each for each in letters_[: sender.sent + len(failed)] if each.place not in failed]
-    typer.echo(f"sent {counted(map(sender.target_of, done))}; the dead letters are still in {topic}")
+    say(f"sent {counted(targets, done)}; the dead letters are still in {topic}")
     if not sender.failures:
         return
     for letter, error in sender.failures[:FAILURES_SHOWN_MAX]:
-        typer.echo(f"{letter.place[0]}:{letter.place[1]} was not sent: {escaped(str(error))}", err=True)
+        say(f"{letter.place[0]}:{letter.place[1]} was not sent: {error}", err=True)
     rest = len(letters_) - len(done)
     raise AwokeError(f"{rest} of {len(letters_)} dead letters were not sent; the next replay sends them")
 
@@ -256,12 +294,12 @@ GROUPS: dict[str, Callable[[Letter], str]] = {
 def cells(letter: Letter, full: bool) -> tuple[str, ...]:
     """Returns a dead letter as a row."""
     origin = letter.origin
-    error = escaped(letter.error) if full else cut(letter.error)
-    key = f" key {escaped(text(letter.message.key))}" if full and letter.message.key is not None else ""
+    error = printable(letter.error) if full else cut(letter.error)
+    key = f" key {printable(letter.message.key)}" if full and letter.message.key is not None else ""
     return (
         "{}:{}".format(*letter.place),
-        f"{escaped(origin.topic)}[{origin.partition}] {origin.offset}{key}",
-        escaped(origin.group),
+        f"{printable(origin.topic)}[{origin.partition}] {origin.offset}{key}",
+        printable(origin.group),
         str(origin.attempts),
         time_of(origin.failed_at_ms),
         error,
@@ -270,7 +308,7 @@ def cells(letter: Letter, full: bool) -> tuple[str, ...]:
 
 def cut(words: str) -> str:
     """Returns text that fits a table."""
-    shown = escaped(words[: ERROR_WIDTH + 1])
+    shown = printable(words[: ERROR_WIDTH + 1])
     return shown if len(shown) <= ERROR_WIDTH else shown[: ERROR_WIDTH - 1] + "…"
 
 
@@ -290,11 +328,14 @@ def whole(letter: Letter) -> str:
     """Returns a dead letter for people."""
     own = [(name, value) for name, value in letter.message.headers if name not in awoke.dead_letter.HEADERS]
     parts = {**letter.origin._asdict(), "failed_at": time_of(letter.origin.failed_at_ms)}
-    lines = [f"{name}: {escaped(str(value), keep=KEPT)}" for name, value in parts.items()]
-    headers = [f"  {escaped(name)}: {escaped(text(value))}" for name, value in own]
-    value = escaped(text(letter.message.raw_value), keep=KEPT)
-    return "\n".join([*lines, f"key: {escaped(text(letter.message.key))}", "headers:", *headers, "value:", value])
+    if letter.origin.value_bytes is None:
+        del parts["value_bytes"], parts["value_sha256"]
+    lines = [f"{name}: {block(value)}" for name, value in parts.items()]
+    headers = [f"  {printable(name)}: {printable(value)}" for name, value in own]
+    value = printable(letter.message.raw_value, KEPT)
+    return "\n".join([*lines, f"key: {printable(letter.message.key)}", "headers:", *headers, "value:", value])
 
 
-KEPT = "\n\t"
-"""Control characters that are shown as they are where there is one text and no table."""
+def block(value: object) -> str:
+    """Returns text of several lines, of which no line looks like the next field."""
+    return printable(str(value), KEPT).replace("\n", "\n    ")

@@ -6,12 +6,10 @@ import platform
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 import awoke
 from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.output import say, say_styled, show_table
 from awoke.errors import KafkaError, OperationTimeout
 
 
@@ -23,27 +21,20 @@ def doctor(
     """Show what is installed, what is set and from where, and whether the brokers answer."""
     from awoke.settings import load, load_run, unknown_variables
 
-    console = Console(soft_wrap=True)
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")})
-    console.print(
+    say(
         f"awoke {awoke.__version__}, librdkafka {awoke.librdkafka_version()}, "
-        f"Python {platform.python_version()} on {platform.platform()}",
-        highlight=False,
+        f"Python {platform.python_version()} on {platform.platform()}"
     )
-    table = Table("setting", "value", "origin")
-    for explained in (*loaded.explain(), *load_run().explain()):
-        # As text, for `[secret]` would vanish as markup; folded, for a value that is cut tells nothing.
-        table.add_row(*(Text(each, overflow="fold") for each in explained))
-    console.print(table)
+    show_table(("setting", "value", "origin"), (*loaded.explain(), *load_run().explain()))
     for variable in unknown_variables():
-        text = f"warning: the environment variable {variable} is no setting of awoke's"
-        console.print(text, style="yellow", markup=False, highlight=False)
+        say_styled(f"warning: the environment variable {variable} is no setting of awoke's", "yellow")
     try:
         with awoke.Admin(settings=loaded.values) as admin:
             brokers = admin.brokers(timeout_s)
     except (KafkaError, OperationTimeout) as error:
-        console.print(f"brokers: {error}", style="red", markup=False, highlight=False)
-        console.print("Is the address right, and does a broker listen there? Set --bootstrap-servers.", highlight=False)
+        say_styled(f"brokers: {error}", "red")
+        say("Is the address right, and does a broker listen there? Set --bootstrap-servers.")
         raise typer.Exit(1) from None
     for broker in brokers:
-        console.print(f"the cluster answers: broker {broker.id} at {broker.address}", style="green", highlight=False)
+        say_styled(f"the cluster answers: broker {broker.id} at {broker.address}", "green")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 
-from rich.console import Console
-
+from awoke.cli.output import say_styled
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_USAGE
 
@@ -14,9 +13,9 @@ from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_USAGE
 def show(error: AwokeError) -> None:
     """Writes an error to standard error, with its traceback where `--traceback` is given."""
     if "--traceback" in sys.argv:
-        traceback.print_exception(error)
+        say_styled("".join(traceback.format_exception(error)), err=True, keep="\n")
     text = " ".join(str(error).splitlines())
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"error: {text}", style="red", markup=False)
+    say_styled(f"error: {text}", "red", err=True)
 
 
 def code_of(error: AwokeError) -> int:

@@ -13,6 +13,7 @@ import awoke
 from awoke.cli.options import pairs
 from awoke.cli.tail import text
 from awoke.errors import AwokeError, ConfigError
+from awoke.printable import printable
 
 READ_TIMEOUT_S = 60.0
 UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -75,8 +76,13 @@ class Filter(NamedTuple):
             (self.since_ms is None or origin.failed_at_ms >= self.since_ms)
             and (self.error is None or self.error.lower() in letter.error.lower())
             and (self.handler is None or self.handler == origin.handler)
-            and (self.key is None or (letter.message.key is not None and self.key == text(letter.message.key)))
+            and (self.key is None or (letter.message.key is not None and self.key in texts_of(letter.message.key)))
         )
+
+
+def texts_of(key: bytes) -> tuple[str, str]:
+    """Returns a key as it is, and as the commands show it."""
+    return text(key), printable(key)
 
 
 def moment_ms(word: str, now: datetime, option: str = "--since") -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 import awoke
-from awoke.cli import broker, dead_letter, doctor, failures, produce, rpc, run, swarm, tail, threads, topics
+from awoke.cli import broker, dead_letter, doctor, failures, output, produce, rpc, run, swarm, tail, threads, topics
 from awoke.errors import AwokeError
 from awoke.exit_codes import EXIT_GAVE_UP
 
@@ -41,7 +40,7 @@ def versions() -> str:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(versions())
+        output.say(versions())
         raise typer.Exit
 
 
@@ -57,12 +56,12 @@ def options(
 
 def main() -> None:
     """Run the command line; errors are one line, without a traceback unless it is asked for."""
+    output.take_any_text()
     try:
         app()
     except AwokeError as error:
         failures.show(error)
         sys.exit(failures.code_of(error))
     except BrokenPipeError:
-        # Whoever read our output has gone; what is still buffered must not complain at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.drop_the_rest()
         sys.exit(EXIT_GAVE_UP)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from awoke.cli import arguments
+from awoke.cli.output import ask
 from awoke.errors import ConfigError
 
 BootstrapServers = Annotated[
@@ -31,7 +32,8 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
     for word in given or ():
         name, equals, value = word.partition("=")
         if not equals or not name:
-            raise ConfigError(f"{option} takes name=value, not {word!r}", option)
+            # Not quoted: it may be a secret.
+            raise ConfigError(f"{option} takes name=value; what was given has no name, or no equals sign", option)
         found[name] = value
     arguments.hide_secrets(found)
     return found
@@ -52,4 +54,5 @@ def confirm(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise ConfigError("there is no terminal to ask at: say --yes", "--yes")
-    typer.confirm(question, abort=True)
+    if not ask(question):
+        raise typer.Abort

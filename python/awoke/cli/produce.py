@@ -20,6 +20,7 @@ from rich.text import Text
 
 import awoke
 from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.output import say
 from awoke.errors import AwokeError
 
 WINDOW = 50_000
@@ -123,7 +124,7 @@ def produce(
             sent = Sent()
             refused = send(producer, topic, stream, shape, sent)
             sent.wait(0)
-    Console(stderr=True).print(f"{sent.delivered:,} messages delivered to {topic}", highlight=False)
+    say(f"{sent.delivered:,} messages delivered to {topic}", err=True)
     problems = [str(error) for error in (refused, sent.failure()) if error is not None]
     if problems:
         raise AwokeError("; ".join(problems)) from (sent.first_error or refused)

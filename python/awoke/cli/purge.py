@@ -11,6 +11,7 @@ import typer
 import awoke
 from awoke.cli.letters import moment_ms, place_of
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
+from awoke.cli.output import say
 from awoke.errors import ConfigError
 
 
@@ -43,12 +44,12 @@ def purge(
         wanted = {each: offset for each, offset in wanted.items() if offset > starts[each]}
         count = sum(offset - starts[each] for each, offset in wanted.items())
         if not wanted:
-            typer.echo("there is nothing to delete")
+            say("there is nothing to delete")
             return
         confirm(f"Delete {count} offsets of {topic} for good?", yes)
         left = admin.delete_records(topic, wanted)
     said = ", ".join(f"partition {each} begins at offset {offset}" for each, offset in sorted(left.items()))
-    typer.echo(f"deleted {count} offsets of {topic}: {said}")
+    say(f"deleted {count} offsets of {topic}: {said}")
 
 
 def places(topic: str, words: list[str], ends: Mapping[int, int]) -> dict[int, int]:

@@ -13,6 +13,7 @@ from time import monotonic
 
 import awoke
 from awoke.cli.letters import Letter
+from awoke.cli.targets import Targets
 from awoke.errors import AwokeError, FencedError, is_refused_for_good
 
 JOINED_WITHIN_S = 60.0
@@ -151,14 +152,10 @@ class Memory:
 class Sender:
     """Sends dead letters again."""
 
-    def __init__(self, producer: awoke.Producer, memory: Memory, to: str | None, rate_per_s: float | None) -> None:
-        self._producer, self._memory, self._to, self._rate_per_s = producer, memory, to, rate_per_s
+    def __init__(self, producer: awoke.Producer, memory: Memory, targets: Targets, rate_per_s: float | None) -> None:
+        self._producer, self._memory, self._targets, self._rate_per_s = producer, memory, targets, rate_per_s
         self.sent = 0
         self.failures: list[tuple[Letter, AwokeError]] = []
-
-    def target_of(self, letter: Letter) -> str:
-        """Returns the topic that a letter is sent to."""
-        return self._to or letter.origin.topic
 
     def send(self, letters: Sequence[Letter], stops_at_failure: bool) -> None:
         """Sends letters in order, and remembers each chunk when it is acknowledged. Blocks."""
@@ -206,8 +203,9 @@ class Sender:
         return failures
 
     def _produce(self, letter: Letter) -> awoke.DeliveryHandle:
+        self._targets.check(letter)
         record = awoke.dead_letter.original(letter.message)
-        return self._producer.produce(self.target_of(letter), record.value, key=record.key, headers=record.headers)
+        return self._producer.produce(self._targets.of(letter), record.value, key=record.key, headers=record.headers)
 
 
 def chunks(letters: Sequence[Letter], size: int) -> Iterator[Sequence[Letter]]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 import awoke
 from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.output import say_json, show_table
 from awoke.errors import ConfigError, RpcError
+from awoke.printable import printable
 
 app = typer.Typer(help="Call methods of a service over Kafka.", no_args_is_help=True)
 
@@ -47,7 +47,7 @@ def call(
         try:
             # A method that returns one result answers a stream with it.
             for result in caller.stream(method, key=key, **named):
-                typer.echo(json.dumps(result, ensure_ascii=False))
+                say_json(json.dumps(result, ensure_ascii=False))
         except TypeError as error:
             raise ConfigError(f"{method}: {error}", "arguments") from None
         except RpcError as error:
@@ -66,13 +66,14 @@ def methods(
     """Show the methods of a service: signatures, what they do, whether they may be called twice."""
     with open_caller(service, timeout_s, group, secret, bootstrap_servers, kafka) as caller:
         found = caller.methods()
-    table = Table("method", "idempotent", "returns", "what it does", title=service)
-    for each in found:
-        is_idempotent = "yes" if each["is_idempotent"] else "no"
-        returns = f"stream of {each['result_type']}" if each["is_stream"] else each["result_type"]
-        # Text: brackets in a signature are no markup.
-        table.add_row(Text(each["signature"]), is_idempotent, Text(returns), Text(each["doc"]))
-    Console().print(table)
+    show_table(("method", "idempotent", "returns", "what it does"), map(cells, found), title=service)
+
+
+def cells(method: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns a method as a row; what the responder says of it is its own text."""
+    is_idempotent = "yes" if method["is_idempotent"] else "no"
+    returns = f"stream of {method['result_type']}" if method["is_stream"] else method["result_type"]
+    return printable(method["signature"]), is_idempotent, printable(returns), printable(method["doc"], keep="\n")
 
 
 def open_caller(
@@ -105,11 +106,11 @@ def value_of(text: str) -> Any:
 
 def told(caller: awoke.rpc.Caller, error: RpcError) -> RpcError:
     """An error in the words of the shell."""
-    words = f"{error.code}: {error}"
+    words = printable(f"{error.code}: {error}")
     if isinstance(error, awoke.rpc.Unimplemented):
         words += f"; see: awoke rpc methods {caller.service}"
     elif isinstance(error, awoke.rpc.DeadlineExceeded):
         words += "; wait longer with --timeout-s"
     if error.remote_traceback:
-        words += f"\n{error.remote_traceback}"
+        words += "\n" + printable(error.remote_traceback, keep="\n")
     return RpcError(words)

@@ -16,6 +16,7 @@ import msgspec
 import typer
 
 from awoke.cli.options import Socket
+from awoke.cli.output import say, say_json
 from awoke.cli.tables import aligned, duration
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm.options import socket_path
@@ -90,16 +91,16 @@ def status(
     """Show the nodes of a swarm: state, memory, the oldest running job, partitions, lag, restarts."""
     found = ask(target, socket, "status")
     if json:
-        typer.echo(msgspec.json.encode(found).decode())
+        say_json(msgspec.json.encode(found).decode())
         return
-    typer.echo(f"{found['target']}: supervisor {found['pid']}, up {duration(found['uptime_s'])}")
+    say(f"{found['target']}: supervisor {found['pid']}, up {duration(found['uptime_s'])}")
     for line in aligned([COLUMNS, *(node_row(each) for each in found["nodes"])]):
-        typer.echo(line)
+        say(line)
     for line in _remarks(found):
-        typer.echo(line)
+        say(line)
     for each in found["nodes"]:
         if each["last_error"]:
-            typer.echo(f"node {each['node']}: {each['last_error']}")
+            say(f"node {each['node']}: {each['last_error']}")
 
 
 COLUMNS = ("node", "pid", "state", "MiB", "oldest job", "assigned", "lag", "restarts", "up")
@@ -177,7 +178,7 @@ def resume(
 ) -> None:
     """Resume a partition that its route has paused, or that is stuck: a stuck one is read from its first message."""
     ask(target, socket, "resume", topic=topic, partition=partition)
-    typer.echo(f"resumed {topic}[{partition}]")
+    say(f"resumed {topic}[{partition}]")
 
 
 def skip(
@@ -189,4 +190,4 @@ def skip(
 ) -> None:
     """Skip a message that fails and holds up its partition, when it would be tried again; the partition goes on."""
     ask(target, socket, "skip", topic=topic, partition=partition, offset=offset)
-    typer.echo(f"{topic}[{partition}] goes on behind offset {offset}")
+    say(f"{topic}[{partition}] goes on behind offset {offset}")

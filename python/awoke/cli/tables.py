@@ -1,25 +1,11 @@
-"""Prints what others have written: without control sequences, in columns of equal width, and with times as times."""
+"""Sets text in columns of equal width, and shows times as times."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.cells import cell_len
-
-HARMFUL = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode's categories of characters that change how a terminal shows others: control, format, line separators."""
-
-
-def escaped(text: str, keep: str = "") -> str:
-    """Returns text without characters that a terminal obeys, but for those in `keep`: each is shown as its escape."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        each if each in keep or unicodedata.category(each) not in HARMFUL else each.encode("unicode_escape").decode()
-        for each in text
-    )
 
 
 def time_of(ms: int) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -12,6 +11,8 @@ import typer
 
 import awoke
 from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.output import say, say_json, write_raw
+from awoke.printable import printable
 
 
 def tail(
@@ -25,16 +26,21 @@ def tail(
     until_end: Annotated[bool, typer.Option("--until-end", help="End where the topic ends now.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document a message, with all its parts.")] = False,
     keys: Annotated[bool, typer.Option("--keys", help="Print the key before the value.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print the bytes as they are: for other programs, not for a terminal.")
+    ] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Print messages as they come, until Ctrl-C."""
+    if raw and json:
+        raise typer.BadParameter("is not for JSON", param_hint="--raw")
     where = -last if last is not None else place(start or ("earliest" if until_end else "latest"))
     reader = awoke.Reader(topic, bootstrap_servers=bootstrap_servers, start=where, kafka=pairs(kafka, "--kafka"))
     with reader:
         messages = reader.read_until_end() if until_end else iter(reader)
         try:
-            show(messages, count, as_json=json, with_keys=keys)
+            show(messages, count, writer(json, raw, keys))
         except KeyboardInterrupt:
             return
 
@@ -49,22 +55,39 @@ def place(start: str) -> Any:
         return start
 
 
-def show(messages: Iterator[awoke.Message[Any]], count: int | None, *, as_json: bool, with_keys: bool) -> None:
+Write = Callable[[Any], object]
+"""Prints a message; its type, looked up here, would load the Kafka client for every command."""
+
+
+def writer(as_json: bool, is_raw: bool, with_keys: bool) -> Write:
+    """Returns how messages are printed."""
+    if as_json:
+        return lambda message: say_json(document(message))
+    if is_raw:
+        return lambda message: write_raw(raw_of(message, with_keys))
+    return lambda message: say(plain(message, with_keys), keep="\t")
+
+
+def show(messages: Iterator[awoke.Message[Any]], count: int | None, write: Write) -> None:
     """Print at most `count` messages."""
     if count == 0:
         return
     for number, message in enumerate(messages, 1):
-        line = document(message) if as_json else plain(message, with_keys)
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
+        write(message)
         if number == count:
             return
 
 
 def plain(message: awoke.Message[Any], with_key: bool) -> str:
-    """The value as text; bytes that are no UTF-8 with backslashes."""
-    value = text(message.value)
-    return f"{text(message.key)}\t{value}" if with_key else value
+    """The value as one line of text."""
+    value = printable(message.value)
+    return f"{printable(message.key)}\t{value}" if with_key else value
+
+
+def raw_of(message: awoke.Message[Any], with_key: bool) -> bytes:
+    """Returns the value as it is."""
+    value = message.value or b""
+    return (message.key or b"") + b"\t" + value if with_key else value
 
 
 def document(message: awoke.Message[Any]) -> str:
@@ -82,5 +105,5 @@ def document(message: awoke.Message[Any]) -> str:
 
 
 def text(value: bytes | None) -> str:
-    """Bytes for people."""
+    """Returns bytes as text for JSON; those that are no UTF-8 with backslashes."""
     return "" if value is None else value.decode(errors="backslashreplace")

@@ -9,13 +9,12 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from awoke.cli.options import Socket
+from awoke.cli.output import say_json, show_table
 from awoke.cli.swarm import ask
 from awoke.errors import AwokeError, ConfigError
+from awoke.printable import printable
 
 TIMEOUT_S = 5.0
 PORT_MAX = 65_535
@@ -44,15 +43,15 @@ def threads(
     else:
         entries = served_at(host, port_of(target))
     if as_json:
-        typer.echo(msgspec.json.encode(entries).decode())
+        say_json(msgspec.json.encode(entries).decode())
         return
     has_nodes = any(each.node is not None for each in entries)
-    table = Table(*(["node"] if has_nodes else []), "owner", "thread", "started at")
-    for entry in entries:
-        # As text, for what stands in brackets would vanish as markup; folded, for a place that is cut tells nothing.
-        cells = ([str(entry.node)] if has_nodes else []) + [entry.owner or "(unknown)", entry.name, entry.started_at]
-        table.add_row(*(Text(each, overflow="fold") for each in cells))
-    Console().print(table)
+    nodes = [[str(each.node)] if has_nodes else [] for each in entries]
+    rows = [
+        [*node, *map(printable, (each.owner or "(unknown)", each.name, each.started_at))]
+        for node, each in zip(nodes, entries, strict=True)
+    ]
+    show_table([*(["node"] if has_nodes else []), "owner", "thread", "started at"], rows)
 
 
 def port_of(word: str) -> int:

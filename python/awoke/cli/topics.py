@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 import awoke
 from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.output import say, show_table
 
 app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
 
@@ -27,7 +26,7 @@ def create(
     settings = pairs(config, "--config")
     with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
         admin.create_topic(name, partitions=partitions, replicas=replicas, config=settings)
-    typer.echo(f"topic {name} created")
+    say(f"topic {name} created")
 
 
 @app.command("list")
@@ -35,7 +34,7 @@ def list_topics(bootstrap_servers: BootstrapServers = None, kafka: Kafka = None)
     """List topics with the number of their partitions."""
     with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
         for topic in admin.topics():
-            typer.echo(f"{topic.name}\t{len(topic.partitions)}")
+            say(f"{topic.name}\t{len(topic.partitions)}", keep="\t")
 
 
 @app.command("describe")
@@ -44,11 +43,12 @@ def describe(name: str, bootstrap_servers: BootstrapServers = None, kafka: Kafka
     with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
         topic = admin.describe_topic(name)
         starts, ends = admin.start_offsets(name), admin.end_offsets(name)
-    table = Table("partition", "leader", "replicas", "in sync", "first offset", "next offset", title=name)
-    for each in topic.partitions:
-        cells = (each.partition, each.leader, each.replicas, each.in_sync, starts[each.partition], ends[each.partition])
-        table.add_row(*map(str, cells))
-    Console().print(table)
+    names = ("partition", "leader", "replicas", "in sync", "first offset", "next offset")
+    rows = [
+        (each.partition, each.leader, each.replicas, each.in_sync, starts[each.partition], ends[each.partition])
+        for each in topic.partitions
+    ]
+    show_table(names, [tuple(map(str, row)) for row in rows], title=name)
 
 
 @app.command("delete")
@@ -56,4 +56,4 @@ def delete(name: str, bootstrap_servers: BootstrapServers = None, kafka: Kafka =
     """Delete a topic."""
     with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
         admin.delete_topic(name)
-    typer.echo(f"topic {name} deleted")
+    say(f"topic {name} deleted")

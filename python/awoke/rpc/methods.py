@@ -17,6 +17,7 @@ from awoke.rpc.arguments import Arguments, check_result
 from awoke.rpc.context import current
 from awoke.rpc.errors import KINDS, Internal, InvalidArgument
 from awoke.rpc.protocol import METHODS
+from awoke.secrets import shown_fields, shown_repr
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -82,6 +83,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             )
         if self.secret is not None and not self.secret:
             raise ConfigError("rpc option 'secret': must not be empty", "secret")
+
+    def __repr__(self) -> str:
+        return shown_repr(self, self.__struct_fields__)
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return shown_fields(self, self.__struct_fields__)
 
 
 class Method:

@@ -15,6 +15,7 @@ from awoke.events import Events, EventSource
 from awoke.rpc import topics
 from awoke.rpc.protocol import Topics
 from awoke.rpc.retries import Retries
+from awoke.secrets import shown_repr
 from awoke.settings import KafkaValue, Settings, client_properties
 
 DELIVERY_TIMEOUT = {"message.timeout.ms": "30000"}
@@ -55,6 +56,9 @@ class Whom(NamedTuple):
     bytes_max: int
     reply_bytes_max: int
     secret: bytes | None
+
+    def __repr__(self) -> str:
+        return shown_repr(self, self._fields)
 
 
 class Opening(NamedTuple):

@@ -6,11 +6,13 @@ Dead letters go this way at once, and results that were refused in company: what
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from awoke._native import DeliveryHandle
+from awoke.dead_letter import producer_properties
 from awoke.errors import TOO_LARGE_CODE, ClosedError, DeliveryFailed
 from awoke.middleware import Headers
 from awoke.producer import Producer
@@ -58,7 +60,7 @@ class AloneProducer:
                 raise ClosedError("this producer is closed")
             if self._producer is None:
                 settings = self._app.settings
-                settings = msgspec.structs.replace(settings, kafka={**settings.kafka, "batch.num.messages": "1"})
+                settings = msgspec.structs.replace(settings, kafka=properties_of(settings.kafka))
                 self._producer = Producer(
                     settings=settings,
                     events=self._app.events,
@@ -66,6 +68,11 @@ class AloneProducer:
                     middleware=self._app.middleware,
                 )
             return self._producer
+
+
+def properties_of(kafka: Mapping[str, str]) -> dict[str, str]:
+    """Returns librdkafka's properties for records that go alone."""
+    return {**kafka, **producer_properties(kafka), "batch.num.messages": "1"}
 
 
 def is_refused_in_company(error: BaseException) -> bool:

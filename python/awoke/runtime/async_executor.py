@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from awoke._native import HookJob, Job, Message
 from awoke.consumer import current_job
-from awoke.errors import AwokeError, ClosedError, FencedError
+from awoke.errors import AwokeError, FencedError
 from awoke.handlers import check_ran
 from awoke.runtime import recovery
 from awoke.runtime.crashes import Lookup, Verdict, wait_for_async
@@ -132,17 +132,14 @@ class AsyncExecutor(Executor):
         return found
 
     async def _recover_async(self, job: Job, given_up: recovery.GivenUp | None, error: BaseException) -> None:
-        if given_up is None:
-            return
-        try:
-            await given_up.answer
-        except (ClosedError, FencedError):
-            job.retry(0.0)
-        except AwokeError as refused:
-            recovery.fail_again(self._server, self._route, job, refused)
-        else:
-            self._pass_over(job)
-            recovery.pass_by(self._server, self._route, job, given_up, error)
+        while given_up is not None:
+            try:
+                await given_up.answer
+            except AwokeError as refused:
+                given_up = self._refuse(job, given_up, refused)
+            else:
+                self._agree(job, given_up, error)
+                return
 
     async def _process_once_async(self, job: Job, transactions: Transactions) -> bool:
         contribution = transactions.contribution()

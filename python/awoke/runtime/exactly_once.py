@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from awoke import _native, serde
 from awoke._native import Job, Partition, PendingCommit
+from awoke.dead_letter import producer_properties
 from awoke.errors import ConfigError
 from awoke.middleware import Headers, Middleware, Outgoing, through
 from awoke.producer import Record
@@ -71,7 +72,7 @@ class Transactions:
             raise ConfigError(text, "isolation.level")
         self._middleware = server.app.middleware
         self.native = self._transactor = _native.Transactor(
-            transactional_properties(settings, server.group),
+            transactional_properties(settings, server.group, may_send_letters=sends_letters(server)),
             settings.transactional_id is None,
             settings.transaction_interval_s,
             settings.transaction_records_max,
@@ -97,11 +98,18 @@ def transactional_id_of(settings: Settings, group: str) -> str:
     return settings.transactional_id or f"{group}."
 
 
-def transactional_properties(settings: Settings, group: str) -> dict[str, str]:
+def sends_letters(server: AppRunner) -> bool:
+    """Whether dead letters are sent in transactions."""
+    return any(route.is_exactly_once and route.dead_letter is not None for route in server.app.routes.values())
+
+
+def transactional_properties(settings: Settings, group: str, *, may_send_letters: bool) -> dict[str, str]:
     """librdkafka's properties for the producer of transactions."""
     # A name of its own each time is safe: brokers fence a process that lost its partitions by its generation in the group.
     name = settings.transactional_id or f"{transactional_id_of(settings, group)}{uuid.uuid4().hex}"
     more = {"transactional.id": name}
+    if may_send_letters:
+        more |= producer_properties(settings.kafka)
     if not DECIDES_ON_TIMEOUT & settings.kafka.keys():
         more["transaction.timeout.ms"] = str(TIMEOUT_MS)
     return client_properties(settings, **more)

@@ -348,7 +348,7 @@ class Executor:
     def _recover_later(self, job: Job, given_up: recovery.GivenUp | None, error: BaseException) -> None:
         """As `_recover`, when the answer comes."""
         if given_up is not None:
-            call_back(given_up.answer, lambda _: self._recover(job, given_up, error))
+            call_back(given_up.answer, lambda _: self._recover_later(job, self._settle(job, given_up, error), error))
 
     def _pass_over(self, job: Job) -> None:
         """The job's first message is given up: in an ordered output nobody waits for it."""
@@ -456,17 +456,27 @@ class Executor:
 
     def _recover(self, job: Job, given_up: recovery.GivenUp | None, error: BaseException) -> None:
         """Wait until the broker agrees that a message is given up, and give the job back."""
-        if given_up is None:
-            return
+        while given_up is not None:
+            given_up = self._settle(job, given_up, error)
+
+    def _settle(self, job: Job, given_up: recovery.GivenUp, error: BaseException) -> recovery.GivenUp | None:
+        """Waits for the broker's answer; returns what it is asked instead where it does not agree, as `recovery.fail`."""
         try:
             given_up.answer.wait()
-        except (ClosedError, FencedError):
-            job.retry(0.0)  # Whoever has the partition next does it again.
         except AwokeError as refused:
-            recovery.fail_again(self._server, self._route, job, refused)
-        else:
-            self._pass_over(job)
-            recovery.pass_by(self._server, self._route, job, given_up, error)
+            return self._refuse(job, given_up, refused)
+        self._agree(job, given_up, error)
+        return None
+
+    def _agree(self, job: Job, given_up: recovery.GivenUp, error: BaseException) -> None:
+        self._pass_over(job)
+        recovery.pass_by(self._server, self._route, job, given_up, error)
+
+    def _refuse(self, job: Job, given_up: recovery.GivenUp, refused: AwokeError) -> recovery.GivenUp | None:
+        if isinstance(refused, (ClosedError, FencedError)):
+            job.retry(0.0)  # The next owner of the partition does it again.
+            return None
+        return recovery.refuse(self._server, self._route, job, given_up, refused)
 
     def _end_app(self, job: Job, error: BaseException) -> None:
         """User code asked for the end of the process (`SystemExit`): in order, and with its job not done."""

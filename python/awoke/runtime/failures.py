@@ -13,6 +13,7 @@ from typing import NamedTuple
 from awoke._native import Job, Partition
 from awoke.errors import FencedError, RetriesExhausted
 from awoke.events import Event
+from awoke.printable import shown
 
 KEY_MAX = 40
 """The most bytes of a key that are shown."""
@@ -65,7 +66,7 @@ class Failures:
                 offset=job.first_offset,
                 key=job.batch()[0].key,
                 attempts=job.attempt,
-                error=repr(error),
+                error=shown(error),
                 since_s=now_s,
                 next_s=now_s + retry_in_s,
             )

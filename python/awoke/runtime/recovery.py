@@ -1,6 +1,8 @@
 """What happens when user code fails: seen, and tried again in its place, until its route gives up.
 
 What is given up goes to the dead letter topic, where the route has one, and is acknowledged there before its offset moves.
+A dead letter that is refused as too large goes without its value; refused once more, its message is skipped. For neither does
+user code run again.
 
 No message is held in a variable here: an exception that somebody keeps would keep it, and librdkafka's memory with it.
 """
@@ -13,7 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from awoke._native import DeliveryHandle, Job, PendingCommit
 from awoke.dead_letter import letter
-from awoke.errors import FencedError, RetriesExhausted, is_refused_for_good
+from awoke.errors import FencedError, RetriesExhausted, is_refused_for_good, is_too_large
+from awoke.printable import shown
+from awoke.producer import Record
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -28,7 +32,12 @@ class GivenUp(NamedTuple):
     """Says when its dead letter is acknowledged; where the route is exactly-once, when that and its offset are committed."""
     event: str
     """What is said then."""
+    instead: Instead | None = None
+    """Called where its dead letter is refused as too large."""
 
+
+Instead = Callable[[BaseException], GivenUp | None]
+"""Gives up a message in another way: it is given the refusal of the first one, and returns as `fail`."""
 
 SKIPPED = "message.skipped"
 DEAD_LETTERED = "message.dead_lettered"
@@ -56,7 +65,7 @@ def fail(
     is tried again in smaller parts (`narrow`) until that is found. A value that does not decode exhausts its message at
     once, too; `undecodable` is the place of that message in the job, and at another place than 0 the job is tried again
     without it. Where the broker has to agree first, what it is asked is returned: when it does, call `pass_by`, when not,
-    `fail_again`.
+    `refuse`.
     """
     attempt = job.attempt
     is_over = not job.remaining
@@ -92,10 +101,12 @@ def give_up(
 ) -> GivenUp | None:
     """Give up the job's first message as its route wants; returns as `fail`. `on_skip` hears of one that is skipped."""
     if route.dead_letter is not None:
-        return _send_dead_letter(server, route, job, attempts, error)
+        return _DeadLetter(server, route, job, attempts, error, on_skip).send()
     if route.retry.on_exhausted == "skip":
         return skip(server, route, job, error, on_skip)
-    text = f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {error!r}"
+    text = (
+        f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {shown(error)}"
+    )
     if route.retry.on_exhausted == "pause":
         server.failures.failed(job, error, 0.0)
         server.pause_exhausted(job, RetriesExhausted(text))
@@ -118,20 +129,67 @@ def skip(
     return None
 
 
-def _send_dead_letter(server: AppRunner, route: Route, job: Job, attempts: int, error: BaseException) -> GivenUp | None:
-    assert route.dead_letter is not None
-    record = letter(job.batch()[0], server.group, attempts, error, route.name)
-    offset = job.first_offset
-    try:
-        if server.transactions is not None and route.is_exactly_once:
-            contribution = server.transactions.contribution()
-            contribution.produce(route.dead_letter, record.value, key=record.key, headers=record.headers)
-            return GivenUp(offset, contribution.submit(job, offset), DEAD_LETTERED)
-        handle = server.alone.produce(route.dead_letter, record.value, key=record.key, headers=record.headers)
-        return GivenUp(offset, handle, DEAD_LETTERED)
-    except Exception as refused:
-        fail_again(server, route, job, refused)
-        return None
+class _DeadLetter(NamedTuple):
+    """The dead letter of a job's first message, on its way. Each method returns as `fail`."""
+
+    server: AppRunner
+    route: Route
+    job: Job
+    attempts: int
+    error: BaseException
+    on_skip: Callable[[Job], object]
+
+    def send(self) -> GivenUp | None:
+        return self._send(True, self.send_without_value)
+
+    def send_without_value(self, refused: BaseException) -> GivenUp | None:
+        self.server.app.events.emit(
+            "dead_letter.shortened",
+            handler=self.route.name,
+            topic=self.job.topic,
+            partition=self.job.partition,
+            offset=self.job.first_offset,
+            dead_letter=self.route.dead_letter,
+            error=refused,
+        )
+        return self._send(False, self.skip)
+
+    def skip(self, refused: BaseException) -> GivenUp | None:
+        """Skips the message: its key and headers alone are too large for the dead letter topic."""
+        say_failed(self.server, self.route, self.job, None, refused)
+        return skip(self.server, self.route, self.job, self.error, self.on_skip)
+
+    def _send(self, has_value: bool, instead: Instead) -> GivenUp | None:
+        first, group = self.job.batch()[0], self.server.group
+        record = letter(first, group, self.attempts, self.error, self.route.name, has_value=has_value)
+        del first  # An exception that is kept keeps this frame.
+        try:
+            return GivenUp(self.job.first_offset, self._produce(record), DEAD_LETTERED, instead)
+        except Exception as refused:
+            return _refused(self.server, self.route, self.job, instead, refused)
+
+    def _produce(self, record: Record) -> DeliveryHandle | PendingCommit:
+        topic, transactions = self.route.dead_letter, self.server.transactions
+        assert topic is not None
+        if transactions is None or not self.route.is_exactly_once:
+            return self.server.alone.produce(topic, record.value, key=record.key, headers=record.headers)
+        contribution = transactions.contribution()
+        contribution.produce(topic, record.value, key=record.key, headers=record.headers)
+        return contribution.submit(self.job, self.job.first_offset)
+
+
+def refuse(server: AppRunner, route: Route, job: Job, given_up: GivenUp, refused: BaseException) -> GivenUp | None:
+    """The broker did not agree; returns as `fail`."""
+    return _refused(server, route, job, given_up.instead, refused)
+
+
+def _refused(
+    server: AppRunner, route: Route, job: Job, instead: Instead | None, refused: BaseException
+) -> GivenUp | None:
+    if instead is not None and is_too_large(refused):
+        return instead(refused)
+    fail_again(server, route, job, refused)
+    return None
 
 
 def pass_by(server: AppRunner, route: Route, job: Job, given_up: GivenUp, error: BaseException) -> None:
@@ -146,16 +204,7 @@ def fail_again(server: AppRunner, route: Route, job: Job, error: BaseException) 
     """
     is_hopeless = is_refused_for_good(error)
     delay_s = None if is_hopeless else route.retry.backoff_s[1]
-    server.app.events.emit(
-        "dead_letter.failed",
-        handler=route.name,
-        topic=job.topic,
-        partition=job.partition,
-        offset=job.first_offset,
-        dead_letter=route.dead_letter,
-        retry_in_s=delay_s,
-        error=error,
-    )
+    say_failed(server, route, job, delay_s, error)
     server.failures.failed(job, error, delay_s or 0.0)
     if delay_s is None:
         at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
@@ -163,6 +212,20 @@ def fail_again(server: AppRunner, route: Route, job: Job, error: BaseException) 
         server.pause_exhausted(job, RetriesExhausted(text))
     job.retry(delay_s or 0.0)
     server.failures.retried(job.topic, job.partition)
+
+
+def say_failed(server: AppRunner, route: Route, job: Job, retry_in_s: float | None, error: BaseException) -> None:
+    """Says that the dead letter of the job's first message could not be sent; None: it would be refused again."""
+    server.app.events.emit(
+        "dead_letter.failed",
+        handler=route.name,
+        topic=job.topic,
+        partition=job.partition,
+        offset=job.first_offset,
+        dead_letter=route.dead_letter,
+        retry_in_s=retry_in_s,
+        error=error,
+    )
 
 
 def _pass_by(server: AppRunner, route: Route, job: Job, offset: int, event: str, error: BaseException) -> None:

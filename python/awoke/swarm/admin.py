@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-import msgspec
-
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm import commands, linux, protocol
 from awoke.swarm.gathering import Gathering, health_of, merged, of_nodes, threads_of
@@ -155,7 +153,7 @@ class AdminEndpoint:
 
     def log_status(self) -> None:
         """Writes the state of the swarm to the log."""
-        logger.info("state: %s", msgspec.json.encode(self._status()).decode())
+        logger.info("state: %s", commands.json_of(self._status()).decode())
 
     # HTTP.
 
@@ -171,7 +169,7 @@ class AdminEndpoint:
             case "/health":
                 self._gather("health", lambda texts: respond(self._health_page(texts)))
             case "/status":
-                respond(http.answer("200 OK", msgspec.json.encode(self._status()), "application/json"))
+                respond(http.answer("200 OK", commands.json_of(self._status()), "application/json"))
             case "/metrics":
                 self._gather("metrics", lambda texts: respond(self._metrics_page(texts)))
             case "/threads":
@@ -192,7 +190,7 @@ class AdminEndpoint:
 
     def _health_page(self, texts: Mapping[int, str]) -> bytes:
         reasons = health_of(self._nodes, texts)
-        body = msgspec.json.encode({"is_healthy": not reasons, "reasons": reasons})
+        body = commands.json_of({"is_healthy": not reasons, "reasons": reasons})
         return http.answer("503 Service Unavailable" if reasons else "200 OK", body, "application/json")
 
     def _metrics_page(self, texts: Mapping[int, str]) -> bytes:
@@ -240,4 +238,4 @@ class AdminEndpoint:
 
 def threads_page(texts: Mapping[int, str]) -> bytes:
     """Returns the threads of all nodes for an HTTP client."""
-    return http.answer("200 OK", msgspec.json.encode(threads_of(texts)), "application/json")
+    return http.answer("200 OK", commands.json_of(threads_of(texts)), "application/json")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from awoke.errors import AwokeError, ConfigError
+from awoke.printable import harmless_json
 
 if TYPE_CHECKING:
     from awoke.app import App
@@ -23,7 +24,12 @@ PARTITION_MAX = (1 << 31) - 1
 
 def encoded(answer: dict[str, Any]) -> bytes:
     """Returns an answer as it is sent."""
-    return msgspec.json.encode(answer) + b"\n"
+    return json_of(answer) + b"\n"
+
+
+def json_of(document: Any) -> bytes:
+    """Returns a document as JSON that is safe to print: names and error texts in it are written by others."""
+    return harmless_json(msgspec.json.encode(document).decode()).encode()
 
 
 def decoded(request: bytes) -> dict[str, Any]:

@@ -18,8 +18,10 @@ from awoke.app import App
 from awoke.application import find_app
 from awoke.errors import AwokeError, ConfigError
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP
+from awoke.printable import indented
 from awoke.runtime import ledger
 from awoke.runtime.ledger import Ledger
+from awoke.secrets import without_userinfo
 from awoke.swarm import linux, protocol
 from awoke.swarm.node import BLOCKED, run_node
 from awoke.swarm.options import Options
@@ -107,7 +109,7 @@ def _fork(control: socket.socket, node_control: int, node: int, app: App, option
         else:
             code = _tell(control, node, child)
     except BaseException:
-        traceback.print_exc()
+        sys.stderr.write(indented(without_userinfo(traceback.format_exc())) + "\n")
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -6,10 +6,12 @@ import os
 import re
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from awoke.errors import ConfigError
+from awoke.secrets import shown_fields, shown_repr
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +56,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         soft, hard = self.memory_soft_bytes, self.memory_hard_bytes
         if soft is not None and hard is not None and hard < soft:
             raise ConfigError("the hard memory limit must not be below the soft one", "memory_limit")
+
+    def __repr__(self) -> str:
+        return shown_repr(self, self.__struct_fields__)
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return shown_fields(self, self.__struct_fields__)
 
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

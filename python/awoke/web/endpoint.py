@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from awoke._native import Bell
 from awoke.metrics.health import Health
+from awoke.printable import harmless_json
 from awoke.web import http
 from awoke.web.http import HttpListener
 from awoke.web.listener import Respond
@@ -105,4 +106,4 @@ class Endpoint:
 
 def page(status: int, document: Any) -> bytes:
     """Returns an answer of JSON."""
-    return http.answer(STATUSES[status], json.dumps(document), "application/json")
+    return http.answer(STATUSES[status], harmless_json(json.dumps(document)), "application/json")
