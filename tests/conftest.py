@@ -68,7 +68,7 @@ def topic(cluster: Cluster) -> Callable[..., str]:
 @pytest.fixture(autouse=True)
 def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails a test that leaves a thread of Python's or of librdkafka's behind."""
-    for name in ("cluster", "real_cluster", "mock_cluster"):
+    for name in ("cluster", "real_cluster", "mock_cluster", "secure_broker"):
         if name in request.fixturenames:
             request.getfixturevalue(name)  # Its own threads are not the test's.
     before = {thread.ident for thread in threading.enumerate()}

@@ -15,6 +15,7 @@ from .concurrency import Concurrency, by, by_key, by_partition, unordered
 from .consumer import Consumer
 from .errors import (
     AppNotFound,
+    AuthenticationFailed,
     AuthorizationFailed,
     AwokeError,
     BackgroundFailed,
@@ -39,12 +40,14 @@ from .errors import (
     RpcError,
     SequencerBroken,
     SystemFailure,
+    TlsFailed,
     TransactionAborted,
     TransactionInDoubt,
     UnknownTopic,
 )
 from .events import Event, Events
 from .middleware import Middleware, Outgoing
+from .oauth import OAuthToken
 from .producer import Producer, Record, Variant, wait_all
 from .reader import Reader
 from .routing import Batching, Flow, Retry
@@ -58,6 +61,7 @@ __all__ = [
     "App",
     "AppNotFound",
     "AppRunner",
+    "AuthenticationFailed",
     "AuthorizationFailed",
     "AwokeError",
     "BackgroundFailed",
@@ -86,6 +90,7 @@ __all__ = [
     "Message",
     "MessageTooLarge",
     "Middleware",
+    "OAuthToken",
     "OperationTimeout",
     "Outgoing",
     "PartitionInfo",
@@ -103,6 +108,7 @@ __all__ = [
     "SequencerPermit",
     "SequencerTicket",
     "SystemFailure",
+    "TlsFailed",
     "TopicInfo",
     "Transaction",
     "TransactionAborted",

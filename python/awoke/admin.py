@@ -12,6 +12,7 @@ from typing import NamedTuple
 from awoke import _native
 from awoke.errors import AUTHORIZATION_CODES, ConfigError, KafkaError, UnknownTopic, kafka_error
 from awoke.events import EventSource
+from awoke.oauth import TokenFunction
 from awoke.settings import KafkaValue, Settings, client_properties, load
 
 ASK_AGAIN_S = 0.05
@@ -50,6 +51,7 @@ class Admin:
 
     Raises, from every call:
         BrokerUnreachable: no broker answered in time; names their addresses.
+        AuthenticationFailed, TlsFailed: no broker lets the client in; says why, without waiting for the time.
         KafkaError: a broker refused; see `code_name`.
     """
 
@@ -58,9 +60,11 @@ class Admin:
         bootstrap_servers: str | None = None,
         *,
         kafka: Mapping[str, KafkaValue] | None = None,
+        oauth_token: TokenFunction | None = None,
         settings: Settings | None = None,
     ) -> None:
-        settings = settings or load({"bootstrap_servers": bootstrap_servers, "kafka": kafka}).values
+        arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
+        settings = settings or load(arguments).values
         self._source = EventSource()
         try:
             self._native = _native.Admin(client_properties(settings), self._source.box)

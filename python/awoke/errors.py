@@ -6,7 +6,9 @@ AwokeError
 ├── KafkaError             an answer of a broker or of librdkafka
 │   ├── BrokerUnreachable  no broker answered
 │   ├── UnknownTopic       the topic does not exist
+│   ├── AuthenticationFailed  the brokers refuse the login
 │   ├── AuthorizationFailed  the brokers do not allow it
+│   ├── TlsFailed          TLS with the brokers failed
 │   ├── DeliveryFailed     a message was refused
 │   ├── TransactionAborted  nothing of a transaction will be seen
 │   ├── TransactionInDoubt  the broker did not say whether it was committed
@@ -38,9 +40,14 @@ from awoke.printable import harmless
 from awoke.secrets import without_userinfo
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
+
+    Failed = TypeVar("Failed", bound="KafkaError")
 
 UNREACHABLE_CODES = frozenset({-195, -187, -185})
+AUTHENTICATION_CODES = frozenset({-169, 33, 34, 58})
+"""librdkafka's own, and the protocol's: the mechanism, the order of the requests, the login."""
+TLS_CODE = -181
 AUTHORIZATION_CODES = frozenset({29, 30, 31, 53})
 """Not allowed: a topic, a group, the cluster, a transactional id."""
 UNKNOWN_TOPIC_CODES = frozenset({3, -188})
@@ -93,16 +100,27 @@ class UnknownTopic(KafkaError):
     """The topic does not exist."""
 
 
+class AuthenticationFailed(KafkaError):
+    """The brokers refuse the login: a wrong user, password, token or mechanism; or there is no token."""
+
+
+class TlsFailed(KafkaError):
+    """TLS with the brokers failed: a certificate that is not accepted, or a side that does not speak TLS."""
+
+
 class AuthorizationFailed(KafkaError):
     """The brokers do not allow it: an ACL is missing, or denies it."""
 
 
 class DeliveryFailed(KafkaError):
-    """A message was refused."""
+    """A message was refused.
+
+    `__cause__` is an AuthenticationFailed, an AuthorizationFailed or a TlsFailed where that is why.
+    """
 
 
 class TransactionAborted(KafkaError):
-    """A transaction could not be committed: nothing of it will be seen."""
+    """A transaction could not be committed: nothing of it will be seen. `__cause__` is as that of DeliveryFailed."""
 
 
 class TransactionInDoubt(KafkaError):
@@ -257,6 +275,29 @@ def kafka_error(text: str, code: int, code_name: str, is_retriable: bool) -> Kaf
         return BrokerUnreachable(text, code, code_name, is_retriable)
     if code in UNKNOWN_TOPIC_CODES:
         return UnknownTopic(text, code, code_name, is_retriable)
-    if code in AUTHORIZATION_CODES:
-        return AuthorizationFailed(text, code, code_name, is_retriable)
-    return KafkaError(text, code, code_name, is_retriable)
+    return (_refusal(code) or KafkaError)(text, code, code_name, is_retriable)
+
+
+def delivery_failed(text: str, code: int, code_name: str, is_retriable: bool) -> DeliveryFailed:
+    """Returns the error of a message that was refused, with its cause."""
+    return _with_cause(DeliveryFailed(text, code, code_name, is_retriable))
+
+
+def transaction_aborted(text: str, code: int, code_name: str, is_retriable: bool) -> TransactionAborted:
+    """Returns the error of a transaction that was aborted, with its cause."""
+    return _with_cause(TransactionAborted(text, code, code_name, is_retriable))
+
+
+def _with_cause(failed: Failed) -> Failed:
+    kind = _refusal(failed.code)
+    failed.__cause__ = None if kind is None else kind(str(failed), failed.code, failed.code_name, failed.is_retriable)
+    return failed
+
+
+def _refusal(code: int) -> type[KafkaError] | None:
+    """Returns the class for a client that is not let in, or not allowed."""
+    if code in AUTHENTICATION_CODES:
+        return AuthenticationFailed
+    if code == TLS_CODE:
+        return TlsFailed
+    return AuthorizationFailed if code in AUTHORIZATION_CODES else None

@@ -15,6 +15,7 @@ from awoke._waiting import Delivery
 from awoke.errors import ConfigError, DeliveryTimeout
 from awoke.events import Events, EventSource
 from awoke.middleware import Headers, Middleware, Outgoing, through
+from awoke.oauth import TokenFunction
 from awoke.settings import KafkaValue, Settings, client_properties, load, properties_of
 from awoke.transaction import Transaction
 
@@ -54,10 +55,12 @@ class Producer(_native.Producer):
         transactional_id: str | None = None,
         idle_after_s: float | None = None,
         middleware: Sequence[Middleware] = (),
+        oauth_token: TokenFunction | None = None,
         settings: Settings | None = None,
         events: Events | None = None,
     ) -> Self:
-        settings = settings or load({"bootstrap_servers": bootstrap_servers, "kafka": kafka}).values
+        arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
+        settings = settings or load(arguments).values
         properties = client_properties(settings)
         if "transactional.id" in properties:
             raise ConfigError("say transactional_id=…, not kafka={'transactional.id': …}", "transactional.id")

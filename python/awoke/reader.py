@@ -12,6 +12,7 @@ from awoke._native import Batch, Message
 from awoke.admin import Admin, TopicInfo
 from awoke.errors import ConfigError, OperationTimeout, UnknownTopic
 from awoke.events import EventSource
+from awoke.oauth import TokenFunction
 from awoke.routing import Start, start_of
 from awoke.settings import KafkaValue, client_properties, load
 
@@ -25,7 +26,8 @@ class Reader:
 
     Raises:
         UnknownTopic: a topic, or a partition that was asked for, does not exist.
-        BrokerUnreachable: no broker answered.
+        BrokerUnreachable: no broker answered; AuthenticationFailed, TlsFailed: none lets the reader in.
+        AuthorizationFailed: the brokers do not tell of a topic.
         ConfigError: a start that is none of these.
     """
 
@@ -36,8 +38,10 @@ class Reader:
         bootstrap_servers: str | None = None,
         start: Start | Mapping[int, Start] = "earliest",
         kafka: Mapping[str, KafkaValue] | None = None,
+        oauth_token: TokenFunction | None = None,
     ) -> None:
-        settings = load({"bootstrap_servers": bootstrap_servers, "kafka": kafka}).values
+        arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
+        settings = load(arguments).values
         names = [topics] if isinstance(topics, str) else list(topics)
         wanted = (
             {number: _start(each) for number, each in start.items()} if isinstance(start, Mapping) else _start(start)

@@ -19,6 +19,7 @@ import msgspec
 
 from awoke import checks, environment
 from awoke.errors import ConfigError
+from awoke.oauth import ClientProperties, TokenSource, check_function
 from awoke.secrets import shown_fields, shown_repr, shown_value
 
 KafkaValue = str | int | float | bool
@@ -74,6 +75,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Names by which clients may ask there, separated by commas, beside IP addresses, `localhost` and `metrics_host`."""
     tracing: bool = False
     """Whether OpenTelemetry spans are made; needs the extra `otel`."""
+    oauth_token: Any = None
+    """A function, `def` or `async def`, that returns an `awoke.OAuthToken` for `sasl.mechanism=OAUTHBEARER`. Only code can
+    give it."""
     kafka: dict[str, str] = {}
     """librdkafka's properties, as librdkafka spells them."""
 
@@ -88,6 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ConfigError(text, "metrics_port")
         if self.instance_id is not None and not self.instance_id.strip():
             raise ConfigError("setting 'instance_id': is empty", "instance_id")
+        check_function(self.oauth_token)
         if not self.bootstrap_servers.strip():
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
 
@@ -139,7 +144,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 PORT_MAX = 65_535
 AnySettings = TypeVar("AnySettings", Settings, RunSettings)
-ALL_NAMES = frozenset({*Settings.__struct_fields__, *RunSettings.__struct_fields__}) - {"kafka"}
+ALL_NAMES = frozenset({*Settings.__struct_fields__, *RunSettings.__struct_fields__}) - {"kafka", "oauth_token"}
 
 
 def check_seconds(settings: Settings | RunSettings) -> None:
@@ -255,9 +260,11 @@ class LoadedRun(NamedTuple):
 def explained(values: Settings | RunSettings, origins: Mapping[str, str]) -> list[Explained]:
     """Returns each setting but librdkafka's properties, with its value and origin."""
     names = [name for name in values.__struct_fields__ if name != "kafka"]
-    return [
-        Explained(name, str(shown_value(name, getattr(values, name))), origins.get(name, "default")) for name in names
-    ]
+    return [Explained(name, _said(name, getattr(values, name)), origins.get(name, "default")) for name in names]
+
+
+def _said(name: str, value: Any) -> str:
+    return getattr(value, "__qualname__", "a function") if callable(value) else str(shown_value(name, value))
 
 
 def load(arguments: Mapping[str, Any] | None = None, directory: Path | None = None) -> Loaded:
@@ -306,6 +313,9 @@ def _merge(
         for name, value in layer.items():
             if value is None or (name in foreign and origin != ARGUMENT):
                 continue
+            if name == "oauth_token" and origin != ARGUMENT:
+                text = f"setting 'oauth_token' ({origin}): is a function, which can only be given in code"
+                raise ConfigError(text, name)
             if name == "kafka":
                 properties = properties_of(value, origin)
                 merged["kafka"].update(properties)
@@ -426,7 +436,7 @@ EMBEDDED_WAIT_MS = "10"
 """Embedded brokers answer a fetch when messages are there already, or when its wait is over: it must be short."""
 
 
-def client_properties(settings: Settings, **more: str) -> dict[str, str]:
+def client_properties(settings: Settings, **more: str) -> ClientProperties:
     """librdkafka's properties for one client; what the user set wins, but for `more`.
 
     Raises:
@@ -439,11 +449,15 @@ def client_properties(settings: Settings, **more: str) -> dict[str, str]:
     statistics = {} if settings.metrics_port is None else {"statistics.interval.ms": STATISTICS_MS}
     if settings.bootstrap_servers in embedded:
         statistics["fetch.wait.max.ms"] = EMBEDDED_WAIT_MS
-    return {
-        "bootstrap.servers": settings.bootstrap_servers,
-        "client.id": "awoke",
-        "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
-        **statistics,
-        **settings.kafka,
-        **more,
-    }
+    properties = ClientProperties(
+        {
+            "bootstrap.servers": settings.bootstrap_servers,
+            "client.id": "awoke",
+            "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
+            **statistics,
+            **settings.kafka,
+            **more,
+        }
+    )
+    properties.token_source = None if settings.oauth_token is None else TokenSource(settings.oauth_token)
+    return properties

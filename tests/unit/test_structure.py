@@ -20,7 +20,7 @@ LAYERS = [
     {"errors", "printable", "secrets"},
     {"_native", "_waiting"},
     {"checks", "environment", "exit_codes"},
-    {"broker_lines", "pydantic_models", "value_types", "events", "settings", "serde"},
+    {"broker_lines", "oauth", "pydantic_models", "value_types", "events", "settings", "serde"},
     {"middleware"},
     {"consumer", "producer", "transaction", "admin", "concurrency"},
     {"annotations", "handlers", "dead_letter", "tracing"},

@@ -1,6 +1,5 @@
 //! Admin calls, as Python sees them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,9 +9,10 @@ use awoke_engine::kafka as engine;
 use awoke_engine::wake::{Completion, Waker};
 use pyo3::prelude::*;
 
-use crate::errors::{config, duration, to_python};
+use crate::errors::{duration, to_python};
 use crate::events::EventBox;
 use crate::open::Open;
+use crate::properties::Properties;
 use crate::waiting::{Mailbox, wait_for};
 
 /// (name, error code or 0, error name, error text).
@@ -46,9 +46,10 @@ type Call = Completion<awoke_engine::Result<engine::AdminOutcome>>;
 #[pymethods]
 impl Admin {
     #[new]
-    fn new(py: Python<'_>, properties: BTreeMap<String, String>, events: &EventBox) -> PyResult<Self> {
+    fn new(py: Python<'_>, properties: Properties, events: &EventBox) -> PyResult<Self> {
         let events = Arc::clone(&events.inner);
-        let inner = py.detach(|| engine::Admin::new(&config(properties), events)).map_err(|error| to_python(&error))?;
+        let inner =
+            py.detach(|| engine::Admin::new(&properties.config(), events)).map_err(|error| to_python(&error))?;
         Ok(Self { inner: Open::new("admin", inner) })
     }
 

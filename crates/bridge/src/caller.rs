@@ -12,10 +12,11 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use crate::errors::{config, duration, to_python};
+use crate::errors::{duration, to_python};
 use crate::events::EventBox;
 use crate::open::Open;
 use crate::producer::DeliveryHandle;
+use crate::properties::Properties;
 use crate::record::{Bytes, Headers, header_list};
 use crate::waiting::{Mailbox, Turn, is_main_thread, wait_in_turn};
 
@@ -69,8 +70,8 @@ impl Caller {
     #[new]
     fn new(
         py: Python<'_>,
-        producer_properties: BTreeMap<String, String>,
-        consumer_properties: BTreeMap<String, String>,
+        producer_properties: Properties,
+        consumer_properties: Properties,
         whom: Whom,
         timeout_s: f64,
         events: &EventBox,
@@ -88,7 +89,7 @@ impl Caller {
         };
         let events = Arc::clone(&events.inner);
         let timeout = duration(Some(timeout_s))?.unwrap_or_default();
-        let (producer, consumer) = (config(producer_properties), config(consumer_properties));
+        let (producer, consumer) = (producer_properties.config(), consumer_properties.config());
         let made = py.detach(|| engine::Caller::new(&producer, &consumer, options, events, timeout));
         Ok(Self { inner: Open::new("caller", made.map_err(|error| to_python(&error))?) })
     }

@@ -1,10 +1,8 @@
 //! The engine's errors as the classes of `awoke.errors`. The match is exhaustive: a new variant must find its class here.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use awoke_engine::Error;
-use awoke_engine::kafka::ClientConfig;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -35,7 +33,7 @@ fn instance<'py>(py: Python<'py>, error: &Error, doing: Doing) -> PyResult<Bound
     let (class, arguments) = match (error, doing) {
         (Error::Config { property, .. }, _) => ("ConfigError", (text, property).into_pyobject(py)?.into_any()),
         (Error::Kafka { code, .. }, Doing::Delivery) => {
-            ("DeliveryFailed", (text, code.0, code.name(), code.is_retriable()).into_pyobject(py)?.into_any())
+            ("delivery_failed", (text, code.0, code.name(), code.is_retriable()).into_pyobject(py)?.into_any())
         }
         (Error::Kafka { code, .. }, Doing::Other) => {
             ("kafka_error", (text, code.0, code.name(), code.is_retriable()).into_pyobject(py)?.into_any())
@@ -56,7 +54,7 @@ fn instance<'py>(py: Python<'py>, error: &Error, doing: Doing) -> PyResult<Bound
             ("FencedError", (text, topic, *partition).into_pyobject(py)?.into_any())
         }
         (Error::Aborted { code, .. }, _) => {
-            ("TransactionAborted", (text, code.0, code.name(), true).into_pyobject(py)?.into_any())
+            ("transaction_aborted", (text, code.0, code.name(), true).into_pyobject(py)?.into_any())
         }
         (Error::InDoubt { code, .. }, _) => {
             ("TransactionInDoubt", (text, code.0, code.name(), false).into_pyobject(py)?.into_any())
@@ -79,13 +77,4 @@ pub fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
                 .map_err(|_| PyValueError::new_err(format!("{seconds} is no number of seconds")))
         })
         .transpose()
-}
-
-/// librdkafka's settings from Python.
-pub fn config(properties: BTreeMap<String, String>) -> ClientConfig {
-    let mut config = ClientConfig::new();
-    for (property, value) in properties {
-        config.set(property, value);
-    }
-    config
 }

@@ -1,6 +1,5 @@
 //! A group member as the server sees it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,9 +10,10 @@ use awoke_engine::kafka::TopicPartition;
 use awoke_engine::wake::{Completion, Waker};
 use pyo3::prelude::*;
 
-use crate::errors::{config, duration, to_python};
+use crate::errors::{duration, to_python};
 use crate::events::EventBox;
 use crate::open::Open;
+use crate::properties::Properties;
 use crate::route::Route;
 use crate::transactor::Transactor;
 use crate::waiting::{Mailbox, wait_for};
@@ -41,7 +41,7 @@ impl GroupMember {
     #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // Comes converted from Python; what a member has.
     fn new(
         py: Python<'_>,
-        properties: BTreeMap<String, String>,
+        properties: Properties,
         routes: Vec<Py<Route>>,
         commit_interval_s: f64,
         revoke_timeout_s: f64,
@@ -58,7 +58,8 @@ impl GroupMember {
         };
         let events = Arc::clone(&events.inner);
         let transactor = transactor.map(Transactor::weak).transpose().map_err(|error| to_python(&error))?;
-        let joined = py.detach(|| engine::GroupMember::join(&config(properties), routes, settings, transactor, events));
+        let joined =
+            py.detach(|| engine::GroupMember::join(&properties.config(), routes, settings, transactor, events));
         let member = joined.map_err(|error| to_python(&error))?;
         Ok(Self { inner: Open::new("group member", member) })
     }

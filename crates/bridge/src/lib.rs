@@ -19,6 +19,7 @@ mod mock_cluster;
 mod open;
 mod partition;
 mod producer;
+mod properties;
 mod reader;
 mod record;
 mod route;

@@ -1,6 +1,5 @@
 //! The producer and its delivery handles, as Python sees them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::errors::{config, delivery_to_python, duration, to_python};
+use crate::errors::{delivery_to_python, duration, to_python};
 use crate::events::EventBox;
+use crate::properties::Properties;
 use crate::record::Outgoing;
 use crate::transaction::Transaction;
 use crate::waiting::{Mailbox, Turn, is_main_thread, wait_in_turn};
@@ -90,7 +90,7 @@ impl Producer {
     #[pyo3(signature = (properties, encoder, produce_timeout_s, idle_after_s, events, patience_s=0.0))]
     fn new(
         py: Python<'_>,
-        properties: BTreeMap<String, String>,
+        properties: Properties,
         encoder: Py<PyAny>,
         produce_timeout_s: Option<f64>,
         idle_after_s: Option<f64>,
@@ -100,7 +100,7 @@ impl Producer {
         let events = Arc::clone(&events.inner);
         let patience = duration(Some(patience_s))?.unwrap_or_default();
         let options = engine::ProducerOptions { idle_after: duration(idle_after_s)?, patience, is_alone: false };
-        let made = py.detach(|| engine::Producer::new(&config(properties), options, events));
+        let made = py.detach(|| engine::Producer::new(&properties.config(), options, events));
         let inner = made.map_err(|error| to_python(&error))?;
         let limit = inner.delivery_timeout().map(|timeout| timeout + GRACE);
         Ok(Self { inner: Arc::new(inner), encoder, produce_timeout: duration(produce_timeout_s)?, limit })
@@ -203,8 +203,8 @@ pub struct Variant {
 #[pymethods]
 impl Variant {
     #[new]
-    fn new(properties: BTreeMap<String, String>) -> PyResult<Self> {
-        let inner = engine::Variant::new(config(properties)).map_err(|error| to_python(&error))?;
+    fn new(properties: Properties) -> PyResult<Self> {
+        let inner = engine::Variant::new(properties.config()).map_err(|error| to_python(&error))?;
         Ok(Self { inner: Arc::new(inner) })
     }
 }

@@ -1,6 +1,5 @@
 //! A reader without a group, as Python sees it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use awoke_engine::Error;
@@ -9,10 +8,11 @@ use awoke_engine::consume as engine;
 use awoke_engine::kafka::TopicPartition;
 use pyo3::prelude::*;
 
-use crate::errors::{config, duration, to_python};
+use crate::errors::{duration, to_python};
 use crate::events::EventBox;
 use crate::message::Batch;
 use crate::open::Open;
+use crate::properties::Properties;
 use crate::route::start_at;
 
 /// Reads partitions without a group.
@@ -28,7 +28,7 @@ impl Reader {
     #[new]
     fn new(
         py: Python<'_>,
-        properties: BTreeMap<String, String>,
+        properties: Properties,
         starts: Vec<(String, i32, String, i64)>,
         events: &EventBox,
     ) -> PyResult<Self> {
@@ -41,7 +41,7 @@ impl Reader {
         let events = Arc::clone(&events.inner);
         let settings = engine::LaneSettings::default();
         let reader = py
-            .detach(|| engine::Reader::new(&config(properties), &starts, &settings, events))
+            .detach(|| engine::Reader::new(&properties.config(), &starts, &settings, events))
             .map_err(|error| to_python(&error))?;
         let bell = awoke_engine::wake::EventFd::new().map_err(|error| to_python(&error))?;
         Ok(Self { inner: Open::new("reader", reader), bell: Arc::new(bell) })

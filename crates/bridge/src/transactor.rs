@@ -1,6 +1,5 @@
 //! The transactor and contributions to its transactions, as the runtime sees them.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use awoke_engine::Error;
@@ -8,10 +7,11 @@ use awoke_engine::consume as engine;
 use awoke_engine::produce::OwnedRecord;
 use pyo3::prelude::*;
 
-use crate::errors::{config, duration, to_python};
+use crate::errors::{duration, to_python};
 use crate::events::EventBox;
 use crate::group_member::PendingCommit;
 use crate::open::Open;
+use crate::properties::Properties;
 use crate::record::Outgoing;
 use crate::scheduler::Job;
 
@@ -34,7 +34,7 @@ impl Transactor {
     #[new]
     fn new(
         py: Python<'_>,
-        properties: BTreeMap<String, String>,
+        properties: Properties,
         is_alone: bool,
         interval_s: f64,
         records_max: usize,
@@ -44,7 +44,7 @@ impl Transactor {
         let interval = duration(Some(interval_s))?.unwrap_or_default();
         let limits = engine::TransactionLimits { interval, records_max };
         let events = Arc::clone(&events.inner);
-        let made = py.detach(|| engine::Transactor::new(&config(properties), is_alone, limits, &events));
+        let made = py.detach(|| engine::Transactor::new(&properties.config(), is_alone, limits, &events));
         Ok(Self { inner: Open::new("transactor", made.map_err(|error| to_python(&error))?), encoder })
     }
 

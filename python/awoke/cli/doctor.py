@@ -10,7 +10,7 @@ import typer
 import awoke
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_styled, show_table
-from awoke.errors import KafkaError, OperationTimeout
+from awoke.errors import BrokerUnreachable, KafkaError, OperationTimeout
 
 
 def doctor(
@@ -34,7 +34,8 @@ def doctor(
             brokers = admin.brokers(timeout_s)
     except (KafkaError, OperationTimeout) as error:
         say_styled(f"brokers: {error}", "red")
-        say("Is the address right, and does a broker listen there? Set --bootstrap-servers.")
+        if isinstance(error, (BrokerUnreachable, OperationTimeout)):
+            say("Is the address right, and does a broker listen there? Set --bootstrap-servers.")
         raise typer.Exit(1) from None
     for broker in brokers:
         say_styled(f"the cluster answers: broker {broker.id} at {broker.address}", "green")

@@ -16,6 +16,7 @@ from awoke._native import DeliveryHandle
 from awoke._waiting import resolve
 from awoke.errors import ClosedError, ConfigError, QueueFull, RpcError
 from awoke.events import Events, EventSource
+from awoke.oauth import TokenFunction
 from awoke.rpc import protocol
 from awoke.rpc.blocking import warn_blocking
 from awoke.rpc.client import Proxy, client_of
@@ -78,10 +79,12 @@ class Caller:
         create_topics: bool = False,
         partitions: int = 1,
         kafka: Mapping[str, KafkaValue] | None = None,
+        oauth_token: TokenFunction | None = None,
         settings: Settings | None = None,
         events: Events | None = None,
     ) -> None:
-        settings = settings or load({"bootstrap_servers": bootstrap_servers, "kafka": kafka}).values
+        arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
+        settings = settings or load(arguments).values
         if not service:
             raise ConfigError("a caller needs the name of a service, which is that of its app", "service")
         for word, value in (("timeout_s", timeout_s), ("calls_max", calls_max), ("window", window)):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypedDict
 from awoke import _native
 from awoke.errors import RpcError
 from awoke.events import Events, EventSource
+from awoke.oauth import TokenFunction
 from awoke.rpc import topics
 from awoke.rpc.protocol import Topics
 from awoke.rpc.retries import Retries
@@ -40,6 +41,7 @@ class CallerOptions(TypedDict, total=False):
     create_topics: bool
     partitions: int
     kafka: Mapping[str, KafkaValue] | None
+    oauth_token: TokenFunction | None
     settings: Settings | None
     events: Events | None
 

@@ -97,6 +97,7 @@ impl OpenPartitions {
     pub(super) fn note_stuck(&self, at: &TopicPartition, code: Code, text: &str, beyond: Option<i64>) -> bool {
         let stuck = Stuck {
             at: at.clone(),
+            code,
             text: format!("{text} ({})", code.name()),
             is_resumable: at.partition >= 0 && (code == Code::AUTO_OFFSET_RESET || beyond.is_some()),
             beyond,
@@ -136,6 +137,8 @@ pub(super) enum WayOn {
 pub struct Stuck {
     /// Which.
     pub at: TopicPartition,
+    /// Its kind.
+    pub code: Code,
     /// Why.
     pub text: String,
     /// Whether it can be read from its first message, or from behind a batch. Otherwise it goes on by itself when the cause has gone.

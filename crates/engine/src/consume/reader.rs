@@ -10,11 +10,11 @@ use super::offsets::Offsets;
 use super::open_partitions::OpenPartitions;
 use super::partition_queue::{LaneSettings, PartitionQueue, Surroundings};
 use super::{PartitionScheduler, StartAt, Work};
-use crate::Result;
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::kafka::{Batch, Client, ClientConfig, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList, ffi};
 use crate::wake::{Bell, EventFd};
+use crate::{Error, Result};
 
 /// What a reader found.
 pub enum Read {
@@ -31,6 +31,7 @@ pub struct Reader {
     scheduler: Arc<PartitionScheduler>,
     partitions: Vec<Arc<PartitionQueue>>,
     queue: Queue,
+    siblings: Arc<OpenPartitions>,
     client: Arc<Client>,
 }
 
@@ -52,7 +53,7 @@ impl Reader {
         let client = Client::new(Kind::Consumer, "reader", &native, events, None, |_| ())?;
         // SAFETY: the handle is alive.
         Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
-        let queue = Queue::consumer(&client).ok_or(crate::Error::Closed { what: "reader" })?;
+        let queue = Queue::consumer(&client).ok_or(Error::Closed { what: "reader" })?;
         let scheduler = Arc::new(PartitionScheduler::default());
         let siblings = Arc::<OpenPartitions>::default();
         client.on_topic_renewed(renewal(&siblings));
@@ -63,7 +64,7 @@ impl Reader {
             siblings: Arc::clone(&siblings),
             tells_end: true,
         };
-        let mut reader = Self { scheduler, partitions: Vec::new(), queue, client };
+        let mut reader = Self { scheduler, partitions: Vec::new(), queue, siblings, client };
         let mut list = TopicPartitionList::new();
         for (generation, (at, start)) in (1..).zip(starts) {
             let partition =
@@ -78,6 +79,9 @@ impl Reader {
     }
 
     /// What there is to read now; when there is nothing, the bell rings as soon as there is. Does not block.
+    ///
+    /// # Errors
+    /// [`Error::Kafka`]: the client may not read a partition, and there is nothing of others.
     pub fn next_or_ring(&self, bell: &Arc<EventFd>) -> Result<Option<Read>> {
         self.client.check_process()?;
         // Errors and statistics of the client wait in its queue for a moment like this.
@@ -96,9 +100,22 @@ impl Reader {
                 Some(Work::Closed) => return Ok(Some(Read::Closed)),
                 Some(Work::Hook(hook)) => hook.finish(),
                 Some(Work::Sort(_)) => (), // A reader has no lanes.
-                Some(Work::TimedOut) | None => return Ok(None),
+                Some(Work::TimedOut) | None => return self.check_allowed().map(|()| None),
             }
         }
+    }
+
+    /// # Errors
+    /// [`Error::Kafka`]: a partition's messages do not come because the client may not read them.
+    fn check_allowed(&self) -> Result<()> {
+        let denied = self.siblings.all_stuck().into_iter().find(|stuck| stuck.code == Code::TOPIC_AUTHORIZATION);
+        denied.map_or(Ok(()), |stuck| {
+            Err(Error::kafka(
+                format!("read {}", stuck.at),
+                stuck.code,
+                "not allowed; an ACL must allow READ on the topic",
+            ))
+        })
     }
 
     /// Rings whoever waits, and gives nothing from now on. Does not block.

@@ -10,16 +10,19 @@ use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{
-    Client, ClientConfig, Code, Kind, Metadata, Position, Queue, QueueEvent, TopicPartition, TopicPartitionList,
-    c_string, ffi, text_of,
+    Client, ClientConfig, Code, Kind, Metadata, Position, Queue, QueueEvent, Refusal, TopicPartition,
+    TopicPartitionList, c_string, ffi, text_of,
 };
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::wake::Completion;
 use crate::{Error, Result};
+
+/// So often a client that no broker has let in looks whether all refuse it.
+const SLICE: Duration = Duration::from_millis(250);
 
 /// A topic to create.
 #[derive(Clone, Debug)]
@@ -80,7 +83,7 @@ pub struct Admin {
 impl Admin {
     /// Makes the client and starts its thread.
     pub fn new(config: &ClientConfig, events: Arc<EventBox>) -> Result<Self> {
-        let client = Client::new(Kind::Producer, "admin", config, events, None, |_| ())?;
+        let client = Client::new(Kind::Admin, "admin", config, events, None, |_| ())?;
         let queue = Arc::new(Queue::main(&client));
         let calls = Arc::new(Calls::default());
         let is_closing = Arc::new(AtomicBool::new(false));
@@ -88,7 +91,8 @@ impl Admin {
             .name("awoke-admin".into())
             .spawn({
                 let (queue, calls, is_closing) = (Arc::clone(&queue), Arc::clone(&calls), Arc::clone(&is_closing));
-                move || serve(&queue, &calls, &is_closing)
+                let client = Arc::clone(&client);
+                move || serve(&client, &queue, &calls, &is_closing)
             })
             .map_err(|error| Error::System { operation: "start the admin thread", detail: error.to_string() })?;
         let bootstrap_servers = config.get("bootstrap.servers").unwrap_or("(no bootstrap.servers)").to_owned();
@@ -97,12 +101,23 @@ impl Admin {
 
     /// Asks for one topic, or for all. Blocks the calling thread.
     pub fn metadata(&self, topic: Option<&str>, timeout: Duration) -> Result<Metadata> {
-        self.client.metadata(topic, &Deadline::after(Some(timeout))).map_err(|error| match error {
-            Error::Kafka { operation, code, .. } if matches!(code, Code::TRANSPORT | Code::TIMED_OUT) => {
-                Error::kafka(operation, code, self.nobody_answered(timeout))
+        let deadline = Deadline::after(Some(timeout));
+        loop {
+            // A client that was let in waits for the answer; one that was not looks now and then whether it ever will be.
+            let slice = (!self.client.was_let_in()).then(|| Instant::now() + SLICE);
+            let (operation, code) = match self.client.metadata(topic, &deadline.or_earlier(slice)) {
+                Err(Error::Kafka { operation, code, .. }) if matches!(code, Code::TRANSPORT | Code::TIMED_OUT) => {
+                    (operation, code)
+                }
+                other => return other,
+            };
+            if let Some(refusal) = self.client.refusal() {
+                return Err(Error::kafka(operation, refusal.code, refusal.text));
             }
-            other => other,
-        })
+            if deadline.has_passed() {
+                return Err(Error::kafka(operation, code, self.nobody_answered(timeout)));
+            }
+        }
     }
 
     /// Creates topics; the outcome says of each whether it was.
@@ -272,6 +287,9 @@ impl Admin {
             send(options);
             ffi::rd_kafka_AdminOptions_destroy(options);
         }
+        if let Some(refusal) = self.client.refusal() {
+            self.calls.refuse_all(&refusal);
+        }
         call
     }
 
@@ -326,6 +344,18 @@ impl Calls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pending.remove(&number)
     }
 
+    fn are_answered(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pending.is_empty()
+    }
+
+    /// Fails every call that has no answer yet.
+    fn refuse_all(&self, refusal: &Refusal) {
+        let pending = std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).pending);
+        for Pending { call, subject, .. } in pending.into_values() {
+            call.complete(Err(Error::kafka(format!("ask {subject}"), refusal.code, refusal.text.clone())));
+        }
+    }
+
     /// Fails every call that has no answer, now and later.
     fn fail_all(&self) {
         let pending = {
@@ -339,10 +369,14 @@ impl Calls {
     }
 }
 
-fn serve(queue: &Queue, calls: &Calls, is_closing: &AtomicBool) {
+fn serve(client: &Client, queue: &Queue, calls: &Calls, is_closing: &AtomicBool) {
     while !is_closing.load(Ordering::Acquire) {
-        if let Some(event) = queue.poll(&Deadline::NEVER) {
+        let look_again = client.is_suspect() && !calls.are_answered();
+        if let Some(event) = queue.poll(&Deadline::after(look_again.then_some(Client::LOOK_AGAIN))) {
             answer(&event, calls);
+        }
+        if let Some(refusal) = client.refusal() {
+            calls.refuse_all(&refusal);
         }
     }
     // What has been answered already is handed on; `close` fails what is under way.

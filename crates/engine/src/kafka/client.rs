@@ -2,7 +2,10 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
+use super::security::{Refusal, Security};
+use super::tokens::Tokens;
 use super::{ClientConfig, Code, EndTxns, ffi, text_of};
 use crate::events::{Event, EventBox, What};
 use crate::fork_guard::{Birthplace, ForkGuard};
@@ -12,6 +15,8 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Producer,
+    /// A producer that only asks: one thread serves its queue, and looks at errors between two waits.
+    Admin,
     /// A producer that its owner replaces when it can't go on: what ends it is no end of anything else.
     Transactional,
     Consumer,
@@ -27,6 +32,9 @@ struct Context {
     /// Lines of librdkafka's log above this level are not for others: they come for the sake of `on_renewed` only.
     log_level_max: c_int,
     on_renewed: OnceLock<OnRenewed>,
+    /// Why brokers do not let the client in.
+    security: Security,
+    tokens: Tokens,
 }
 
 /// Called with the name of a topic that was deleted and made again, by a thread of librdkafka's that has not fetched from the new
@@ -77,6 +85,7 @@ impl Client {
         if end_txns.is_some() {
             try_out(kind, what, config)?;
         }
+        let tokens = Tokens::of(config)?;
         let is_debugged = config.get("debug").is_some();
         let mut with_debug = config.clone();
         if kind == Kind::Consumer {
@@ -85,6 +94,9 @@ impl Client {
             with_debug.set("debug", contexts + "metadata");
         }
         let log_level = config.get("log_level").and_then(|level| level.parse().ok()).unwrap_or(LOG_LEVEL);
+        if log_level < LOG_LEVEL {
+            with_debug.set("log_level", LOG_LEVEL.to_string()); // `security` reads lines that others do not want.
+        }
         let conf = with_debug.to_native()?;
         let name = config.get("group.id").or_else(|| config.get("client.id")).unwrap_or("rdkafka");
         let context = Box::into_raw(Box::new(Context {
@@ -94,6 +106,8 @@ impl Client {
             kind,
             log_level_max: if is_debugged { LOG_LEVEL_DEBUG } else { log_level },
             on_renewed: OnceLock::new(),
+            security: Security::of(config),
+            tokens,
         }));
         let has_interceptors = end_txns.is_some();
         let mut reason = [0 as c_char; 512];
@@ -104,6 +118,10 @@ impl Client {
             ffi::rd_kafka_conf_set_log_cb(conf.as_ptr(), Some(on_log));
             ffi::rd_kafka_conf_set_error_cb(conf.as_ptr(), Some(on_error));
             ffi::rd_kafka_conf_set_stats_cb(conf.as_ptr(), Some(on_statistics));
+            if config.get("enable.ssl.certificate.verification") != Some("false") {
+                ffi::rd_kafka_conf_set_ssl_cert_verify_cb(conf.as_ptr(), Some(on_certificate));
+            }
+            (*context).tokens.prepare(conf.as_ptr());
             prepare(conf.as_ptr());
             ffi::rd_kafka_new(kind.native(), conf.as_ptr(), reason.as_mut_ptr(), reason.len())
         };
@@ -120,7 +138,9 @@ impl Client {
             return Err(Error::Config { property: what.to_owned(), reason });
         }
         let _now_librdkafkas = conf.into_raw();
-        Ok(Arc::new(Self { handle, context, guard: ForkGuard::new(what), kind, _end_txns: end_txns }))
+        let client = Arc::new(Self { handle, context, guard: ForkGuard::new(what), kind, _end_txns: end_txns });
+        client.context().tokens.begin(&client)?;
+        Ok(client)
     }
 
     /// The handle, for calls of this process only.
@@ -156,6 +176,51 @@ impl Client {
         self.context().last_error.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
     }
 
+    /// After this time a waiting thread looks again whether all brokers refuse a suspect client: signs that are in doubt count later.
+    pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+    /// Whether a broker has refused to let the client in. Costs next to nothing.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.context().security.is_suspect()
+    }
+
+    /// Why the client can't connect, if every bootstrap broker says so and none has ever let it in: waiting is no use then. Does not
+    /// block. Not to be called by a callback of librdkafka's.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        let refusal = self.is_suspect().then(|| self.context().security.verdict()).flatten()?;
+        (!self.was_let_in()).then_some(refusal)
+    }
+
+    /// The refusal that a broker gave last, if it gave one since another let the client in. Does not block.
+    pub(crate) fn last_cause(&self) -> Option<Refusal> {
+        let security = &self.context().security;
+        self.is_suspect().then(|| security.verdict().or_else(|| security.last_cause())).flatten()
+    }
+
+    /// What the brokers do not allow the client, where that made it unusable. Does not block.
+    pub(crate) fn denial(&self) -> Option<Refusal> {
+        let (code, text) = self.fatal_error().filter(|(code, _)| code.is_denied())?;
+        Some(Refusal { code, text })
+    }
+
+    /// Notes why there is no token, or that there is one.
+    pub(crate) fn note_token(&self, failure: Option<&str>) {
+        self.context().security.note_token(failure);
+    }
+
+    /// Whether a broker has ever answered a question that only a client which was let in may ask. Does not block.
+    pub(crate) fn was_let_in(&self) -> bool {
+        // SAFETY: the handle is alive; the text, if any, is ours to free.
+        unsafe {
+            let cluster = ffi::rd_kafka_clusterid(self.handle, 0);
+            if cluster.is_null() {
+                return false;
+            }
+            ffi::rd_kafka_mem_free(self.handle, cluster.cast());
+        }
+        true
+    }
+
     /// The error that made the client unusable, if one did.
     pub(crate) fn fatal_error(&self) -> Option<(Code, String)> {
         let mut text = [0 as c_char; 512];
@@ -175,7 +240,7 @@ impl Client {
 impl Kind {
     const fn native(self) -> ffi::rd_kafka_type_t {
         match self {
-            Self::Producer | Self::Transactional => ffi::rd_kafka_type_t::RD_KAFKA_PRODUCER,
+            Self::Producer | Self::Admin | Self::Transactional => ffi::rd_kafka_type_t::RD_KAFKA_PRODUCER,
             Self::Consumer => ffi::rd_kafka_type_t::RD_KAFKA_CONSUMER,
         }
     }
@@ -225,6 +290,18 @@ impl Drop for Client {
     }
 }
 
+/// Notes that a broker has let the client of a callback in.
+///
+/// # Safety
+/// `opaque` is what librdkafka calls a callback of the client's with.
+pub(crate) unsafe fn note_let_in(opaque: *mut c_void) {
+    // SAFETY: the caller's promise.
+    let security = unsafe { &context_of(opaque).security };
+    if security.is_suspect() {
+        security.forget();
+    }
+}
+
 /// The context of a callback.
 ///
 /// # Safety
@@ -245,7 +322,11 @@ unsafe extern "C" fn on_log(rk: *const ffi::rd_kafka_t, level: c_int, facility: 
             {
                 on_renewed(topic);
             }
-            if level > context.log_level_max {
+            if facility == "FAIL" {
+                context.security.note_failure(&text);
+            }
+            // A certificate that was not accepted is said again, without the names in it, by the connection that fails.
+            if level > context.log_level_max || facility == "SSLCERTVRFY" {
                 return;
             }
             if facility == "FAIL" {
@@ -278,6 +359,59 @@ unsafe extern "C" fn on_error(rk: *mut ffi::rd_kafka_t, code: c_int, reason: *co
         *context.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.clone());
         let fatal = code == Code::FATAL && context.kind != Kind::Transactional;
         context.emit(What::Error { code: cause, text, fatal });
+        end_poll(rk, context.kind);
+    }
+}
+
+/// Ends the poll that a callback runs in, so that its thread looks whether waiting is still of use.
+///
+/// # Safety
+/// `rk` is the live handle of a callback.
+unsafe fn end_poll(rk: *mut ffi::rd_kafka_t, kind: Kind) {
+    // SAFETY: the caller's promise; the reference to the queue is given back.
+    unsafe {
+        match kind {
+            Kind::Producer | Kind::Transactional => ffi::rd_kafka_yield(rk),
+            Kind::Admin => {
+                let queue = ffi::rd_kafka_queue_get_main(rk);
+                ffi::rd_kafka_queue_yield(queue);
+                ffi::rd_kafka_queue_destroy(queue);
+            }
+            Kind::Consumer => (),
+        }
+    }
+}
+
+/// Notes OpenSSL's verdict on each certificate of a broker's chain, and keeps to it.
+unsafe extern "C" fn on_certificate(
+    _rk: *mut ffi::rd_kafka_t,
+    broker: *const c_char,
+    _broker_id: i32,
+    x509_error: *mut c_int,
+    _depth: c_int,
+    _certificate: *const c_char,
+    _size: usize,
+    _reason: *mut c_char,
+    _reason_size: usize,
+    opaque: *mut c_void,
+) -> c_int {
+    // SAFETY: librdkafka calls with our context, a string and a number.
+    unsafe {
+        let error = *x509_error;
+        if error != 0 {
+            context_of(opaque).security.note_certificate(&text_of(broker), error);
+        }
+        c_int::from(error == 0)
+    }
+}
+
+/// librdkafka wants a token. Runs on its background thread.
+pub(super) unsafe extern "C" fn on_token_wanted(rk: *mut ffi::rd_kafka_t, _config: *const c_char, opaque: *mut c_void) {
+    // SAFETY: librdkafka calls with a live handle and our context, and copies the text.
+    unsafe {
+        if context_of(opaque).tokens.fetch().is_err() {
+            ffi::rd_kafka_oauthbearer_set_token_failure(rk, c"the system gives no thread to fetch it".as_ptr());
+        }
     }
 }
 

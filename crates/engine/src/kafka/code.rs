@@ -19,6 +19,14 @@ impl Code {
     pub const PARTITION_EOF: Self = Self(-191);
     /// No broker can be reached.
     pub const ALL_BROKERS_DOWN: Self = Self(-187);
+    /// The brokers refuse the login.
+    pub const AUTHENTICATION: Self = Self(-169);
+    /// TLS failed.
+    pub const SSL: Self = Self(-181);
+    /// Taken out of the queue before it was sent.
+    pub const PURGED: Self = Self(-152);
+    /// Taken back while it was on its way.
+    pub const PURGED_IN_FLIGHT: Self = Self(-151);
     /// A local time-out.
     pub const TIMED_OUT: Self = Self(-185);
     /// librdkafka's own queue is full.
@@ -27,6 +35,8 @@ impl Code {
     pub const ASSIGNMENT_LOST: Self = Self(-142);
     /// A call that the client's state does not allow.
     pub const STATE: Self = Self(-172);
+    /// A transaction of which a message failed.
+    pub const INCONSISTENT: Self = Self(-149);
     /// The client can't go on; ask it for the cause.
     pub const FATAL: Self = Self(-150);
     /// A commit of a generation that the group has left behind; the member is about to learn the next one.
@@ -41,6 +51,8 @@ impl Code {
     pub const MESSAGE_TOO_LARGE: Self = Self(10);
     /// No such topic or partition.
     pub const UNKNOWN_TOPIC: Self = Self(3);
+    /// The client may not do this with the topic.
+    pub const TOPIC_AUTHORIZATION: Self = Self(29);
     /// There is no offset to begin at, and `auto.offset.reset` is `error`.
     pub const AUTO_OFFSET_RESET: Self = Self(-140);
 
@@ -82,6 +94,11 @@ impl Code {
     /// Whether another producer of the same transactional id has taken over, or the broker thinks so.
     pub const fn is_fenced(self) -> bool {
         matches!(self.0, -144 | 47 | 90) // _FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
+    }
+
+    /// Whether the brokers do not allow it: the topic, the group, the cluster, the transactional id.
+    pub const fn is_denied(self) -> bool {
+        matches!(self.0, 29 | 30 | 31 | 53)
     }
 
     /// `Ok` for no error, else this code as an error of `operation`.

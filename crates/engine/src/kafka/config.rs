@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_char;
+use std::sync::Arc;
 
-use super::{c_string, ffi, text_of};
+use super::{TokenSource, c_string, ffi, text_of};
 use crate::{Error, Result};
 
 /// Properties that carry a secret, or the way to one, by librdkafka's own marking (`_RK_SENSITIVE`) and by their names.
@@ -15,6 +16,10 @@ const OPEN_NAMES: [&str; 2] = ["enable.sasl.oauthbearer.unsecure.jwt", "sasl.oau
 const CODE_NAMES: [&str; 5] =
     ["plugin.library.paths", "sasl.kerberos.kinit.cmd", "ssl.engine.id", "ssl.engine.location", "ssl.providers"];
 
+/// librdkafka asks for tokens by itself only where it is built with libcurl.
+const OIDC: &str =
+    "oidc is not in this build; give a function that asks for the token, oauth_token=…: see docs/security.md";
+
 /// Whether the value of this property must never be shown.
 pub fn is_secret(property: &str) -> bool {
     let name = property.to_ascii_lowercase();
@@ -25,6 +30,8 @@ pub fn is_secret(property: &str) -> bool {
 #[derive(Clone, Default)]
 pub struct ClientConfig {
     properties: BTreeMap<String, String>,
+    /// Where tokens for SASL OAUTHBEARER come from.
+    token_source: Option<Arc<dyn TokenSource>>,
 }
 
 impl std::fmt::Debug for ClientConfig {
@@ -47,6 +54,16 @@ impl ClientConfig {
     pub fn set(&mut self, property: impl Into<String>, value: impl Into<String>) -> &mut Self {
         self.properties.insert(property.into(), value.into());
         self
+    }
+
+    /// Says where tokens for SASL OAUTHBEARER come from.
+    pub fn set_token_source(&mut self, source: Arc<dyn TokenSource>) -> &mut Self {
+        self.token_source = Some(source);
+        self
+    }
+
+    pub(crate) const fn token_source(&self) -> Option<&Arc<dyn TokenSource>> {
+        self.token_source.as_ref()
     }
 
     /// Leaves a property at librdkafka's default.
@@ -163,6 +180,9 @@ impl NativeConfig {
     fn set(&self, property: &str, value: &str) -> Result<()> {
         if CODE_NAMES.contains(&property) {
             return Err(refused(property, "is refused: it makes the client run code from the file system"));
+        }
+        if property == "sasl.oauthbearer.method" && value.eq_ignore_ascii_case("oidc") {
+            return Err(refused(property, OIDC));
         }
         let (name, text) = (c_string("a property", property)?, c_string("a property's value", value)?);
         let mut reason = [0 as c_char; 512];

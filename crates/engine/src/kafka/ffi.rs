@@ -166,4 +166,27 @@ unsafe extern "C" {
         name: *const c_char,
         value: *const c_char,
     ) -> c_int;
+    pub fn rd_kafka_AdminOptions_set_request_timeout(
+        options: *mut rd_kafka_AdminOptions_t,
+        timeout_ms: c_int,
+        errstr: *mut c_char,
+        errstr_size: usize,
+    ) -> c_int;
+    pub fn rd_kafka_AdminOptions_set_operation_timeout(
+        options: *mut rd_kafka_AdminOptions_t,
+        timeout_ms: c_int,
+        errstr: *mut c_char,
+        errstr_size: usize,
+    ) -> c_int;
+    pub fn rd_kafka_oauthbearer_set_token(
+        rk: *mut rd_kafka_t,
+        token_value: *const c_char,
+        md_lifetime_ms: i64,
+        md_principal_name: *const c_char,
+        extensions: *mut *const c_char,
+        extension_size: usize,
+        errstr: *mut c_char,
+        errstr_size: usize,
+    ) -> c_int;
+    pub fn rd_kafka_oauthbearer_set_token_failure(rk: *mut rd_kafka_t, errstr: *const c_char) -> c_int;
 }

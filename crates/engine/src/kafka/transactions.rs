@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::security::Refusal;
 use super::{Client, Code, Position, TopicPartition, TopicPartitionList, ffi, text_of};
 use crate::Result;
 use crate::clock::Deadline;
@@ -41,7 +42,7 @@ impl Client {
     /// Takes the transactional id: older producers of it are fenced, their open transaction ended.
     pub(crate) fn init_transactions(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
         // SAFETY: the handle is alive.
-        insist(limit, |timeout_ms| unsafe { ffi::rd_kafka_init_transactions(self.handle(), timeout_ms) })
+        insist(self, limit, |timeout_ms| unsafe { ffi::rd_kafka_init_transactions(self.handle(), timeout_ms) })
     }
 
     /// Begins a transaction. Does not block.
@@ -58,7 +59,7 @@ impl Client {
         limit: Limit<'_>,
     ) -> std::result::Result<(), Failure> {
         // SAFETY: handle, list and metadata are alive; librdkafka copies both.
-        insist(limit, |timeout_ms| unsafe {
+        insist(self, limit, |timeout_ms| unsafe {
             ffi::rd_kafka_send_offsets_to_transaction(self.handle(), positions.as_ptr(), group.0, timeout_ms)
         })
     }
@@ -66,13 +67,13 @@ impl Client {
     /// Commits.
     pub(crate) fn commit_transaction(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
         // SAFETY: the handle is alive.
-        insist(limit, |timeout_ms| unsafe { ffi::rd_kafka_commit_transaction(self.handle(), timeout_ms) })
+        insist(self, limit, |timeout_ms| unsafe { ffi::rd_kafka_commit_transaction(self.handle(), timeout_ms) })
     }
 
     /// Aborts; messages that wait fail.
     pub(crate) fn abort_transaction(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
         // SAFETY: the handle is alive.
-        insist(limit, |timeout_ms| unsafe { ffi::rd_kafka_abort_transaction(self.handle(), timeout_ms) })
+        insist(self, limit, |timeout_ms| unsafe { ffi::rd_kafka_abort_transaction(self.handle(), timeout_ms) })
     }
 }
 
@@ -107,13 +108,25 @@ impl Limit<'_> {
     }
 }
 
-/// Makes a call again for as long as librdkafka wants it made again, there is time, and nobody has ended it.
-fn insist(limit: Limit<'_>, call: impl Fn(i32) -> *mut ffi::rd_kafka_error_t) -> std::result::Result<(), Failure> {
+/// Makes a call again for as long as librdkafka wants it made again, there is time, nobody has ended it, and the brokers may let the client
+/// in.
+fn insist(
+    client: &Client,
+    limit: Limit<'_>,
+    call: impl Fn(i32) -> *mut ffi::rd_kafka_error_t,
+) -> std::result::Result<(), Failure> {
     loop {
         let slice = limit.deadline.or_earlier(Some(Instant::now() + SLICE));
         // SAFETY: the error is ours.
         match unsafe { outcome(call(slice.remaining_ms())) } {
-            Err(failure) if failure.is_retriable && !limit.has_passed() => (),
+            Err(failure) if failure.is_retriable => {
+                if let Some(Refusal { code, text }) = client.refusal() {
+                    return Err(Failure { code, text, ..failure });
+                }
+                if limit.has_passed() {
+                    return Err(failure);
+                }
+            }
             other => return other,
         }
     }

@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::Reports;
 use super::delivery_reports::Hurry;
 use crate::clock::Deadline;
 use crate::fork_guard::Birthplace;
-use crate::kafka::Code;
+use crate::kafka::{Code, Refusal};
 use crate::wake::{Completion, Latch, Parker, Place, Waker};
 use crate::{Error, Result};
 
@@ -34,6 +34,8 @@ pub(super) struct Destination {
     pub(super) topic: Arc<str>,
     /// Weak: a handle that is kept must keep no client.
     pub(super) reports: Weak<Reports>,
+    /// Why brokers did not let the client in, or what they did not allow it, when a message failed for that.
+    pub(super) refused: Mutex<Option<Refusal>>,
 }
 
 /// A wait for one answer, of a thread that serves reports when it is its turn. Dropped, it gives its place to others.
@@ -101,13 +103,21 @@ impl DeliveryHandle {
 
     /// Gives the report; whether it was the last that somebody waited for.
     pub(super) fn complete(&self, report: Report) -> bool {
-        if report.is_err()
-            && let Some(reports) = self.destination.reports.upgrade()
-        {
-            reports.count_failed();
-        }
+        let report = report.map_err(|code| self.note_failed(code));
         self.completion.complete(report);
         self.settle()
+    }
+
+    /// Counts a failure; returns the code of its cause, where brokers did not let the client in.
+    fn note_failed(&self, code: Code) -> Code {
+        let Some(reports) = self.destination.reports.upgrade() else { return code };
+        let refusal = reports.cause_of(code);
+        let code = refusal.as_ref().map_or(code, |refusal| refusal.code);
+        if let Some(refusal) = refusal {
+            *self.destination.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
+        }
+        reports.count_failed(self.error(code));
+        code
     }
 
     /// Somebody waits for the answer: the message, and what was sent before it, does not linger. Does not block.
@@ -249,7 +259,13 @@ impl DeliveryHandle {
 
     /// The answer in the words of this operation.
     fn explain(&self, report: Report) -> Result<Delivery> {
-        report.map_err(|code| Error::kafka(self.operation(), code, ""))
+        report.map_err(|code| self.error(code))
+    }
+
+    fn error(&self, code: Code) -> Error {
+        let refused = self.destination.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let detail = refused.filter(|refusal| refusal.code == code).map(|refusal| refusal.text);
+        Error::kafka(self.operation(), code, detail.unwrap_or_default())
     }
 
     /// The operation in words, for errors.

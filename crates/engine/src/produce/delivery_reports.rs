@@ -15,13 +15,15 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::idle::{Idle, IdleWatch};
 use super::{Delivery, DeliveryHandle, Room};
+use crate::Error;
 use crate::clock::Deadline;
-use crate::kafka::{Client, Code, Queue, ffi};
+use crate::kafka::{Client, Code, Queue, Refusal, ffi, note_let_in};
 use crate::wake::{Lead, Parker, Place};
 
 thread_local! {
@@ -108,37 +110,8 @@ pub struct Reports {
     sent: AtomicU32,
     /// Counted up with each message that failed.
     failed: AtomicU32,
-}
-
-/// What the report thread does when nothing is sent for long.
-pub(super) struct Idle {
-    pub(super) after: Duration,
-    /// Closes the connection, if nobody uses it; whether that was done.
-    pub(super) close: Box<dyn Fn() -> bool + Send>,
-}
-
-/// The idle connection's clock.
-struct IdleWatch {
-    idle: Idle,
-    due: Instant,
-    sent: u32,
-}
-
-impl IdleWatch {
-    fn new(idle: Idle) -> Self {
-        let due = Instant::now() + idle.after;
-        Self { idle, due, sent: 0 }
-    }
-
-    /// Closes the connection when its time has come and nothing was sent since the last look; whether it did.
-    fn look(&mut self, sent: u32) -> bool {
-        let now = Instant::now();
-        if now < self.due {
-            return false;
-        }
-        self.due = now + self.idle.after;
-        std::mem::replace(&mut self.sent, sent) == sent && (self.idle.close)()
-    }
+    /// Why the last one failed.
+    last_failure: Mutex<Option<Error>>,
 }
 
 impl Reports {
@@ -167,6 +140,7 @@ impl Reports {
             is_idempotent,
             sent: AtomicU32::new(0),
             failed: AtomicU32::new(0),
+            last_failure: Mutex::default(),
         });
         // SAFETY: the callback is disabled before the last reference goes.
         unsafe { reports.queue.enable_callback(on_non_empty, Arc::as_ptr(&reports).cast_mut().cast()) };
@@ -180,9 +154,15 @@ impl Reports {
         self.sent.fetch_add(records, Ordering::Relaxed);
     }
 
-    /// Counts a message that failed.
-    pub(super) fn count_failed(&self) {
+    /// Counts a message that failed with this error.
+    pub(super) fn count_failed(&self, error: Error) {
+        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Why the last message failed that did.
+    pub(super) fn last_failure(&self) -> Option<Error> {
+        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many messages failed.
@@ -242,10 +222,12 @@ impl Reports {
         }
         let is_due = mine.is_due();
         hurry.set(mine);
+        let deadline = deadline.or_earlier(self.look_again_at());
         let left_ms = if is_due { deadline.remaining_ms() } else { deadline.or_earlier(mine.next).remaining_ms() };
         self.is_end_owed.store(false, Ordering::SeqCst);
         self.is_for_one.store(true, Ordering::SeqCst);
         handle.is_served_for.store(true, Ordering::SeqCst);
+        self.fail_if_refused();
         // After that is said: whoever serves this report from here on ends the poll below.
         if !handle.completion().is_done() {
             AWAITED.set(ptr::from_ref(handle));
@@ -301,9 +283,12 @@ impl Reports {
         let (mut watch, mut hurry) = (idle.map(IdleWatch::new), None::<Hurry>);
         let mut serve_at = None;
         while !self.is_closing.load(Ordering::Acquire) {
-            let idle_at = watch.as_ref().map(|watch| watch.due);
+            let idle_at = watch.as_ref().map(IdleWatch::due);
             let hurry_at = hurry.and_then(|hurry| hurry.next);
-            self.parker.park_until(&Deadline::NEVER.or_earlier(idle_at).or_earlier(hurry_at).or_earlier(serve_at));
+            let look_at = self.look_again_at();
+            let deadline = Deadline::NEVER.or_earlier(idle_at).or_earlier(hurry_at).or_earlier(serve_at);
+            self.parker.park_until(&deadline.or_earlier(look_at));
+            self.fail_if_refused();
             if watch.as_mut().is_some_and(|watch| watch.look(self.sent.load(Ordering::Relaxed))) {
                 return;
             }
@@ -371,6 +356,30 @@ impl Reports {
         unsafe { ffi::rd_kafka_poll(self.client.handle(), timeout_ms) };
         give_room_back(&self.room);
         self.pass_interruption_on();
+        self.fail_if_refused();
+    }
+
+    /// When to look again whether all brokers refuse the client, which no callback may tell; `None` where none has refused it, or nothing
+    /// waits to be sent.
+    fn look_again_at(&self) -> Option<Instant> {
+        let is_waiting = self.client.is_suspect() && self.room.occupancy().0 > 0;
+        is_waiting.then(|| Instant::now() + Client::LOOK_AGAIN)
+    }
+
+    /// Fails what waits to be sent if no broker lets the client in: their reports come next. Does not wait for a broker.
+    fn fail_if_refused(&self) {
+        if self.client.is_suspect() && self.room.occupancy().0 > 0 && self.client.refusal().is_some() {
+            let flags = ffi::RD_KAFKA_PURGE_F_QUEUE | ffi::RD_KAFKA_PURGE_F_NON_BLOCKING;
+            // SAFETY: the handle is alive.
+            unsafe { ffi::rd_kafka_purge(self.client.handle(), flags) };
+        }
+    }
+
+    /// Why brokers do not let the client in, or what they do not allow it, as far as it explains this failure of a message.
+    pub(super) fn cause_of(&self, code: Code) -> Option<Refusal> {
+        let may_explain =
+            matches!(code, Code::MESSAGE_TIMED_OUT | Code::PURGED | Code::PURGED_IN_FLIGHT | Code::TRANSPORT);
+        may_explain.then(|| self.client.denial().or_else(|| self.client.last_cause())).flatten()
     }
 
     /// Has everything sent without lingering until all of it is answered; `false` when the time was up first. Leads, if nobody does:
@@ -398,6 +407,7 @@ impl Reports {
         let code = Code::of(unsafe { ffi::rd_kafka_flush(self.client.handle(), timeout_ms) });
         give_room_back(&self.room);
         self.pass_interruption_on();
+        self.fail_if_refused();
         code
     }
 
@@ -439,13 +449,14 @@ fn give_room_back(room: &Room) {
 pub(super) unsafe extern "C" fn on_report(
     rk: *mut ffi::rd_kafka_t,
     message: *const ffi::rd_kafka_message_t,
-    _opaque: *mut c_void,
+    opaque: *mut c_void,
 ) {
     // SAFETY: librdkafka calls with a valid message, whose private pointer is the handle that `produce` gave away, once.
     let (handle, report) = unsafe {
         let handle = Arc::from_raw((*message)._private.cast::<DeliveryHandle>().cast_const());
         let code = Code((&raw const (*message).err).cast::<i32>().read());
         let report = if code == Code::NONE {
+            note_let_in(opaque);
             let mut kind = ffi::rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
             Ok(Delivery {
                 partition: (*message).partition,

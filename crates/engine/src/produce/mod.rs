@@ -6,6 +6,7 @@
 mod connection;
 mod delivery_handle;
 mod delivery_reports;
+mod idle;
 mod producer;
 mod record;
 mod room;
@@ -14,8 +15,8 @@ mod transaction;
 
 pub use connection::ProducerCounters;
 pub use delivery_handle::{Delivery, DeliveryHandle, Report, Waiting};
-use delivery_reports::Idle;
 pub use delivery_reports::Reports;
+use idle::Idle;
 pub use producer::{Producer, ProducerOptions};
 pub use record::{OwnedRecord, Record, Variant};
 pub use room::Room;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::delivery_handle::Destination;
 use super::{DeliveryHandle, Record, Reports, Variant};
@@ -63,7 +63,11 @@ impl Topics {
             let reason = Code::of(unsafe { ffi::rd_kafka_last_error() }).description();
             return Err(Error::Invalid { reason: format!("{name:?} can't be produced to: {reason}") });
         }
-        let destination = Arc::new(Destination { topic: name.into(), reports: Arc::downgrade(&self.reports) });
+        let destination = Arc::new(Destination {
+            topic: name.into(),
+            reports: Arc::downgrade(&self.reports),
+            refused: Mutex::default(),
+        });
         let id = variant.map_or(0, |variant| variant.id);
         Ok(Topic { variant: id, destination, handle, client: Arc::clone(&self.client) })
     }

@@ -120,10 +120,20 @@ impl Transactions {
             let Failure { code, text, .. } = failure;
             return Err(Error::InDoubt { code, detail: text });
         }
-        let (code, detail, is_fenced) = (failure.code, failure.text.clone(), failure.code.is_fenced());
+        let is_fenced = failure.code.is_fenced();
+        let (code, detail) = self.reason_of(failure);
         self.abort(&Deadline::after(Some(deadline.remaining().unwrap_or_default().max(ABORT_WITHIN))));
         self.client.emit(What::TransactionAborted { code, text: detail.clone() });
         Err(if is_fenced { Error::ProducerFenced { code, detail } } else { Error::Aborted { code, detail } })
+    }
+
+    /// Why a commit failed: where a message failed before it, librdkafka says no more than that.
+    fn reason_of(&self, failure: Failure) -> (Code, String) {
+        let has_failed = failure.code == Code::INCONSISTENT && self.reports.failed() != self.state().failed;
+        match self.reports.last_failure().filter(|_| has_failed) {
+            Some(error) => (error.code(), error.to_string()),
+            None => (failure.code, failure.text),
+        }
     }
 
     /// Aborts. What fails here ends with the connection: the next one's initialisation aborts what is open.
