@@ -9,13 +9,25 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import NamedTuple
 
-from awoke import _native
-from awoke.errors import AUTHORIZATION_CODES, ConfigError, KafkaError, UnknownTopic, kafka_error
+from awoke import _native, origins
+from awoke.errors import (
+    AUTHORIZATION_CODES,
+    AwokeError,
+    BrokerUnreachable,
+    ConfigError,
+    KafkaError,
+    OperationTimeout,
+    UnknownTopic,
+    kafka_error,
+)
 from awoke.events import EventSource
 from awoke.oauth import TokenFunction
 from awoke.settings import KafkaValue, Settings, client_properties, load
 
 ASK_AGAIN_S = 0.05
+
+Metadata = tuple[list[tuple[int, str]], list[tuple[str, int, list[tuple[int, int, list[int], list[int]]]]]]
+"""Brokers, and topics with an error's code and their partitions."""
 
 TIMEOUT_S = 10.0
 EARLIEST = -2
@@ -67,19 +79,27 @@ class Admin:
         settings = settings or load(arguments).values
         self._source = EventSource()
         try:
-            self._native = _native.Admin(client_properties(settings), self._source.box)
+            # To ask for a topic must not create it, where the brokers would: a misspelt one would never be noticed.
+            properties = client_properties(settings)
+            properties.setdefault("allow.auto.create.topics", "false")
+            with origins.named():
+                self._native = _native.Admin(properties, self._source.box)
         except BaseException:
             self._source.close()
             raise
 
+    def _metadata(self, topic: str | None, timeout_s: float) -> Metadata:
+        with origins.named():
+            return self._native.metadata(topic, timeout_s)
+
     def brokers(self, timeout_s: float = TIMEOUT_S) -> list[BrokerInfo]:
         """All brokers, by id."""
-        brokers, _ = self._native.metadata(None, timeout_s)
+        brokers, _ = self._metadata(None, timeout_s)
         return [BrokerInfo(*broker) for broker in brokers]
 
     def topics(self, timeout_s: float = TIMEOUT_S) -> list[TopicInfo]:
         """All topics, by name."""
-        _, topics = self._native.metadata(None, timeout_s)
+        _, topics = self._metadata(None, timeout_s)
         return [_topic_info(name, partitions) for name, _, partitions in topics]
 
     def describe_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> TopicInfo:
@@ -88,7 +108,7 @@ class Admin:
         Raises:
             UnknownTopic: there is none of this name; AuthorizationFailed: the brokers do not tell.
         """
-        _, topics = self._native.metadata(name, timeout_s)
+        _, topics = self._metadata(name, timeout_s)
         for found, code, partitions in topics:
             if found == name and code == 0:
                 return _topic_info(found, partitions)
@@ -114,7 +134,11 @@ class Admin:
         until_s = time.monotonic() + timeout_s
         settings = list((config or {}).items())
         call = self._native.create_topics([(name, partitions, replicas, settings)], timeout_s)
-        _check_topics("create", call.wait(timeout_s))
+        try:
+            created = call.wait(timeout_s)
+        except (BrokerUnreachable, OperationTimeout) as error:
+            raise self._unanswered(f"create topic {name!r}", error) from None
+        _check_topics("create", created)
         with contextlib.suppress(KafkaError):  # It is made all the same, also where one may not look at it.
             self.wait_for_topic(name, until_s - time.monotonic())
 
@@ -194,6 +218,19 @@ class Admin:
             if code:
                 raise kafka_error(f"offsets of {topic}[{partition}] could not be read", code, "", False)
         return {partition: offset for _, partition, offset, _ in offsets}
+
+    def _unanswered(self, what: str, error: AwokeError) -> AwokeError:
+        """Returns why a request had no answer: brokers inside a process answer others, but not this one."""
+        with contextlib.suppress(AwokeError):
+            addresses = ", ".join(each.address for each in self.brokers(1.0))
+            return KafkaError(
+                f"{what}: {addresses} answers other requests, but not this one; brokers of EmbeddedCluster have "
+                "its method create_topic, those of `awoke broker` know `awoke topics create`",
+                -185,
+                "_TIMED_OUT",
+                is_retriable=False,
+            )
+        return error
 
     def close(self) -> None:
         """End. Closing again does nothing."""

@@ -45,6 +45,7 @@ class Runner(Protocol):
     def resume(self, topic: str, partition: int) -> bool: ...
     def skip(self, topic: str, partition: int, offset: int) -> bool: ...
     def blocking(self, topic: str, partition: int) -> list[int]: ...
+    def is_assigned(self, topic: str, partition: int) -> bool: ...
     def threads(self) -> Sequence[tuple[str, str, str]]: ...
 
 
@@ -241,6 +242,10 @@ class App:
         """Returns the offsets of a partition's messages that fail and are tried again, in order. Does not block."""
         return [] if self._runner is None else self._runner.blocking(topic, partition)
 
+    def is_assigned(self, topic: str, partition: int) -> bool:
+        """Returns whether a partition is assigned to this process now. Does not block."""
+        return self._runner is not None and self._runner.is_assigned(topic, partition)
+
     def threads(self) -> Sequence[tuple[str, str, str]]:
         """Returns owner, name and place of start of each thread; empty where the app does not run. Does not block."""
         return [] if self._runner is None else self._runner.threads()
@@ -338,7 +343,7 @@ class App:
     ) -> int:
         """Run until SIGINT or SIGTERM, `stop`, or until the app gives up; the exit code.
 
-        Blocks. On the main thread it handles signals: the first stops gracefully, a second one hurries.
+        Blocks. On the main thread it handles signals: the first stops gracefully, a second one waits for no job.
 
         Raises:
             ConfigError: also in a thread with a running event loop, which it would block; BrokerUnreachable, UnknownTopic;

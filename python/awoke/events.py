@@ -12,7 +12,7 @@ import os
 import selectors
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from awoke._native import EventBox, Mailbox
 from awoke.broker_lines import BrokerLines
@@ -60,6 +60,7 @@ LEVELS = {
     "message.skipped": logging.ERROR,
     "partition.stuck": logging.ERROR,
     "partition.rewound": logging.WARNING,
+    "partition.careful": logging.WARNING,
     "clock.stepped": logging.WARNING,
     "messages.expired": logging.DEBUG,
     "messages.filtered": logging.DEBUG,
@@ -69,6 +70,7 @@ LEVELS = {
     "rpc.reply_refused": logging.WARNING,
     "client.statistics": logging.DEBUG,
     "offsets.committed": logging.DEBUG,
+    "offsets.not_committed": logging.ERROR,
     "partitions.assigned": logging.INFO,
     "partitions.revoked": logging.INFO,
     "partitions.lost": logging.WARNING,
@@ -143,6 +145,8 @@ def log(event: Event, broker_lines: BrokerLines) -> None:
         level = logging.DEBUG
     if event.name == "commit.failed" and event.fields["will_retry"]:
         level = logging.INFO  # As in each rebalance that comes during a commit.
+    if event.name.startswith("partitions.") and not event.fields["partitions"]:
+        level = logging.DEBUG  # As in each rebalance that changes nothing for this member.
     if event.name in SIGNS_OF_BROKERS and broker_lines.is_return():
         logger.info("brokers answer again")
     write(event, level)
@@ -167,6 +171,13 @@ def log_level(syslog_level: int) -> int:
     return {4: logging.WARNING, 5: logging.INFO, 6: logging.INFO}.get(syslog_level, logging.DEBUG)
 
 
+class Listener(Protocol):
+    """Hears of the engine's events."""
+
+    def emit(self, name: str, **fields: Any) -> None:
+        """Hears of one."""
+
+
 class EventPump:
     """The thread that takes the engine's events out of their boxes; lives while there is a box.
 
@@ -177,11 +188,11 @@ class EventPump:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._listeners: dict[EventBox, Events] = {}
+        self._listeners: dict[EventBox, Listener] = {}
         self._changed = Mailbox()
         self._thread: threading.Thread | None = None
 
-    def add(self, box: EventBox, listener: Events) -> None:
+    def add(self, box: EventBox, listener: Listener) -> None:
         """Serve this box from now on."""
         with self._lock:
             self._listeners[box] = listener
@@ -216,7 +227,7 @@ class EventPump:
                     selector.register(box.fileno(), selectors.EVENT_READ, box)
                 self._serve(selector, boxes)
 
-    def _serve(self, selector: selectors.BaseSelector, boxes: Mapping[EventBox, Events]) -> None:
+    def _serve(self, selector: selectors.BaseSelector, boxes: Mapping[EventBox, Listener]) -> None:
         """Serve these boxes until they have changed."""
         while True:
             for key, _ in selector.select():
@@ -226,7 +237,7 @@ class EventPump:
                 deliver(key.data, boxes[key.data])
 
 
-def deliver(box: EventBox, listener: Events) -> None:
+def deliver(box: EventBox, listener: Listener) -> None:
     """Gives all events of a box to its listener; librdkafka's texts quote addresses, with the user and password in them."""
     for client, name, fields in box.drain():
         cut = {key: without_userinfo(value) if isinstance(value, str) else value for key, value in fields.items()}
@@ -239,7 +250,7 @@ pump = EventPump()
 class EventSource:
     """A box of the engine's events whose listener is served for as long as it is open."""
 
-    def __init__(self, listener: Events | None = None) -> None:
+    def __init__(self, listener: Listener | None = None) -> None:
         self.box = EventBox()
         self._pid = os.getpid()
         pump.add(self.box, listener or Events())

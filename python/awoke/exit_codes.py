@@ -8,7 +8,8 @@ EXIT_GAVE_UP = 1
 EXIT_USAGE = 2
 """The command line is wrong."""
 EXIT_LATE = 3
-"""Jobs were still running, or messages not acknowledged, at the shutdown's deadline; a process was killed for that."""
+"""Stopped before work was done: at the shutdown's deadline or a second signal jobs still ran, messages were not
+acknowledged or offsets not committed; or a process was killed for that."""
 EXIT_TOO_MANY_RESTARTS = 4
 EXIT_ORPHANED = 5
 """A node whose supervisor died, and that was not through within its time."""

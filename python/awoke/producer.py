@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
-from awoke import _native, serde
+from awoke import _native, origins, serde
 from awoke._native import DeliveryHandle
 from awoke._waiting import Delivery
 from awoke.errors import ConfigError, DeliveryTimeout
@@ -74,9 +74,10 @@ class Producer(_native.Producer):
             cls = type(cls.__name__, (_Shaping, cls), {})  # Without middleware nothing of it costs anything.
         source = EventSource(events)
         try:
-            producer = super().__new__(
-                cls, properties, serde.encode, settings.produce_timeout_s, idle_after_s, source.box
-            )
+            with origins.named():
+                producer = super().__new__(
+                    cls, properties, serde.encode, settings.produce_timeout_s, idle_after_s, source.box
+                )
         except BaseException:
             source.close()
             raise

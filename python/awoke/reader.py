@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 
-from awoke import _native
+from awoke import _native, origins
 from awoke._native import Batch, Message
 from awoke.admin import Admin, TopicInfo
 from awoke.errors import ConfigError, OperationTimeout, UnknownTopic
@@ -53,7 +53,8 @@ class Reader:
         self._partitions = {(topic, partition) for topic, partition, _, _ in starts}
         self._source = EventSource()
         try:
-            self._native = _native.Reader(client_properties(settings), starts, self._source.box)
+            with origins.named():
+                self._native = _native.Reader(client_properties(settings), starts, self._source.box)
         except BaseException:
             self._source.close()
             raise

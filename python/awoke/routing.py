@@ -260,6 +260,7 @@ class Route:
         if self.lanes is not None and offsets == "manual":
             text = f"route {self.topic!r}: offsets='manual' goes with one job of a partition at a time"
             raise ConfigError(text, "concurrency")
+        self._check_tick()
         self._check_plain()
         self._check_exactly_once(offsets)
         self._check_own_thread()
@@ -273,6 +274,13 @@ class Route:
         if self.output == self.topic:
             text = f"route {self.topic!r}: is its own output, so that each result would come back as a message"
             raise ConfigError(text, "output")
+
+    def _check_tick(self) -> None:
+        """Refuses a hook that would never be called."""
+        has_tick = self.consumer is not None and self.consumer.tick is not Consumer.tick
+        if has_tick and self.tick_every_s is None:
+            text = f"route {self.topic!r}: {self.name}.tick is never called without an interval: say tick_every_s=…"
+            raise ConfigError(text, "tick_every_s")
 
     def _check_plain(self) -> None:
         for name, function in (("concurrency", self.concurrency.lane_of), ("flow", self.flow.where)):

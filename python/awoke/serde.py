@@ -67,11 +67,19 @@ def read(body: bytes, value_type: Any) -> Any:
     Raises:
         msgspec.MsgspecError: It is something else. ConfigError: JSON can't be read as this type.
     """
+    return result_decoder(value_type)(body)
+
+
+def result_decoder(value_type: Any) -> Decoder:
+    """Returns a function that reads JSON as a result of this type; keeps it for the next time.
+
+    Raises:
+        ConfigError: JSON can't be read as this type.
+    """
     try:
-        decode = _kept_decoder(value_type)
+        return _kept_decoder(value_type)
     except TypeError as error:
         raise ConfigError(f"returns={value_type!r}: {error}", "returns") from None
-    return decode(body)
 
 
 def read_model(kind: Any, value: Any) -> Any:

@@ -308,7 +308,7 @@ def _merge(
     foreign = set(others.__struct_fields__) - set(kind.__struct_fields__) - {"kafka"}
     merged: dict[str, Any] = {"kafka": {}}
     origins: dict[str, str] = {}
-    layers = [*_files(directory), (ENVIRONMENT, environment.read(ALL_NAMES)), (ARGUMENT, arguments)]
+    layers = [*files(directory), (ENVIRONMENT, environment.read(ALL_NAMES)), (ARGUMENT, arguments)]
     for origin, layer in layers:
         for name, value in layer.items():
             if value is None or (name in foreign and origin != ARGUMENT):
@@ -390,7 +390,8 @@ def _text(value: KafkaValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _files(directory: Path) -> Iterable[tuple[str, dict[str, Any]]]:
+def files(directory: Path) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Gives each file of settings that a directory has, with what it sets; the later one wins."""
     for name, path in (("pyproject.toml", ("tool", "awoke")), ("awoke.toml", ())):
         file = directory / name
         if not file.is_file():

@@ -38,7 +38,7 @@ def test_dead_letters_are_listed_and_shown(cluster: Cluster, topic: CreateTopic)
     name, dead = two_letters(cluster, topic)
     at = ("--bootstrap-servers", cluster.bootstrap_servers)
     listed = awoke_says("dead-letter", "list", dead, *at, env={"COLUMNS": "200"})
-    assert "2 dead letters, 1 messages that are none" in listed
+    assert "2 dead letters, 1 message that is none" in listed
     assert "ValueError: no good" in listed
     first = json.loads(awoke_says("dead-letter", "list", dead, "--json", "--limit", "1", *at).splitlines()[0])
     assert (first["value"], first["origin"]["topic"], first["origin"]["attempts"]) == ("1", name, 3)
@@ -193,7 +193,7 @@ def test_what_is_refused_is_said_and_sent_the_next_time(cluster: Cluster, topic:
 
 
 def test_what_is_wrong_with_dead_letters_is_one_line(cluster: Cluster, topic: CreateTopic) -> None:
-    _, dead = two_letters(cluster, topic)
+    name, dead = two_letters(cluster, topic)
     at = ("--bootstrap-servers", cluster.bootstrap_servers)
     for arguments, said, code in (
         (("show", dead, "zero"), "PARTITION:OFFSET", 2),
@@ -203,6 +203,7 @@ def test_what_is_wrong_with_dead_letters_is_one_line(cluster: Cluster, topic: Cr
         (("list", dead, "--since", "soon"), "--since takes a time", 2),
         (("summary", dead, "--by", "colour"), "--by takes one of error, text, topic, handler, key", 2),
         (("replay", dead, "--only", "0:77", "--yes"), "no message at offset 77", 1),
+        (("replay", name, "--yes"), f"{name} holds no dead letters", 1),
     ):
         output = awoke_says("dead-letter", *arguments, *at, code=code)
         assert said in output

@@ -110,7 +110,7 @@ def test_everything_runs_on_one_thread_for_each_partition(
 def test_without_the_option_there_is_no_thread_more(mock_cluster: MockCluster, topic: Callable[[int], str]) -> None:
     name, app, told = topic(1), new_app(mock_cluster, workers=2), Told()
 
-    @app.consumer(name)
+    @app.consumer(name, tick_every_s=60.0)
     class Plain(Telling):
         pass
 
@@ -127,7 +127,7 @@ def test_a_partition_that_comes_back_has_another_thread(mock_cluster: MockCluste
         for _ in range(2)
     )
 
-    @first.consumer(name, own_thread=True)
+    @first.consumer(name, own_thread=True, tick_every_s=60.0)
     class Owner(Telling):
         pass
 
@@ -156,7 +156,7 @@ def test_a_lost_partition_is_lost_on_its_thread() -> None:
         cluster.create_topic(name)
         app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, kafka=KAFKA)
 
-        @app.consumer(name, own_thread=True)
+        @app.consumer(name, own_thread=True, tick_every_s=60.0)
         class Owner(Telling):
             pass
 
@@ -178,7 +178,7 @@ def test_what_outlives_its_assignment_is_lost_on_its_thread(
     name, told, release = topic(1), Told(), threading.Event()
     app = new_app(mock_cluster, revoke_timeout_s=0.1, workers=2)
 
-    @app.consumer(name, own_thread=True)
+    @app.consumer(name, own_thread=True, tick_every_s=60.0)
     class Owner(Telling):
         def assigned(self) -> None:
             super().assigned()
@@ -270,7 +270,7 @@ def test_a_hook_that_fails_leaves_no_thread(mock_cluster: MockCluster, topic: Ca
     name, app, told, failed = topic(1), new_app(mock_cluster), Told(), Collected[awoke.Event]()
     app.events.subscribe("hook.failed", failed.add)
 
-    @app.consumer(name, own_thread=True)
+    @app.consumer(name, own_thread=True, tick_every_s=60.0)
     class Owner(Telling):
         def tell(self, word: str) -> None:
             super().tell(word)

@@ -63,7 +63,7 @@ def test_what_is_wrong_is_one_line(real_cluster: RealCluster) -> None:
         assert "Traceback" not in output
     at = ("--bootstrap-servers", "127.0.0.1:1")
     output = awoke_says("run", "examples.hello:app", *at, code=1, env={"AWOKE_STARTUP_TIMEOUT_S": "0.5"})
-    assert "no broker of 127.0.0.1:1 answered within 0.5 s" in output
+    assert "no broker of 127.0.0.1:1 (from an argument) answered within 0.5 s" in output
     assert "Traceback" not in output
     real = ("--bootstrap-servers", real_cluster.bootstrap_servers)
     assert "does not exist" in awoke_says("run", "examples.hello:app", *real, code=78)

@@ -12,7 +12,7 @@ import pytest
 import awoke
 from awoke._native import HookJob, Job, PendingCommit
 from awoke.routing import Route
-from awoke.runtime.crashes import Commit, CrashRecords, Lookup, Verdict, began_of, wait_for_async
+from awoke.runtime.crashes import Careful, Commit, CrashRecords, Lookup, Verdict, began_of, wait_for_async
 
 WITHIN_S = 30.0
 
@@ -196,3 +196,22 @@ def test_a_cancelled_task_does_not_end_the_wait_of_others() -> None:
         assert isinstance(ask(), Verdict)
 
     asyncio.run(wait(CrashRecords(route()), FakePartition()))
+
+
+def test_care_is_announced_with_its_reason_and_its_end() -> None:
+    announced: list[Careful] = []
+    records = CrashRecords(route(), announced.append)
+    partition = FakePartition((7, "awoke:began=1"))
+    partition.answer.set()
+    job = FakeJob(partition, first_offset=7)
+    assert before(records, job).deaths == 1
+    before(records, FakeJob(partition, first_offset=8))
+    assert announced == [Careful("t", 0, 7, 1, 1_007)], "once for an assignment"
+
+
+def test_without_a_death_no_care_is_announced() -> None:
+    announced: list[Careful] = []
+    partition = FakePartition((7, None))
+    partition.answer.set()
+    before(CrashRecords(route(), announced.append), FakeJob(partition, first_offset=7))
+    assert announced == []

@@ -20,6 +20,7 @@ PACKAGE = REPOSITORY / "python" / "awoke"
 COMPUTED = {
     ("events.py", "name"): (),
     ("runtime/executor.py", "messages.{}"): ("messages.expired", "messages.filtered"),
+    ("runtime/stopping.py", "name"): (),
     ("runtime/recovery.py", "event"): (recovery.SKIPPED, recovery.DEAD_LETTERED),
 }
 """Names that are no constant where they are emitted; those of the engine are read from the bridge."""
@@ -74,3 +75,12 @@ def test_an_event_of_user_code_is_logged_for_debugging(caplog: pytest.LogCapture
     with caplog.at_level(logging.DEBUG, logger="awoke.events"):
         log(Event("shop.opened", {}), BrokerLines())
     assert [record.levelno for record in caplog.records] == [logging.DEBUG]
+
+
+@pytest.mark.parametrize(("partitions", "level"), [([], logging.DEBUG), ([("orders", 0)], logging.INFO)])
+def test_a_rebalance_that_changes_nothing_is_for_debugging(
+    partitions: list[tuple[str, int]], level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, logger="awoke.events"):
+        log(Event("partitions.assigned", {"client": "shop", "partitions": partitions}), BrokerLines())
+    assert [record.levelno for record in caplog.records] == [level]

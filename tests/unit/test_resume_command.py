@@ -45,6 +45,9 @@ class FakeApp:
     def blocking(self, topic: str, partition: int) -> list[int]:
         return self.failing
 
+    def is_assigned(self, topic: str, partition: int) -> bool:
+        return (topic, partition) in {("t", 1), ("t", 2)}
+
     def threads(self) -> list[tuple[str, str, str]]:
         return [("t[1]", "flush", "here")]
 
@@ -268,3 +271,21 @@ def test_a_pause_that_a_rebalance_has_ended_is_not_resumed(is_current: bool) -> 
     server.paused[("t", 1)] = (cast(Any, assignment), ValueError("no good"))
     assert server.resume("t", 1) is is_current
     assert not server.resume("t", 1)
+
+
+def test_a_partition_that_another_process_holds_is_named_as_such(app: FakeApp, path: str) -> None:
+    for command in ("resume", "skip"):
+        with pytest.raises(awoke.AwokeError, match=r"this process does not hold t\[9\]: ask the process"):
+            ask("shop:app", path, command, topic="t", partition=9, offset=1)
+
+
+def test_a_target_without_a_colon_is_explained() -> None:
+    with pytest.raises(awoke.ConfigError, match="'shop' names no app: say MODULE:APP, as in shop:app"):
+        ask("shop", None, "resume", topic="t", partition=1)
+
+
+def test_a_partition_that_no_node_holds_is_named_as_such() -> None:
+    request = resumes.Request("skip", "t[9]", 1, set(), lambda answer: None)
+    assert resumes.why(request) == "no message of t[9] fails on any node"
+    request.is_held = False
+    assert resumes.why(request) == "no node holds t[9]: ask the process of the group that holds it"

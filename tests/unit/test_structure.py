@@ -21,7 +21,7 @@ LAYERS = [
     {"_native", "_waiting"},
     {"checks", "environment", "exit_codes"},
     {"broker_lines", "oauth", "pydantic_models", "value_types", "events", "settings", "serde"},
-    {"middleware"},
+    {"origins", "middleware"},
     {"consumer", "producer", "transaction", "admin", "concurrency"},
     {"annotations", "handlers", "dead_letter", "tracing"},
     {"routing"},

@@ -1,22 +1,36 @@
-"""`awoke broker`: a Kafka broker in memory, for trying awoke without an installation of Kafka."""
+"""`awoke broker`: a Kafka broker in memory, for trying awoke without an installation of Kafka.
+
+It speaks Kafka's protocol but for the requests that create and delete topics. So `awoke topics create` asks the process
+itself, over a UNIX socket that is named after the broker's address.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from awoke.cli.output import say
-from awoke.errors import ConfigError
+from awoke.errors import AwokeError, ConfigError
+from awoke.swarm.options import socket_path
+
+if TYPE_CHECKING:
+    from awoke.testing import EmbeddedCluster
+
+logger = logging.getLogger(__name__)
 
 SESSION_TIMEOUT_MS = 6_000
 """Embedded brokers make a process that starts again wait as long as the session; the default would be 45 s."""
+PARTITIONS = 4
 
 
 def broker(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics to create.")],
-    partitions: Annotated[int, typer.Option(min=1, max=10_000, help="Partitions of each topic.")] = 4,
+    partitions: Annotated[int, typer.Option(min=1, max=10_000, help="Partitions of each topic.")] = PARTITIONS,
 ) -> None:
     """Run a Kafka broker in memory, for trying, until SIGINT or SIGTERM. Its messages are gone then."""
     from awoke.runtime.inbox import Inbox
@@ -31,8 +45,66 @@ def broker(
         cluster = stack.enter_context(EmbeddedCluster())
         for topic in topics:
             cluster.create_topic(topic, partitions)
+        stack.enter_context(taking_commands(cluster, partitions))
         say(f"a broker in memory has the topics {', '.join(topics)}; Ctrl-C stops it. In other shells:")
         say(
             f"export AWOKE_BOOTSTRAP_SERVERS={cluster.bootstrap_servers} AWOKE_KAFKA_SESSION_TIMEOUT_MS={SESSION_TIMEOUT_MS}"
         )
         heard.get()
+
+
+def socket_of(bootstrap_servers: str) -> str:
+    """Returns where the process of a broker in memory takes commands."""
+    return socket_path(f"broker-{bootstrap_servers}")
+
+
+def process_of(bootstrap_servers: str) -> str | None:
+    """Returns the socket of the process whose broker in memory has this address; None for other brokers."""
+    path = socket_of(bootstrap_servers)
+    return path if Path(path).is_socket() else None
+
+
+@contextlib.contextmanager
+def taking_commands(cluster: EmbeddedCluster, partitions: int) -> Iterator[None]:
+    """Creates topics for other processes inside the block."""
+    from awoke.swarm.app_socket import AppSocket
+    from awoke.swarm.socket_file import SocketFile
+
+    def obey(command: dict[str, Any]) -> dict[str, Any]:
+        topic, wanted = command.get("topic"), command.get("partitions")
+        if command.get("command") != "create_topic" or not isinstance(topic, str) or not isinstance(wanted, int):
+            raise ConfigError("this broker knows the command create_topic, with a topic and partitions", "command")
+        if topic in known:
+            return {"failed": f"topic {topic!r} already exists"}
+        try:
+            cluster.create_topic(topic, partitions if wanted < 0 else wanted)
+        except AwokeError as error:
+            return {"failed": str(error)}
+        return {"done": "create_topic"}
+
+    known = Topics(cluster)
+    try:
+        served = AppSocket(SocketFile(socket_of(cluster.bootstrap_servers)), obey)
+    except ConfigError as error:
+        logger.warning("awoke topics create can't reach this broker: %s", error)
+        yield
+        return
+    served.start()
+    try:
+        yield
+    finally:
+        served.close()
+
+
+class Topics:
+    """The topics that a broker has."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+
+    def __contains__(self, topic: str) -> bool:
+        """Asks the broker. Blocks."""
+        import awoke
+
+        with awoke.Admin(self._cluster.bootstrap_servers) as admin:
+            return any(each.name == topic for each in admin.topics())

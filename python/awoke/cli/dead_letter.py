@@ -15,13 +15,15 @@ from awoke.cli.letters import Error, Filter, Handler, Key, Letter, Since, letter
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import KEPT, say, say_json
 from awoke.cli.replays import Memory, Sender
-from awoke.cli.tables import aligned, time_of
+from awoke.cli.tables import aligned, plural, time_of
 from awoke.cli.tail import document, text
 from awoke.cli.targets import Targets, summary
 from awoke.errors import AwokeError, ConfigError
 from awoke.printable import printable
 
-app = typer.Typer(help="Look at messages that were given up, and send them again.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look at messages that were given up, and send them again.", no_args_is_help=True, rich_markup_mode=None
+)
 
 ERROR_WIDTH = 60
 FAILURES_SHOWN_MAX = 10
@@ -65,8 +67,9 @@ def list_letters(
     if not as_json:
         for line in aligned(rows, is_left=True):
             say(line)
-    said = f", {strangers['messages']} messages that are none" if strangers else ""
-    say(f"{shown} dead letters{said}", err=as_json)
+    others = strangers["messages"]
+    said = f", {plural(others, 'message')} that {'is' if others == 1 else 'are'} none" if others else ""
+    say(f"{plural(shown, 'dead letter')}{said}", err=as_json)
 
 
 @app.command("summary")
@@ -161,6 +164,8 @@ def replay(
     places = [place_of(place) for place in only or ()]
     wanted = Filter.of(since, error, handler, key)
     found = read_all(topic, places, bootstrap_servers, kafka)
+    if not found:
+        raise AwokeError(f"{topic} holds no dead letters")
     with Memory(topic, group or f"awoke-replay.{topic}", bootstrap_servers, pairs(kafka, "--kafka")) as memory:
         memory.load(found, partitions_of(topic, bootstrap_servers, kafka))
         chosen = [each for each in found if wanted.wants(each) and (not places or each.place in places)]

@@ -26,7 +26,11 @@ def doctor(
         f"awoke {awoke.__version__}, librdkafka {awoke.librdkafka_version()}, "
         f"Python {platform.python_version()} on {platform.platform()}"
     )
-    show_table(("setting", "value", "origin"), (*loaded.explain(), *load_run().explain()))
+    rows = [
+        (name, "(not set)" if value == "None" else value, origin)
+        for name, value, origin in (*loaded.explain(), *load_run().explain())
+    ]
+    show_table(("setting", "value", "origin"), rows)
     for variable in unknown_variables():
         say_styled(f"warning: the environment variable {variable} is no setting of awoke's", "yellow")
     try:

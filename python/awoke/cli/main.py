@@ -18,6 +18,7 @@ app = typer.Typer(
     help="A Kafka processing framework for Python in which nothing sleeps.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # Its tables cut the names of options at 80 columns.
     add_completion=False,
 )
 app.command("run")(run.run)

@@ -17,7 +17,8 @@ BootstrapServers = Annotated[
 Kafka = Annotated[
     list[str] | None,
     typer.Option(
-        "--kafka", help="A librdkafka property, name=value, several times. Secrets: better AWOKE_KAFKA_SASL_PASSWORD=…"
+        "--kafka",
+        help="A librdkafka property, name=value, several times. Secrets: better in the environment, as AWOKE_KAFKA_SASL_PASSWORD",
     ),
 ]
 

@@ -21,6 +21,7 @@ from rich.text import Text
 import awoke
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say
+from awoke.cli.tables import plural
 from awoke.errors import AwokeError
 
 WINDOW = 50_000
@@ -124,7 +125,7 @@ def produce(
             sent = Sent()
             refused = send(producer, topic, stream, shape, sent)
             sent.wait(0)
-    say(f"{sent.delivered:,} messages delivered to {topic}", err=True)
+    say(f"{plural(sent.delivered, 'message')} delivered to {topic}", err=True)
     problems = [str(error) for error in (refused, sent.failure()) if error is not None]
     if problems:
         raise AwokeError("; ".join(problems)) from (sent.first_error or refused)

@@ -62,7 +62,7 @@ def run(
     log_level: Annotated[str | None, typer.Option(help="debug, info (the default), warning or error.")] = None,
     with_traceback: Annotated[bool, typer.Option("--traceback", hidden=True)] = False,
 ) -> None:
-    """Run an app. SIGINT and SIGTERM finish running jobs, commit and end with 0; a second signal hurries.
+    """Run an app. SIGINT and SIGTERM finish running jobs, commit and end with 0; a second signal waits for no job.
 
     Options win over the environment (AWOKE_NODES=4), that over awoke.toml.
     """

@@ -36,6 +36,8 @@ def ask(
     Raises:
         ConfigError: no process listens there, or it refuses; AwokeError: it does not answer, or the command failed.
     """
+    if socket is None and ":" not in target:
+        raise ConfigError(f"{target!r} names no app: say MODULE:APP, as in {target}:app", "target")
     path = socket or socket_path(target)
     if socket is None:
         with contextlib.suppress(OSError):  # Without it there is no process to ask, which is said below.

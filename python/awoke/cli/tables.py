@@ -35,3 +35,8 @@ def aligned(rows: Sequence[Sequence[str]], is_left: bool = False) -> list[str]:
             cells.append(cell + padding if is_left else padding + cell)
         lines.append("  ".join(cells).rstrip())
     return lines
+
+
+def plural(count: int, noun: str) -> str:
+    """Returns a count with its noun: `1 message`, `2 messages`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -7,10 +7,14 @@ from typing import Annotated
 import typer
 
 import awoke
+from awoke.cli.broker import process_of
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, show_table
+from awoke.cli.swarm import ask
+from awoke.errors import AwokeError, ConfigError
+from awoke.settings import load
 
-app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("create")
@@ -24,7 +28,14 @@ def create(
 ) -> None:
     """Create a topic."""
     settings = pairs(config, "--config")
-    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+    loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
+    if (path := process_of(loaded.bootstrap_servers)) is not None:
+        if settings or replicas > 1:
+            raise ConfigError("a broker in memory (awoke broker) takes neither --config nor --replicas", "--config")
+        ask(f"awoke broker at {loaded.bootstrap_servers}", path, "create_topic", topic=name, partitions=partitions)
+        say(f"topic {name} created")
+        return
+    with awoke.Admin(settings=loaded) as admin:
         admin.create_topic(name, partitions=partitions, replicas=replicas, config=settings)
     say(f"topic {name} created")
 
@@ -54,6 +65,9 @@ def describe(name: str, bootstrap_servers: BootstrapServers = None, kafka: Kafka
 @app.command("delete")
 def delete(name: str, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
     """Delete a topic."""
-    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+    loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
+    if process_of(loaded.bootstrap_servers) is not None:
+        raise AwokeError("a broker in memory (awoke broker) can't delete a topic: its end deletes all of them")
+    with awoke.Admin(settings=loaded) as admin:
         admin.delete_topic(name)
     say(f"topic {name} deleted")

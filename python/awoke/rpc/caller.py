@@ -156,7 +156,7 @@ class Caller:
         """
         if _get_running_loop() is not None:
             warn_blocking("call", "await caller.acall(…)")
-        plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers)
+        plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers, returns)
         while True:
             plan.attempts += 1
             try:
@@ -192,7 +192,7 @@ class Caller:
         **kwargs: Any,
     ) -> Any:
         """As `call`, awaited on the running loop. A task that is cancelled cancels its call."""
-        plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers)
+        plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers, returns)
         while True:
             try:
                 plan.attempts += 1
@@ -223,7 +223,7 @@ class Caller:
         Raises:
             ResourceExhausted: there was no room in time; EncodeError; ClosedError; ForkedClientError; TypeError.
         """
-        plan = self._plan(method, args, kwargs, timeout_s, key, None, idempotency_key, headers)
+        plan = self._plan(method, args, kwargs, timeout_s, key, None, idempotency_key, headers, returns)
         return self._begin(plan, returns)
 
     def cast(
@@ -268,7 +268,7 @@ class Caller:
         Leaving the iteration cancels the call. A rejected one is made again, as by `call`; one that has begun is not. Raises
         as `submit`, and, while iterating, as `call`.
         """
-        plan = self._plan(method, args, kwargs, timeout_s, key, None, None, headers)
+        plan = self._plan(method, args, kwargs, timeout_s, key, None, None, headers, returns)
         plan.attempts = 1
         return Stream(self, plan, self._enter(plan, window=self._window), returns)
 
@@ -291,7 +291,7 @@ class Caller:
         """
         if _get_running_loop() is not None:
             warn_blocking("scatter", "await caller.ascatter(…)")
-        plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers)
+        plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers, returns)
         pending = self._enter(plan, replies=replies)
         gathering = Gathering(self, plan, replies, until, returns)
         with cancelling(pending):
@@ -312,7 +312,7 @@ class Caller:
         **kwargs: Any,
     ) -> Gathered:
         """As `scatter`, awaited on the running loop."""
-        plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers)
+        plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers, returns)
         pending = await self._enter_async(plan, replies=replies)
         gathering = Gathering(self, plan, replies, until, returns)
         with cancelling(pending):

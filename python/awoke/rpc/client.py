@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
+from awoke import serde
 from awoke.errors import ConfigError
 from awoke.rpc.methods import CALLER_WORDS
 
@@ -115,7 +116,13 @@ def shape_of(path: str, name: str, function: Callable[..., Any]) -> Shape:
         raise ConfigError(f"{path}: a stream is declared with def, not async def: def {name}(…) -> {hint}", "client")
     is_stream = origin in STREAMS or origin in ASYNC_STREAMS
     is_async = is_coroutine or origin in ASYNC_STREAMS or origin in AWAITABLES
-    return Shape(name, places, result_of(hint, origin, is_stream), is_async, is_stream)
+    returns = result_of(hint, origin, is_stream)
+    if returns is not Any and returns is not None:
+        try:
+            serde.result_decoder(returns)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}", "client") from None
+    return Shape(name, places, returns, is_async, is_stream)
 
 
 def result_of(hint: Any, origin: Any, is_stream: bool) -> Any:

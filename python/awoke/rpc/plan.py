@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from awoke import serde
 from awoke.rpc import protocol
 from awoke.rpc.context import current
 from awoke.tracing import Tracer
@@ -51,12 +52,15 @@ class Planner:
         idempotent: bool | None,
         idempotency_key: str | bytes | None,
         headers: Headers | None,
+        returns: Any = Any,
     ) -> Plan:
         """Returns the plan of a call, whose time begins now.
 
         Raises:
-            EncodeError, TypeError, ValueError: see `Caller.call`.
+            ConfigError: nothing can be read as `returns`. EncodeError, TypeError, ValueError: see `Caller.call`.
         """
+        if returns is not Any and returns is not None:
+            serde.result_decoder(returns)  # Before the call: its answer could not be read.
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         calling = current.get()
         if calling is not None:

@@ -112,6 +112,10 @@ class Responder:
         self._producer.close(max(1.0, deadline_s - time.monotonic()))
         return [thread for thread in started if thread.is_alive()]
 
+    def threads(self) -> list[threading.Thread]:
+        """Returns the threads that run methods. Does not block."""
+        return list(self._threads)
+
     def counts(self) -> dict[str, int]:
         """How many calls run, wait, and were passed over because nobody wanted them any more. Does not block."""
         running, waiting = self._intake.counts()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from awoke.admin import Admin
 from awoke.errors import AuthorizationFailed, KafkaError, UnknownTopic
 from awoke.rpc.protocol import Topics
@@ -37,7 +39,9 @@ def ensure(settings: Settings, topics: Topics, partitions: int) -> None:
     Raises:
         UnknownTopic: one is not there and can't be made; says why. BrokerUnreachable.
     """
-    with Admin(settings=settings) as admin:
+    # Embedded brokers know no other way to make a topic than to be asked for it.
+    kafka = {"allow.auto.create.topics": "true", **settings.kafka}
+    with Admin(settings=msgspec.structs.replace(settings, kafka=kafka)) as admin:
         for topic in topics:
             try:
                 admin.describe_topic(topic, settings.startup_timeout_s)

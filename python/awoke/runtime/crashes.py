@@ -52,6 +52,18 @@ class Verdict(NamedTuple):
     """How often the process has died at the job's first message."""
 
 
+class Careful(NamedTuple):
+    """A partition whose messages are taken one by one, because its process has died."""
+
+    topic: str
+    partition: int
+    offset: int
+    """The first message that may have killed the process."""
+    deaths: int
+    until_offset: int
+    """Messages before this offset are taken one by one."""
+
+
 class Lookup(NamedTuple):
     """The first job of an assignment asks the broker for the last record; jobs that come meanwhile wait for `is_over`."""
 
@@ -67,7 +79,8 @@ class CrashRecords:
     Several jobs of one may come at once; after a crash the engine gives them one at a time.
     """
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: Route, on_careful: Callable[[Careful], object] = lambda careful: None) -> None:
+        self._on_careful = on_careful
         self._limit = route.retry.crashes
         lanes = route.lanes
         self._careful_messages = max(CAREFUL_MESSAGES, route.batch.max_messages) if lanes is None else lanes.careful
@@ -139,6 +152,9 @@ class CrashRecords:
             is_over.set_exception(error)
             raise
         is_over.set_result(None)
+        if verdict.deaths:
+            first = job.first_offset
+            self._on_careful(Careful(*key[:2], first, verdict.deaths, first + self._careful_messages))
         return verdict
 
     def _begin(self, key: Key, partition: Partition, deaths: int, job: Job, commit: Commit) -> Verdict:

@@ -22,7 +22,7 @@ from awoke.consumer import current_job
 from awoke.errors import AwokeError, ClosedError, FencedError, ProcessDied, ProducerFenced
 from awoke.handlers import check_ran
 from awoke.runtime import recovery
-from awoke.runtime.crashes import Commit, CrashRecords, Verdict
+from awoke.runtime.crashes import Careful, Commit, CrashRecords, Verdict
 from awoke.runtime.exactly_once import Contribution, Transactions
 from awoke.runtime.instances import LAST_HOOKS, Instances, Key, key_of, owner_of
 from awoke.runtime.outgoing import OrderedOutput, Outgoing, Results, check_delivered
@@ -72,7 +72,7 @@ class Executor:
         self._route = route
         self._function = self._traced(sending(server, route))
         self._instances = Instances(server, route)
-        self._crashes = CrashRecords(route) if route.dead_letter is not None else None
+        self._crashes = CrashRecords(route, self._on_careful) if route.dead_letter is not None else None
         self._answer = self._traced(answering(server, route))
         self._transactions = server.transactions if route.is_exactly_once else None
         self._ordered: dict[tuple[Key, int], OrderedOutput] = {}
@@ -84,6 +84,10 @@ class Executor:
 
     def close(self, deadline_s: float) -> list[threading.Thread]:
         """Ends what the executor has started; returns the threads that still run at the deadline."""
+        return []
+
+    def threads(self) -> list[threading.Thread]:
+        """Returns the threads that run user code for the workers. Does not block."""
         return []
 
     def run_sorting(self, sorting: Sorting) -> None:
@@ -428,6 +432,13 @@ class Executor:
         )
         return True
 
+    def _on_careful(self, careful: Careful) -> None:
+        text = (
+            "a process that had begun this message died before its next commit; to find a message that kills its process, "
+            f"the messages before offset {careful.until_offset} are taken one by one, each with a commit"
+        )
+        self._server.app.events.emit("partition.careful", handler=self._route.name, **careful._asdict(), text=text)
+
     def _leave_to_the_next(self, job: Job) -> bool:
         """The partition was given back before the job ran: its next owner processes the messages."""
         job.retry(0.0)
@@ -509,7 +520,9 @@ class Executor:
         for output in outputs:
             output.close()
         partition = None if self._crashes is None else self._crashes.after(hook)
-        if partition is not None and self._transactions is not None:
+        if self._transactions is None:
+            self._server.last_commits.note_hook(hook)
+        elif partition is not None:
             self._commit_last(partition, self._transactions)
 
     def _commit_last(self, partition: Partition, transactions: Transactions) -> None:

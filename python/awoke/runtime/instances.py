@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from awoke._native import HookJob, Job
 from awoke.consumer import Consumer
@@ -34,6 +36,8 @@ class Instances:
         self._scopes: dict[Key, Scope] = {}
         self._not_ready: set[Key] = set()
         """Assignments whose `assigned` hook failed: it is tried again before their next batch."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Those that run the `lost` hook of a consumer whose job has outlived its assignment."""
         self._sought: dict[Key, int] = {}
         """Of assignments with lanes: the epoch that ended when `assigned`, tried again, sought. Its jobs are old."""
         self._making: dict[Key, threading.Lock] = {}
@@ -178,10 +182,25 @@ class Instances:
             return
         try:
             outcome = instance.lost()
-            if inspect.iscoroutine(outcome):
-                outcome.close()  # Nobody can await it here.
         except Exception:
             logger.exception("%s: lost() failed", owner_of(job))
+            outcome = None
+        if inspect.iscoroutine(outcome):  # Of an async consumer, whose jobs end on the event loop.
+            task = asyncio.get_running_loop().create_task(self._hear_lost(job, outcome))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            self._end_fenced(job)
+
+    async def _hear_lost(self, job: Job | HookJob, outcome: Coroutine[Any, Any, Any]) -> None:
+        try:
+            await outcome
+        except Exception:
+            logger.exception("%s: lost() failed", owner_of(job))
+        finally:
+            self._end_fenced(job)
+
+    def _end_fenced(self, job: Job | HookJob) -> None:
         scope = self._scopes.pop(key_of(job), None)
         if scope is not None:
             scope.close(0.0)

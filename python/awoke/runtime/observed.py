@@ -11,6 +11,7 @@ from awoke.app import App
 from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder
 from awoke.rpc.responder import Responder
+from awoke.runtime.connections import Connections
 from awoke.runtime.failures import Failures
 from awoke.runtime.health import reasons
 from awoke.runtime.ledger import Ledger, ThreadEntry
@@ -33,6 +34,7 @@ class Observed:
     metrics: Recorder | None
     failures: Failures
     refusals: Refusals
+    connections: Connections
     given_up: BaseException | None
     is_quiet: bool
     """Whether no new jobs begin."""
@@ -58,6 +60,10 @@ class Observed:
     def partitions(self) -> list[PartitionState]:
         """The partitions that are assigned now, and how far each has come. Does not block."""
         return [] if self.member is None else [PartitionState.of(*state) for state in self.member.partitions()]
+
+    def is_assigned(self, topic: str, partition: int) -> bool:
+        """Returns whether a partition is assigned now. Does not block."""
+        return any((each.topic, each.partition) == (topic, partition) for each in self.partitions())
 
     def stuck(self) -> list[tuple[str, int, str, bool]]:
         """Partitions, and topics (partition -1), whose messages do not come any more: why, and whether `resume` helps.
@@ -106,7 +112,7 @@ class Observed:
             return "it begins no new jobs: it is quiet, or stops"
         if self.member is None or not self.refusals.is_allowed(GROUP):
             return "its group has not given it partitions yet"
-        return None
+        return self.connections.why_not_ready()
 
     def status(self) -> dict[str, Any]:
         """Returns what the app does, for programs: JSON can be made of it."""

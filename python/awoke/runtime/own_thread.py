@@ -108,6 +108,11 @@ class OwnThreadExecutor(Executor):
             each.thread.join(max(0.0, deadline_s - time.monotonic()))
         return [each.thread for each in threads if each.thread.is_alive()]
 
+    def threads(self) -> list[threading.Thread]:
+        """Returns the threads of the assignments. Does not block."""
+        with self._starting:
+            return [each.thread for each in self._threads.values()]
+
     def _find(self, key: Key) -> OwnThread | None:
         with self._starting:
             return self._threads.get(key)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from awoke import _native
@@ -20,6 +21,8 @@ from awoke.rpc.responder import Responder
 from awoke.runtime import ledger
 from awoke.runtime.alone import AloneProducer
 from awoke.runtime.async_executor import AsyncExecutor
+from awoke.runtime.connections import Connections
+from awoke.runtime.engine_routes import engine_route
 from awoke.runtime.exactly_once import Transactions, transactional_id_of
 from awoke.runtime.executor import Executor
 from awoke.runtime.failures import Failures
@@ -32,15 +35,23 @@ from awoke.runtime.own_thread import executor_of
 from awoke.runtime.refusals import Refusals
 from awoke.runtime.scope import Scope
 from awoke.runtime.startup_checks import check_topics
+from awoke.runtime.stopping import (
+    COMMIT_S,
+    LEAVE_GRACE_S,
+    EngineEvents,
+    InterruptibleWait,
+    LastCommits,
+    join_all,
+    remaining_s,
+    running_places,
+    store_progress,
+)
 from awoke.runtime.worker import AsyncWorker, Worker, async_jobs_of, workers_of
 from awoke.settings import client_properties
 from awoke.tracing import Tracer
 from awoke.web.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
-
-TURN_S_MIN = 0.01
-"""A job of single messages runs at least this long before another partition has its turn."""
 
 
 class AppRunner(Observed):
@@ -96,6 +107,7 @@ class AppRunner(Observed):
         """The messages that fail and are tried again, and those that are to be skipped."""
         self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.give_up)
         """What the brokers do not allow."""
+        self.connections = Connections(app.settings)
         self._join_watch = JoinWatch(app.events, self.group, self.settings)
         self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._call_async)
         self._source: EventSource | None = None
@@ -104,6 +116,8 @@ class AppRunner(Observed):
         self._asking = threading.Lock()
         """Guards `_stopper`."""
         self._stopper: threading.Thread | None = None
+        self._stop_wait = InterruptibleWait()
+        self.last_commits = LastCommits(app.events)
         self._is_clean = True
         self._ended: Future[None] = Future()
         self._end_stop_requests: Callable[[], None] | None = None
@@ -140,7 +154,7 @@ class AppRunner(Observed):
             raise ConfigError(text, "routes")
         self.app.load_settings().check_member()
         self._partitions_total = check_topics(self.app, self.settings)
-        self._source = EventSource(self.app.events)
+        self._source = EventSource(EngineEvents(self.app.events, self._is_running))
         self._end_listening = self._listen()
         ledger.install()
         try:
@@ -184,10 +198,34 @@ class AppRunner(Observed):
         for each in self.schedulers:
             each.quiet()
 
-    def hurry(self) -> None:
-        """Make a stop that is under way wait for running jobs no longer."""
+    def hurry(self) -> bool:
+        """Makes a stop wait for running jobs no longer: what is done is committed. Does not block.
+
+        Returns whether this is the first call.
+        """
+        if not self._stop_wait.hurry():
+            return False
+        store_progress(*self._work())
         if self.member is not None:
+            self.last_commits.note_all(self.app, self.partitions())
             self.member.hurry()
+        return True
+
+    def _work(self) -> tuple[list[threading.Thread], list[Any]]:
+        """Returns the threads and the coroutines that run jobs and hooks."""
+        threads = [worker.thread for worker in self._workers]
+        for executor in self._executors.values():
+            threads += executor.threads()
+        loop = self._loop_worker
+        return (threads, []) if loop is None else ([*threads, loop.thread], loop.coroutines())
+
+    def _is_running(self, topic: str, partition: int) -> bool:
+        route = self.app.routes.get(topic)
+        # The others' jobs last until their results are acknowledged, which keeps no thread.
+        is_seen = route is not None and route.output is None and not route.is_exactly_once
+        is_hurried = self._stop_wait.is_hurried
+        found = running_places(*self._work(), with_hooks=not is_hurried)
+        return (topic, partition) in found or not (is_seen or is_hurried)
 
     def stop(self, timeout_s: float | None = None) -> bool:
         """Finish running jobs, commit, leave the group, deliver what was produced, join the workers.
@@ -211,9 +249,20 @@ class AppRunner(Observed):
         deadline_s = time.monotonic() + (self.settings.shutdown_timeout_s if timeout_s is None else timeout_s)
         self.app.events.emit("app.stopping", app=self.app.name)
         self.quiet()
-        has_left = self.member is None or self.member.close(max(0.0, deadline_s - time.monotonic()))
-        undelivered = self._end(deadline_s)
-        return has_left and undelivered == 0
+        return self._end(deadline_s, is_clean=self._leave_group(deadline_s))
+
+    def _leave_group(self, deadline_s: float) -> bool:
+        """Commits and leaves the group; returns whether all that is stored is committed."""
+        member = self.member
+        if member is None:
+            return True
+        end = self.last_commits.watch()
+        self.last_commits.note_all(self.app, self.partitions())
+        within_s = remaining_s(deadline_s) + LEAVE_GRACE_S
+        has_left = self._stop_wait.call(lambda: member.close(remaining_s(deadline_s)), False, COMMIT_S, within_s)
+        is_committed = self.last_commits.report()
+        end()
+        return has_left and is_committed
 
     def stop_soon(self) -> None:
         """Stops the app on a thread of its own. Does not block: a handler may call it, too."""
@@ -306,6 +355,7 @@ class AppRunner(Observed):
             events.subscribe("offsets.committed", self.refusals.on_group_allowed),
             events.subscribe("partitions.assigned", self.refusals.on_group_allowed),
             events.subscribe("client.error", self._on_client_error),
+            events.subscribe("client.error", self.connections.on_error),
             events.subscribe("partition.rewound", self.failures.on_rewound),
         ]
         if self.metrics is not None:
@@ -326,25 +376,26 @@ class AppRunner(Observed):
             self.endpoint.start()
             logger.info("metrics, health and threads at http://%s:%d", host, self.endpoint.port)
 
-    def _end(self, deadline_s: float) -> int:
-        """End everything that `start` began; how many things were not done in time."""
+    def _end(self, deadline_s: float, *, is_clean: bool = True) -> bool:
+        """Ends everything that `start` began; returns whether all was done in time, and was `is_clean` before."""
         assert self._source is not None
         if self._end_stop_requests is not None:
             self._end_stop_requests()
         self._join_watch.close()
+        self.connections.close()
         self.app.runs(None, None)
+        call = self._stop_wait.call
         late = self._end_workers(deadline_s)
-        late += self._scope.close(max(0.0, deadline_s - time.monotonic()))
+        late += call(lambda: self._scope.close(remaining_s(deadline_s)), ["background functions"])
         if self.transactions is not None:
-            self.transactions.close()
-        late += self._lifecycle.shut_down(max(deadline_s, time.monotonic() + 1.0))
+            call(self.transactions.close, None, COMMIT_S)
+        shutdown_s = time.monotonic() + remaining_s(deadline_s, 1.0)
+        late += call(lambda: self._lifecycle.shut_down(shutdown_s), ["shutdown functions"], 1.0)
         late += self._end_loop(deadline_s)
-        self.app.close_callers(max(1.0, deadline_s - time.monotonic()))
-        undelivered = self.alone.close(max(1.0, deadline_s - time.monotonic()))
-        undelivered += self.app.close_producer(max(1.0, deadline_s - time.monotonic()))
-        if undelivered:
-            logger.error("%d produced messages were not acknowledged before the shutdown's deadline", undelivered)
-        self.app.events.emit("app.stopped", app=self.app.name, is_clean=not late and not undelivered)
+        call(lambda: self.app.close_callers(remaining_s(deadline_s, 1.0)), None)
+        undelivered = self._end_producers(deadline_s)
+        is_clean = is_clean and not late and not undelivered
+        self.app.events.emit("app.stopped", app=self.app.name, is_clean=is_clean)
         if self.overdue.is_started:
             self.overdue.close()
         ledger.uninstall()
@@ -353,7 +404,16 @@ class AppRunner(Observed):
         self._end_listening()
         self._source.close()
         self._source = None
-        return len(late) + undelivered
+        return is_clean
+
+    def _end_producers(self, deadline_s: float) -> int:
+        """Sends what is queued; returns how many messages were not acknowledged."""
+        call = self._stop_wait.call
+        undelivered = call(lambda: self.alone.close(remaining_s(deadline_s, 1.0)), 1)
+        undelivered += call(lambda: self.app.close_producer(remaining_s(deadline_s, 1.0)), 1)
+        if undelivered:
+            logger.error("%d produced messages were not acknowledged before the shutdown's deadline", undelivered)
+        return undelivered
 
     def _start_workers(self) -> None:
         routes = self.app.routes.values()
@@ -376,24 +436,7 @@ class AppRunner(Observed):
     def _join(self) -> _native.GroupMember:
         assert self._source is not None
         routes = [
-            _native.Route(
-                route.topic,
-                self._async_scheduler if route.is_async else self._scheduler,
-                messages_max=route.batch.max_messages,
-                bytes_max=route.batch.max_bytes,
-                wait_max_s=route.batch.max_wait_s,
-                delay_s=route.flow.delay_s,
-                rate_per_s=route.flow.per_s,
-                weight=route.weight,
-                tick_every_s=route.tick_every_s,
-                start=route.start,
-                concurrency=route.lanes,
-                is_transactional=route.is_exactly_once,
-                turn_max_s=None if route.consumer is not None else max(TURN_S_MIN, self.settings.commit_interval_s / 4),
-                batch_time_max_s=route.batch.max_time_s,
-                stores_by_hand=route.is_manual,
-                jobs_max=route.jobs_max,
-            )
+            engine_route(route, self.settings, self._async_scheduler if route.is_async else self._scheduler)
             for route in self.app.routes.values()
         ]
         if self.responder is not None:
@@ -416,16 +459,16 @@ class AppRunner(Observed):
         self._scheduler.close()
         self._async_scheduler.close()
         with self._resizing:
-            workers = list(self._workers)
-        late = [worker for worker in workers if not worker.join(max(0.0, deadline_s - time.monotonic()))]
-        late_threads = [worker.thread for worker in late]
+            threads = [worker.thread for worker in self._workers]
+        self._stop_wait.call(partial(join_all, threads, deadline_s), None)
         for executor in self._executors.values():
-            late_threads += executor.close(deadline_s)
+            threads += self._stop_wait.call(partial(executor.close, deadline_s), executor.threads())
         loop = self._loop_worker
-        if loop is not None and not loop.join_jobs(max(0.0, deadline_s - time.monotonic())):
-            late_threads.append(loop.thread)
+        if loop is not None and not self._stop_wait.call(lambda: loop.join_jobs(remaining_s(deadline_s)), False):
+            threads.append(loop.thread)
         if self.responder is not None:
-            late_threads += self.responder.close(deadline_s)
+            threads += self._stop_wait.call(partial(self.responder.close, deadline_s), self.responder.threads())
+        late_threads = [thread for thread in threads if thread.is_alive()]
         for thread in late_threads:
             logger.error("%s is still running:\n%s", thread.name, stack_of(thread))
         return [thread.name for thread in late_threads]
@@ -438,7 +481,7 @@ class AppRunner(Observed):
         loop.finish()
         if not loop.join_jobs(0.0):
             return []  # A job is late, which was said.
-        return [] if loop.join(max(1.0, deadline_s - time.monotonic())) else [loop.thread.name]
+        return [] if loop.join(remaining_s(deadline_s, 1.0)) else [loop.thread.name]
 
     def _call_async(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
         assert self._loop_worker is not None, "an async function was registered during the start"

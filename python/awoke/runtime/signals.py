@@ -1,4 +1,4 @@
-"""Runs an app until a signal comes: the first stops gracefully, the second hurries, the third ends at once.
+"""Runs an app until a signal comes: the first stops gracefully, the second waits for no job, the third ends at once.
 
 The main thread waits on an inbox that signal handlers and other threads put words into. The stop runs on a thread of its
 own, so that the main thread can hear the next signal.
@@ -62,7 +62,7 @@ def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
         if said == "quiet":
             server.quiet()
     if said == "signal":
-        logger.info("stopping: running jobs finish, a second signal hurries")
+        logger.info("stopping: running jobs finish; a second signal does not wait for them")
     is_clean: list[bool] = []
 
     def stop() -> None:
@@ -75,11 +75,11 @@ def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
     thread.start()
     signals = 0
     if said == "quick":
-        server.hurry()
+        hurry(server)
     while (said := heard.get()) != "stopped":
         if said in ("signal", "quick"):
             signals += 1
-            server.hurry()
+            hurry(server)
             if signals > 1:
                 os._exit(EXIT_AT_ONCE)
     thread.join()  # It has nothing left to do.
@@ -87,6 +87,12 @@ def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
         logger.error("the app gave up: %s", server.given_up)
         return EXIT_GAVE_UP
     return EXIT_CLEAN if is_clean == [True] else EXIT_LATE
+
+
+def hurry(server: AppRunner) -> None:
+    """Ends the wait for running jobs, and says so once."""
+    if server.hurry():
+        logger.warning("stopping at once: running jobs are not waited for, and their messages come again")
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ class Worker:
         self.thread.start()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for its end; whether it came within the time."""
+        """Waits for its end; returns whether it came within the time."""
         self.thread.join(timeout_s)
         return not self.thread.is_alive()
 
@@ -86,6 +86,10 @@ class AsyncWorker:
     def join_jobs(self, timeout_s: float) -> bool:
         """Waits for the last job, after the scheduler was closed; whether it ended within the time."""
         return self._has_no_jobs.wait(timeout_s)
+
+    def coroutines(self) -> list[Any]:
+        """Returns the coroutines of the jobs that run now. Does not block."""
+        return [task.get_coro() for task in list(self._tasks)]
 
     def finish(self) -> None:
         """Lets the loop end after its last job. Does not block."""

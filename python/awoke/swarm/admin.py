@@ -186,7 +186,10 @@ class AdminEndpoint:
         if waiting or not self._nodes:
             return f"nodes {waiting}"
         quiet = [node.number for node in self._nodes.values() if node.is_quiet]
-        return f"nodes {quiet} are quiet: they begin no new jobs" if quiet else None
+        if quiet:
+            return f"nodes {quiet} are quiet: they begin no new jobs"
+        away = [f"node {number}: {node.why_not_ready}" for number, node in self._nodes.items() if node.why_not_ready]
+        return "; ".join(away) or None
 
     def _health_page(self, texts: Mapping[int, str]) -> bytes:
         reasons = health_of(self._nodes, texts)
@@ -220,7 +223,7 @@ class AdminEndpoint:
 
     def on_resumed(self, node: NodeHandle, message: protocol.Resumed) -> None:
         """Takes a node's answer to a resume or a skip."""
-        self._resumes.on_answer(node.number, message.request, message.is_done, message.blocking)
+        self._resumes.on_answer(node.number, message.request, message.is_done, message.blocking, message.is_held)
 
     def forget_answers(self, node: NodeHandle) -> None:
         """Waits no longer for a node that has ended."""

@@ -12,14 +12,14 @@ import contextlib
 import logging
 import reprlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from awoke._native import Bell
 from awoke.app import App
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm import commands
-from awoke.swarm.socket_file import SocketFile
+from awoke.swarm.socket_file import SocketFile, SocketTaken
 from awoke.web import listener
 from awoke.web.listener import Listener, Respond
 from awoke.web.loop import Loop
@@ -35,11 +35,19 @@ def open_app_socket(app: App, path: str) -> Iterator[None]:
     """Takes commands for the app inside the block; without a socket where the path can't be used, with a warning."""
     try:
         file = SocketFile(path)
+    except SocketTaken:
+        logger.warning(
+            "no commands (awoke resume, skip, threads) for this process: another process of the app takes them at %s; "
+            "give each process its own --socket PATH",
+            path,
+        )
+        yield
+        return
     except ConfigError as error:
         logger.warning("no commands (awoke resume, skip, threads) for this process: %s", error)
         yield
         return
-    served = AppSocket(app, file)
+    served = AppSocket(file, AppCommands(app).obey)
     served.start()
     try:
         yield
@@ -48,10 +56,10 @@ def open_app_socket(app: App, path: str) -> Iterator[None]:
 
 
 class AppSocket:
-    """A thread that takes the commands for an app."""
+    """A thread that takes commands; `obey` answers each."""
 
-    def __init__(self, app: App, file: SocketFile) -> None:
-        self._app, self._file = app, file
+    def __init__(self, file: SocketFile, obey: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._file, self._obey = file, obey
         self._bell = Bell()
         self._is_closing = False
         self._thread = threading.Thread(target=self._serve, name="awoke-commands", daemon=True)
@@ -81,7 +89,19 @@ class AppSocket:
             answer = {"error": str(error)}
         respond(commands.encoded(answer))
 
-    def _obey(self, command: dict[str, Any]) -> dict[str, Any]:
+
+class AppCommands:
+    """The commands for an app in this process."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Obeys one command; returns the answer.
+
+        Raises:
+            ConfigError: the command is wrong.
+        """
         match name := command.get("command"):
             case "resume":
                 return self._resume(*commands.place_of(command))
@@ -97,10 +117,14 @@ class AppSocket:
     def _resume(self, topic: str, partition: int) -> dict[str, Any]:
         if commands.resumed(self._app, topic, partition):
             return {"done": "resume"}
+        if not self._app.is_assigned(topic, partition):
+            return {"failed": commands.not_held(f"{topic}[{partition}]", "this process does not hold")}
         return {"failed": f"{topic}[{partition}] is neither paused nor stuck"}
 
     def _skip(self, topic: str, partition: int, offset: int) -> dict[str, Any]:
         is_skipped, blocking = commands.skipped(self._app, topic, partition, offset)
         if is_skipped:
             return {"done": "skip"}
+        if not self._app.is_assigned(topic, partition):
+            return {"failed": commands.not_held(f"{topic}[{partition}]", "this process does not hold")}
         return {"failed": commands.why_not_skipped(f"{topic}[{partition}]", offset, blocking)}

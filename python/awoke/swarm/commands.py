@@ -106,6 +106,11 @@ def why_not_skipped(place: str, offset: int, blocking: list[int], where: str = "
     return f"{place} is not held up at offset {offset}, but by the {word} {shown}"
 
 
+def not_held(place: str, who: str) -> str:
+    """Returns why a command has no effect where the partition is assigned to another process, or to none."""
+    return f"{who} {place}: ask the process of the group that holds it"
+
+
 OFFSETS_SHOWN_MAX = 20
 
 

@@ -46,7 +46,7 @@ class Health:
 
     def on_vitals(self, node: NodeHandle, vitals: Vitals) -> None:
         """Judges a sign of life."""
-        node.vitals = vitals
+        node.lives(vitals)
         self.expect(node)
         if f"{node.number}:frozen" in self._deadlines and vitals.oldest_job_ms > 0:
             self._limit_stop(node)

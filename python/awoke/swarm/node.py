@@ -140,6 +140,7 @@ class Node:
             bootstrap_servers=self._options.bootstrap_servers,
             workers=self._options.workers,
             kafka=self._options.kafka,
+            metrics_port=self._options.metrics_port,  # With it librdkafka measures; nothing listens there.
             **self._names(),
         )
         server = AppRunner(
@@ -150,6 +151,8 @@ class Node:
             serves_metrics=False,
         )
         self._app.events.subscribe("partitions.assigned", lambda event: self._say(protocol.Assigned()))
+        for name in ("partitions.assigned", "partitions.revoked", "partitions.lost"):
+            self._app.events.subscribe(name, lambda event: self._say(protocol.Holds(len(server.partitions()))))
         server.start()
         assert server.member is not None
         lifeline.watch(server.schedulers, server.member)
@@ -188,8 +191,11 @@ class Node:
 
     def _pulse(self, lifeline: Lifeline, server: AppRunner) -> None:
         """Say how the partitions are whenever the lifeline asks; how long that takes tells how long one waits for the GIL."""
-        alive = True
+        alive, told = True, None
         while alive:
+            if (why := server.connections.why_not_ready()) != told:
+                self._say(protocol.Connections(why or ""))
+                told = why
             states = server.partitions()
             lags = [state.lag for state in states if state.lag is not None]
             alive = lifeline.pulse(len(states), sum(lags) if lags else -1)
@@ -213,11 +219,13 @@ class Node:
     def _answer(self, server: AppRunner, message: protocol.NodeIsAsked) -> protocol.NodeSays:
         match message:
             case protocol.Resume(topic=topic, partition=partition, request=request):
-                return protocol.Resumed(request, commands.resumed(self._app, topic, partition))
+                is_resumed = commands.resumed(self._app, topic, partition)
+                return protocol.Resumed(request, is_resumed, is_held=self._app.is_assigned(topic, partition))
             case protocol.Skip(topic=topic, partition=partition, offset=offset, request=request):
                 is_skipped, blocking = commands.skipped(self._app, topic, partition, offset)
                 # A failing topic may have very many such messages, and a message between processes has a limit.
-                return protocol.Resumed(request, is_skipped, blocking[:BLOCKING_MAX])
+                is_held, shown = self._app.is_assigned(topic, partition), blocking[:BLOCKING_MAX]
+                return protocol.Resumed(request, is_skipped, shown, is_held)
             case protocol.Gather(what=what, request=request):
                 return protocol.Gathered(request, self._text(server, what))
 

@@ -33,6 +33,9 @@ class NodeState(StrEnum):
     """Is started after a back-off."""
 
 
+VITALS_LATE_S = 10.0
+"""After a change, signs of life count the partitions rightly within this time."""
+
 ALLOWED: dict[NodeState, set[NodeState]] = {
     NodeState.QUEUED: {NodeState.FORKING, NodeState.WAITING, NodeState.ENDED},
     NodeState.FORKING: {NodeState.BOOTING, NodeState.QUEUED, NodeState.WAITING, NodeState.ENDED},
@@ -59,12 +62,18 @@ class NodeHandle:
         self.vitals: Vitals | None = None
         self.heard_s = self.began_s = time.monotonic()
         self.restarts = 0
+        self.assigned = 0
+        """How many partitions it holds, as it said last."""
+        self._assigned_s = 0.0
+        """When it said so because that had changed."""
         self.assigned_ns = 0
         """When the process last had an assignment, in nanoseconds of the monotonic clock; 0 never."""
         self.is_wanted = True
         """Whether another process is to follow this one."""
         self.is_quiet = False
         """Whether its process was told to begin no new jobs."""
+        self.why_not_ready = ""
+        """What its process has said: since when no broker is connected; empty where one is."""
         self.is_asked = False
         """Whether it was asked to end: that is no failure."""
         self.last_error = ""
@@ -84,13 +93,24 @@ class NodeHandle:
         self.enter(NodeState.FORKING)
         self.control, self.mold = control, mold
         self.vitals, self.assigned_ns, self.is_asked, self.failure = None, 0, False, ""
-        self.is_quiet = False
+        self.assigned = 0
+        self.is_quiet, self.why_not_ready = False, ""
         self.began_s = self.heard_s = time.monotonic()
 
     def forked(self, pidfd: Pidfd) -> None:
         """Its process is there."""
         self.enter(NodeState.BOOTING)
         self.pidfd = pidfd
+
+    def holds(self, partitions: int) -> None:
+        """It has said how many partitions it holds now."""
+        self.assigned, self._assigned_s = partitions, time.monotonic()
+
+    def lives(self, vitals: Vitals) -> None:
+        """It has given a sign of life, whose count of partitions may be some seconds old."""
+        self.vitals = vitals
+        if time.monotonic() - self._assigned_s > VITALS_LATE_S:
+            self.assigned = vitals.assigned
 
     def quiet(self) -> None:
         """Has its process begin no new jobs."""
@@ -155,7 +175,7 @@ class NodeHandle:
             "jobs": 0 if vitals is None else vitals.jobs,
             "oldest_job_s": 0.0 if vitals is None else vitals.oldest_job_ms / 1_000,
             "gil_wait_s": 0.0 if vitals is None else vitals.gil_wait_ms / 1_000,
-            "assigned": 0 if vitals is None else vitals.assigned,
+            "assigned": self.assigned,
             "assigned_ns": self.assigned_ns,
             "lag": None if vitals is None or vitals.lag < 0 else vitals.lag,
             "restarts": self.restarts,

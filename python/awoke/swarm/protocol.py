@@ -102,6 +102,18 @@ class Assigned(msgspec.Struct, tag_field="kind", tag="assigned"):
     """The group has given partitions to it."""
 
 
+class Holds(msgspec.Struct, tag_field="kind", tag="holds"):
+    """How many partitions it holds now."""
+
+    count: Number
+
+
+class Connections(msgspec.Struct, tag_field="kind", tag="connections"):
+    """Why it is not ready, for its connections to brokers; empty where it is."""
+
+    text: str
+
+
 class Failed(msgspec.Struct, tag_field="kind", tag="failed"):
     """Why the process ends."""
 
@@ -121,6 +133,8 @@ class Resumed(msgspec.Struct, tag_field="kind", tag="resumed"):
     request: Number
     is_done: bool
     blocking: list[Number] = []
+    is_held: bool = True
+    """Whether the node holds the partition."""
 
 
 # A supervisor to a node.
@@ -151,7 +165,7 @@ class Skip(msgspec.Struct, tag_field="kind", tag="skip"):
 
 
 MoldSays = MoldReady | Refused | Forked | NotForked
-NodeSays = Tripwire | NodeReady | Assigned | Failed | Gathered | Resumed
+NodeSays = Tripwire | NodeReady | Assigned | Holds | Connections | Failed | Gathered | Resumed
 NodeIsAsked = Gather | Resume | Skip
 FROM_MOLD: msgspec.json.Decoder[MoldSays] = msgspec.json.Decoder(MoldSays)
 TO_MOLD: msgspec.json.Decoder[Fork] = msgspec.json.Decoder(Fork)

@@ -27,6 +27,8 @@ class Request:
         self.missing, self.answer = missing, answer
         self.blocking: list[int] = []
         """The offsets of the partition's messages that fail, as the node that holds it has said."""
+        self.is_held: bool | None = None
+        """Whether a node that has answered holds the partition; None where none has answered."""
 
 
 class Resumes:
@@ -58,7 +60,9 @@ class Resumes:
         if not missing:
             self._end(request, {"failed": "no node is up"})
 
-    def on_answer(self, node: int, request: int, is_done: bool, blocking: Sequence[int] = ()) -> None:
+    def on_answer(
+        self, node: int, request: int, is_done: bool, blocking: Sequence[int] = (), is_held: bool = True
+    ) -> None:
         """Takes a node's answer. The first one that has done it is enough."""
         found = self._open.get(request)
         if found is None:
@@ -67,6 +71,7 @@ class Resumes:
             self._end(request, {"done": found.command})
         else:
             found.blocking += blocking
+            found.is_held = bool(found.is_held) or is_held
             self._strike(node, request)
 
     def forget(self, node: int) -> None:
@@ -96,7 +101,9 @@ def why(request: Request) -> str:
     """Returns why no node has done it, with the nodes that did not answer."""
     silent = sorted(request.missing)
     where = " on any node that answered" if silent else " on any node"
-    if request.offset is None:
+    if request.is_held is False:
+        text = commands.not_held(request.place, "no node that answered holds" if silent else "no node holds")
+    elif request.offset is None:
         text = f"{request.place} is neither paused nor stuck{where}"
     else:
         text = commands.why_not_skipped(request.place, request.offset, request.blocking, where)

@@ -251,6 +251,10 @@ class Supervisor:
             case protocol.Assigned():
                 node.assigned_ns = time.monotonic_ns()
                 self._roll.on_node_assigned(node)
+            case protocol.Holds(count=count):
+                node.holds(count)
+            case protocol.Connections(text=text):
+                node.why_not_ready = text
             case protocol.Failed():
                 node.fail(message.text)
             case protocol.Gathered():
@@ -468,10 +472,10 @@ class Supervisor:
     def _on_stop_signal(self) -> None:
         self._stop_signals += 1
         if self._stop_signals == 1:
-            logger.info("stopping: running jobs finish, a second signal hurries")
+            logger.info("stopping: running jobs finish; a second signal does not wait for them")
             self.stop()
         elif self._stop_signals == 2:
-            self._signal_all(signal.SIGTERM)
+            self._signal_all(signal.SIGQUIT)  # No second TERM: two of a kind may be delivered as one.
         else:
             self._exit_code = EXIT_AT_ONCE
             self._signal_all(signal.SIGKILL)

@@ -1,0 +1,258 @@
+"""The stop of an app: how long it waits, what a second signal ends, and which offsets were not committed in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from types import CoroutineType, FrameType
+from typing import Any, NamedTuple, TypeVar
+
+from awoke._native import HookJob
+from awoke.app import App
+from awoke.errors import AwokeError
+from awoke.events import Event, Events
+from awoke.metrics.recorder import PartitionState
+from awoke.runtime.async_executor import AsyncExecutor
+from awoke.runtime.executor import Executor, mark_done
+
+Result = TypeVar("Result")
+
+COMMIT_S = 5.0
+"""After a second signal, the last commit and leaving the group may take this long."""
+LEAVE_GRACE_S = 3.0
+"""After the deadline they may take this long. A swarm kills a node 5 s after it: what is not committed is said before."""
+HURRIED_S = 0.5
+"""After a second signal, every other step of the stop may take this long."""
+ANSWER_S = 1.0
+"""The event of a commit comes from another thread than the end of the commit."""
+
+LOOPS = frozenset({Executor._call.__code__, AsyncExecutor._call_async.__code__})
+"""The functions that call a handler once for each message, and whose variable `done` is the last message that is done."""
+JOB_RUNS = frozenset({Executor.run_job.__code__, AsyncExecutor.run_job_async.__code__})
+"""The functions that run a job to its end."""
+HOOK_RUNS = frozenset({Executor.run_hook.__code__, AsyncExecutor.run_hook_async.__code__})
+"""The functions that run a hook to its end."""
+
+
+class InterruptibleWait:
+    """Waits for the steps of a stop, until their own deadline or until a second signal. Any thread."""
+
+    def __init__(self) -> None:
+        self._hurried: Future[None] = Future()
+        self._lock = threading.Lock()
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether the stop waits for running jobs no longer. Does not block."""
+        return self._hurried.done()
+
+    def hurry(self) -> bool:
+        """Ends the wait for running jobs; returns whether this is the first call. Does not block."""
+        with self._lock:
+            is_first = not self._hurried.done()
+            if is_first:
+                self._hurried.set_result(None)
+            return is_first
+
+    def call(
+        self,
+        function: Callable[[], Result],
+        otherwise: Result,
+        hurried_s: float = HURRIED_S,
+        within_s: float | None = None,
+    ) -> Result:
+        """Calls a function that blocks, and returns what it returns.
+
+        Returns `otherwise` if it has not ended `hurried_s` after a second signal, or `within_s` after this call. The
+        function runs on a thread of its own, which goes on by itself then.
+        """
+        done: Future[Result] = Future()
+        thread = threading.Thread(target=_fulfil, args=(done, function), name="awoke-stop-step", daemon=True)
+        thread.start()
+        either: list[Future[Any]] = [done, self._hurried]
+        wait(either, within_s, return_when=FIRST_COMPLETED)
+        if not wait([done], hurried_s if self.is_hurried else 0.0).done:
+            return otherwise
+        thread.join()
+        return done.result()
+
+
+def _fulfil(done: Future[Result], function: Callable[[], Result]) -> None:
+    try:
+        done.set_result(function())
+    except BaseException as error:
+        done.set_exception(error)
+
+
+class EngineEvents:
+    """Passes the engine's events on, without a `job.overdue` of a partition that runs nothing.
+
+    The engine reports a partition, too, whose last hook was not begun before the deadline, or before a second signal.
+    """
+
+    def __init__(self, events: Events, is_running: Callable[[str, int], bool]) -> None:
+        self._events, self._is_running = events, is_running
+
+    def emit(self, name: str, **fields: Any) -> None:
+        """Tells the subscribers, on this thread."""
+        if name != "job.overdue" or any(self._is_running(*place) for place in fields["partitions"]):
+            self._events.emit(name, **fields)
+
+
+def store_progress(threads: Sequence[threading.Thread], coroutines: Sequence[Any]) -> None:
+    """Stores the offsets of messages that are done in jobs that still run. Does not block.
+
+    A job stores its offset at its end, and the stop no longer waits for that end.
+    """
+    for frame in _frames(threads, coroutines):
+        if frame.f_code in LOOPS:
+            variables = _variables(frame)
+            # What a route sends on is not acknowledged before the job ends.
+            if not variables.get("sends_on"):
+                with contextlib.suppress(AwokeError):
+                    mark_done(variables["job"], variables.get("done"))
+
+
+def running_places(
+    threads: Sequence[threading.Thread], coroutines: Sequence[Any], *, with_hooks: bool
+) -> set[tuple[str, int]]:
+    """Returns the topic and partition of each job, and of each hook if asked for, that runs now. Does not block."""
+    codes = JOB_RUNS | HOOK_RUNS if with_hooks else JOB_RUNS
+    found = (frame for frame in _frames(threads, coroutines) if frame.f_code in codes)
+    works = [variables.get("job") or variables.get("hook") for variables in map(_variables, found)]
+    return {(work.topic, work.partition) for work in works if work is not None}
+
+
+def _frames(threads: Sequence[threading.Thread], coroutines: Sequence[Any]) -> Iterator[FrameType]:
+    """Gives what runs and what is awaited. A coroutine that runs awaits nothing: it is found on its loop's thread.
+
+    Coroutines are looked at twice, because one may begin to run, or to wait, between two looks.
+    """
+    for coroutine in coroutines:
+        yield from _awaited(coroutine)
+    running = sys._current_frames()
+    for thread in threads:
+        yield from _callers(running.get(thread.ident or 0))
+    for coroutine in coroutines:
+        yield from _awaited(coroutine)
+
+
+def _variables(frame: FrameType) -> dict[str, Any]:
+    variables = frame.f_locals
+    found: dict[str, Any] = {name: variables[name] for name in ("job", "hook", "done", "sends_on") if name in variables}
+    if isinstance(variables, dict):
+        variables.clear()  # As in `handled`: before Python 3.13 the frame would keep this copy.
+    return found
+
+
+def _callers(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _awaited(coroutine: Any) -> Iterator[FrameType]:
+    while isinstance(coroutine, CoroutineType):
+        if coroutine.cr_frame is not None:
+            yield coroutine.cr_frame
+        coroutine = coroutine.cr_await
+
+
+class Uncommitted(NamedTuple):
+    """A partition whose last commit failed."""
+
+    topic: str
+    partition: int
+    stored: int
+    committed: int | None
+    """None where this process has committed nothing of it."""
+
+    def __str__(self) -> str:
+        place, last = f"{self.topic}[{self.partition}]", self.stored - 1
+        if self.committed is None:
+            return f"{place} to offset {last}, all that this process has done"
+        return f"{place} from offset {self.committed} to {last}"
+
+
+class LastCommits:
+    """Compares what is stored at the end of an app with what the brokers have committed. Any thread."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._changed = threading.Condition()
+        self._stored: dict[tuple[str, int], int] = {}
+        self._committed: dict[tuple[str, int], int | None] = {}
+        self._is_watching = False
+
+    def watch(self) -> Callable[[], None]:
+        """Begins to note commits; returns what ends it. Does not block."""
+        self._is_watching = True
+        return self._events.subscribe("offsets.committed", self._on_committed)
+
+    def note_all(self, app: App, states: Iterable[PartitionState]) -> None:
+        """Notes what is stored for the partitions that are assigned. Does not block."""
+        for each in states:
+            route = app.routes.get(each.topic)
+            is_plain = app.rpc.settings.mode != "exactly_once" if route is None else not route.is_exactly_once
+            if is_plain:  # The others commit within transactions, which tell of their own failures.
+                self.note(each.topic, each.partition, each.stored, each.committed)
+
+    def note(self, topic: str, partition: int, stored: int | None, committed: int | None) -> None:
+        """Notes what is stored for a partition now. Does not block."""
+        if not self._is_watching or stored is None:
+            return
+        with self._changed:
+            place = (topic, partition)
+            self._stored[place] = stored
+            if self._committed.get(place) is None:
+                self._committed[place] = committed
+
+    def note_hook(self, hook: HookJob) -> None:
+        """Notes what is stored for a partition whose last hook runs. Does not block."""
+        with contextlib.suppress(AwokeError):
+            self.note(hook.topic, hook.partition, *hook.assignment().offsets())
+
+    def report(self) -> bool:
+        """Emits an event if less is committed than is stored; returns whether all is. Blocks up to a second if not."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._missing(), ANSWER_S)
+            missing = self._missing()
+        if missing:
+            places = "; ".join(map(str, missing))
+            self._events.emit("offsets.not_committed", places=places, messages=_messages_of(missing))
+        return not missing
+
+    def _missing(self) -> list[Uncommitted]:
+        return [
+            Uncommitted(*place, stored, self._committed[place])
+            for place, stored in sorted(self._stored.items())
+            if (self._committed[place] or 0) < stored
+        ]
+
+    def _on_committed(self, event: Event) -> None:
+        with self._changed:
+            for topic, partition, offset in event.fields["offsets"]:
+                self._committed[(topic, partition)] = offset
+            self._changed.notify_all()
+
+
+def _messages_of(missing: Iterable[Uncommitted]) -> int | None:
+    """Returns how many messages come again at least; None where it is not known."""
+    counts = [None if each.committed is None else each.stored - each.committed for each in missing]
+    known = [each for each in counts if each is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def join_all(threads: Iterable[threading.Thread], deadline_s: float) -> None:
+    """Joins threads until a deadline. Blocks."""
+    for thread in threads:
+        thread.join(remaining_s(deadline_s))
+
+
+def remaining_s(deadline_s: float, least_s: float = 0.0) -> float:
+    """Returns how long it is until a deadline of the monotonic clock, at least `least_s`."""
+    return max(least_s, deadline_s - time.monotonic())

@@ -1,0 +1,67 @@
+"""Topics of `awoke broker`: made by `awoke topics create`, and never by asking for a misspelt one."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import awoke
+from awoke.testing import EmbeddedCluster
+from tests.support.processes import Process
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return {"XDG_RUNTIME_DIR": str(tmp_path), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+
+
+@pytest.fixture
+def at(env: dict[str, str]) -> Iterator[str]:
+    with Process("broker", "orders", env=env) as broker:
+        broker.wait_for("export ")
+        found = re.search(r"AWOKE_BOOTSTRAP_SERVERS=(\S+)", broker.output)
+        assert found is not None
+        yield found[1]
+        broker.signal(signal.SIGTERM)
+        assert broker.wait() == 0, broker.output
+
+
+def says(*arguments: str, env: dict[str, str], code: int = 0) -> str:
+    with Process(*arguments, env=env) as process:
+        assert process.wait(30) == code, process.output
+        return process.output
+
+
+def test_topics_are_created_and_not_invented(at: str, env: dict[str, str]) -> None:
+    assert "topic receipts created" in says("topics", "create", "receipts", "--partitions", "2", "-b", at, env=env)
+    assert "already exists" in says("topics", "create", "orders", "-b", at, env=env, code=1)
+    assert "can't delete a topic" in says("topics", "delete", "orders", "-b", at, env=env, code=1)
+    refused = says("topics", "create", "more", "--config", "retention.ms=1", "-b", at, env=env, code=2)
+    assert "takes neither --config nor --replicas" in refused
+    assert "'ordres' does not exist" in says("topics", "describe", "ordres", "-b", at, env=env, code=1)
+    assert "'ordres' does not exist" in says("produce", "ordres", os.devnull, "-b", at, env=env, code=1)
+    listed = says("topics", "list", "-b", at, env=env)
+    assert listed.split() == ["orders", "4", "receipts", "2"]
+
+
+def test_an_app_of_a_misspelt_topic_does_not_start() -> None:
+    with EmbeddedCluster() as cluster:
+        cluster.create_topic("orders")
+        app = awoke.App("shop", bootstrap_servers=cluster.bootstrap_servers)
+        app.on("ordres")(lambda message: None)
+        with pytest.raises(awoke.UnknownTopic, match="'ordres' does not exist"):
+            awoke.AppRunner(app).start()
+
+
+def test_an_admin_says_why_an_embedded_broker_creates_no_topic() -> None:
+    with (
+        EmbeddedCluster() as cluster,
+        awoke.Admin(cluster.bootstrap_servers) as admin,
+        pytest.raises(awoke.KafkaError, match="answers other requests, but not this one"),
+    ):
+        admin.create_topic("orders", timeout_s=0.5)

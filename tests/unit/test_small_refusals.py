@@ -1,0 +1,104 @@
+"""What would never run, or could never be read, is refused where it is written; what is shown can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Protocol, cast
+
+import pytest
+from typer.testing import CliRunner
+
+import awoke
+from awoke._native import Job
+from awoke.cli.main import app as commands
+from awoke.routing import Route
+from awoke.rpc.client import shape_of
+from awoke.rpc.plan import Planner
+from awoke.runtime.instances import Instances
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Ticking(awoke.Consumer):
+    def consume(self, batch: awoke.Batch[bytes]) -> None: ...
+
+    def tick(self) -> None: ...
+
+
+def test_a_tick_without_an_interval_is_refused() -> None:
+    app = awoke.App("shop")
+    with pytest.raises(awoke.ConfigError, match=r"Ticking\.tick is never called .*: say tick_every_s"):
+        app.consumer("orders")(Ticking)
+    app.consumer("orders", tick_every_s=1.0)(Ticking)
+
+
+class Unusable:
+    """JSON can't be read as this."""
+
+    def __init__(self, number: threading.Thread) -> None: ...
+
+
+def test_a_result_that_could_not_be_read_is_refused_before_the_call() -> None:
+    plan = Planner(1.0, frozenset(), False, None).plan
+    with pytest.raises(awoke.ConfigError, match=r"returns=.*Thread"):
+        plan("quote", (), {}, None, None, None, None, None, threading.Thread)
+    assert plan("quote", (), {}, None, None, None, None, None, int).method == "quote"
+
+
+class Shop(Protocol):
+    def quote(self, sku: str) -> threading.Thread: ...
+
+
+def test_a_client_whose_result_could_not_be_read_is_refused() -> None:
+    with pytest.raises(awoke.ConfigError, match=r"Shop\.quote: returns=.*Thread"):
+        shape_of("Shop.quote", "quote", Shop.quote)
+
+
+class Losing(awoke.Consumer):
+    heard: bool = False
+
+    async def consume(self, batch: awoke.Batch[bytes]) -> None: ...
+
+    async def lost(self) -> None:
+        self.heard = True
+
+
+def test_an_async_lost_is_awaited_after_a_job_that_outlived_its_assignment() -> None:
+    leaks: list[str] = []
+
+    def leaked(owner: str, generation: int) -> list[str]:
+        leaks.append(owner)
+        return []
+
+    server: Any = SimpleNamespace(ledger=SimpleNamespace(leaked=leaked))
+    instances = Instances(server, Route("orders", Losing, {}))
+    consumer = Losing()
+    consumer._assignment = cast("Any", SimpleNamespace(is_current=False))
+    instances._instances[("orders", 0, 1)] = consumer
+    job = cast("Job", SimpleNamespace(topic="orders", partition=0, generation=1))
+
+    async def end() -> None:
+        instances.let_go_of_fenced(job)
+        await asyncio.gather(*instances._tasks)
+
+    asyncio.run(end())
+    assert consumer.heard
+    assert leaks == ["orders[0]"], "after the hook, which may end its threads"
+
+
+def test_help_names_every_option_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = CliRunner().invoke(commands, ["run", "--help"]).output
+    for option in ("--memory-hard-limit", "--restart-backoff-s", "--bootstrap-servers", "--drain-timeout-s"):
+        assert option in shown
+    assert "…" not in shown
+
+
+def test_doctor_shows_no_none() -> None:
+    shown = CliRunner().invoke(commands, ["doctor", "-b", "127.0.0.1:1", "--timeout-s", "0.1"]).output
+    assert "instance_id" in shown
+    assert "(not set)" in shown
+    assert " None " not in shown
