@@ -18,7 +18,7 @@ Kafka = Annotated[
     list[str] | None,
     typer.Option(
         "--kafka",
-        help="A librdkafka property, name=value, several times. Secrets: better in the environment, as AWOKE_KAFKA_SASL_PASSWORD",
+        help="A librdkafka property, name=value, several times. Secrets: better by AWOKE_KAFKA_SASL_PASSWORD",
     ),
 ]
 
