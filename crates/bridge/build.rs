@@ -1,9 +1,10 @@
 //! Compiles what the extension gives its C libraries in the place of the C library's: memory, waits that no clock step
 //! prolongs, and decompressors that a small batch can't make large.
 
-/// What `src/decompressors.rs` stands in for.
-const DECOMPRESSORS: [&str; 6] = [
+/// What `src/decompressors.rs` and `src/groupless.rs` stand in for.
+const WRAPPED: [&str; 7] = [
     "rd_gz_decompress",
+    "rd_kafka_cgrp_op",
     "rd_kafka_lz4_decompress",
     "rd_kafka_snappy_java_uncompress",
     "rd_kafka_snappy_uncompress",
@@ -17,8 +18,8 @@ fn main() {
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
         let include = std::env::var("DEP_MIMALLOC_INCLUDE_DIR").expect("libmimalloc-sys says where its headers are");
         println!("cargo:rerun-if-changed=build.rs");
-        for decompressor in DECOMPRESSORS {
-            println!("cargo:rustc-link-arg-cdylib=-Wl,--wrap={decompressor}");
+        for function in WRAPPED {
+            println!("cargo:rustc-link-arg-cdylib=-Wl,--wrap={function}");
         }
         cc::Build::new()
             .file("src/allocator.c")

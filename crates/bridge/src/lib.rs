@@ -12,6 +12,8 @@ mod decompressors;
 mod errors;
 mod events;
 mod group_member;
+#[cfg(target_os = "linux")]
+mod groupless;
 mod intake;
 mod lifeline;
 mod message;

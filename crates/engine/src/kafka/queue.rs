@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Batch, Client, Code, FetchError, Fetched, TopicPartition, TopicPartitionList, c_string, ffi, text_of};
 use crate::clock::Deadline;
+use crate::events::What;
 use crate::{Error, Result};
 
 /// Messages taken from librdkafka at once; a pull that is bounded in bytes looks at the sum after each such step.
@@ -71,10 +72,21 @@ impl Queue {
     }
 
     /// Waits for the next event; `None` when the deadline passed or `interrupt` was called. Blocks the calling thread.
+    ///
+    /// Statistics are told on the way: librdkafka calls back for those only where its main queue is polled.
     pub(crate) fn poll(&self, deadline: &Deadline) -> Option<Event> {
-        // SAFETY: the queue is alive; the event becomes ours.
-        let event = unsafe { ffi::rd_kafka_queue_poll(self.queue, deadline.remaining_ms()) };
-        (!event.is_null()).then_some(Event(event))
+        loop {
+            // SAFETY: the queue is alive; the event becomes ours.
+            let event = unsafe { ffi::rd_kafka_queue_poll(self.queue, deadline.remaining_ms()) };
+            if event.is_null() {
+                return None;
+            }
+            let event = Event(event);
+            match event.statistics() {
+                Some(json) => self.client.emit(What::Statistics(json)),
+                None => return Some(event),
+            }
+        }
     }
 
     /// Whether nothing is in it now.
@@ -156,6 +168,12 @@ pub(crate) struct Event(*mut ffi::rd_kafka_event_t);
 unsafe impl Send for Event {}
 
 impl Event {
+    /// librdkafka's measurements, as JSON; `None` for another event.
+    fn statistics(&self) -> Option<String> {
+        // SAFETY: the event is ours; its text lives as long as it.
+        (self.kind() == ffi::RD_KAFKA_EVENT_STATS).then(|| unsafe { text_of(ffi::rd_kafka_event_stats(self.0)) })
+    }
+
     pub(crate) fn kind(&self) -> i32 {
         // SAFETY: the event is ours.
         unsafe { ffi::rd_kafka_event_type(self.0) }

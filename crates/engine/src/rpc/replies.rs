@@ -30,6 +30,8 @@ use crate::kafka::{
 use crate::wake::{Lead, Listener, Parker, Place, Waker};
 use crate::{Error, Result};
 
+/// After this long a partition without a leader is asked for again.
+const LEADER_PATIENCE: Duration = Duration::from_millis(100);
 /// How long brokers may take to say who leads a partition, when one of them is in trouble.
 const LEADER_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -122,7 +124,7 @@ impl Replies {
         let partitions = partitions_of(&client, &names.replies_topic, deadline)?;
         let chosen = &partitions[(names.caller % partitions.len() as u64) as usize];
         let at = TopicPartition::new(names.replies_topic.as_str(), chosen.partition);
-        let offset = client.end_offset(&at, deadline)?;
+        let offset = end_of(&client, &queue, &at, deadline)?;
         let mut list = TopicPartitionList::new();
         list.add(&at, Some(Position { offset, leader_epoch: -1 }))?;
         // SAFETY: handle and list are alive; librdkafka copies the list.
@@ -407,6 +409,18 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         self.call.unregister(&self.waker);
         self.replies.leave(self.place.get());
+    }
+}
+
+/// One past the last reply. A topic that was made just now may have no leader yet: it is asked for again until the deadline.
+fn end_of(client: &Client, queue: &Queue, at: &TopicPartition, deadline: &Deadline) -> Result<i64> {
+    loop {
+        match client.end_offset(at, deadline) {
+            Err(error) if error.is_retriable() && !deadline.has_passed() => {
+                queue.poll(&deadline.or_earlier(Some(Instant::now() + LEADER_PATIENCE)));
+            }
+            found => return found,
+        }
     }
 }
 
