@@ -155,7 +155,7 @@ def test_an_app_is_ready_from_its_first_assignment_until_it_is_quiet(cluster: Cl
 
 
 def test_the_connections_of_a_consumer_are_measured(cluster: Cluster, topic: CreateTopic) -> None:
-    app = new_app(cluster, kafka={"statistics.interval.ms": 200})
+    app = new_app(cluster, metrics_port=0, kafka={"statistics.interval.ms": 200})
     app.on(topic())(lambda message: None)
     measured = 'awoke_connected_brokers{client="consumer"} 1.0'
     with running(app) as runner:
