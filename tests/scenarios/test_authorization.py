@@ -149,6 +149,7 @@ def test_a_topic_that_is_forbidden_while_it_is_read_is_a_reason_and_nothing_is_l
     with running(app) as server:
         judge.feed(acls.servers, topic, first)
         seen.wait_for(100)
+        assert became(lambda: judge.is_at_end(acls.servers, app.name, topic), WITHIN_S), "or they would come again"
         acls.deny(ResourceType.TOPIC, topic, AclOperation.READ)
         assert became(lambda: any(topic in reason for reason in server.health().reasons), WITHIN_S)
         assert all("authorization failed" in reason for reason in server.health().reasons)

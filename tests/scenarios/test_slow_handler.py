@@ -26,9 +26,9 @@ KEYS = 2
 """Of the messages of a partition."""
 JOBS = {"lanes": KEYS}
 """How many messages of a partition are worked on at once; 1 for the others."""
-STOPS_WITHIN_S = 10.0
+STOPS_WITHIN_S = 20.0
 """About one is meant; the shutdown's time-out is 30."""
-JOINS_WITHIN_S = 15.0
+JOINS_WITHIN_S = 25.0
 """A few are meant; a revocation's time-out is 30."""
 
 
