@@ -77,6 +77,8 @@ soak-memory: build ## Look for wrong use of memory: the engine under AddressSani
 	  --soname-synonyms=somalloc='_native*' --suppressions=tests/support/valgrind.supp \
 	  $(BIN)/python -m pytest -q --timeout 900 tests/security/test_native_arguments.py; \
 	else echo "could not run: valgrind is not installed"; exit 1; fi
+	@if cargo +nightly miri --version >/dev/null 2>&1; then cargo +nightly miri test -p awoke-engine --locked wake::; \
+	else echo "could not run Miri: it needs a nightly compiler with its component"; fi
 
 audit: .venv/stamp ## Ask about known weaknesses of all dependencies, as they are locked
 	@failed=0; \
