@@ -244,7 +244,10 @@ def test_a_missing_topic_is_named_before_anything_runs(real_cluster: Cluster) ->
 def test_an_unreachable_broker_is_named_within_the_time() -> None:
     app = awoke.App("app", bootstrap_servers="127.0.0.1:1", startup_timeout_s=0.5)
     app.on("topic")(print)
-    with pytest.raises(awoke.BrokerUnreachable, match=r"127\.0\.0\.1:1 .*answered within 0\.5 s.*refused"), running(app):
+    with (
+        pytest.raises(awoke.BrokerUnreachable, match=r"127\.0\.0\.1:1 .*answered within 0\.5 s.*refused"),
+        running(app),
+    ):
         pass
 
 
