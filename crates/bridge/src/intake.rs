@@ -15,7 +15,7 @@ use crate::events::EventBox;
 use crate::scheduler::{Job, Scheduler};
 use crate::work::{Method, Parts, Service, Work};
 
-/// Hands out calls that are to be carried out, and decides which are.
+/// Hands out calls that are to be executed, and decides which are.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Intake {
     inner: engine::Intake<Held>,
@@ -115,7 +115,7 @@ impl Intake {
         self.inner.set_reply_topics(partitions);
     }
 
-    /// The next call to be carried out, or refused; `None` when the scheduler has closed. Blocks with the GIL released.
+    /// The next call to be executed, or refused; `None` when the scheduler has closed. Blocks with the GIL released.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Py<Work>>> {
         let mut next = self.scheduler.try_next_work();
         loop {
@@ -147,19 +147,19 @@ impl Intake {
         others.into_iter().map(|Held(other)| other.clone_ref(py)).collect()
     }
 
-    /// Whoever carried a call out has done so; what is to be carried out in its place, if anything is. Does not block.
+    /// The execution of a call has ended; what is to be executed in its place, if anything is. Does not block.
     fn leave(&self, work: &Work) -> Option<Py<Work>> {
         self.inner.leave(work.ticket()?).map(|Held(next)| next)
     }
 
-    /// How many calls run, and how many stand in line. Does not block.
+    /// How many calls run, and how many wait in the queue. Does not block.
     fn counts(&self) -> (usize, usize) {
         self.inner.counts()
     }
 }
 
 impl Intake {
-    /// Looks at what has come; the call, if it is to be carried out or refused here and now.
+    /// Looks at what has come; the call, if it is to be executed or refused here and now.
     fn receive(&self, py: Python<'_>, mut job: EngineJob) -> PyResult<Option<Py<Work>>> {
         job.cut(1);
         let lent = (Arc::clone(job.batch()), job.first());
@@ -177,7 +177,7 @@ impl Intake {
             Ok(Arrival::Call(head, times)) => self.admit(py, job, &lent, head, times, record.size_bytes()),
             Ok(Arrival::Cancel(head, times)) => {
                 let found = self.inner.cancel(&head, &times);
-                drop(job.complete()); // Whoever has the partition now sees it, too.
+                drop(job.complete()); // The partition's present owner sees it, too.
                 found.map_or(Ok(()), |Held(found)| found.get().cancel(py)).map(|()| None)
             }
             Ok(Arrival::More(head)) => {
@@ -193,7 +193,7 @@ impl Intake {
         }
     }
 
-    /// Begins a call, or puts it in line; the call, if it is to be carried out or refused here and now.
+    /// Begins a call, or puts it in the queue; the call, if it is to be executed or refused here and now.
     fn admit(
         &self,
         py: Python<'_>,

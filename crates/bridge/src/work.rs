@@ -1,4 +1,4 @@
-//! A call that is to be carried out, and the replies to it.
+//! A call that is to be executed, and the replies to it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -154,12 +154,12 @@ impl Work {
         self.ticket.as_ref()
     }
 
-    /// It is not to be carried out.
+    /// It is not to be executed.
     pub fn refuse(&self, verdict: &'static str) {
         self.state().verdict = Some(verdict);
     }
 
-    /// It was carried out before.
+    /// It was executed before.
     pub fn know(&self, answer: Arc<Answer>) {
         let mut state = self.state();
         (state.verdict, state.known) = (Some("known"), Some(answer));
@@ -219,13 +219,13 @@ impl Work {
 
 #[pymethods]
 impl Work {
-    /// Why it is not to be carried out; `None` where it is.
+    /// Why it is not to be executed; `None` where it is.
     #[getter]
     fn verdict(&self) -> Option<&'static str> {
         self.state().verdict
     }
 
-    /// The answer of a call that was carried out before: its kind and body.
+    /// The answer of a call that was executed before: its kind and body.
     #[getter]
     fn known<'py>(&self, py: Python<'py>) -> Option<(&'static str, Bound<'py, PyBytes>)> {
         let known = self.state().known.clone();
@@ -430,7 +430,7 @@ impl Work {
         Ok(())
     }
 
-    /// Its turn has come; why it is not to be carried out: "fenced", "cancelled", "expired" or "impatient". Does not block.
+    /// It may run now; why it is not to be executed: "fenced", "cancelled", "expired" or "impatient". Does not block.
     fn begin(&self, py: Python<'_>) -> Option<&'static str> {
         let job = self.job(py);
         if job.is_some_and(|job| !job.get().hold_partition()) {
@@ -500,7 +500,7 @@ impl Work {
 
     /// It waits, or goes on elsewhere: it must not keep librdkafka's memory, and with it the client, alive. Does not block.
     pub fn step_aside(&self, py: Python<'_>, is_held: bool) -> PyResult<()> {
-        // Whoever carries it out by now may say that it has no job any more.
+        // The one that executes it by now may say that it has no job any more.
         if let Some(job) = self.job(py) {
             job.get().step_aside(is_held);
         }
@@ -526,7 +526,7 @@ impl Work {
             (state.job.take(), state.last.as_ref().map(|last| last.clone_ref(py)))
         };
         let Some(last) = last else {
-            // Whoever has the partition now sees the call, too.
+            // The partition's present owner sees the call, too.
             drop(job.map(|job| job.get().complete()));
             return Ok(());
         };
@@ -542,7 +542,7 @@ impl Work {
         Ok(())
     }
 
-    /// It is carried out again, after `delay_s`, by whoever has the partition then. Does not block.
+    /// It is executed again, after `delay_s`, by the owner of the partition then. Does not block.
     fn retry(&self, py: Python<'_>, delay_s: f64) -> PyResult<()> {
         let closed = self.close(py);
         let job = self.state().job.take();
@@ -553,7 +553,7 @@ impl Work {
 impl Work {
     /// Lets go of librdkafka's memory; what `is_kept` is copied first. Again, it does nothing.
     fn let_go(&self, py: Python<'_>, is_kept: bool) -> PyResult<()> {
-        // Taken from here on: a call that stands in line may be over before whoever put it there comes to this.
+        // Taken from here on: a call that waits in the queue may be over before whoever put it there comes to this.
         let lent = self.lent().clone();
         if let Some(lent) = lent
             && (is_kept || self.message.get(py).is_some())

@@ -1,8 +1,8 @@
-//! What a responder does about a record that comes: is it a call, who makes it, is there time, has it been carried out before, and may it
-//! run now, or stand in line.
+//! What a responder does about a record that comes: is it a call, who makes it, is there time, has it been executed before, and may it
+//! run now, or wait in the queue.
 //!
-//! A call goes: `read` (what the record says) → `check` (may it be carried out at all) → `enter` (now, later, or is its result known) →
-//! whoever carries it out → `leave` (which is next), and `end` when its answer is final. Calls are known here by what stands for them, `T`, which is cheap to clone.
+//! A call goes: `read` (what the record says) → `check` (may it be executed at all) → `enter` (now, later, or is its result known) →
+//! the one that executes it → `leave` (which is next), and `end` when its answer is final. Calls are known here by what stands for them, `T`, which is cheap to clone.
 //! Nothing blocks: one lock, held for moves only.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use super::turnstile::Turnstile;
 /// Bounds of what is remembered of signed requests, and of calls that were cancelled before they came; each.
 const REMEMBERED: Limits = Limits { count_max: 100_000, bytes_max: 32 * 1024 * 1024 };
 
-/// Why a call is not carried out; its caller is told.
+/// Why a call is not executed; its caller is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Its caller waits no more.
@@ -42,11 +42,11 @@ pub enum Refusal {
 /// What becomes of a call.
 #[derive(Debug)]
 pub enum Entered {
-    /// It is to be carried out now.
+    /// It is to be executed now.
     Now,
-    /// Whoever ends another call does: it stands in line, or waits for the result of the same one.
+    /// Whoever ends another call does: it waits in the queue, or waits for the result of the same one.
     Later,
-    /// It was carried out before.
+    /// It was executed before.
     Known(Arc<Answer>),
     /// It is not to be.
     Refused(Refusal),
@@ -58,12 +58,12 @@ pub struct Ticket {
     name: Box<[u8]>,
     method: usize,
     size_bytes: usize,
-    /// Of a call that must not be carried out twice.
+    /// Of a call that must not be executed twice.
     result_key: Option<Arc<[u8]>>,
 }
 
 impl Ticket {
-    /// Whether it must not be carried out twice.
+    /// Whether it must not be executed twice.
     pub const fn is_once(&self) -> bool {
         self.result_key.is_some()
     }
@@ -85,7 +85,7 @@ struct State<T> {
     under_way: HashMap<Box<[u8]>, T>,
     for_threads: Turnstile<(usize, T)>,
     for_tasks: Turnstile<(usize, T)>,
-    /// Bytes of the calls that stand in line.
+    /// Bytes of the calls that wait in the queue.
     waiting_bytes: usize,
     results: Results<T>,
     /// Where signed requests stand in the log.
@@ -99,12 +99,12 @@ impl<T: Clone + PartialEq> State<T> {
         if is_async { &mut self.for_tasks } else { &mut self.for_threads }
     }
 
-    /// How many calls stand in line.
+    /// How many calls wait in the queue.
     const fn in_line(&self) -> usize {
         self.for_threads.waiting() + self.for_tasks.waiting()
     }
 
-    /// Whether one more call may stand in line, or wait for what others carry out.
+    /// Whether one more call may wait in the queue, or wait for the result of another call.
     fn has_room(&self, size_bytes: usize, options: &IntakeOptions) -> bool {
         let (waiting, waiting_bytes) = self.results.waiting();
         self.in_line() + waiting < options.waiting_max
@@ -146,7 +146,7 @@ impl<T: Clone + PartialEq> Intake<T> {
         *self.reply_topics.write().unwrap_or_else(PoisonError::into_inner) = partitions.into_iter().collect();
     }
 
-    /// What a record says, at so many milliseconds since 1970.
+    /// What a record says, at a time in milliseconds since 1970.
     ///
     /// # Errors
     /// It is not answered.
@@ -208,7 +208,7 @@ impl<T: Clone + PartialEq> Intake<T> {
         Duration::try_from_secs_f64(left_s).ok().and_then(|left| now.checked_add(left)).unwrap_or(now)
     }
 
-    /// The call that this cancels, if it waits or runs: one of the same caller. One that has not come yet is not carried out when it does.
+    /// The call that this cancels, if it waits or runs: one of the same caller. One that has not come yet is not executed when it does.
     pub fn cancel(&self, head: &RequestHead<'_>, times: &Times) -> Option<T> {
         let (name, now) = (name_of(head), Instant::now());
         let mut state = self.state();
@@ -229,7 +229,7 @@ impl<T: Clone + PartialEq> Intake<T> {
         self.state().under_way.get(&name_of(head)).cloned()
     }
 
-    /// The method that is called, by its number; or why the call is not to be carried out.
+    /// The method that is called, by its number; or why the call is not to be executed.
     pub fn check(&self, head: &RequestHead<'_>, times: &Times) -> (Option<usize>, Option<Refusal>) {
         if times.left_s <= 0.0 {
             return (None, Some(Refusal::Expired));
@@ -306,7 +306,7 @@ impl<T: Clone + PartialEq> Intake<T> {
         key.map_or_else(Vec::new, |key| state.results.finish(key, Instant::now(), call, answer))
     }
 
-    /// Whoever carried a call out has done so; what is to be carried out in its place, if anything is.
+    /// The execution of a call has ended; what is to be executed in its place, if anything is.
     pub fn leave(&self, ticket: &Ticket) -> Option<T> {
         let mut state = self.state();
         let is_async = self.methods[ticket.method].is_async;
@@ -321,7 +321,7 @@ impl<T: Clone + PartialEq> Intake<T> {
         self.state().results.bytes()
     }
 
-    /// How many calls run, and how many stand in line.
+    /// How many calls run, and how many wait in the queue.
     pub fn counts(&self) -> (usize, usize) {
         let state = self.state();
         (state.for_threads.running() + state.for_tasks.running(), state.in_line())

@@ -1,7 +1,7 @@
 //! Questions over Kafka: who asks, what was asked and not answered, and where answers come in.
 //!
 //! `caller` asks, `calls` knows what has no answer yet, `replies` brings answers, `call` is what whoever asked holds. At the other end
-//! `intake` decides what becomes of a call that comes: `turnstile` knows how many run and which is next, `results` what was carried out
+//! `intake` decides what becomes of a call that comes: `turnstile` knows how many run and which is next, `results` what was executed
 //! before. Who answers is user code, and so Python's; `protocol` and `signature` are what both sides agree on.
 
 mod arrival;

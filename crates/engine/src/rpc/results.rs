@@ -1,4 +1,4 @@
-//! Results of calls with an idempotency key, for callers that ask again: carried out once, answered each time.
+//! Results of calls with an idempotency key, for callers that ask again: executed once, answered each time.
 //!
 //! In memory, of one process: whoever takes over a partition does not know them. Bounded in number, bytes and age.
 
@@ -24,7 +24,7 @@ pub(super) enum Known {
     New,
     /// Somebody is about to; who finishes it answers this one, too.
     UnderWay,
-    /// It has been carried out.
+    /// It has been executed.
     Done(Arc<Answer>),
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Results<T> {
     /// Results by age, oldest first.
     ages: VecDeque<(Instant, Arc<[u8]>)>,
     bytes: usize,
-    /// Calls that wait for what others carry out.
+    /// Calls that wait for the result of another call.
     waiting: usize,
     /// Bytes of their requests.
     waiting_bytes: usize,
@@ -70,7 +70,7 @@ impl<T: Clone + PartialEq> Results<T> {
         Self { bounds, known: HashMap::new(), ages: VecDeque::new(), bytes: 0, waiting: 0, waiting_bytes: 0 }
     }
 
-    /// What is to be done about a call with this key, whose request has so many bytes, where it may wait (`None`: it may not).
+    /// What is to be done about a call with this key, whose request has `size_bytes`, where it may wait (`None`: it may not).
     /// Returns `None` where it would have to wait and may not.
     pub(super) fn begin(
         &mut self,
@@ -96,7 +96,7 @@ impl<T: Clone + PartialEq> Results<T> {
         }
     }
 
-    /// A call was carried out (`answer`: `None`: in vain, so that it may be tried again); who waits for the same. Nobody does where it is
+    /// A call was executed (`answer`: `None`: in vain, so that it may be tried again); who waits for the same. Nobody does where it is
     /// not this call that carries it out.
     pub(super) fn finish(&mut self, key: &Arc<[u8]>, now: Instant, call: &T, answer: Option<Answer>) -> Vec<T> {
         let Some(State::UnderWay(owner, waiting)) = self.known.get_mut(key) else { return Vec::new() };
@@ -118,7 +118,7 @@ impl<T: Clone + PartialEq> Results<T> {
         waiting.into_iter().map(|(_, call)| call).collect()
     }
 
-    /// How many wait for what others carry out, and the bytes of their requests.
+    /// How many wait for the result of another call, and the bytes of their requests.
     pub(super) const fn waiting(&self) -> (usize, usize) {
         (self.waiting, self.waiting_bytes)
     }

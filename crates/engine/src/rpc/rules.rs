@@ -24,7 +24,7 @@ pub struct IntakeOptions {
     pub threads: usize,
     /// Calls that run at once on the event loop.
     pub tasks: usize,
-    /// Calls that stand in line, or wait for what others carry out.
+    /// Calls that wait in the queue, or wait for the result of another call.
     pub waiting_max: usize,
     /// Bytes of their requests.
     pub waiting_bytes_max: usize,

@@ -73,7 +73,7 @@ impl<T> Turnstile<T> {
         self.running
     }
 
-    /// How many stand in line.
+    /// How many wait in the queue.
     pub(super) const fn waiting(&self) -> usize {
         self.waiting
     }
