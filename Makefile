@@ -67,16 +67,16 @@ soak: histories fuzz ## Repeat the restart, rebalance, copy, swarm and rpc scena
 	    tests/scenarios/test_rpc_faults.py || exit 1; \
 	  AWOKE_FUZZ_EXAMPLES=$${EXAMPLES:-100000} $(BIN)/python -m pytest -q --timeout 0 tests/security -k fuzz || exit 1; \
 	done
+	$(MAKE) soak-memory
 
-# AddressSanitizer's runtime comes with the stable compiler, whose flag for it does not. What the C library and Python read beyond the end
-# of a string is valgrind's known false alarm; what is reported is a fault of ours.
-soak-memory: build ## Look for wrong use of memory: the engine under AddressSanitizer, lent memory of the extension under valgrind
-	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --release -p awoke-engine --locked \
-	  --target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitized
-	@if command -v valgrind; then PYTHONMALLOC=malloc valgrind --quiet --error-exitcode=9 --undef-value-errors=no \
-	  --soname-synonyms=somalloc='_native*' --suppressions=tests/support/valgrind.supp \
-	  $(BIN)/python -m pytest -q --timeout 900 tests/security/test_native_arguments.py; \
-	else echo "could not run: valgrind is not installed"; exit 1; fi
+# What the C library and Python read beyond the end of a string is a known false alarm of valgrind's; what is reported is a fault of ours.
+VALGRIND := valgrind --quiet --error-exitcode=9 --undef-value-errors=no --suppressions=$(CURDIR)/tests/support/valgrind.supp
+
+soak-memory: build ## Look for wrong use of memory: the engine's tests and the extension's lent memory under valgrind, and Miri where it runs
+	@command -v valgrind || { echo "could not run: valgrind is not installed"; exit 1; }
+	cargo --config 'target."cfg(all())".runner = "$(VALGRIND)"' test --release -p awoke-engine --locked
+	PYTHONMALLOC=malloc $(VALGRIND) --soname-synonyms=somalloc='_native*' \
+	  $(BIN)/python -m pytest -q --timeout 900 tests/security/test_native_arguments.py
 	@if cargo +nightly miri --version >/dev/null 2>&1; then cargo +nightly miri test -p awoke-engine --locked wake::; \
 	else echo "could not run Miri: it needs a nightly compiler with its component"; fi
 
