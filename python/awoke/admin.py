@@ -24,6 +24,8 @@ from awoke.events import EventSource
 from awoke.oauth import TokenFunction
 from awoke.settings import KafkaValue, Settings, client_properties, load
 
+NEW_WITHIN_S = 2.0
+"""A topic that was made just now is known to all brokers within this time."""
 ASK_AGAIN_S = 0.05
 
 Metadata = tuple[list[tuple[int, str]], list[tuple[str, int, list[tuple[int, int, list[int], list[int]]]]]]
@@ -142,24 +144,29 @@ class Admin:
         with contextlib.suppress(KafkaError):  # It is made all the same, also where one may not look at it.
             self.wait_for_topic(name, until_s - time.monotonic())
 
+    def find_topic(self, name: str, timeout_s: float = TIMEOUT_S, new_within_s: float = NEW_WITHIN_S) -> TopicInfo:
+        """Describes a topic that may be new: brokers that do not know it are asked again for `new_within_s`. Blocks.
+
+        Raises:
+            UnknownTopic: there is none of this name; AuthorizationFailed: the brokers do not tell.
+        """
+        until_s, again = time.monotonic() + new_within_s, threading.Event()
+        while True:
+            try:
+                return self.describe_topic(name, timeout_s)
+            except UnknownTopic:
+                # Brokers learn of a topic some time after it was made, and say so to nobody: one can only ask again.
+                if time.monotonic() >= until_s:
+                    raise
+                again.wait(ASK_AGAIN_S)
+
     def wait_for_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
         """Wait until a broker that is asked knows of a topic. Blocks.
 
         Raises:
             UnknownTopic: none did within `timeout_s`.
         """
-        until_s, again = time.monotonic() + timeout_s, threading.Event()
-        while True:
-            left_s = until_s - time.monotonic()
-            try:
-                self.describe_topic(name, max(left_s, ASK_AGAIN_S))
-            except UnknownTopic:
-                # Brokers learn of a topic some time after it was made, and say so to nobody: one can only ask again.
-                if left_s <= 0:
-                    raise
-                again.wait(ASK_AGAIN_S)
-            else:
-                return
+        self.find_topic(name, max(timeout_s, ASK_AGAIN_S), timeout_s)
 
     def delete_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
         """Delete a topic.

@@ -47,7 +47,7 @@ class Reader:
             {number: _start(each) for number, each in start.items()} if isinstance(start, Mapping) else _start(start)
         )
         with Admin(settings=settings) as admin:
-            found = [admin.describe_topic(name, settings.startup_timeout_s) for name in names]
+            found = [admin.find_topic(name, settings.startup_timeout_s) for name in names]
         starts = [each for topic in found for each in _starts(topic, wanted)]
         self._at_end: set[tuple[str, int]] = set()
         self._partitions = {(topic, partition) for topic, partition, _, _ in starts}

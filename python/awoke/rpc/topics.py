@@ -58,7 +58,7 @@ def check(settings: Settings, service: str, topics: Topics) -> None:
     with Admin(settings=settings) as admin:
         for topic in topics:
             try:
-                admin.describe_topic(topic, settings.startup_timeout_s)
+                admin.find_topic(topic, settings.startup_timeout_s)
             except UnknownTopic as error:
                 text = (
                     f"service {service!r} has no topic {topic} on {settings.bootstrap_servers}: if that is its name, "

@@ -29,7 +29,7 @@ def check_topics(app: App, settings: Settings) -> int:
     with Admin(settings=settings) as admin:
         for topic in sorted(wanted):
             try:
-                described = admin.describe_topic(topic, settings.startup_timeout_s)
+                described = admin.find_topic(topic, settings.startup_timeout_s)
                 total += len(described.partitions) if topic in app.routes else 0
             except UnknownTopic as error:
                 text = (
