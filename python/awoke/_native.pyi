@@ -446,7 +446,7 @@ class Work:
         """Have a function called when its caller cancels before it is over; False where it has done so already."""
     def forget(self, function: Callable[[], object]) -> None: ...
     def begin(self) -> str | None:
-        """Its turn has come. Why it is not to be carried out: "fenced", "cancelled", "expired" or "impatient"."""
+        """It may run now. Why it is not to be executed: "fenced", "cancelled", "expired" or "impatient"."""
     def start(self) -> None:
         """Its method begins."""
     def stop(self) -> None:

@@ -553,7 +553,7 @@ impl Work {
 impl Work {
     /// Lets go of librdkafka's memory; what `is_kept` is copied first. Again, it does nothing.
     fn let_go(&self, py: Python<'_>, is_kept: bool) -> PyResult<()> {
-        // Taken from here on: a call that waits in the queue may be over before whoever put it there comes to this.
+        // Taken from here on: a call that waits in the queue may be over before the thread that put it there comes to this.
         let lent = self.lent().clone();
         if let Some(lent) = lent
             && (is_kept || self.message.get(py).is_some())

@@ -42,7 +42,7 @@ RETRY_S = 0.2
 
 
 CANCELLED = "the call was cancelled"
-"""Told to whoever waits for it: another than its caller may have cancelled it."""
+"""Told to the client that waits: another than its caller may have cancelled it."""
 
 OWN_REPLY, ERROR_INSTEAD, NO_REPLY = range(3)
 """What a transaction holds for a call: its reply; an error, where that was refused; nothing, where the error was, too."""
@@ -109,7 +109,7 @@ class Answers:
 
     def finish(self, work: Work, kind: str, body: bytes, code: str | None, is_shared: bool = True) -> None:
         """The last reply of a call; then its job ends. Who waits for the same gets it, too, or, where it is not shared, is
-        carried out itself. A call that was cancelled ends with that error: its method may have stopped halfway."""
+        executed itself. A call that was cancelled ends with that error: its method may have stopped halfway."""
         if work.is_given_up and code != Cancelled.code:
             self._forget_contribution(work)
             kind, body, code = protocol.ERROR, protocol.problem_of(Cancelled(CANCELLED)), Cancelled.code

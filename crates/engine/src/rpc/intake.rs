@@ -44,7 +44,7 @@ pub enum Refusal {
 pub enum Entered {
     /// It is to be executed now.
     Now,
-    /// Whoever ends another call does: it waits in the queue, or waits for the result of the same one.
+    /// Later: it waits in the queue, or for the result of the same call.
     Later,
     /// It was executed before.
     Known(Arc<Answer>),
