@@ -22,7 +22,7 @@ from awoke.testing import running
 from tests.support import judge
 from tests.support.clusters import unique
 from tests.support.kafka_broker import KafkaCluster
-from tests.support.waiting import Collected, became
+from tests.support.waiting import Collected, became, wait_until
 
 PROPERTIES = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -40,9 +40,11 @@ class Acls:
         self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
 
     def deny(self, kind: ResourceType, name: str, operation: AclOperation = AclOperation.ALL) -> None:
-        """Deny an operation."""
-        for binding in self._admin.create_acls([_binding(kind, name, operation)]).values():
-            binding.result(30)
+        """Deny an operation, and wait until the broker's own authorizer knows of it: the controller answers before."""
+        binding = _binding(kind, name, operation)
+        for created in self._admin.create_acls([binding]).values():
+            created.result(30)
+        wait_until(lambda: self._is_known(kind, binding), f"{name} is denied")
 
     def allow_again(self, kind: ResourceType, name: str) -> None:
         """Take back everything that is denied on this."""
@@ -50,6 +52,11 @@ class Acls:
         everything = AclBindingFilter(kind, name, ResourcePatternType.LITERAL, None, None, *any_of)  # type: ignore[arg-type]
         for deleted in self._admin.delete_acls([everything]).values():
             deleted.result(30)
+
+    def _is_known(self, kind: ResourceType, binding: AclBinding) -> bool:
+        any_of = (AclOperation.ANY, AclPermissionType.ANY)
+        of_this = AclBindingFilter(kind, binding.name, ResourcePatternType.ANY, None, None, *any_of)  # type: ignore[arg-type]
+        return binding in self._admin.describe_acls(of_this).result(30)
 
 
 def _binding(kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:
