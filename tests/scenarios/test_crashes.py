@@ -55,7 +55,7 @@ def test_a_deadly_message_is_recognised_after_restarts(real_cluster: RealCluster
                 if process.says("message.dead_lettered"):
                     wait_until_done(log, len(values) - 1)
                     process.signal(signal.SIGTERM)
-                    assert process.wait() == 0
+                    assert process.wait() == 0, process.output
                     break
                 deaths += 1
                 assert process.wait() == KILLED, process.output
