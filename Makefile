@@ -24,7 +24,7 @@ build: .venv/stamp ## Build the extension after a change in crates/
 lint: build ## Check format, lints and types of Rust and Python
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets --locked -- -D warnings
-	cargo clippy --release -p awoke-engine --features model --all-targets --locked -- -D warnings
+	cargo clippy --release -p awoke-wake -p awoke-engine --features model --all-targets --locked -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -37,10 +37,10 @@ format: .venv/stamp ## Format Rust and Python
 test: test-rust models test-python ## Run every test: Rust, models, Python; mock cluster and real Kafka
 
 test-rust: ## Run the engine's own tests
-	cargo test --release -p awoke-engine --locked
+	cargo test --release -p awoke-wake -p awoke-kafka -p awoke-engine --locked
 
 models: ## Try every interleaving of the waiting primitives
-	cargo test --release -p awoke-engine --features model --lib --locked models
+	cargo test --release -p awoke-wake -p awoke-engine --features model --lib --locked models
 
 # Three at a time: most of them wait for brokers most of the time.
 test-python: build ## Run the Python tests, on the mock cluster and on real Kafka
@@ -74,10 +74,10 @@ VALGRIND := valgrind --quiet --error-exitcode=9 --undef-value-errors=no --suppre
 
 soak-memory: build ## Look for wrong use of memory: the engine's tests and the extension's lent memory under valgrind, and Miri where it runs
 	@command -v valgrind || { echo "could not run: valgrind is not installed"; exit 1; }
-	cargo --config 'target."cfg(all())".runner = "$(VALGRIND)"' test --release -p awoke-engine --locked
+	cargo --config 'target."cfg(all())".runner = "$(VALGRIND)"' test --release -p awoke-wake -p awoke-kafka -p awoke-engine --locked
 	PYTHONMALLOC=malloc $(VALGRIND) --soname-synonyms=somalloc='_native*' \
 	  $(BIN)/python -m pytest -q --timeout 900 tests/security/test_native_arguments.py
-	@if cargo +nightly miri --version >/dev/null 2>&1; then cargo +nightly miri test -p awoke-engine --locked wake::; \
+	@if cargo +nightly miri --version >/dev/null 2>&1; then cargo +nightly miri test -p awoke-wake --locked; \
 	else echo "could not run Miri: it needs a nightly compiler with its component"; fi
 
 audit: .venv/stamp ## Ask about known weaknesses of all dependencies, as they are locked

@@ -14,9 +14,9 @@ pub enum Doing {
     Other,
 }
 
-/// An engine error as a Python exception.
-pub fn to_python(error: &Error) -> PyErr {
-    raise(error, Doing::Other)
+/// Makes a Python exception of an error of the engine's, or of a waiting primitive's.
+pub fn to_python<E: Clone + Into<Error>>(error: &E) -> PyErr {
+    raise(&error.clone().into(), Doing::Other)
 }
 
 /// As `to_python`, for the result of a delivery.

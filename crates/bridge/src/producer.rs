@@ -80,7 +80,7 @@ impl Producer {
             Ok(())
         });
         pending.clear();
-        result.map_err(|error| to_python(&error))
+        result.map_err(|error: Error| to_python(&error))
     }
 }
 

@@ -138,7 +138,9 @@ impl Sequencer {
     }
 
     /// Whether so many have been appended; otherwise why not.
-    fn answer(&self, count: u64, began: Instant) -> Result<(), Error> {
+    fn answer(&self, count: u64, began: Instant) -> Result<(), awoke_engine::wake::Error> {
+        use awoke_engine::wake::Error;
+
         match self.inner.wait_for(count, &Deadline::at(Instant::now())) {
             Err(Error::TimedOut { operation, .. }) => Err(Error::TimedOut { operation, waited: began.elapsed() }),
             other => other,

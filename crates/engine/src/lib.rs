@@ -4,24 +4,14 @@
 //! station from the fetcher to the committed offset, `produce` one file per station from a record to its delivery
 //! report, `rpc` asks questions over both, and `wake` holds what they all wait with. ARCHITECTURE.md walks both ways step by step.
 
-pub mod clock;
-#[cfg(target_os = "linux")]
-mod clock_steps;
+pub use awoke_kafka::{self as kafka, Error, Result, events};
+use awoke_wake::sync;
+pub use awoke_wake::{self as wake, clock, counters, fork_guard};
+
 pub mod consume;
-pub mod counters;
-mod error;
-pub mod events;
-pub mod fork_guard;
-pub mod kafka;
 pub mod lifeline;
 pub mod produce;
 pub mod rpc;
-mod sync;
-pub mod wake;
 
 #[cfg(all(test, not(feature = "model")))]
 mod fuzzing;
-#[cfg(all(test, feature = "model"))]
-mod models;
-
-pub use error::{Error, Result};

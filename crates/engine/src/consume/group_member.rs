@@ -24,13 +24,13 @@ use super::partition_queue::Surroundings;
 use super::route::Route;
 use super::{Hook, StartAt, Stuck, Trail, Transactor};
 use crate::clock::{Deadline, monotonic_ns};
-#[cfg(target_os = "linux")]
-use crate::clock_steps::{ClockSteps, OnStep};
 use crate::events::{EventBox, What};
 use crate::kafka::{
     Client, ClientConfig, Code, CommittedOffset, FetchMemory, Kind, OnRenewed, Position, Queue, QueueEvent,
     TopicPartition, TopicPartitionList, ffi,
 };
+#[cfg(target_os = "linux")]
+use crate::wake::{ClockSteps, OnStep};
 use crate::wake::{Completion, Parker};
 use crate::{Error, Result};
 

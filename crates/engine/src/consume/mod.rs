@@ -14,6 +14,8 @@ mod given;
 mod group_member;
 mod job;
 mod lanes;
+#[cfg(all(test, feature = "model"))]
+mod models;
 mod offsets;
 mod open_partitions;
 mod pace;

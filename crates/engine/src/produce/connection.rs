@@ -82,7 +82,8 @@ impl Connection {
         let is_transactional = config.get("transactional.id").is_some();
         let end_txns = Arc::new(EndTxns::default());
         let prepare = |conf| {
-            set_deliverer(conf, delivery_reports::on_report);
+            // SAFETY: the configuration is valid until the client is made.
+            unsafe { set_deliverer(conf, delivery_reports::on_report) };
             if is_transactional {
                 // SAFETY: the client keeps the counts for as long as it lives.
                 unsafe { end_txns.listen(conf) };

@@ -183,7 +183,7 @@ impl DeliveryHandle {
 
     /// Refuses use in another process than the producer's, where no answer will ever come.
     pub fn check_process(&self) -> Result<()> {
-        self.birthplace.check("delivery handle")
+        Ok(self.birthplace.check("delivery handle")?)
     }
 
     /// The completion, to wait on in other ways.

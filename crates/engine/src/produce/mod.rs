@@ -9,15 +9,14 @@ mod delivery_reports;
 mod idle;
 mod producer;
 mod record;
-mod room;
 mod topics;
 mod transaction;
 
+pub use awoke_wake::Room;
 pub use connection::ProducerCounters;
 pub use delivery_handle::{Delivery, DeliveryHandle, Report, Waiting};
 pub use delivery_reports::Reports;
 use idle::Idle;
 pub use producer::{Producer, ProducerOptions};
 pub use record::{OwnedRecord, Record, Variant};
-pub use room::Room;
 pub use transaction::Transaction;

@@ -12,7 +12,7 @@ use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::fork_guard::ForkGuard;
 use crate::kafka::ClientConfig;
-use crate::{Error, Result};
+use crate::{Error, Result, wake};
 
 /// Takes records in and gives a delivery handle for each. Usable from any number of threads.
 pub struct Producer {
@@ -77,7 +77,7 @@ impl Producer {
 
     /// Refuses use in another process than the producer's.
     pub(crate) fn check_process(&self) -> Result<()> {
-        self.guard.check()
+        Ok(self.guard.check()?)
     }
 
     /// After this long at the latest every message has its report; `None` when the setting says never.
@@ -185,8 +185,10 @@ impl Producer {
             return Err(Error::Config { property: "transactional.id".into(), reason });
         }
         self.turn.enter(1, deadline).map_err(|error| match error {
-            Error::QueueFull { waited, .. } => Error::TimedOut { operation: "begin a transaction".into(), waited },
-            other => other,
+            wake::Error::QueueFull { waited, .. } => {
+                Error::TimedOut { operation: "begin a transaction".into(), waited }
+            }
+            other => other.into(),
         })?;
         let begun = self.begin_in_turn(deadline);
         if begun.is_err() {

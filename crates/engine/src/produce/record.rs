@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Result;
 use crate::kafka::ClientConfig;
-use crate::kafka::ffi;
+use awoke_kafka::ffi;
 
 /// A message to be sent. Everything is copied before `produce` returns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +41,8 @@ impl Variant {
         static IDS: AtomicU32 = AtomicU32::new(1);
         // SAFETY: takes nothing; what is returned is ours.
         let conf = unsafe { ffi::rd_kafka_topic_conf_new() };
-        let judged = properties.set_on_topic(conf);
+        // SAFETY: the configuration is valid.
+        let judged = unsafe { properties.set_on_topic(conf) };
         // SAFETY: it is ours.
         unsafe { ffi::rd_kafka_topic_conf_destroy(conf) };
         judged.map(|()| Self { id: IDS.fetch_add(1, Ordering::Relaxed), properties })

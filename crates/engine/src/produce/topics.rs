@@ -54,7 +54,8 @@ impl Topics {
         if let Some(variant) = variant {
             // SAFETY: the handle is alive; the copy is ours until `rd_kafka_topic_new` takes it.
             conf = unsafe { ffi::rd_kafka_default_topic_conf_dup(self.client.handle()) };
-            variant.properties.set_on_topic(conf)?; // Judged before: it can't fail here.
+            // SAFETY: the copy is valid.
+            unsafe { variant.properties.set_on_topic(conf)? }; // Judged before: it can't fail here.
         }
         // SAFETY: the handle is alive; a null configuration takes the client's own, any other one is librdkafka's from here.
         let handle = unsafe { ffi::rd_kafka_topic_new(self.client.handle(), c_name.as_ptr(), conf) };

@@ -96,12 +96,12 @@ impl Calls {
 
     /// Waits for room for one call more. Blocks the calling thread.
     pub(super) fn enter(&self, bytes: usize, deadline: &Deadline) -> Result<()> {
-        self.room.enter(bytes, deadline).map_err(of_caller)
+        self.room.enter(bytes, deadline).map_err(|error| of_caller(error.into()))
     }
 
     /// As `enter`; whether there was room. Does not block.
     pub(super) fn try_enter(&self, bytes: usize) -> Result<bool> {
-        self.room.try_enter(bytes).map_err(of_caller)
+        self.room.try_enter(bytes).map_err(|error| of_caller(error.into()))
     }
 
     /// Gives back the room of a call that was not begun.

@@ -1,0 +1,125 @@
+//! What the engine has to say: errors, logs, statistics and changes of assignment, in one bounded box for whoever listens.
+
+use std::sync::Arc;
+
+use crate::wake::{EventFd, Mailbox};
+use crate::{Code, TopicPartition};
+
+/// Where the engine's events go. A listener that does not come loses the oldest.
+pub type EventBox = Mailbox<Event, EventFd>;
+
+/// Most events that wait for a listener.
+pub const EVENTS_MAX: usize = 10_000;
+
+/// A box for the engine's events.
+pub fn event_box() -> crate::Result<Arc<EventBox>> {
+    Ok(Arc::new(Mailbox::bounded(EventFd::new()?, EVENTS_MAX)))
+}
+
+/// Something that a client of the engine has to say.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The client: its `client.id`, or its group.
+    pub client: Arc<str>,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A line of librdkafka's log.
+    Log {
+        /// Of syslog: 0 emergency … 7 debug.
+        level: i32,
+        /// librdkafka's word for the place: `FAIL`, `REBALANCE`.
+        facility: String,
+        /// The line.
+        text: String,
+    },
+    /// An error of the whole client, often of one broker connection.
+    Error {
+        /// librdkafka's code.
+        code: Code,
+        /// What librdkafka says.
+        text: String,
+        /// Whether the client can't go on.
+        fatal: bool,
+    },
+    /// An error of fetching one partition or topic.
+    FetchFailed {
+        /// The topic, with the partition where it is known.
+        at: TopicPartition,
+        /// librdkafka's code.
+        code: Code,
+        /// What librdkafka says.
+        text: String,
+    },
+    /// librdkafka's statistics, as JSON.
+    Statistics(String),
+    /// Partitions that the group gave to this member.
+    Assigned(Vec<TopicPartition>),
+    /// Partitions that were given back in order: jobs done, offsets committed.
+    Revoked(Vec<TopicPartition>),
+    /// Partitions that were taken without asking; nothing could be committed.
+    Lost(Vec<TopicPartition>),
+    /// A job that did not end within the time that a revocation or the shutdown gave it.
+    JobOverdue(TopicPartition),
+    /// Offsets that the broker did not take.
+    CommitFailed {
+        /// The partitions.
+        partitions: Vec<TopicPartition>,
+        /// librdkafka's code.
+        code: Code,
+        /// Whether the next commit brings them again.
+        will_retry: bool,
+    },
+    /// A transaction that could not be committed; nothing of it will be seen.
+    TransactionAborted {
+        /// librdkafka's code.
+        code: Code,
+        /// What librdkafka says.
+        text: String,
+    },
+    /// A transactional producer got a new connection, because none of its transactions may begin on the old one.
+    ProducerReplaced {
+        /// Why not.
+        reason: String,
+    },
+    /// A partition, or a topic (partition -1), whose messages do not come any more by themselves.
+    Stuck {
+        /// Which.
+        at: TopicPartition,
+        /// librdkafka's code.
+        code: Code,
+        /// What librdkafka says.
+        text: String,
+    },
+    /// A reply that is refused for good: its call has ended, and is not executed again.
+    ReplyRefused {
+        /// Where the call stands.
+        at: TopicPartition,
+        /// Its offset.
+        offset: i64,
+        /// librdkafka's code.
+        code: Code,
+    },
+    /// The system's clock was set.
+    ClockStepped {
+        /// Forward, or back (negative).
+        by_ms: i64,
+    },
+    /// A partition whose log went back: reading goes on from the first message of the new log.
+    Rewound {
+        /// The partition.
+        at: TopicPartition,
+        /// The offset that would have been next.
+        from: i64,
+        /// The offset that reading goes on from.
+        to: i64,
+        /// What is known of the cause.
+        reason: String,
+    },
+    /// Offsets that the broker holds now; each with the next offset to read.
+    Committed(Vec<(TopicPartition, i64)>),
+}

@@ -1,0 +1,180 @@
+//! Bounds the memory of fetched messages that wait in a consumer's queues, for all its partitions together.
+//!
+//! librdkafka bounds each queue of a partition by itself (`queued.max.messages.kbytes`, 64 MB): the memory grows with the
+//! partitions. It reads that bound before each fetch, so that the bound may change while the client runs, but it has no function to
+//! change it. This file does it in librdkafka's own configuration, where it finds the two numbers by their values. Where it does
+//! not find them, the client keeps the bounds that it was made with, which are those for all partitions of its topics.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+
+use super::{Client, ClientConfig, ffi};
+
+/// A smaller message counts as this many bytes: librdkafka (2.12.1) takes about 320 for each besides its own. Counting all of them
+/// would leave too few messages in a queue of small ones, and throughput falls to a third.
+const MESSAGE_BYTES_MIN: usize = 64;
+/// Fewer messages than this of one partition make too many fetches.
+const MESSAGES_MIN: usize = 100;
+/// Part of the memory that a single response of a broker may take.
+const RESPONSE_SHARE: usize = 4;
+/// librdkafka's default for what one response holds of one partition.
+const PARTITION_FETCH_MAX: usize = 1024 * 1024;
+/// librdkafka's default for what one response holds in all.
+const FETCH_MAX: usize = 50 * 1024 * 1024;
+/// A response must be able to hold the largest message that librdkafka sends by default.
+const FETCH_MIN: usize = 1_000_000;
+/// After this long librdkafka looks again whether a full queue has room; its default is a second, in which a small queue runs empty.
+const FULL_QUEUE_BACKOFF_MS: &str = "20";
+/// If the user sets one of these, awoke changes none of the bounds.
+const OWN: [&str; 2] = ["queued.max.messages.kbytes", "queued.min.messages"];
+/// How far into the configuration the numbers are looked for; librdkafka 2.12.1 has 2,200 bytes of it.
+const LOOKED_AT: usize = 2_048;
+
+/// The bound for the fetched messages of one consumer.
+pub struct FetchMemory {
+    bytes: usize,
+    /// In the configuration of the client, which this keeps alive.
+    place: Option<Place>,
+}
+
+/// librdkafka's two numbers, as it declares them one after the other: `int`, `int` (kilobytes), `int64_t` (bytes).
+struct Place {
+    messages: *const AtomicI32,
+    bytes: *const AtomicI64,
+    _client: Arc<Client>,
+}
+
+// SAFETY: both places are read and written atomically only, and live as long as the client.
+unsafe impl Send for Place {}
+// SAFETY: as above.
+unsafe impl Sync for Place {}
+
+/// What one partition may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share {
+    messages: usize,
+    kilobytes: usize,
+}
+
+impl Share {
+    /// Of this memory, a quarter is for responses that are being read, and each queue may exceed its share by one of them.
+    fn of(bytes: usize, partitions: usize) -> Self {
+        let queue = (bytes - bytes / RESPONSE_SHARE) / partitions.max(1);
+        let messages = (queue / MESSAGE_BYTES_MIN).clamp(MESSAGES_MIN, 100_000);
+        Self { messages, kilobytes: (queue / 1_000).clamp(1, 2_000_000) }
+    }
+}
+
+impl FetchMemory {
+    /// Bounds the fetched messages of a client that is to be made of this configuration, for this many partitions.
+    ///
+    /// Returns `None`, and changes nothing, where the configuration sets one of librdkafka's own bounds.
+    pub fn configure(config: &mut ClientConfig, bytes: usize, partitions: usize) -> Option<usize> {
+        if OWN.iter().any(|property| config.get(property).is_some()) {
+            return None;
+        }
+        let share = Share::of(bytes, partitions);
+        let response = (bytes / RESPONSE_SHARE).clamp(FETCH_MIN, FETCH_MAX);
+        let of_partition = (response / partitions.max(1)).clamp(16 * 1024, PARTITION_FETCH_MAX);
+        config
+            .set("queued.min.messages", share.messages.to_string())
+            .set("queued.max.messages.kbytes", share.kilobytes.to_string())
+            .set_default("fetch.queue.backoff.ms", FULL_QUEUE_BACKOFF_MS);
+        if config.get("fetch.max.bytes").is_none() && config.get("message.max.bytes").is_none() {
+            config.set("fetch.max.bytes", response.to_string());
+        }
+        if config.get("max.partition.fetch.bytes").is_none() && config.get("fetch.message.max.bytes").is_none() {
+            config.set("max.partition.fetch.bytes", of_partition.to_string());
+        }
+        Some(bytes)
+    }
+
+    /// Takes hold of the bounds of a client that was made so, for `partitions` partitions.
+    pub fn of(client: &Arc<Client>, bytes: usize, partitions: usize) -> Self {
+        Self { bytes, place: Place::find(client, Share::of(bytes, partitions)) }
+    }
+
+    /// Divides the memory among this many partitions from now on. Does not block. Returns the bytes of each.
+    pub fn share_among(&self, partitions: usize) -> Option<usize> {
+        let place = self.place.as_ref()?;
+        let Share { messages, kilobytes } = Share::of(self.bytes, partitions);
+        place.set(messages as i32, kilobytes as i64 * 1_000);
+        Some(kilobytes * 1_000)
+    }
+}
+
+impl Place {
+    #[allow(clippy::cast_ptr_alignment)] // Checked: the configuration is aligned for an i64.
+    fn find(client: &Arc<Client>, now: Share) -> Option<Self> {
+        if super::librdkafka_version() != "2.12.1" {
+            return None;
+        }
+        // SAFETY: the handle is alive; its configuration lives as long, is aligned for an i64 and has more bytes than are read.
+        // Other fields that are looked at may change meanwhile, so all are read atomically; the three values are written by nobody else.
+        unsafe {
+            let conf = ffi::rd_kafka_conf(client.handle()).cast::<u8>();
+            let number = |at: usize| (*conf.add(at).cast::<AtomicI32>()).load(Ordering::Relaxed);
+            let bytes_at = |at: usize| (at + 8).next_multiple_of(8);
+            let is_there = |at: &usize| {
+                let bytes = (*conf.add(bytes_at(*at)).cast::<AtomicI64>()).load(Ordering::Relaxed);
+                (number(*at), number(at + 4)) == (now.messages as i32, now.kilobytes as i32)
+                    && bytes == now.kilobytes as i64 * 1_000
+            };
+            if !conf.cast::<i64>().is_aligned() {
+                return None;
+            }
+            let at = (0..LOOKED_AT).step_by(4).find(is_there)?;
+            let (messages, bytes) = (conf.add(at).cast(), conf.add(bytes_at(at)).cast());
+            Some(Self { messages, bytes, _client: Arc::clone(client) })
+        }
+    }
+
+    fn set(&self, messages: i32, bytes: i64) {
+        // SAFETY: both lie in the configuration of a client that is alive. librdkafka's threads read each with one load, whenever
+        // they decide whether to fetch; any value that was written is a bound.
+        unsafe {
+            (*self.messages).store(messages, Ordering::Relaxed);
+            (*self.bytes).store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    #[cfg(test)]
+    fn get(&self) -> (i32, i64) {
+        // SAFETY: as for `set`.
+        unsafe { ((*self.messages).load(Ordering::Relaxed), (*self.bytes).load(Ordering::Relaxed)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+    use crate::events::event_box;
+
+    fn consumer(bytes: usize, partitions: usize) -> FetchMemory {
+        let mut config = ClientConfig::new();
+        config.set("group.id", "memory").set("bootstrap.servers", "127.0.0.1:1").set("log_level", "0");
+        let bytes = FetchMemory::configure(&mut config, bytes, partitions).expect("not set by the user");
+        let events = event_box().expect("a box");
+        let client = Client::new(Kind::Consumer, "test", &config, events, None, |_| ()).expect("a client");
+        FetchMemory::of(&client, bytes, partitions)
+    }
+
+    #[test]
+    fn the_bound_of_each_partition_follows_their_number() {
+        let memory = consumer(64 << 20, 16);
+        assert_eq!(memory.share_among(1), Some(50_331_000));
+        let place = memory.place.as_ref().expect("found in librdkafka's configuration");
+        assert_eq!(place.get(), (100_000, 50_331_000));
+        assert_eq!(memory.share_among(200), Some(251_000));
+        assert_eq!(place.get(), (3_932, 251_000));
+    }
+
+    #[test]
+    fn a_bound_of_the_users_stays() {
+        let mut config = ClientConfig::new();
+        config.set("queued.max.messages.kbytes", "1000");
+        assert_eq!(FetchMemory::configure(&mut config, 64 << 20, 8), None);
+        assert_eq!(config.get("fetch.queue.backoff.ms"), None);
+    }
+}

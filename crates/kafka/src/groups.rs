@@ -1,0 +1,73 @@
+//! Whether a group has members, asked without waiting for the answer.
+//!
+//! All groups are listed: to describe one would be less, but librdkafka (2.12.1; pull request 5397 is open) ends the process when the
+//! connection to the group's coordinator breaks while it is asked.
+
+use std::ffi::c_char;
+use std::time::Duration;
+
+use super::{Client, Code, Queue, QueueEvent, ffi, text_of};
+use crate::Result;
+
+/// What the brokers say of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It has members, or is about to.
+    Present,
+    /// It has none.
+    Empty,
+    /// No broker knows of it, or none tells this client.
+    Unlisted,
+    /// Some broker did not answer.
+    Unknown,
+}
+
+impl Client {
+    /// Asks for all groups; the answer comes to the queue. Does not block.
+    pub fn ask_for_groups(&self, queue: &Queue, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        let mut reason = [0 as c_char; 128];
+        // SAFETY: handle, queue and options are alive.
+        unsafe {
+            let operation = ffi::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPS;
+            let options = ffi::rd_kafka_AdminOptions_new(self.handle(), operation);
+            ffi::rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, reason.as_mut_ptr(), reason.len());
+            ffi::rd_kafka_ListConsumerGroups(self.handle(), options, queue.as_ptr());
+            ffi::rd_kafka_AdminOptions_destroy(options);
+        }
+        Ok(())
+    }
+}
+
+impl Presence {
+    /// Reads the answer to `ask_for_groups`.
+    pub fn of(event: &QueueEvent, group: &str) -> Self {
+        if event.code() != Code::NONE {
+            return Self::Unknown;
+        }
+        // SAFETY: the event is an answer of this kind; each array has the length that was written, and lives as long.
+        unsafe {
+            let result = ffi::rd_kafka_event_ListConsumerGroups_result(event.as_ptr());
+            if result.is_null() {
+                return Self::Unknown;
+            }
+            let (mut count, mut errors) = (0, 0);
+            let listings = ffi::rd_kafka_ListConsumerGroups_result_valid(result, &raw mut count);
+            ffi::rd_kafka_ListConsumerGroups_result_errors(result, &raw mut errors);
+            for index in 0..count {
+                let listing = *listings.add(index);
+                if text_of(ffi::rd_kafka_ConsumerGroupListing_group_id(listing)) == group {
+                    let state = ffi::rd_kafka_ConsumerGroupListing_state(listing);
+                    let is_empty = matches!(
+                        state,
+                        ffi::rd_kafka_consumer_group_state_t::RD_KAFKA_CONSUMER_GROUP_STATE_EMPTY
+                            | ffi::rd_kafka_consumer_group_state_t::RD_KAFKA_CONSUMER_GROUP_STATE_DEAD
+                    );
+                    return if is_empty { Self::Empty } else { Self::Present };
+                }
+            }
+            if errors > 0 { Self::Unknown } else { Self::Unlisted }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A Kafka client behind a safe interface. All of librdkafka, and every call of its foreign functions, is in here.
+
+use awoke_wake::{self as wake, clock, fork_guard};
+
+mod admin;
+mod client;
+mod code;
+mod config;
+mod decompression;
+mod end_txns;
+mod error;
+pub mod events;
+mod fetch_memory;
+#[doc(hidden)]
+#[allow(missing_docs)]
+pub mod ffi;
+mod groups;
+mod lookup;
+mod message;
+mod metadata;
+mod mock_cluster;
+mod queue;
+mod renewal;
+mod security;
+mod tokens;
+mod topic_partition;
+mod transactions;
+
+pub use admin::{Admin, AdminOutcome, GroupOffset, NewTopic, OffsetAt};
+pub use client::{Client, Kind, OnRenewed, note_let_in, set_deliverer};
+pub use code::Code;
+pub use config::{ClientConfig, is_secret};
+pub use decompression::{Compressed, batch_max, set_batch_max};
+pub use decompression::{Unread, why_unread};
+pub use end_txns::{EndTxnCounts, EndTxns};
+pub use error::{Error, Result};
+pub use fetch_memory::FetchMemory;
+pub use groups::Presence;
+pub use lookup::CommittedOffset;
+pub use message::{Batch, MessageRef, TimestampKind};
+pub use message::{FetchError, Fetched, Loose};
+pub use metadata::{BrokerInfo, Metadata, PartitionInfo, TopicInfo};
+pub use mock_cluster::MockCluster;
+pub use queue::{Event as QueueEvent, Queue};
+pub use security::Refusal;
+pub use tokens::{Token, TokenSource};
+pub use topic_partition::TopicPartition;
+pub use topic_partition::{Position, TopicPartitionList};
+pub use transactions::{Failure, GroupMetadata, Limit, positions_list};
+
+/// The version of librdkafka that is built in.
+pub fn librdkafka_version() -> &'static str {
+    // SAFETY: returns a pointer to a constant string.
+    unsafe { std::ffi::CStr::from_ptr(rdkafka_sys::rd_kafka_version_str()) }.to_str().unwrap_or("unknown")
+}
+
+/// A C string of librdkafka's as ours; empty for null.
+///
+/// # Safety
+/// `text` is null or points to a string that ends in zero.
+pub unsafe fn text_of(text: *const std::ffi::c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// Our string as a C string, refused when it holds a zero.
+pub fn c_string(what: &str, text: &str) -> crate::Result<std::ffi::CString> {
+    std::ffi::CString::new(text)
+        .map_err(|_| crate::Error::Invalid { reason: format!("{what} must not hold a zero byte: {text:?}") })
+}

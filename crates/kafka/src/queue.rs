@@ -1,0 +1,233 @@
+//! One of librdkafka's queues: events of a client, or the fetched messages of one partition.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::{Batch, Client, Code, FetchError, Fetched, TopicPartition, TopicPartitionList, c_string, ffi, text_of};
+use crate::clock::Deadline;
+use crate::events::What;
+use crate::{Error, Result};
+
+/// Messages taken from librdkafka at once; a pull that is bounded in bytes looks at the sum after each such step.
+const STEP: usize = 256;
+
+/// One of librdkafka's queues.
+pub struct Queue {
+    queue: *mut ffi::rd_kafka_queue_t,
+    /// Keeps the handle alive: a queue must not outlive it.
+    client: Arc<Client>,
+}
+
+// SAFETY: librdkafka's queues may be used from any thread.
+unsafe impl Send for Queue {}
+// SAFETY: as above.
+unsafe impl Sync for Queue {}
+
+/// What one pull brought.
+pub struct Pull {
+    pub batch: Batch,
+    /// Whether the queue was seen empty: then librdkafka will announce the next message.
+    pub is_exhausted: bool,
+    /// Fetch errors that lay between the messages.
+    pub errors: Vec<FetchError>,
+}
+
+impl Queue {
+    fn from_raw(queue: *mut ffi::rd_kafka_queue_t, client: &Arc<Client>) -> Option<Self> {
+        (!queue.is_null()).then(|| Self { queue, client: Arc::clone(client) })
+    }
+
+    /// A queue of our own.
+    pub fn new(client: &Arc<Client>) -> Self {
+        // SAFETY: the handle is alive.
+        let queue = unsafe { ffi::rd_kafka_queue_new(client.handle()) };
+        Self::from_raw(queue, client).expect("librdkafka always makes a queue")
+    }
+
+    /// The queue of a producer's delivery reports and of any client's errors.
+    pub fn main(client: &Arc<Client>) -> Self {
+        // SAFETY: the handle is alive.
+        let queue = unsafe { ffi::rd_kafka_queue_get_main(client.handle()) };
+        Self::from_raw(queue, client).expect("every client has a main queue")
+    }
+
+    /// The queue of a group member: rebalances, commit results and (unless partitions are taken out of it) messages.
+    pub fn consumer(client: &Arc<Client>) -> Option<Self> {
+        // SAFETY: the handle is alive.
+        Self::from_raw(unsafe { ffi::rd_kafka_queue_get_consumer(client.handle()) }, client)
+    }
+
+    /// The fetch queue of one partition, cut off from the consumer's queue.
+    ///
+    /// To be called before the partition is assigned: the cut then survives the start of fetching.
+    pub fn partition(client: &Arc<Client>, at: &TopicPartition) -> Result<Self> {
+        let topic = c_string("a topic", &at.topic)?;
+        // SAFETY: the handle is alive and copies the topic's name.
+        let queue = unsafe { ffi::rd_kafka_queue_get_partition(client.handle(), topic.as_ptr(), at.partition) };
+        let queue =
+            Self::from_raw(queue, client).ok_or_else(|| Error::kafka(format!("open {at}"), Code::UNKNOWN_TOPIC, ""))?;
+        // SAFETY: the queue is alive; forwarding to null stops forwarding.
+        unsafe { ffi::rd_kafka_queue_forward(queue.queue, std::ptr::null_mut()) };
+        Ok(queue)
+    }
+
+    /// Waits for the next event; `None` when the deadline passed or `interrupt` was called. Blocks the calling thread.
+    ///
+    /// Statistics are told on the way: librdkafka calls back for those only where its main queue is polled.
+    pub fn poll(&self, deadline: &Deadline) -> Option<Event> {
+        loop {
+            // SAFETY: the queue is alive; the event becomes ours.
+            let event = unsafe { ffi::rd_kafka_queue_poll(self.queue, deadline.remaining_ms()) };
+            if event.is_null() {
+                return None;
+            }
+            let event = Event(event);
+            match event.statistics() {
+                Some(json) => self.client.emit(What::Statistics(json)),
+                None => return Some(event),
+            }
+        }
+    }
+
+    /// Whether nothing is in it now.
+    pub fn is_empty(&self) -> bool {
+        // SAFETY: the queue is alive.
+        unsafe { ffi::rd_kafka_queue_length(self.queue) == 0 }
+    }
+
+    /// Makes the `poll` that is under way, or the next one, return at once.
+    pub fn interrupt(&self) {
+        // SAFETY: the queue is alive.
+        unsafe { ffi::rd_kafka_queue_yield(self.queue) };
+    }
+
+    /// Calls `callback(opaque)` from librdkafka's threads, under the queue's lock, when the queue turns non-empty.
+    ///
+    /// # Safety
+    /// `opaque` stays valid for `callback` until `disable_callback` has returned.
+    pub unsafe fn enable_callback(
+        &self,
+        callback: unsafe extern "C" fn(*mut ffi::rd_kafka_t, *mut c_void),
+        opaque: *mut c_void,
+    ) {
+        // SAFETY: the queue is alive; the rest is the caller's promise.
+        unsafe { ffi::rd_kafka_queue_cb_event_enable(self.queue, Some(callback), opaque) };
+    }
+
+    /// Stops the callback; when this returns, no call is under way (librdkafka calls under the lock that this takes).
+    pub fn disable_callback(&self) {
+        // SAFETY: the queue is alive; a null callback disables.
+        unsafe { ffi::rd_kafka_queue_cb_event_enable(self.queue, None, std::ptr::null_mut()) };
+    }
+
+    /// Takes what is there, up to both limits (one step past the limit in bytes). Does not wait.
+    pub fn pull(&self, at: &TopicPartition, messages_max: usize, bytes_max: usize) -> Pull {
+        let mut taken: Vec<*mut ffi::rd_kafka_message_t> = Vec::with_capacity(messages_max.min(STEP));
+        let (mut bytes, mut is_exhausted) = (0, false);
+        while taken.len() < messages_max && bytes < bytes_max && !is_exhausted {
+            let wanted = STEP.min(messages_max - taken.len());
+            let before = taken.len();
+            taken.reserve(wanted);
+            // SAFETY: there is room for `wanted` pointers behind the ones taken; librdkafka writes as many as it returns.
+            unsafe {
+                let place = taken.as_mut_ptr().add(before);
+                let got = ffi::rd_kafka_consume_batch_queue(self.queue, 0, place, wanted).max(0) as usize;
+                taken.set_len(before + got);
+                is_exhausted = got < wanted;
+                bytes += taken[before..].iter().map(|message| (**message).len + (**message).key_len).sum::<usize>();
+            }
+        }
+        // SAFETY: the messages were handed to us by the client that the batch keeps alive.
+        let (batch, errors) = unsafe { Batch::from_raw(at.clone(), taken, Arc::clone(&self.client)) };
+        Pull { batch, is_exhausted, errors }
+    }
+
+    /// Empties the queue: nothing of what is in it concerns anybody any more. Does not wait.
+    pub fn discard(&self, at: &TopicPartition) {
+        while !self.pull(at, STEP, usize::MAX).is_exhausted {}
+    }
+
+    /// Returns librdkafka's queue.
+    pub const fn as_ptr(&self) -> *mut ffi::rd_kafka_queue_t {
+        self.queue
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if self.client.check_process().is_ok() {
+            // SAFETY: the queue reference is ours and the handle still alive.
+            unsafe { ffi::rd_kafka_queue_destroy(self.queue) };
+        }
+    }
+}
+
+/// Something that came out of a queue.
+pub struct Event(*mut ffi::rd_kafka_event_t);
+
+// SAFETY: an event is not tied to a thread.
+unsafe impl Send for Event {}
+
+impl Event {
+    /// librdkafka's measurements, as JSON; `None` for another event.
+    fn statistics(&self) -> Option<String> {
+        // SAFETY: the event is ours; its text lives as long as it.
+        (self.kind() == ffi::RD_KAFKA_EVENT_STATS).then(|| unsafe { text_of(ffi::rd_kafka_event_stats(self.0)) })
+    }
+
+    /// Returns its kind, as `RD_KAFKA_EVENT_…` numbers it.
+    pub fn kind(&self) -> i32 {
+        // SAFETY: the event is ours.
+        unsafe { ffi::rd_kafka_event_type(self.0) }
+    }
+
+    /// Returns its error code.
+    pub fn code(&self) -> Code {
+        // SAFETY: the event is ours.
+        Code::of(unsafe { ffi::rd_kafka_event_error(self.0) })
+    }
+
+    /// Returns the text of its error.
+    pub fn error_text(&self) -> String {
+        // SAFETY: the event is ours and its text lives as long.
+        unsafe { text_of(ffi::rd_kafka_event_error_string(self.0)) }
+    }
+
+    /// Returns a copy of its partitions.
+    pub fn partitions(&self) -> TopicPartitionList {
+        // SAFETY: the list belongs to the event; we keep a copy.
+        unsafe { TopicPartitionList::copy_of(ffi::rd_kafka_event_topic_partition_list(self.0)) }
+    }
+
+    /// The messages of an event that holds fetched ones; what could not be fetched is left out.
+    pub fn fetched(&self) -> Vec<Fetched<'_>> {
+        let mut found = Vec::new();
+        // SAFETY: the event is ours, and its messages live as long; null after the last.
+        unsafe {
+            while let Some(message) = ffi::rd_kafka_event_message_next(self.0).as_ref() {
+                if (&raw const message.err).cast::<i32>().read() == Code::NONE.0 {
+                    found.push(Fetched::of(message));
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns the pointer that was given with the request.
+    pub fn opaque(&self) -> *mut c_void {
+        // SAFETY: the event is ours.
+        unsafe { ffi::rd_kafka_event_opaque(self.0) }
+    }
+
+    /// Returns librdkafka's event.
+    pub const fn as_ptr(&self) -> *mut ffi::rd_kafka_event_t {
+        self.0
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: the event is ours.
+        unsafe { ffi::rd_kafka_event_destroy(self.0) };
+    }
+}

@@ -1,0 +1,155 @@
+//! librdkafka's calls for transactions, with the kinds of failure that it tells apart. All but `begin` block.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::security::Refusal;
+use super::{Client, Code, Position, TopicPartition, TopicPartitionList, ffi, text_of};
+use crate::Result;
+use crate::clock::Deadline;
+
+/// Why a call failed, and what librdkafka says is to be done.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// librdkafka's code.
+    pub code: Code,
+    /// librdkafka's text.
+    pub text: String,
+    /// The client can't go on.
+    pub is_fatal: bool,
+    /// The same call is to be made again, and goes on where it was.
+    is_retriable: bool,
+}
+
+/// Who a consumer is in its group just now: brokers refuse offsets of a member that the group has left behind.
+pub struct GroupMetadata(*mut ffi::rd_kafka_consumer_group_metadata_t);
+
+impl GroupMetadata {
+    /// Of a consumer; `None` when it is no member of a group.
+    pub fn of(consumer: &Client) -> Option<Self> {
+        // SAFETY: the handle is alive; what is returned is ours.
+        let metadata = unsafe { ffi::rd_kafka_consumer_group_metadata(consumer.handle()) };
+        (!metadata.is_null()).then_some(Self(metadata))
+    }
+}
+
+impl Drop for GroupMetadata {
+    fn drop(&mut self) {
+        // SAFETY: it is ours.
+        unsafe { ffi::rd_kafka_consumer_group_metadata_destroy(self.0) };
+    }
+}
+
+impl Client {
+    /// Takes the transactional id: older producers of it are fenced, their open transaction ended.
+    pub fn init_transactions(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
+        // SAFETY: the handle is alive.
+        insist(self, limit, |timeout_ms| unsafe { ffi::rd_kafka_init_transactions(self.handle(), timeout_ms) })
+    }
+
+    /// Begins a transaction. Does not block.
+    pub fn begin_transaction(&self) -> std::result::Result<(), Failure> {
+        // SAFETY: the handle is alive; the error is ours.
+        unsafe { outcome(ffi::rd_kafka_begin_transaction(self.handle())) }
+    }
+
+    /// Makes these positions of the group a part of the transaction.
+    pub fn send_offsets(
+        &self,
+        positions: &TopicPartitionList,
+        group: &GroupMetadata,
+        limit: Limit<'_>,
+    ) -> std::result::Result<(), Failure> {
+        // SAFETY: handle, list and metadata are alive; librdkafka copies both.
+        insist(self, limit, |timeout_ms| unsafe {
+            ffi::rd_kafka_send_offsets_to_transaction(self.handle(), positions.as_ptr(), group.0, timeout_ms)
+        })
+    }
+
+    /// Commits.
+    pub fn commit_transaction(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
+        // SAFETY: the handle is alive.
+        insist(self, limit, |timeout_ms| unsafe { ffi::rd_kafka_commit_transaction(self.handle(), timeout_ms) })
+    }
+
+    /// Aborts; messages that wait fail.
+    pub fn abort_transaction(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
+        // SAFETY: the handle is alive.
+        insist(self, limit, |timeout_ms| unsafe { ffi::rd_kafka_abort_transaction(self.handle(), timeout_ms) })
+    }
+}
+
+/// Positions, each with the text beside it, as librdkafka takes them.
+pub fn positions_list<'a>(
+    positions: impl IntoIterator<Item = (&'a TopicPartition, Position, Option<&'a str>)>,
+) -> Result<TopicPartitionList> {
+    let mut list = TopicPartitionList::new();
+    for (at, position, metadata) in positions {
+        list.add(at, Some(position))?;
+        if let Some(metadata) = metadata {
+            list.set_metadata(metadata);
+        }
+    }
+    Ok(list)
+}
+
+/// How long a call may last before somebody who ends it is heard; librdkafka goes on with it in the next.
+const SLICE: Duration = Duration::from_millis(250);
+
+/// Until when a call is made.
+#[derive(Clone, Copy)]
+pub struct Limit<'a> {
+    /// When the call gives up.
+    pub deadline: &'a Deadline,
+    /// Set by whoever wants no more of it.
+    pub is_over: &'a AtomicBool,
+}
+
+impl Limit<'_> {
+    fn has_passed(self) -> bool {
+        self.deadline.has_passed() || self.is_over.load(Ordering::Acquire)
+    }
+}
+
+/// Makes a call again for as long as librdkafka wants it made again, there is time, nobody has ended it, and the brokers may let the client
+/// in.
+fn insist(
+    client: &Client,
+    limit: Limit<'_>,
+    call: impl Fn(i32) -> *mut ffi::rd_kafka_error_t,
+) -> std::result::Result<(), Failure> {
+    loop {
+        let slice = limit.deadline.or_earlier(Some(Instant::now() + SLICE));
+        // SAFETY: the error is ours.
+        match unsafe { outcome(call(slice.remaining_ms())) } {
+            Err(failure) if failure.is_retriable => {
+                if let Some(Refusal { code, text }) = client.refusal() {
+                    return Err(Failure { code, text, ..failure });
+                }
+                if limit.has_passed() {
+                    return Err(failure);
+                }
+            }
+            other => return other,
+        }
+    }
+}
+
+/// # Safety
+/// `error` is null or an error that is ours to destroy.
+unsafe fn outcome(error: *mut ffi::rd_kafka_error_t) -> std::result::Result<(), Failure> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let failure = Failure {
+            code: Code::of(ffi::rd_kafka_error_code(error)),
+            text: text_of(ffi::rd_kafka_error_string(error)),
+            is_fatal: ffi::rd_kafka_error_is_fatal(error) != 0,
+            is_retriable: ffi::rd_kafka_error_is_retriable(error) != 0,
+        };
+        ffi::rd_kafka_error_destroy(error);
+        Err(failure)
+    }
+}

@@ -1,0 +1,114 @@
+//! A thread that notices when the system's clock is set, and tells by how much.
+//!
+//! Its loop:
+//! 1. have the kernel end a timer when the clock is set (`TFD_TIMER_CANCEL_ON_SET`, `timerfd_create(2)`);
+//! 2. wait for that, or for the end;
+//! 3. compare the system's clock with the monotonic one, and tell the difference to before.
+//!
+//! No wait of awoke's depends on the system's clock. What does are delays by a message's timestamp, and the deadlines of calls.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::clock::monotonic_ns;
+use crate::fork_guard::ForkGuard;
+use crate::{Bell, EventFd};
+use crate::{Error, Result};
+
+/// Told by how many nanoseconds the clock was set forward, or back (negative). Called by a thread of its own.
+pub type OnStep = Box<dyn Fn(i64) + Send>;
+
+/// Notices when the system's clock is set, for as long as this lives.
+pub struct ClockSteps {
+    guard: ForkGuard,
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Stop {
+    bell: EventFd,
+    is_set: AtomicBool,
+}
+
+impl ClockSteps {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// [`Error::System`]: no descriptor or no thread is left.
+    pub fn watch(on_step: OnStep) -> Result<Self> {
+        // SAFETY: takes no pointers; the descriptor it returns is ours.
+        let timer = unsafe {
+            let timer = libc::timerfd_create(libc::CLOCK_REALTIME, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK);
+            if timer < 0 {
+                return Err(Error::last_system("timerfd_create"));
+            }
+            OwnedFd::from_raw_fd(timer)
+        };
+        let stop = Arc::new(Stop { bell: EventFd::new()?, is_set: AtomicBool::new(false) });
+        let thread = std::thread::Builder::new()
+            .name("awoke-clock".into())
+            .spawn({
+                let stop = Arc::clone(&stop);
+                move || run(&timer, &stop, &on_step)
+            })
+            .map_err(|error| Error::System { operation: "start the clock's thread", detail: error.to_string() })?;
+        Ok(Self { guard: ForkGuard::new("clock watch"), stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for ClockSteps {
+    fn drop(&mut self) {
+        if self.guard.is_foreign() {
+            // In a forked child the thread is not there, and the bell is the parent's.
+            std::mem::forget(self.thread.take());
+            return;
+        }
+        self.stop.is_set.store(true, Ordering::Release);
+        self.stop.bell.ring();
+        // A panic of the thread has been printed; there is nothing left to save.
+        drop(self.thread.take().map(JoinHandle::join));
+    }
+}
+
+fn run(timer: &OwnedFd, stop: &Stop, on_step: &OnStep) {
+    let mut before = wall_beyond_monotonic_ns();
+    loop {
+        arm(timer);
+        let is_stepped = wait(timer, stop);
+        if stop.is_set.load(Ordering::Acquire) {
+            return;
+        }
+        if is_stepped {
+            let now = wall_beyond_monotonic_ns();
+            on_step(now - before);
+            before = now;
+        }
+    }
+}
+
+/// Sets a timer that ends in a far future, or when the clock is set. Set again, it forgets that it ended.
+fn arm(timer: &OwnedFd) {
+    // SAFETY: the structure holds numbers only, for which zero is a value.
+    let mut never: libc::itimerspec = unsafe { std::mem::zeroed() };
+    never.it_value.tv_sec = libc::time_t::MAX / 1_000_000_000; // Kernels count nanoseconds in 64 bits.
+    let flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;
+    // SAFETY: the descriptor is ours; the kernel reads the structure during the call.
+    unsafe { libc::timerfd_settime(timer.as_raw_fd(), flags, &raw const never, std::ptr::null_mut()) };
+}
+
+/// Waits for a step or the end; whether the timer ended.
+fn wait(timer: &OwnedFd, stop: &Stop) -> bool {
+    let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut polls = [poll(timer.as_raw_fd()), poll(stop.bell.descriptor())];
+    // SAFETY: two pollfds on our stack. Without a deadline: the owner rings the bell.
+    unsafe { libc::poll(polls.as_mut_ptr(), 2, -1) };
+    polls[0].revents != 0
+}
+
+fn wall_beyond_monotonic_ns() -> i64 {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    i64::try_from(wall).unwrap_or(i64::MAX) - i64::try_from(monotonic_ns()).unwrap_or(i64::MAX)
+}

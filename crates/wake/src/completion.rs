@@ -1,0 +1,276 @@
+//! One result that arrives once, and those who wait for it.
+//!
+//! The same type stands behind a produce, an admin call and a synchronous commit. Whoever completes it wakes exactly
+//! those who registered, each once, after the lock is down; whoever gives up takes its registration back, so a handle on
+//! which somebody waits again and again with a short time-out does not grow.
+
+use std::sync::Arc;
+
+use crate::clock::{Deadline, monotonic_ns};
+use crate::sync::{Mutex, lock};
+use crate::{EventFd, Mailbox, Parker};
+
+/// One way of being told that a completion has its result.
+#[derive(Clone, Debug)]
+pub enum Waker {
+    /// Nobody: a thread waits that sees for itself what comes, because it is the one that serves it.
+    Oneself,
+    /// A thread that waits for this completion alone.
+    Parker(Arc<Parker>),
+    /// A thread that waits for the last of several.
+    Latch(Arc<Latch>),
+    /// An event loop, or a thread that runs callbacks: gets `token` in its mailbox.
+    Mailbox {
+        /// Where to drop it.
+        mailbox: Arc<Mailbox<u64, EventFd>>,
+        /// What tells the receiver which completion this was.
+        token: u64,
+    },
+    /// A part of the engine that goes on by itself: called on the thread that completes, so it must be short.
+    Listener {
+        /// What is called.
+        listener: Arc<dyn Listener>,
+        /// What tells it which completion this was.
+        token: u64,
+    },
+}
+
+/// A part of the engine that goes on when a completion has its result.
+pub trait Listener: Send + Sync + std::fmt::Debug {
+    /// The completion with this token has its result. Must not block.
+    fn tell(&self, token: u64);
+}
+
+impl Waker {
+    /// Wakes the waiting thread, loop or latch. Does not block.
+    pub fn wake(self) {
+        match self {
+            Self::Oneself => (),
+            Self::Parker(parker) => parker.unpark(),
+            Self::Latch(latch) => latch.count_down(),
+            Self::Mailbox { mailbox, token } => mailbox.post(token),
+            Self::Listener { listener, token } => listener.tell(token),
+        }
+    }
+
+    /// Tells whether both wake the same waiter.
+    pub fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Oneself, Self::Oneself) => true,
+            (Self::Parker(mine), Self::Parker(other)) => Arc::ptr_eq(mine, other),
+            (Self::Latch(mine), Self::Latch(other)) => Arc::ptr_eq(mine, other),
+            (Self::Mailbox { mailbox, token }, Self::Mailbox { mailbox: other, token: its }) => {
+                Arc::ptr_eq(mailbox, other) && token == its
+            }
+            (Self::Listener { listener, token }, Self::Listener { listener: other, token: its }) => {
+                Arc::ptr_eq(listener, other) && token == its
+            }
+            _ => false,
+        }
+    }
+}
+
+/// One result that arrives once, and those who wait for it.
+#[derive(Debug)]
+pub struct Completion<T> {
+    inner: Mutex<Inner<T>>,
+}
+
+#[derive(Debug)]
+struct Inner<T> {
+    result: Option<T>,
+    /// When the result arrived, if somebody was waiting for it then; else 0.
+    woken_at_ns: u64,
+    /// Empty once the result is there.
+    waiting: Vec<Waker>,
+}
+
+impl<T> Default for Completion<T> {
+    fn default() -> Self {
+        Self { inner: Mutex::new(Inner { result: None, woken_at_ns: 0, waiting: Vec::new() }) }
+    }
+}
+
+impl<T: Clone> Completion<T> {
+    /// Gives the result and wakes those who wait. The first result stays: `false` when there was one already.
+    pub fn complete(&self, result: T) -> bool {
+        let mut inner = lock(&self.inner);
+        if inner.result.is_some() {
+            return false;
+        }
+        inner.result = Some(result);
+        if inner.waiting.is_empty() {
+            return true;
+        }
+        inner.woken_at_ns = monotonic_ns();
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        waiting.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    /// The result, if it is there. Does not block.
+    pub fn get(&self) -> Option<T> {
+        lock(&self.inner).result.clone()
+    }
+
+    /// Whether the result is there. Does not block.
+    pub fn is_done(&self) -> bool {
+        lock(&self.inner).result.is_some()
+    }
+
+    /// When the result arrived in nanoseconds of the monotonic clock; 0 when nobody was waiting for it then.
+    pub fn woken_at_ns(&self) -> u64 {
+        lock(&self.inner).woken_at_ns
+    }
+
+    /// Registers `waker`; `false`, and nothing registered, when the result is there already.
+    pub fn register(&self, waker: Waker) -> bool {
+        let mut inner = lock(&self.inner);
+        if inner.result.is_some() {
+            return false;
+        }
+        inner.waiting.push(waker);
+        true
+    }
+
+    /// Takes a registration back; `false` when it has been, or is being, woken.
+    pub fn unregister(&self, waker: &Waker) -> bool {
+        let mut inner = lock(&self.inner);
+        let place = inner.waiting.iter().position(|waiting| waiting.is(waker));
+        place.map(|place| inner.waiting.swap_remove(place)).is_some()
+    }
+
+    /// Waits for the result; `None` when the deadline passed first. Blocks the calling thread.
+    pub fn wait(&self, deadline: &Deadline) -> Option<T> {
+        self.wait_on(&Arc::default(), deadline)
+    }
+
+    /// As `wait`, in a parking place that nobody has used yet: a late token of an earlier wait would end this one.
+    pub fn wait_on(&self, parker: &Arc<Parker>, deadline: &Deadline) -> Option<T> {
+        if let Some(result) = self.get() {
+            return Some(result);
+        }
+        let waker = Waker::Parker(Arc::clone(parker));
+        if self.register(waker.clone()) && !parker.park_until(deadline) {
+            // Given up, unless the result came between the deadline and here: then it is ours all the same.
+            self.unregister(&waker);
+        }
+        self.get()
+    }
+}
+
+/// Waits for the last of several completions: one wake-up for all of them.
+#[derive(Debug)]
+pub struct Latch {
+    missing: Mutex<usize>,
+    parker: Parker,
+}
+
+impl Latch {
+    /// Waits until every completion has its result; `false` when the deadline passed first. Blocks the calling thread.
+    pub fn wait_all<'a, T: Clone + 'a>(
+        completions: impl Iterator<Item = &'a Completion<T>> + Clone,
+        deadline: &Deadline,
+    ) -> bool {
+        // One more than there are, taken back below: a result that comes while we register must not wake us early.
+        let latch = Arc::new(Self { missing: Mutex::new(1), parker: Parker::default() });
+        let waker = Waker::Latch(Arc::clone(&latch));
+        for completion in completions.clone() {
+            *lock(&latch.missing) += 1;
+            if !completion.register(waker.clone()) {
+                *lock(&latch.missing) -= 1;
+            }
+        }
+        if latch.subtract_one() == 0 || latch.parker.park_until(deadline) {
+            return true;
+        }
+        let given_up = completions.filter(|completion| completion.unregister(&waker)).count();
+        given_up == 0
+    }
+
+    fn count_down(&self) {
+        if self.subtract_one() == 0 {
+            self.parker.unpark();
+        }
+    }
+
+    fn subtract_one(&self) -> usize {
+        let mut missing = lock(&self.missing);
+        *missing -= 1;
+        *missing
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn soon() -> Deadline {
+        Deadline::after(Some(Duration::from_secs(10)))
+    }
+
+    fn passed() -> Deadline {
+        Deadline::after(Some(Duration::ZERO))
+    }
+
+    #[test]
+    fn the_first_result_stays() {
+        let completion = Completion::default();
+        assert!(completion.complete(1));
+        assert!(!completion.complete(2));
+        assert_eq!(completion.wait(&soon()), Some(1));
+    }
+
+    #[test]
+    fn giving_up_leaves_no_registration_behind() {
+        let completion = Completion::<i32>::default();
+        for _ in 0..100 {
+            assert_eq!(completion.wait(&passed()), None);
+        }
+        assert!(lock(&completion.inner).waiting.is_empty());
+    }
+
+    #[test]
+    fn a_waiting_thread_gets_the_result_of_another() {
+        let completion = Arc::new(Completion::default());
+        let waiter = std::thread::spawn({
+            let completion = Arc::clone(&completion);
+            move || completion.wait(&soon())
+        });
+        completion.complete("done");
+        assert_eq!(waiter.join().expect("the waiter does not panic"), Some("done"));
+    }
+
+    #[test]
+    fn a_latch_waits_for_the_last() {
+        let completions: Vec<_> = (0..3).map(|_| Arc::new(Completion::default())).collect();
+        completions[1].complete(());
+        assert!(!Latch::wait_all(completions.iter().map(|c| &**c), &passed()));
+        let finisher = std::thread::spawn({
+            let completions = completions.clone();
+            move || completions.iter().for_each(|c| assert!(c.complete(()) || c.is_done()))
+        });
+        assert!(Latch::wait_all(completions.iter().map(|c| &**c), &soon()));
+        finisher.join().expect("the finisher does not panic");
+    }
+
+    #[test]
+    fn a_latch_that_gives_up_takes_its_registrations_back() {
+        let completion = Completion::<()>::default();
+        assert!(!Latch::wait_all(std::iter::once(&completion), &passed()));
+        assert!(lock(&completion.inner).waiting.is_empty());
+    }
+
+    #[test]
+    fn a_mailbox_gets_its_token_once() {
+        let mailbox = Arc::new(Mailbox::new(EventFd::new().expect("eventfd")));
+        let completion = Completion::default();
+        assert!(completion.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 7 }));
+        completion.complete(());
+        assert!(!completion.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 8 }));
+        assert_eq!(mailbox.drain(), [7]);
+    }
+}

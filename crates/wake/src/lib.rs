@@ -1,0 +1,32 @@
+//! How a thread or an event loop waits for one thing: the primitives. Knows no Kafka and no Python.
+//!
+//! `models` proves them: loom tries every interleaving (`cargo test -p awoke-wake --features model`).
+
+pub mod clock;
+#[cfg(target_os = "linux")]
+mod clock_steps;
+mod completion;
+pub mod counters;
+mod error;
+pub mod fork_guard;
+mod lead;
+mod mailbox;
+mod parker;
+mod room;
+mod sequencer;
+pub mod sync;
+mod waits;
+
+#[cfg(all(test, feature = "model"))]
+mod models;
+
+#[cfg(target_os = "linux")]
+pub use clock_steps::{ClockSteps, OnStep};
+pub use completion::{Completion, Latch, Listener, Waker};
+pub use error::{Error, Result};
+pub use lead::{Lead, Place};
+pub use mailbox::{Bell, EventFd, Mailbox};
+pub use parker::Parker;
+pub use room::Room;
+pub use sequencer::{Missing, Permit, Sequencer, Sink, Ticket};
+pub use waits::Registration;
