@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test test-rust test-python models fuzz demo bench soak soak-memory audit histories wheel clean
+.PHONY: help setup build lint format test test-rust test-python models fuzz demo bench soak soak-faults soak-memory audit histories wheel clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,8 +47,8 @@ test-python: build ## Run the Python tests, on the mock cluster and on real Kafk
 	$(BIN)/python tests/support/kafka_broker.py fetch
 	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 15
 
-fuzz: ## Give random records to the decoders of the engine (PROPTEST_CASES=200000)
-	PROPTEST_CASES=$${PROPTEST_CASES:-200000} cargo test --release -p awoke-engine --locked --lib -- hostile finished
+fuzz: build ## Give random input to each decoder of the engine and of the package (FUZZ_SECONDS=60 each)
+	.ci/fuzz $${FUZZ_SECONDS:-60}
 
 demo: build ## Join a year of flights on embedded brokers and show the delays by route
 	$(BIN)/python -m examples.flights.demo
@@ -57,7 +57,9 @@ bench: build ## Measure awoke beside its rivals on a real broker
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
-soak: histories fuzz ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls, 100,000 fuzzed inputs each
+soak: histories soak-faults fuzz soak-memory ## Run everything that takes hours; `.ci/long` runs the same and `make audit`
+
+soak-faults: build ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls each
 	for run in $$(seq $${TIMES:-20}); do \
 	  $(BIN)/python -m pytest -q tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py \
 	    tests/scenarios/test_lanes_killed.py tests/scenarios/test_lanes_rebalance.py \
@@ -65,9 +67,7 @@ soak: histories fuzz ## Repeat the restart, rebalance, copy, swarm and rpc scena
 	  AWOKE_KILLS=100 $(BIN)/python -m pytest -q --timeout 900 tests/scenarios/test_swarm.py -k killed || exit 1; \
 	  AWOKE_CALLS=50000 AWOKE_KILLS=25 AWOKE_CALLERS=500 $(BIN)/python -m pytest -q --timeout 900 \
 	    tests/scenarios/test_rpc_faults.py || exit 1; \
-	  AWOKE_FUZZ_EXAMPLES=$${EXAMPLES:-100000} $(BIN)/python -m pytest -q --timeout 0 tests/security -k fuzz || exit 1; \
 	done
-	$(MAKE) soak-memory
 
 # What the C library and Python read beyond the end of a string is a known false alarm of valgrind's; what is reported is a fault of ours.
 VALGRIND := valgrind --quiet --error-exitcode=9 --undef-value-errors=no --suppressions=$(CURDIR)/tests/support/valgrind.supp
@@ -77,6 +77,8 @@ soak-memory: build ## Look for wrong use of memory: the engine's tests and the e
 	cargo --config 'target."cfg(all())".runner = "$(VALGRIND)"' test --release -p awoke-wake -p awoke-kafka -p awoke-engine --locked
 	PYTHONMALLOC=malloc $(VALGRIND) --soname-synonyms=somalloc='_native*' \
 	  $(BIN)/python -m pytest -q --timeout 900 tests/security/test_native_arguments.py
+	PYTHONMALLOC=malloc $(VALGRIND) --soname-synonyms=somalloc='_native*' \
+	  $(BIN)/python -m pytest -q --timeout 900 tests/contract/test_lanes.py -k mock
 	@if cargo +nightly miri --version >/dev/null 2>&1; then cargo +nightly miri test -p awoke-wake --locked; \
 	else echo "could not run Miri: it needs a nightly compiler with its component"; fi
 

@@ -1,11 +1,12 @@
 //! Compiles what the extension gives its C libraries in the place of the C library's: memory, waits that no clock step
 //! prolongs, and decompressors that a small batch can't make large.
 
-/// What `src/decompressors.rs` and `src/groupless.rs` stand in for.
-const WRAPPED: [&str; 7] = [
+/// The functions that `src/decompressors.rs`, `src/groupless.rs` and the kafka crate's `mock_groups.c` stand before.
+const WRAPPED: [&str; 8] = [
     "rd_gz_decompress",
     "rd_kafka_cgrp_op",
     "rd_kafka_lz4_decompress",
+    "rd_kafka_mock_cgrp_classic_member_add",
     "rd_kafka_snappy_java_uncompress",
     "rd_kafka_snappy_uncompress",
     "rd_kafka_snappy_uncompressed_length",

@@ -19,6 +19,7 @@ import msgspec
 
 from awoke import checks, environment
 from awoke.errors import ConfigError
+from awoke.memory_limit import MEGABYTE, fitting_mb, memory_limit_bytes
 from awoke.oauth import ClientProperties, TokenSource, check_function
 from awoke.secrets import shown_fields, shown_repr, shown_value
 
@@ -43,9 +44,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What is done is committed within this time; a lone commit goes out at once."""
     fetch_memory_mb: int = 64
     """The most memory that messages may take which are fetched and not yet given to a handler, about. It is divided among
-    the partitions that the process holds. `queued.max.messages.kbytes` or `queued.min.messages` replace it."""
+    the partitions that the process holds. `queued.max.messages.kbytes` or `queued.min.messages` replace it. By default at
+    most an eighth of the process's memory limit."""
     fetch_batch_max_mb: int = 256
-    """The most memory that one fetched batch may take once it is decompressed. A partition is stuck at a larger one."""
+    """The most memory that one fetched batch may take once it is decompressed. A partition is stuck at a larger one. By
+    default at most a quarter of the process's memory limit."""
     revoke_timeout_s: float = 30.0
     """How long running jobs and hooks may hold up a rebalance; less than `max.poll.interval.ms`, half of it by default where
     that is less than 30 s."""
@@ -276,10 +279,21 @@ def load(arguments: Mapping[str, Any] | None = None, directory: Path | None = No
     merged, origins = _merge(Settings, RunSettings, arguments or {}, directory or Path())
     for name in ("revoke_timeout_s", "shutdown_timeout_s"):
         merged.setdefault(name, min(30.0, poll_interval_s(merged["kafka"]) / 2))
+    _fit_memory(merged, origins)
     brokers = merged["kafka"].pop("bootstrap.servers", None)
     if brokers is not None:
         merged.setdefault("bootstrap_servers", brokers)
     return Loaded(_convert(merged, origins, Settings), origins)
+
+
+def _fit_memory(merged: dict[str, Any], origins: dict[str, str]) -> None:
+    """Sets defaults that fit the memory limit of this process, where there is one. What was set explicitly stays."""
+    limit_bytes, usual = memory_limit_bytes(), Settings()
+    for name, divisor, share in (("fetch_memory_mb", 8, "an eighth"), ("fetch_batch_max_mb", 4, "a quarter")):
+        value_mb = fitting_mb(getattr(usual, name), divisor, limit_bytes)
+        if name not in merged and limit_bytes is not None and value_mb < getattr(usual, name):
+            merged[name] = value_mb
+            origins[name] = f"default: {share} of the memory limit, {limit_bytes // MEGABYTE} MB"
 
 
 def load_run(arguments: Mapping[str, Any] | None = None, directory: Path | None = None) -> LoadedRun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -48,6 +49,34 @@ def test_a_topic_that_somebody_else_makes_is_waited_for(real_cluster: RealCluste
         admin.create_topic(name)
         waiting.result(30)
         assert admin.describe_topic(name).name == name
+
+
+class AskedTwice(awoke.Admin):
+    """Has a topic made when the brokers were asked for it and did not know it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.bootstrap_servers)
+        self._cluster, self.asked = cluster, 0
+
+    def describe_topic(self, name: str, timeout_s: float = 10.0) -> awoke.TopicInfo:
+        self.asked += 1
+        try:
+            return super().describe_topic(name, timeout_s)
+        except awoke.UnknownTopic:
+            if self.asked == 1:
+                self._cluster.create_topic(name)
+            raise
+
+
+def test_a_topic_that_was_made_just_now_is_asked_for_again(cluster: Cluster) -> None:
+    with contextlib.closing(AskedTwice(cluster)) as admin:
+        assert len(admin.find_topic(unique("new"), new_within_s=30).partitions) == 1
+        assert admin.asked > 1
+
+
+def test_a_topic_that_is_not_made_is_unknown_when_its_time_is_up(cluster: Cluster) -> None:
+    with awoke.Admin(cluster.bootstrap_servers) as admin, pytest.raises(awoke.UnknownTopic, match="'nowhere'"):
+        admin.find_topic("nowhere", new_within_s=0.2)
 
 
 def test_an_unknown_topic_is_named(real_cluster: RealCluster) -> None:

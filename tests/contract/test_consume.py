@@ -194,8 +194,7 @@ def test_an_app_that_gives_up_says_why(cluster: Cluster, topic: CreateTopic) -> 
 
 
 def test_offsets_stand_after_what_was_done_and_a_restart_goes_on_there(cluster: Cluster, topic: CreateTopic) -> None:
-    # The mock cluster keeps a group that everybody left waiting for as long as the session.
-    name, app, seen = topic(partitions=3), new_app(cluster, kafka={"session.timeout.ms": 6_000}), Collected[bytes]()
+    name, app, seen = topic(partitions=3), new_app(cluster), Collected[bytes]()
     committed: Collected[awoke.Event] = Collected()
     app.events.subscribe("offsets.committed", committed.add)
 

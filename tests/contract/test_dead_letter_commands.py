@@ -51,8 +51,7 @@ def test_dead_letters_are_listed_and_shown(cluster: Cluster, topic: CreateTopic)
 def test_dead_letters_are_sent_again_as_they_were(cluster: Cluster, topic: CreateTopic) -> None:
     name, dead = two_letters(cluster, topic)
     at = ("--bootstrap-servers", cluster.bootstrap_servers)
-    # With a group of its own: embedded brokers take a second member into a group only when the first one's session is over.
-    dry = ("--only", "0:1", "--dry-run", "--group", unique("replay"))
+    dry = ("--only", "0:1", "--dry-run")
     assert f"would send 1 to {name}" in awoke_says("dead-letter", "replay", dead, *dry, *at)
     assert f"sent 1 to {name}; the dead letters are still in {dead}" in awoke_says(
         "dead-letter", "replay", dead, "--only", "0:1", "--yes-to", name, *at

@@ -101,8 +101,6 @@ def test_lag_is_there_before_anything_is_done(cluster: Cluster, topic: CreateTop
 
 
 def test_lag_is_there_for_a_group_that_goes_on(cluster: Cluster, topic: CreateTopic) -> None:
-    if not cluster.is_real:
-        pytest.skip("the embedded brokers wait out the session of a group that all have left")
     name, group, seen, lags = topic(), unique("app"), Collected[bytes](), []
     send(cluster, name, 10)
     for _life in range(2):

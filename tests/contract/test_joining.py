@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 
 import pytest
 
@@ -32,21 +33,36 @@ def app_of(cluster: MockCluster | RealCluster, topic: str, **settings: object) -
 def test_a_process_that_waits_for_its_group_says_so_once(
     mock_cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Given a member that holds up the rebalance, as its job runs
     topic, group = unique("waiting"), unique("group")
-    mock_cluster.create_topic(topic)
-    said: list[awoke.Event] = []
-    for number, patience_s in enumerate(
-        (60.0, 0.2)
-    ):  # Embedded brokers make the second one wait for the first, which has left.
-        monkeypatch.setattr(joining, "PATIENCE_S", patience_s)
+    mock_cluster.create_topic(topic, 2)
+    busy = awoke.App(unique("app"), bootstrap_servers=mock_cluster.bootstrap_servers, group=group, kafka=FENCING)
+    said, began, release = Collected[awoke.Event](), threading.Event(), threading.Event()
+    busy.events.subscribe("group.waiting", said.add)
+
+    @busy.on(topic)
+    def wait(message: awoke.Message[bytes]) -> None:
+        began.set()
+        release.wait(30)
+
+    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+        awoke.wait_all([producer.produce(topic, b"value", partition=partition) for partition in range(2)])
+    with running(busy):
+        assert began.wait(30)
+        assert said.items == []
+
+        # When another one joins
+        monkeypatch.setattr(joining, "PATIENCE_S", 0.2)
         app, _ = app_of(mock_cluster, topic, group=group, kafka=FENCING)
         assigned: Collected[awoke.Event] = Collected()
         app.events.subscribe("partitions.assigned", assigned.add)
-        app.events.subscribe("group.waiting", said.append)
+        app.events.subscribe("group.waiting", said.add)
         with running(app):
+            # Then that one says that it waits
+            said.wait_for(1)
+            release.set()
             assigned.wait_for(1)
-        assert len(said) == number
-    (event,) = said
+    (event,) = said.items
     assert event.fields["group"] == group
     assert "session.timeout.ms, 6 s" in event.fields["text"]
     assert "instance_id" in event.fields["text"]

@@ -119,7 +119,7 @@ def test_every_code_of_the_engine_has_its_class() -> None:
 
 
 def test_the_engine_knows_the_refusals_that_are_for_good() -> None:
-    source = (Path(__file__).resolve().parents[2] / "crates" / "engine" / "src" / "kafka" / "code.rs").read_text()
+    source = (Path(__file__).resolve().parents[2] / "crates" / "kafka" / "src" / "code.rs").read_text()
     codes = re.search(r"fn is_refused_for_good.*?matches!\(self\.0, (.*?)\)", source, re.DOTALL)
     assert codes is not None
     assert {int(code) for code in codes[1].split(" | ")} == PERMANENT_CODES

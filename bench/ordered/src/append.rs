@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use awoke_engine::clock::Deadline;
-use awoke_engine::wake::Sequencer;
+use awoke_wake::Sequencer;
+use awoke_wake::clock::Deadline;
 
 use crate::cell::{Gaps, Measured, measure};
 use crate::references::{OneCondition, Striped};

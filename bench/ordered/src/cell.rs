@@ -17,9 +17,9 @@ impl Gaps {
     #[inline]
     pub fn note(&mut self, index: u64) {
         match index % EVERY {
-            0 => self.before_ns = awoke_engine::clock::monotonic_ns(),
+            0 => self.before_ns = awoke_wake::clock::monotonic_ns(),
             1 if self.found_ns.len() < 1 << 20 => {
-                self.found_ns.push(awoke_engine::clock::monotonic_ns() - self.before_ns);
+                self.found_ns.push(awoke_wake::clock::monotonic_ns() - self.before_ns);
             }
             _ => (),
         }

@@ -10,8 +10,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
-use awoke_engine::clock::Deadline;
-use awoke_engine::wake::{Sequencer, Sink};
+use awoke_wake::clock::Deadline;
+use awoke_wake::{Sequencer, Sink};
 
 use crate::cell::{Measured, measure};
 use crate::references::{OneCondition, Striped};

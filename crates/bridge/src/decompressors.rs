@@ -11,8 +11,11 @@ use awoke_engine::kafka::{Compressed, batch_max};
 const REFUSED: c_int = -198;
 /// `-EINVAL`.
 const INVALID: c_int = -22;
-/// `ZSTD_CONTENTSIZE_UNKNOWN` and `ZSTD_CONTENTSIZE_ERROR`.
+/// `ZSTD_CONTENTSIZE_UNKNOWN`; `ZSTD_CONTENTSIZE_ERROR` is one less.
+const ZSTD_UNKNOWN_SIZE: c_ulonglong = c_ulonglong::MAX;
 const ZSTD_NO_SIZE: c_ulonglong = c_ulonglong::MAX - 1;
+/// `ZSTD_error_dstSize_tooSmall`.
+const ZSTD_TOO_SMALL: c_int = 70;
 /// For zlib, to read the headers of gzip and of zlib.
 const ANY_WINDOW: c_int = 15 + 32;
 const Z_FINISH: c_int = 4;
@@ -43,6 +46,9 @@ unsafe extern "C" {
     fn inflate(stream: *mut ZStream, flush: c_int) -> c_int;
     fn inflateEnd(stream: *mut ZStream) -> c_int;
     fn ZSTD_getFrameContentSize(input: *const c_void, size: usize) -> c_ulonglong;
+    fn ZSTD_decompress(output: *mut c_void, room: usize, input: *const c_void, size: usize) -> usize;
+    fn ZSTD_isError(result: usize) -> c_uint;
+    fn ZSTD_getErrorCode(result: usize) -> c_int;
     fn __real_rd_kafka_snappy_uncompressed_length(input: *const c_char, size: usize, result: *mut usize) -> bool;
     fn __real_rd_kafka_snappy_uncompress(input: *const c_char, size: usize, output: *mut c_char) -> c_int;
     fn __real_rd_kafka_snappy_java_uncompress(
@@ -282,6 +288,26 @@ unsafe extern "C" fn __wrap_rd_kafka_lz4_decompress(
     }
 }
 
+/// Decompresses zstd that does not say its size; `Err` for no zstd (`false`), or when it takes more than `most` bytes (`true`).
+///
+/// librdkafka (2.12.1) would grow its output to `receive.message.max.bytes`, 100 MB, and take a larger batch for a broken one.
+fn unsized_zstd(input: &[u8], most: usize) -> Result<(Output, usize), bool> {
+    let mut output = Output { start: std::ptr::null_mut(), size: (input.len() * 2).max(256).min(most / 2) };
+    while output.grow(most) {
+        // SAFETY: the output has this much room; the input is read only.
+        let (size, code) = unsafe {
+            let result = ZSTD_decompress(output.start.cast(), output.size, input.as_ptr().cast(), input.len());
+            (result, if ZSTD_isError(result) == 0 { 0 } else { ZSTD_getErrorCode(result) })
+        };
+        match code {
+            0 => return Ok((output, size)),
+            ZSTD_TOO_SMALL => (),
+            _ => return Err(false),
+        }
+    }
+    Err(true)
+}
+
 /// # Safety
 /// As librdkafka's `rd_kafka_zstd_decompress`, of a batch in a response.
 #[unsafe(no_mangle)]
@@ -292,10 +318,24 @@ unsafe extern "C" fn __wrap_rd_kafka_zstd_decompress(
     output: *mut *mut c_void,
     output_size: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller's promise. librdkafka bounds what has no size by `receive.message.max.bytes`.
+    // SAFETY: the caller's promise.
     unsafe {
         let batch = Compressed::new(input.cast(), size);
         let told = ZSTD_getFrameContentSize(input.cast(), size);
+        if told == ZSTD_UNKNOWN_SIZE {
+            return match unsized_zstd(batch.messages(), batch_max()) {
+                Ok((decompressed, bytes)) => {
+                    (*output_size, *output) = (bytes, decompressed.give_away());
+                    judged(batch, output, bytes)
+                }
+                Err(is_too_large) => {
+                    if is_too_large {
+                        batch.refuse();
+                    }
+                    REFUSED
+                }
+            };
+        }
         if told < ZSTD_NO_SIZE && told > batch_max() as c_ulonglong {
             batch.refuse();
             return REFUSED;

@@ -63,6 +63,11 @@ impl MockCluster {
         self.with(py, |cluster| cluster.set_round_trip(broker, round_trip_ms))
     }
 
+    /// Answers the next requests of a kind, by Kafka's number for it, with these errors.
+    fn fail_requests(&self, py: Python<'_>, api_key: i16, codes: Vec<i32>) -> PyResult<()> {
+        self.with(py, move |cluster| cluster.fail_requests(api_key, &codes))
+    }
+
     /// Stops the brokers. Blocks with the GIL released.
     fn close(&self, py: Python<'_>) {
         py.detach(|| drop(self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()));

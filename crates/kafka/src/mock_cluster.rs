@@ -75,6 +75,17 @@ impl MockCluster {
         let code = unsafe { ffi::rd_kafka_mock_broker_set_rtt(self.cluster, broker, round_trip_ms) };
         Code::of(code).check(format!("slow broker {broker} down"))
     }
+
+    /// Answers the next requests of a kind, by Kafka's number for it, with these errors.
+    pub fn fail_requests(&self, api_key: i16, codes: &[i32]) -> Result<()> {
+        self.client.check_process()?;
+        // SAFETY: the cluster is alive and copies the codes, which C reads as integers.
+        unsafe {
+            let (errors, total) = (codes.as_ptr().cast(), codes.len());
+            ffi::rd_kafka_mock_push_request_errors_array(self.cluster, api_key, total, errors);
+        }
+        Ok(())
+    }
 }
 
 impl Drop for MockCluster {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SESSION_TIMEOUT_MS = 6_000
-"""Embedded brokers make a process that starts again wait as long as the session; the default would be 45 s."""
+"""The successor of a process that was killed waits for the end of the session; the default would be 45 s."""
 PARTITIONS = 4
 
 

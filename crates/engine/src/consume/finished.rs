@@ -175,7 +175,7 @@ mod tests {
         #![proptest_config(cases())]
 
         #[test]
-        fn any_metadata_is_read_as_ranges_in_order(
+        fn fuzz_any_metadata_is_read_as_ranges_in_order(
             base in prop_oneof![0..1_000i64, Just(-1_001), (i64::MAX - 9)..=i64::MAX, any::<i64>()],
             text in prop_oneof![".{0,99}", "(note)?(awoke:done=)?(-?[0-9]{0,12}\\.)?[rb]?[A-Za-z0-9_-]{0,60}={0,2}"],
             at in any::<i64>(), epoch in any::<i32>(),
@@ -192,7 +192,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_written_again(base in 0..i64::MAX / 2, seed: u64, epoch in 0..9i32) {
+        fn fuzz_what_is_read_is_written_again(base in 0..i64::MAX / 2, seed: u64, epoch in 0..9i32) {
             let mut random = Random::new(seed);
             let ranges = random_ranges(&mut random, 50, 90, 90);
             let ranges: Vec<_> = ranges.iter().map(|range| range.start + base..range.end + base).collect();

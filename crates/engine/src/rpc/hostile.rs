@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn a_request_is_refused_or_means_the_same_when_it_is_encoded_again(owned in headers()) {
+    fn fuzz_a_request_is_refused_or_means_the_same_when_it_is_encoded_again(owned in headers()) {
         let all = lent(&owned);
         let Ok(head) = RequestHead::read(&all) else { return Ok(()) };
         check_bounds(&head);
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn a_responder_survives_any_record(
+    fn fuzz_a_responder_survives_any_record(
         owned in headers(), key in proptest::option::of(vec(any::<u8>(), 0..9)), body in vec(any::<u8>(), 0..99),
         is_signed: bool,
     ) {
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn a_signed_request_is_accepted_and_no_other(
+    fn fuzz_a_signed_request_is_accepted_and_no_other(
         owned in headers(), body in vec(any::<u8>(), 0..99), place in any::<prop::sample::Index>(), byte in 1u8..,
     ) {
         let mut all = lent(&owned);
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn a_reply_is_none_or_means_the_same_when_it_is_encoded_again(owned in headers(), body in vec(any::<u8>(), 0..99)) {
+    fn fuzz_a_reply_is_none_or_means_the_same_when_it_is_encoded_again(owned in headers(), body in vec(any::<u8>(), 0..99)) {
         let all = owned.iter().map(|(name, value)| (Cow::from(name), Cow::from(value.clone().unwrap_or_default())));
         let fetched = Fetched { value: Cow::from(&body), headers: all.collect() };
         if let Some(id) = protocol::header(&fetched.headers, protocol::ID).and_then(CallId::of) {
