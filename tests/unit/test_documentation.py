@@ -1,7 +1,8 @@
-"""What README and guides show runs as it stands there."""
+"""README, guides and internals: programs run, tables agree with the code, links lead somewhere."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -39,3 +40,55 @@ def test_every_exit_code_is_documented() -> None:
     text = (REPOSITORY / "docs" / "swarm.md").read_text()
     documented = [int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)]
     assert documented == sorted(value for name, value in vars(exit_codes).items() if name.startswith("EXIT_"))
+
+
+INTERNALS = sorted((REPOSITORY / "docs" / "internals").glob("*.md"))
+PROSE = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))]
+
+
+def test_the_architecture_has_two_pages() -> None:
+    assert len((REPOSITORY / "ARCHITECTURE.md").read_text().splitlines()) <= 130
+
+
+@pytest.mark.parametrize("page", INTERNALS, ids=lambda page: page.name)
+def test_a_page_of_the_internals_opens_with_a_diagram_and_a_warning(page: Path) -> None:
+    assert re.match(r"# .+\n\n```\n(?:.*\n)+?```\n\n\*\*If you are about to change\b", page.read_text())
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_lead_to_files(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:|mailto:|#)([^)#]+)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_tests_of_the_invariants_exist() -> None:
+    """Each name in the last column of the invariants is a file of tests, or a test in Python or Rust."""
+    page = (REPOSITORY / "docs" / "internals" / "invariants.md").read_text()
+    column = "\n".join(line.split(" | ")[2] for line in page.splitlines() if line.count(" | ") == 2)
+    files = [*(REPOSITORY / "tests").rglob("*.py"), *(REPOSITORY / "crates").glob("*/*/**/*.rs")]
+    text = "\n".join(file.read_text() for file in files)
+    existing = {file.name for file in files} | set(re.findall(r"\b(?:fn|def) ([a-z0-9_]+)", text))
+    names = re.findall(r"`(?:[a-z_]+/)*([a-z0-9_]+\.(?:py|rs)|[a-z0-9_]{12,})`", column)
+    assert len(names) > 60
+    assert sorted(set(names) - existing) == []
+
+
+def thread_names() -> set[str]:
+    """Returns the names of the threads that the Python package starts, without their numbers."""
+    found = set()
+    for file in (REPOSITORY / "python" / "awoke").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            for keyword in node.keywords if isinstance(node, ast.Call) else []:
+                value = keyword.value.values[0] if isinstance(keyword.value, ast.JoinedStr) else keyword.value
+                if keyword.arg == "name" and isinstance(value, ast.Constant) and str(value.value).startswith("awoke-"):
+                    found.add(str(value.value))
+    for file in (REPOSITORY / "crates").glob("*/src/**/*.rs"):
+        found.update(re.findall(r"\.name\((?:format!\()?\"(awoke-[a-z-]+)", file.read_text()))
+    return found
+
+
+def test_every_thread_is_documented() -> None:
+    page = (REPOSITORY / "docs" / "internals" / "threads_and_locks.md").read_text()
+    names = thread_names()
+    assert len(names) > 15
+    assert sorted(name for name in names if f"`{name}" not in page) == []
