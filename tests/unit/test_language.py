@@ -6,6 +6,7 @@ prints what it would have to hold now.
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -36,6 +37,21 @@ def test_every_file_keeps_the_wording_rules() -> None:
     found = all_faults()
     assert [f"{name}:{line}" for name, lines in found.items() if name not in ALLOWED for line in lines] == []
     assert sorted(ALLOWED - set(found)) == [], "these files are clean: take them off language_allowlist.txt"
+
+
+SUBJECT = re.compile(r"[a-z][a-z_, -]*: [a-z`@]")
+SUBJECT_WIDTH = 72
+
+
+def git(*arguments: str) -> str:
+    """Returns the output of a git command, empty if it fails: not every clone has a main branch."""
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, cwd=REPOSITORY).stdout
+
+
+def test_the_subjects_of_the_branch_keep_the_form() -> None:
+    base = git("merge-base", "HEAD", "origin/main").strip() or git("merge-base", "HEAD", "main").strip()
+    subjects = git("log", "--no-merges", "--format=%s", f"{base}..HEAD").splitlines() if base else []
+    assert [text for text in subjects if len(text) > SUBJECT_WIDTH or not SUBJECT.match(text)] == []
 
 
 def test_comments_of_rust_are_told_from_strings() -> None:
