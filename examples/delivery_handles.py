@@ -1,4 +1,4 @@
-"""What can be done with a delivery handle: wait, wait for many, time out, be called back.
+"""Uses of a delivery handle: wait, wait for many, time out, be called back.
 
 `python examples/delivery_handles.py`, on a broker inside the process.
 """

@@ -29,7 +29,7 @@ class Money(msgspec.Struct):
 
 @app.rpc.method(idempotent=True)
 def quote(sku: str, quantity: int = 1) -> Money:
-    """The price of so many."""
+    """Returns the price of this quantity."""
     return Money(PRICES[sku] * quantity)
 
 

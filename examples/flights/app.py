@@ -19,7 +19,7 @@ DELAYS = "route-delays"
 
 
 class RouteSummary(msgspec.Struct):
-    """What is known about a route so far; sent whenever a batch has changed it."""
+    """The summary of a route up to now; sent when a batch has changed it."""
 
     origin: str
     dest: str
@@ -48,14 +48,14 @@ class RouteSummary(msgspec.Struct):
 
 
 class Tally:
-    """Counts what was processed and wakes whoever waits for a number of it. Any thread."""
+    """Counts processed messages and wakes the thread that waits for a number of them. Any thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._count = 0
 
     def add(self, count: int) -> None:
-        """Count so many more."""
+        """Adds to the count."""
         with self._changed:
             self._count += count
             self._changed.notify_all()

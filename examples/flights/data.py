@@ -39,7 +39,7 @@ class Lookups(NamedTuple):
 
 
 def load_flights(rows: int | None = None) -> list[Flight]:
-    """The first so many flights in the file's order, of 336,776; None for all."""
+    """Returns the first flights in the file's order, of 336,776; None for all."""
     frame = load_table("flights").head(rows) if rows is not None else load_table("flights")
     names = ("carrier", "flight", "origin", "dest", "month", "day", "tailnum", "arr_delay")
     columns = [frame[name].tolist() for name in names]

@@ -31,7 +31,7 @@ from examples.flights.plain import differences, plain_summaries
 
 SLICE_MESSAGES = 5_000
 STALL_TIMEOUT_S = 60.0
-"""Nothing processed for so long is a failure."""
+"""A longer time without a processed message is a failure."""
 PARTITIONS = 24
 """The embedded brokers keep 5 MB a partition: of all flights the fullest partition of 24 gets 3.4 MB."""
 
@@ -114,7 +114,7 @@ def check_all_kept(servers: str, suffix: str) -> None:
 
 
 def process(count: int, servers: str, suffix: str) -> float:
-    """Run the app until it has processed so many flights; the seconds it took, with joining the group."""
+    """Runs the app until it has processed this number of flights; returns the seconds, with joining the group."""
     app = make_app(suffix)
     began_s = time.monotonic()
     with progress_bar("processed", count) as (bar, task), running(app, bootstrap_servers=servers):

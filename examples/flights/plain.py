@@ -9,7 +9,7 @@ from examples.flights.data import Lookups, load_table
 
 
 def plain_summaries(rows: int | None, lookups: Lookups) -> dict[str, RouteSummary]:
-    """The summary of every route over the first so many flights of the file; None for all."""
+    """Returns the summary of every route over the first flights of the file; None for all."""
     frame = load_table("flights")
     frame = frame if rows is None else frame.head(rows)
     groups = frame.groupby(["origin", "dest"])

@@ -1,7 +1,7 @@
 """Payments go to PostgreSQL, each exactly once: rows and offset are one transaction of the database.
 
-`pip install "psycopg[binary]"`, then `LEDGER=postgresql://… awoke run examples.offsets.postgres_app:app` reads the topic
-`payments`.
+`pip install "psycopg[binary]"`, then `LEDGER=postgresql://… awoke run examples.offsets.postgres_app:app` reads the
+topic `payments`.
 """
 
 from __future__ import annotations

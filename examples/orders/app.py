@@ -1,6 +1,6 @@
 """An order service: validates each order, has it paid over HTTP, and sends a receipt.
 
-Run it on brokers of yours: `awoke run examples.orders.app:app --metrics-port 9404`. README.md beside this file says how.
+Run it on your brokers: `awoke run examples.orders.app:app --metrics-port 9404`, see README.md beside this file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import awoke
 
 PAYMENT_TIMEOUT_S = 5.0
 PAYMENT_CONNECTIONS = 12
-"""What the payment service allows each process."""
+"""The connections that the payment service allows each process."""
 
 
 class Order(pydantic.BaseModel):

@@ -20,7 +20,7 @@ BAD: dict[int, dict[str, object]] = {
     122: {"cents": CENTS_MAX + 1},
     183: {"currency": BROKEN_CURRENCY},
 }
-"""What is wrong with three of the orders."""
+"""The faults of three of the orders."""
 
 
 def send_orders(bootstrap_servers: str) -> None:

@@ -1,4 +1,4 @@
-"""A payment service to try the example with: slow, and out of order now and then. `python -m examples.orders.payments`."""
+"""A payment service for the example: slow, and sometimes out of order. `python -m examples.orders.payments`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Payments:
         """The most requests that were under way at once."""
         self.made: dict[str, str] = {}
         self.answers: dict[HTTPStatus, int] = {}
-        """How often each status was answered."""
+        """The number of answers of each status."""
 
     def answer(self, key: str, order: dict[str, Any]) -> tuple[HTTPStatus, dict[str, str]]:
         """Takes its time, and answers a request."""
