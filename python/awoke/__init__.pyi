@@ -1,4 +1,4 @@
-from . import dead_letter, errors, rpc
+from . import dead_letter, errors, events, rpc
 from ._native import (
     Batch,
     DeliveryHandle,
@@ -121,6 +121,7 @@ __all__ = [
     "by_partition",
     "dead_letter",
     "errors",
+    "events",
     "librdkafka_version",
     "rpc",
     "unordered",

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Mapping
-from typing import Any
+from typing import Protocol
 
 QUIET_S = 60.0
 """An error that was silent for this time and comes again is another change. librdkafka repeats one within about 40 s."""
@@ -25,16 +24,25 @@ _ADDRESS = re.compile(r"(?:^|[\s/])((?:\[[^\]]+\]|[^\s/:\[\]]+):\d+)(?:/(?:boots
 _COUNTS = re.compile(r"\d+")
 
 
+class ClientError(Protocol):
+    """An error of a client: the event `client.error`."""
+
+    @property
+    def code_name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
 class BrokerLines:
-    """Which errors of clients are known already. Any thread."""
+    """The errors of clients that are known already. Any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._said_at_s: dict[tuple[str, str], float] = {}
 
-    def is_change(self, fields: Mapping[str, Any]) -> bool:
-        """Whether an error of a client (the fields of `client.error`) is new."""
-        key = (fields["code_name"], _place(fields["code_name"], fields["text"]))
+    def is_change(self, error: ClientError) -> bool:
+        """Returns whether an error of a client is new."""
+        key = (error.code_name, _place(error.code_name, error.text))
         now_s = time.monotonic()
         with self._lock:
             said_at_s = self._said_at_s.pop(key, None)
@@ -44,13 +52,13 @@ class BrokerLines:
         return said_at_s is None or now_s - said_at_s > QUIET_S
 
     def is_return(self) -> bool:
-        """Whether a broker that answers now does so for the first time since none did."""
+        """Returns whether a broker that answers now is the first one since all were down."""
         with self._lock:
             return self._said_at_s.pop((ALL_DOWN, ""), None) is not None
 
 
 def _place(code_name: str, text: str) -> str:
-    """What an error is about: a broker where it names one, else its text without numbers, which count attempts."""
+    """Returns the broker that an error names, else its text without numbers, which count attempts."""
     if code_name == ALL_DOWN:
         return ""
     found = _ADDRESS.search(text)

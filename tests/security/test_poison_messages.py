@@ -12,6 +12,7 @@ import pytest
 import awoke
 from awoke import dead_letter
 from awoke.dead_letter import producer_properties
+from awoke.events import NamedEvent
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, new_app
 from tests.contract.test_recovery import letters
@@ -42,7 +43,7 @@ def failing_app(
     def work(message: awoke.Message[bytes]) -> bytes:
         if message.value != b"last":
             raise ValueError("poison")
-        heard.add(awoke.Event("last", {}))
+        heard.add(NamedEvent(name="last", values={}))
         return b"done"
 
     async def work_async(message: awoke.Message[bytes]) -> bytes:

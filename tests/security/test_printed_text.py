@@ -24,7 +24,8 @@ from awoke import dead_letter, logs
 from awoke.cli import dead_letter as commands
 from awoke.cli import failures, letters, output, rpc, tail
 from awoke.dead_letter import letter
-from awoke.events import Event, write
+from awoke.events import JobFailed, NamedEvent, PartitionPaused
+from awoke.events.log import write
 from awoke.logs import JsonFormatter, TextFormatter
 from awoke.metrics.health import Health
 from awoke.printable import harmless, harmless_json, printable, shown
@@ -190,11 +191,11 @@ def test_an_error_of_a_responder_is_one_harmless_line(capsys: pytest.CaptureFixt
 @given(texts, contents)
 def test_a_log_line_is_one_record(text: str, value: bytes) -> None:
     for form in (TextFormatter(logs.FORMAT), JsonFormatter()):
-        written = "".join(logged(form, text, value))
-        first, *rest = written.split("\n")
-        assert controls_in(written, "\n\t" if isinstance(form, TextFormatter) else "") == []
-        assert all(line.startswith("    ") for line in rest), "only a record begins at the left"
-        assert "job.failed" in first
+        for name, written in zip(("job.failed", "shop.opened"), logged(form, text, value), strict=True):
+            first, *rest = written.split("\n")
+            assert controls_in(written, "\n\t" if isinstance(form, TextFormatter) else "") == []
+            assert all(line.startswith("    ") for line in rest), "only a record begins at the left"
+            assert name in first
 
 
 def logged(form: logging.Formatter, text: str, value: bytes) -> Iterator[str]:
@@ -211,7 +212,9 @@ def logged(form: logging.Formatter, text: str, value: bytes) -> Iterator[str]:
     try:
         raise Custom(text)
     except Custom as error:
-        write(Event("job.failed", {"topic": text, "key": value, "attempt": 1, "error": error}), logging.ERROR)
+        failed = JobFailed(handler=text, topic=text, partition=0, offset=0, attempt=1, retry_in_s=None, error=error)
+        write(failed, logging.ERROR)
+        write(NamedEvent(name="shop.opened", values={"topic": text, "key": value}), logging.ERROR)
     finally:
         logger.removeHandler(handler)
     return iter(lines)
@@ -234,7 +237,7 @@ class Broken(Exception):
 def test_an_error_without_a_text_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert shown(Broken()) == "<Broken, whose repr failed>"
     with caplog.at_level(logging.WARNING, logger="awoke.events"):
-        write(Event("job.failed", {"topic": "orders", "attempt": 2, "error": Broken()}), logging.WARNING)
+        write(PartitionPaused(topic="orders", partition=0, error=Broken()), logging.WARNING)
     assert "whose repr failed" in caplog.text
     assert "whose str failed" in JsonFormatter().format(caplog.records[0])
     message: Any = Stored(None, b"", [])

@@ -17,7 +17,9 @@ import awoke
 from awoke import _native, logs
 from awoke.cli import doctor, failures, options
 from awoke.errors import AwokeError
-from awoke.events import Events, deliver
+from awoke.events import Events
+from awoke.events.catalogue import CATALOGUE
+from awoke.events.pump import deliver
 from awoke.rpc import methods
 from awoke.rpc.opening import Opening, Whom
 from awoke.secrets import HIDDEN, is_secret, without_userinfo
@@ -255,7 +257,9 @@ class Box:
         ]
         for text in ADDRESSES:
             found.append(("me", "client.log", {"level": 3, "facility": "FAIL", "text": f"[thrd:{text}]: {text}"}))
-            found.append(("me", "client.error", {"code_name": "_TRANSPORT", "text": text, "is_fatal": False}))
+            found.append(
+                ("me", "client.error", {"code": -195, "code_name": "_TRANSPORT", "text": text, "is_fatal": False})
+            )
         return found
 
 
@@ -265,7 +269,7 @@ def test_what_a_client_says_has_no_user_of_its_address(caplog: pytest.LogCapture
     with caplog.at_level(logging.DEBUG):
         deliver(cast(Any, box), events)
         for _, name, fields in box.drain():
-            Events().emit(name, client="me", **fields)
+            Events().emit(CATALOGUE[name](client="me", **fields))
     assert len(heard.items) == 1 + 2 * len(ADDRESSES)
     assert f"{HIDDEN}@host" in caplog.text
     assert CANARY not in caplog.text + str(heard.items)

@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 import awoke
+from awoke.events import (
+    BackgroundFailed,
+    ClientStatistics,
+    CommitFailed,
+    DeadLetterFailed,
+    HookFailed,
+    JobFailed,
+    JobOverdue,
+    JobSlow,
+    LaneFailed,
+    MessageDeadLettered,
+    MessagesExpired,
+    MessagesFiltered,
+    MessageSkipped,
+    PartitionsLost,
+    PartitionsRevoked,
+    ProducerReplaced,
+    RpcFailed,
+    RpcRefused,
+    ShutdownFailed,
+    ThreadLeaked,
+    TransactionAborted,
+)
 from awoke.metrics import catalogue
 from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder, Trail
 from awoke.runtime.ledger import ThreadEntry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+MESSAGE: Any = {"handler": "handle", "topic": "t", "partition": 0, "offset": 7}
+ERROR = ValueError("no good")
 
 
 class Fake:
@@ -71,12 +97,12 @@ def test_a_job_is_counted_by_its_outcome() -> None:
 def test_events_are_counted() -> None:
     recorder, events = Recorder(), awoke.Events()
     events.subscribe("*", recorder.on_event)
-    events.emit("job.failed", topic="t", handler="handle", retry_in_s=0.1)
-    events.emit("job.failed", topic="t", handler="handle", retry_in_s=None)
-    events.emit("message.dead_lettered", topic="t", handler="handle")
-    events.emit("messages.expired", topic="t", count=4)
-    events.emit("partitions.revoked", partitions=[("t", 0)])
-    events.emit("commit.failed", code_name="_TRANSPORT", partitions=[], will_retry=True)
+    events.emit(JobFailed(**MESSAGE, attempt=1, retry_in_s=0.1, error=ERROR))
+    events.emit(JobFailed(**MESSAGE, attempt=2, retry_in_s=None, error=ERROR))
+    events.emit(MessageDeadLettered(**MESSAGE, error=ERROR))
+    events.emit(MessagesExpired(topic="t", count=4))
+    events.emit(PartitionsRevoked(client="shop", partitions=[("t", 0)]))
+    events.emit(CommitFailed(client="shop", partitions=[], code=-195, code_name="_TRANSPORT", will_retry=True))
     events.emit("something.else")
     found = lines(recorder)
     assert 'awoke_retries_total{handler="handle",topic="t"} 1.0' in found
@@ -89,15 +115,19 @@ def test_events_are_counted() -> None:
 def test_what_went_wrong_is_counted() -> None:
     recorder, events = Recorder(), awoke.Events()
     events.subscribe("*", recorder.on_event)
-    events.emit("message.skipped", topic="t", handler="handle")
-    events.emit("dead_letter.failed", topic="t", handler="handle")
-    events.emit("messages.filtered", topic="t", count=2)
-    events.emit("partitions.lost", partitions=[("t", 0)])
-    events.emit("job.slow", topic="t", handler="handle")
-    events.emit("job.overdue", partitions=[("t", 0)])
-    events.emit("background.failed", owner="t[0]")
-    events.emit("thread.leaked", owner="t[0]")
-    events.emit("lane.failed", topic="t", handler="handle")
+    events.emit(MessageSkipped(**MESSAGE, error=ERROR))
+    events.emit(DeadLetterFailed(**MESSAGE, dead_letter="dead", retry_in_s=None, error=ERROR))
+    events.emit(MessagesFiltered(topic="t", count=2))
+    events.emit(PartitionsLost(client="shop", partitions=[("t", 0)]))
+    events.emit(JobSlow(**MESSAGE, ran_s=2.0, limit_s=1.0))
+    events.emit(JobOverdue(client="shop", partitions=[("t", 0)]))
+    events.emit(BackgroundFailed(owner="t[0]", function="flush", failures=1, restart_in_s=None, error=ERROR))
+    events.emit(ThreadLeaked(owner="t[0]", handler="handle", thread="mine", started_at="here"))
+    events.emit(LaneFailed(**MESSAGE, error=ERROR))
+    events.emit(HookFailed(handler="handle", topic="t", partition=0, hook="lost", error=ERROR))
+    events.emit(ShutdownFailed(function="close", error=ERROR))
+    events.emit(RpcFailed(method="find", caller="web", error=ERROR))
+    events.emit(RpcRefused(reason="forged", partition=0, offset=7))
     assert lines(recorder) >= {
         'awoke_skipped_messages_total{handler="handle",topic="t"} 1.0',
         'awoke_dead_letter_failures_total{handler="handle",topic="t"} 1.0',
@@ -108,6 +138,10 @@ def test_what_went_wrong_is_counted() -> None:
         'awoke_background_failures_total{owner="t[0]"} 1.0',
         'awoke_leaked_threads_total{owner="t[0]"} 1.0',
         'awoke_lane_failures_total{handler="handle",topic="t"} 1.0',
+        'awoke_hook_failures_total{handler="handle",hook="lost",topic="t"} 1.0',
+        'awoke_shutdown_failures_total{function="close"} 1.0',
+        'awoke_rpc_failures_total{method="find"} 1.0',
+        'awoke_rpc_refused_total{reason="forged"} 1.0',
     }
 
 
@@ -130,9 +164,9 @@ def test_what_librdkafka_says_of_its_brokers_is_shown_as_it_was_last() -> None:
         }
         bootstrap = {"nodeid": -1, "nodename": "127.0.0.1:9092", "txbytes": 9}
         json = msgspec.json.encode({"type": "producer", "brokers": {"a": broker, "b": bootstrap}}).decode()
-        events.emit("client.statistics", client="awoke", json=json)
-    events.emit("transaction.aborted", client="awoke", code=-185, code_name="_TIMED_OUT", text="late")
-    events.emit("producer.replaced", client="awoke", reason="in doubt")
+        events.emit(ClientStatistics(client="awoke", json=json))
+    events.emit(TransactionAborted(client="awoke", code=-185, code_name="_TIMED_OUT", text="late"))
+    events.emit(ProducerReplaced(client="awoke", reason="in doubt"))
     labels = '{broker="127.0.0.1:9092",client="producer"}'
     assert lines(recorder) >= {
         f"awoke_broker_queue_seconds{labels} 0.0015",

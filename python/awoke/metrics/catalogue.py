@@ -1,8 +1,14 @@
-"""All metrics, with names, units and labels: the recorder makes them from here, and so do the docs."""
+"""The catalogue of all metrics, with names, units and labels, from which the recorder and docs/metrics.md are made.
+
+The counters of events come from the events' classes (`awoke.events.catalogue`); the others stand here.
+"""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
+
+from awoke.events.catalogue import counters
+from awoke.events.event import Counter
 
 
 class Metric(NamedTuple):
@@ -12,7 +18,7 @@ class Metric(NamedTuple):
     kind: Literal["counter", "gauge", "histogram"]
     labels: tuple[str, ...]
     text: str
-    """What it says, with its unit."""
+    """Its meaning, with its unit."""
 
 
 MESSAGES = Metric(
@@ -34,26 +40,6 @@ JOB_WAIT = Metric(
     "From a partition standing in line to a worker taking it, in seconds.",
 )
 JOB_RUN = Metric("awoke_job_run_seconds", "histogram", ("topic", "handler"), "Run time of a job, in seconds.")
-RETRIES = Metric("awoke_retries_total", "counter", ("topic", "handler"), "Failed jobs that are tried again.")
-DEAD_LETTERS = Metric(
-    "awoke_dead_letters_total", "counter", ("topic", "handler"), "Messages sent to a dead letter topic."
-)
-DEAD_LETTER_FAILURES = Metric(
-    "awoke_dead_letter_failures_total", "counter", ("topic", "handler"), "Dead letters that the broker did not take."
-)
-SKIPPED = Metric(
-    "awoke_skipped_messages_total", "counter", ("topic", "handler"), "Messages given up without a dead letter."
-)
-EXPIRED = Metric(
-    "awoke_expired_messages_total", "counter", ("topic",), "Messages passed over because they were too old."
-)
-FILTERED = Metric("awoke_filtered_messages_total", "counter", ("topic",), "Messages passed over by a route's filter.")
-LANE_FAILURES = Metric(
-    "awoke_lane_failures_total",
-    "counter",
-    ("topic", "handler"),
-    "Exceptions of the function that names a message's lane; the message keeps the order of its key instead.",
-)
 LAG = Metric(
     "awoke_lag_messages",
     "gauge",
@@ -78,17 +64,7 @@ TRAIL_OLDEST = Metric(
     ("topic", "partition"),
     "How long ago the first message that is not done was begun, in seconds.",
 )
-REBALANCES = Metric(
-    "awoke_rebalances_total", "counter", ("change",), "Changes of assignment: assigned, revoked or lost."
-)
 ASSIGNED = Metric("awoke_assigned_partitions", "gauge", (), "Partitions that are assigned now.")
-OVERDUE = Metric(
-    "awoke_overdue_jobs_total", "counter", ("reason",), "Jobs beyond max_processing_s (slow) or a revocation (revoked)."
-)
-COMMIT_FAILURES = Metric("awoke_commit_failures_total", "counter", ("code",), "Commits that the broker did not take.")
-REWINDS = Metric(
-    "awoke_rewinds_total", "counter", ("topic",), "Partitions whose log went back: truncated, or the topic made again."
-)
 STUCK = Metric(
     "awoke_stuck_partitions", "gauge", ("topic",), "Partitions whose messages do not come any more by themselves."
 )
@@ -96,15 +72,8 @@ FAILING = Metric("awoke_failing_messages", "gauge", ("topic",), "Messages that h
 FETCH_QUEUE = Metric(
     "awoke_fetch_queue_limit_bytes", "gauge", (), "The most bytes that are fetched ahead of each assigned partition."
 )
-CLOCK_STEPS = Metric("awoke_clock_steps_total", "counter", (), "Times that the system's clock was set.")
-BACKGROUND_FAILURES = Metric(
-    "awoke_background_failures_total", "counter", ("owner",), "Exceptions of background functions."
-)
 THREADS = Metric(
     "awoke_threads", "gauge", ("owner",), "Threads that are alive, by owner; nobody's under an empty name."
-)
-LEAKED = Metric(
-    "awoke_leaked_threads_total", "counter", ("owner",), "Threads that outlived the consumer that started them."
 )
 HANDED_OUT = Metric("awoke_scheduled_total", "counter", ("pool",), "Jobs and hooks given to workers.")
 JOB_WAKES = Metric(
@@ -143,12 +112,6 @@ BROKER_RETRIES = Metric(
 BROKER_ERRORS = Metric(
     "awoke_broker_errors_total", "counter", ("client", "broker"), "Requests that failed or had no answer in time."
 )
-ABORTED = Metric(
-    "awoke_aborted_transactions_total", "counter", ("code",), "Transactions that were aborted by an error."
-)
-REPLACED = Metric(
-    "awoke_replaced_producers_total", "counter", (), "Connections of transactional producers that were replaced."
-)
 CALLS = Metric(
     "awoke_rpc_calls_total",
     "counter",
@@ -161,13 +124,6 @@ CALL_QUEUE = Metric(
 CALL_RUN = Metric("awoke_rpc_run_seconds", "histogram", ("method",), "Run time of a remote call's method, in seconds.")
 CALL_REPLY = Metric(
     "awoke_rpc_reply_seconds", "histogram", ("method",), "From a reply to its acknowledgement, in seconds."
-)
-CALLS_REFUSED = Metric(
-    "awoke_rpc_refused_total",
-    "counter",
-    ("reason",),
-    "Records that were not answered: forged, replayed, huge, undecodable, with a reply_topic that is not allowed or a "
-    "reply_partition that does not exist; and calls whose reply_refused the brokers.",
 )
 CALLS_EXPIRED = Metric(
     "awoke_rpc_expired_total", "counter", (), "Remote calls passed over unseen because their deadline had passed."
@@ -186,12 +142,24 @@ CALLER = Metric(
 CALLER_OPEN = Metric("awoke_rpc_open_calls", "gauge", ("service",), "Calls of theirs that have not ended.")
 HEALTHY = Metric("awoke_healthy", "gauge", (), "1 when all is well, else 0; /health says why.")
 
-CATALOGUE: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
-"""All of them, in the order above."""
+
+def of_event(counter: Counter) -> Metric:
+    """Returns the metric of an event's counter."""
+    return Metric(counter.name, "counter", tuple(counter.labels), counter.text)
+
+
+COUNTED_EVENTS: tuple[Metric, ...] = tuple(of_event(each) for each in counters())
+"""The counters that events increment."""
+
+CATALOGUE: tuple[Metric, ...] = (
+    *(value for value in list(globals().values()) if isinstance(value, Metric)),
+    *COUNTED_EVENTS,
+)
+"""All metrics: those above in their order, then those of events."""
 
 
 def as_markdown() -> str:
-    """The catalogue as a table for the docs."""
+    """Returns the catalogue as the table of docs/metrics.md."""
     lines = ["| Metric | Kind | Labels | What it says |", "|---|---|---|---|"]
     for metric in CATALOGUE:
         labels = ", ".join(f"`{label}`" for label in metric.labels)

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from awoke.events import Event
+from awoke.events import ClientStatistics, Event
 from awoke.metrics import catalogue
 from awoke.metrics.catalogue import Metric
 from awoke.metrics.health import Health
@@ -144,56 +144,19 @@ class Recorder:
         """Count a reply that has arrived."""
         self._histograms[catalogue.CALL_REPLY.name].labels(method).observe(reply_s)
 
-    def call_refused(self, reason: str) -> None:
-        """Count a record that was not answered."""
-        self._count(catalogue.CALLS_REFUSED, 1, reason)
-
     def on_event(self, event: Event) -> None:
-        """Count what an event tells of."""
-        fields = event.fields
-        match event.name:
-            case "job.failed" if fields["retry_in_s"] is not None:
-                self._count(catalogue.RETRIES, 1, fields["topic"], fields["handler"])
-            case "message.dead_lettered":
-                self._count(catalogue.DEAD_LETTERS, 1, fields["topic"], fields["handler"])
-            case "dead_letter.failed":
-                self._count(catalogue.DEAD_LETTER_FAILURES, 1, fields["topic"], fields["handler"])
-            case "message.skipped":
-                self._count(catalogue.SKIPPED, 1, fields["topic"], fields["handler"])
-            case "lane.failed":
-                self._count(catalogue.LANE_FAILURES, 1, fields["topic"], fields["handler"])
-            case "messages.expired":
-                self._count(catalogue.EXPIRED, fields["count"], fields["topic"])
-            case "messages.filtered":
-                self._count(catalogue.FILTERED, fields["count"], fields["topic"])
-            case "partitions.assigned" | "partitions.revoked" | "partitions.lost":
-                self._count(catalogue.REBALANCES, 1, event.name.removeprefix("partitions."))
-            case "job.slow":
-                self._count(catalogue.OVERDUE, 1, "slow")
-            case "job.overdue":
-                self._count(catalogue.OVERDUE, len(fields["partitions"]), "revoked")
-            case "commit.failed":
-                self._count(catalogue.COMMIT_FAILURES, 1, fields["code_name"])
-            case "partition.rewound":
-                self._count(catalogue.REWINDS, 1, fields["topic"])
-            case "rpc.reply_refused":
-                self.call_refused("reply_refused")
-            case "clock.stepped":
-                self._count(catalogue.CLOCK_STEPS, 1)
-            case "background.failed":
-                self._count(catalogue.BACKGROUND_FAILURES, 1, fields["owner"])
-            case "thread.leaked":
-                self._count(catalogue.LEAKED, 1, fields["owner"])
-            case "transaction.aborted":
-                self._count(catalogue.ABORTED, 1, fields["code_name"])
-            case "producer.replaced":
-                self._count(catalogue.REPLACED, 1)
-            case "client.statistics":
-                for each in brokers_of(event):
-                    self._brokers[(each.client, each.broker)] = each
+        """Counts an event by the counter of its class, and keeps what librdkafka measures. Does not block."""
+        if isinstance(event, ClientStatistics):
+            for each in brokers_of(event):
+                self._brokers[(each.client, each.broker)] = each
+        if event.counter is not None and event.increment > 0:
+            self._increment(event.counter.name, event.increment, event.label_values)
 
     def _count(self, metric: Metric, count: int, *labels: str) -> None:
-        counter = self._counters[metric.name]
+        self._increment(metric.name, count, labels)
+
+    def _increment(self, name: str, count: int, labels: tuple[str, ...]) -> None:
+        counter = self._counters[name]
         (counter.labels(*labels) if labels else counter).inc(count)
 
 

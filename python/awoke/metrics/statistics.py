@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from awoke.events import Event
+from awoke.events import ClientStatistics
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -64,13 +64,13 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(Client)
 
 
-def brokers_of(event: Event) -> list[BrokerStatistics]:
+def brokers_of(event: ClientStatistics) -> list[BrokerStatistics]:
     """The brokers that a `client.statistics` event tells of.
 
     Raises:
         msgspec.DecodeError: librdkafka changed what it writes.
     """
-    client = _decoder.decode(event.fields["json"])
+    client = _decoder.decode(event.json)
     return [
         BrokerStatistics(
             client=client.type,

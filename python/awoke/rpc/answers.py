@@ -25,7 +25,7 @@ from awoke.errors import (
     RpcError,
     is_refused_for_good,
 )
-from awoke.events import Events
+from awoke.events import Events, RpcFailed, RpcReplyRefused
 from awoke.handlers import check_ran
 from awoke.rpc import protocol
 from awoke.rpc.errors import Cancelled, Internal, ResourceExhausted, error_of
@@ -93,7 +93,7 @@ class Answers:
         self._forget_contribution(work)
         trace = None
         if told is not error and isinstance(told, Internal):
-            self._events.emit("rpc.failed", method=work.name, caller=work.caller, error=error)
+            self._events.emit(RpcFailed(method=work.name, caller=work.caller, error=error))
             trace = "".join(traceback.format_exception(error)) if self._options.tracebacks else None
         try:
             body = protocol.problem_of(told, trace)
@@ -176,8 +176,9 @@ class Answers:
         """A reply is refused for good: its call is over, and not executed again."""
         topic, partition, offset = work.place
         code, name = (error.code, error.code_name) if isinstance(error, KafkaError) else (TOO_LARGE_CODE, "")
-        fields = {"topic": topic, "partition": partition, "offset": offset}
-        self._events.emit("rpc.reply_refused", **fields, code=code, code_name=name, text=str(error))
+        self._events.emit(
+            RpcReplyRefused(topic=topic, partition=partition, offset=offset, code=code, code_name=name, text=str(error))
+        )
 
     def _contribute_reply(
         self, work: Work, contribution: Contribution, kind: str, body: bytes, code: str | None

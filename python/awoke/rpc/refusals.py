@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from awoke._native import Work
 from awoke.errors import RpcError
-from awoke.events import Events
+from awoke.events import Events, RpcRefused
 from awoke.rpc import protocol
 from awoke.rpc.answers import CANCELLED, Answers
 from awoke.rpc.errors import (
@@ -56,9 +56,7 @@ class Refusals:
         """Its sender may not be who it says: no answer."""
         job = work.job
         if job is not None:
-            self._events.emit("rpc.refused", reason=reason, partition=job.partition, offset=job.first_offset)
-        if self._host.metrics is not None:
-            self._host.metrics.call_refused(reason)
+            self._events.emit(RpcRefused(reason=reason, partition=job.partition, offset=job.first_offset))
         work.close()
         work.end_job(0.0)
 

@@ -12,12 +12,11 @@ import contextlib
 import datetime
 import threading
 import time
-from typing import Any
 
 from awoke import _native
 from awoke.broker_lines import ALL_DOWN
 from awoke.errors import AwokeError
-from awoke.events import Event, EventSource
+from awoke.events import ClientError, Event, EventSource
 from awoke.settings import Settings, client_properties
 
 AWAY_AFTER_S = 10.0
@@ -28,7 +27,7 @@ ASK_S = 1.0
 class Silent:
     """Hears events and tells nobody: the group member's own errors are in the log."""
 
-    def emit(self, name: str, **fields: Any) -> None:
+    def emit(self, event: Event) -> None:
         """Does nothing."""
 
 
@@ -43,10 +42,10 @@ class Connections:
         self._thread: threading.Thread | None = None
         self._is_closed = threading.Event()
 
-    def on_error(self, event: Event) -> None:
+    def on_error(self, event: ClientError) -> None:
         """Hears of an error of a client."""
         with self._lock:
-            if event.fields["code_name"] != ALL_DOWN or self._away is not None or self._is_closed.is_set():
+            if event.code_name != ALL_DOWN or self._away is not None or self._is_closed.is_set():
                 return
             self._away = (time.monotonic(), datetime.datetime.now(datetime.UTC))
             self._thread = threading.Thread(target=self._wait_for_brokers, name="awoke-brokers", daemon=True)

@@ -20,6 +20,7 @@ from awoke._native import Batch, HookJob, Job, Message, Partition, PendingCommit
 from awoke._waiting import call_back
 from awoke.consumer import current_job
 from awoke.errors import AwokeError, ClosedError, FencedError, ProcessDied, ProducerFenced
+from awoke.events import CrashRecordFailed, HookFailed, LaneFailed, MessagesExpired, MessagesFiltered, PartitionCareful
 from awoke.handlers import check_ran
 from awoke.runtime import recovery
 from awoke.runtime.crashes import Careful, Commit, CrashRecords, Verdict
@@ -102,12 +103,13 @@ class Executor:
             except Exception as error:
                 numbers.append(hash(message.key) & MASK)
                 self._server.app.events.emit(
-                    "lane.failed",
-                    handler=self._route.name,
-                    topic=sorting.topic,
-                    partition=sorting.partition,
-                    offset=message.offset,
-                    error=error,
+                    LaneFailed(
+                        handler=self._route.name,
+                        topic=sorting.topic,
+                        partition=sorting.partition,
+                        offset=message.offset,
+                        error=error,
+                    )
                 )
         sorting.finish(numbers)
 
@@ -399,9 +401,10 @@ class Executor:
         except BaseException:
             batch.detach()
             raise
-        for reason in ("expired", "filtered"):
-            if (count := reasons.count(reason)) > 0:
-                self._server.app.events.emit(f"messages.{reason}", topic=batch.topic, count=count)
+        if (expired := reasons.count("expired")) > 0:
+            self._server.app.events.emit(MessagesExpired(topic=batch.topic, count=expired))
+        if (filtered := reasons.count("filtered")) > 0:
+            self._server.app.events.emit(MessagesFiltered(topic=batch.topic, count=filtered))
         places = [place for place, reason in enumerate(reasons) if reason is None]
         if len(places) == len(reasons):
             return batch
@@ -428,7 +431,7 @@ class Executor:
     def _run_without_record(self, job: Job, error: AwokeError) -> bool:
         """The brokers would not take or tell the record: that is no fault of the message, which is processed all the same."""
         self._server.app.events.emit(
-            "crash_record.failed", handler=self._route.name, topic=job.topic, partition=job.partition, error=error
+            CrashRecordFailed(handler=self._route.name, topic=job.topic, partition=job.partition, error=error)
         )
         return True
 
@@ -437,7 +440,7 @@ class Executor:
             "a process that had begun this message died before its next commit; to find a message that kills its process, "
             f"the messages before offset {careful.until_offset} are taken one by one, each with a commit"
         )
-        self._server.app.events.emit("partition.careful", handler=self._route.name, **careful._asdict(), text=text)
+        self._server.app.events.emit(PartitionCareful(handler=self._route.name, **careful._asdict(), text=text))
 
     def _leave_to_the_next(self, job: Job) -> bool:
         """The partition was given back before the job ran: its next owner processes the messages."""
@@ -533,12 +536,13 @@ class Executor:
         if hook.name == "assigned":
             self._instances.failed_to_assign(hook)
         self._server.app.events.emit(
-            "hook.failed",
-            hook=hook.name,
-            handler=self._route.name,
-            topic=hook.topic,
-            partition=hook.partition,
-            error=error,
+            HookFailed(
+                hook=hook.name,
+                handler=self._route.name,
+                topic=hook.topic,
+                partition=hook.partition,
+                error=error,
+            )
         )
 
     @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from awoke._native import Job, Partition
 from awoke.errors import FencedError, RetriesExhausted
-from awoke.events import Event
+from awoke.events import PartitionRewound
 from awoke.printable import shown
 
 KEY_MAX = 40
@@ -146,9 +146,9 @@ class Failures:
         with self._lock:
             self._keep((topic, partition), {})
 
-    def on_rewound(self, event: Event) -> None:
+    def on_rewound(self, event: PartitionRewound) -> None:
         """Hears that the log of a partition went back."""
-        self.forget(event.fields["topic"], event.fields["partition"])
+        self.forget(event.topic, event.partition)
 
     def _of(self, job: Job) -> dict[int, Failure]:
         """Returns the failing messages of the job's assignment."""

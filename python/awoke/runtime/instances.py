@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from awoke._native import HookJob, Job
 from awoke.consumer import Consumer
 from awoke.errors import BackgroundFailed
+from awoke.events import BackgroundOverdue, ThreadLeaked
 from awoke.handlers import check_ran
 from awoke.runtime.scope import Scope
 
@@ -161,7 +162,7 @@ class Instances:
 
     def _report_late(self, hook: HookJob, late: list[str]) -> None:
         if late:
-            self._server.app.events.emit("background.overdue", owner=owner_of(hook), threads=late)
+            self._server.app.events.emit(BackgroundOverdue(owner=owner_of(hook), threads=late))
 
     def forget(self, hook: HookJob) -> None:
         """The assignment has ended."""
@@ -210,11 +211,12 @@ class Instances:
         """Name the threads that a consumer has started otherwise, and that outlive it."""
         for thread in self._server.ledger.leaked(owner_of(work), work.generation):
             self._server.app.events.emit(
-                "thread.leaked",
-                owner=thread.owner,
-                handler=self._route.name,
-                thread=thread.name,
-                started_at=thread.started_at,
+                ThreadLeaked(
+                    owner=thread.owner,
+                    handler=self._route.name,
+                    thread=thread.name,
+                    started_at=thread.started_at,
+                )
             )
 
 

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable
 
 from awoke.errors import KafkaError, kafka_error
-from awoke.events import Event, Events
+from awoke.events import ClientError, Events, GroupWaiting, PartitionsAssigned
 from awoke.settings import SESSION_TIMEOUT, SESSION_TIMEOUT_MS, Settings, number
 
 PATIENCE_S = 3.0
@@ -27,14 +27,13 @@ def instance_properties(settings: Settings, topics: Iterable[str]) -> dict[str, 
     return {"group.instance.id": f"{settings.instance_id}.{zlib.crc32(chr(10).join(sorted(topics)).encode()):08x}"}
 
 
-def fatal_error(event: Event, settings: Settings) -> KafkaError:
+def fatal_error(event: ClientError, settings: Settings) -> KafkaError:
     """Returns the error with which an app gives up when a client can't go on."""
-    client, code, code_name, text = (event.fields[name] for name in ("client", "code", "code_name", "text"))
-    said = f"{client} can't go on: {text} ({code_name})"
-    if code == FENCED_INSTANCE_ID:
+    said = f"{event.client} can't go on: {event.text} ({event.code_name})"
+    if event.code == FENCED_INSTANCE_ID:
         name = settings.instance_id or settings.kafka.get("group.instance.id")
         said += f"; another process joined the group with the same instance_id, {name!r}: give each process its own"
-    return kafka_error(said, code, code_name, is_retriable=False)
+    return kafka_error(said, event.code, event.code_name, is_retriable=False)
 
 
 class JoinWatch:
@@ -51,7 +50,7 @@ class JoinWatch:
 
     def start(self) -> None:
         """Starts to wait, before the process joins. Does not block."""
-        self._unsubscribe = self._events.subscribe("partitions.assigned", lambda event: self._is_over.set())
+        self._unsubscribe = self._events.subscribe(PartitionsAssigned, lambda event: self._is_over.set())
         self._thread.start()
 
     def close(self) -> None:
@@ -64,7 +63,7 @@ class JoinWatch:
         is_over = self._is_over.wait(PATIENCE_S)
         self._unsubscribe()
         if not is_over:
-            self._events.emit("group.waiting", group=self._group, text=self._text())
+            self._events.emit(GroupWaiting(group=self._group, text=self._text()))
 
     def _text(self) -> str:
         session_ms = number(self._settings.kafka, SESSION_TIMEOUT, SESSION_TIMEOUT_MS)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from awoke.events import Events
+from awoke.events import Events, ShutdownFailed
 from awoke.lifecycle import Lifecycle, LifecycleFunction
 from awoke.runtime.overdue import stack_of
 
@@ -62,7 +62,7 @@ class LifecycleRun:
             try:
                 self._call(each)
             except BaseException as error:  # Also SystemExit: the other functions must run.
-                self._events.emit("shutdown.failed", function=each.name, error=error)
+                self._events.emit(ShutdownFailed(function=each.name, error=error))
 
     def _call(self, each: LifecycleFunction) -> None:
         if each.is_async:

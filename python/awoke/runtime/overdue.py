@@ -17,7 +17,7 @@ import traceback
 from typing import Any, NamedTuple
 
 from awoke._native import Job
-from awoke.events import Events
+from awoke.events import Events, JobSlow
 
 logger = logging.getLogger(__name__)
 
@@ -105,13 +105,14 @@ class OverdueWatch:
             for running in late:
                 ran_s = time.monotonic() - running.began_s
                 self._events.emit(
-                    "job.slow",
-                    handler=running.handler,
-                    topic=running.topic,
-                    partition=running.partition,
-                    offset=running.offset,
-                    ran_s=round(ran_s, 3),
-                    limit_s=running.limit_s,
+                    JobSlow(
+                        handler=running.handler,
+                        topic=running.topic,
+                        partition=running.partition,
+                        offset=running.offset,
+                        ran_s=round(ran_s, 3),
+                        limit_s=running.limit_s,
+                    )
                 )
                 place = f"{running.topic}[{running.partition}] offset {running.offset}"
                 stack = running.stack()

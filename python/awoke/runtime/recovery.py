@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from awoke._native import DeliveryHandle, Job, PendingCommit
 from awoke.dead_letter import letter
 from awoke.errors import FencedError, RetriesExhausted, is_refused_for_good, is_too_large
+from awoke.events import DeadLetterFailed, DeadLetterShortened, JobFailed, MessageDeadLettered, MessageSkipped
 from awoke.printable import shown
 from awoke.producer import Record
 
@@ -24,23 +25,24 @@ if TYPE_CHECKING:
     from awoke.runtime.server import AppRunner
 
 
+End = type[MessageSkipped] | type[MessageDeadLettered]
+"""How a message ended that was exhausted."""
+
+
 class GivenUp(NamedTuple):
     """A message that is given up as soon as the broker agrees."""
 
     offset: int
     answer: DeliveryHandle | PendingCommit
     """Says when its dead letter is acknowledged; where the route is exactly-once, when that and its offset are committed."""
-    event: str
-    """What is said then."""
+    event: End
+    """The event that is emitted then."""
     instead: Instead | None = None
     """Called where its dead letter is refused as too large."""
 
 
 Instead = Callable[[BaseException], GivenUp | None]
 """Gives up a message in another way: it is given the refusal of the first one, and returns as `fail`."""
-
-SKIPPED = "message.skipped"
-DEAD_LETTERED = "message.dead_lettered"
 
 
 def narrow(job: Job) -> None:
@@ -76,14 +78,15 @@ def fail(
     is_exhausted = is_over or (not is_in_parts and (is_hopeless or route.retry.is_exhausted(attempt, error)))
     delay_s = 0.0 if is_exhausted or is_in_parts else route.retry.delay_s(attempt)
     server.app.events.emit(
-        "job.failed",
-        handler=route.name,
-        topic=job.topic,
-        partition=job.partition,
-        offset=job.first_offset,
-        attempt=attempt,
-        retry_in_s=None if is_exhausted else round(delay_s, 3),
-        error=error,
+        JobFailed(
+            handler=route.name,
+            topic=job.topic,
+            partition=job.partition,
+            offset=job.first_offset,
+            attempt=attempt,
+            retry_in_s=None if is_exhausted else round(delay_s, 3),
+            error=error,
+        )
     )
     if is_over:
         job.pass_on()  # User code had marked all of it as done before it failed: there is nothing to try again.
@@ -124,8 +127,8 @@ def skip(
     on_skip(job)
     offset = job.first_offset
     if server.transactions is not None and route.is_exactly_once:
-        return GivenUp(offset, server.transactions.contribution().submit(job, offset), SKIPPED)
-    _pass_by(server, route, job, offset, SKIPPED, error)
+        return GivenUp(offset, server.transactions.contribution().submit(job, offset), MessageSkipped)
+    _pass_by(server, route, job, offset, MessageSkipped, error)
     return None
 
 
@@ -144,13 +147,14 @@ class _DeadLetter(NamedTuple):
 
     def send_without_value(self, refused: BaseException) -> GivenUp | None:
         self.server.app.events.emit(
-            "dead_letter.shortened",
-            handler=self.route.name,
-            topic=self.job.topic,
-            partition=self.job.partition,
-            offset=self.job.first_offset,
-            dead_letter=self.route.dead_letter,
-            error=refused,
+            DeadLetterShortened(
+                handler=self.route.name,
+                topic=self.job.topic,
+                partition=self.job.partition,
+                offset=self.job.first_offset,
+                dead_letter=self.route.dead_letter,
+                error=refused,
+            )
         )
         return self._send(False, self.skip)
 
@@ -164,7 +168,7 @@ class _DeadLetter(NamedTuple):
         record = letter(first, group, self.attempts, self.error, self.route.name, has_value=has_value)
         del first  # An exception that is kept keeps this frame.
         try:
-            return GivenUp(self.job.first_offset, self._produce(record), DEAD_LETTERED, instead)
+            return GivenUp(self.job.first_offset, self._produce(record), MessageDeadLettered, instead)
         except Exception as refused:
             return _refused(self.server, self.route, self.job, instead, refused)
 
@@ -217,26 +221,22 @@ def fail_again(server: AppRunner, route: Route, job: Job, error: BaseException) 
 def say_failed(server: AppRunner, route: Route, job: Job, retry_in_s: float | None, error: BaseException) -> None:
     """Says that the dead letter of the job's first message could not be sent; None: it would be refused again."""
     server.app.events.emit(
-        "dead_letter.failed",
-        handler=route.name,
-        topic=job.topic,
-        partition=job.partition,
-        offset=job.first_offset,
-        dead_letter=route.dead_letter,
-        retry_in_s=retry_in_s,
-        error=error,
+        DeadLetterFailed(
+            handler=route.name,
+            topic=job.topic,
+            partition=job.partition,
+            offset=job.first_offset,
+            dead_letter=route.dead_letter,
+            retry_in_s=retry_in_s,
+            error=error,
+        )
     )
 
 
-def _pass_by(server: AppRunner, route: Route, job: Job, offset: int, event: str, error: BaseException) -> None:
+def _pass_by(server: AppRunner, route: Route, job: Job, offset: int, event: End, error: BaseException) -> None:
     server.failures.passed(job, offset)
     server.app.events.emit(
-        event,
-        handler=route.name,
-        topic=job.topic,
-        partition=job.partition,
-        offset=offset,
-        error=error,
+        event(handler=route.name, topic=job.topic, partition=job.partition, offset=offset, error=error)
     )
     with contextlib.suppress(FencedError):
         job.done(offset)

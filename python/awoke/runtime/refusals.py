@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from awoke.errors import AuthorizationFailed
-from awoke.events import Event
+from awoke.events import ClientError, CommitFailed, Event
 
 GROUP = 30
 TRANSACTIONAL_ID = 53
@@ -24,9 +24,9 @@ class Refusals:
         self._refused: dict[int, str] = {}
         self._allowed: set[int] = set()
 
-    def on_refused(self, event: Event) -> None:
+    def on_refused(self, event: ClientError | CommitFailed) -> None:
         """Hears of an error of a client, or of a commit that failed."""
-        code, code_name = event.fields["code"], event.fields["code_name"]
+        code, code_name = event.code, event.code_name
         need = self._needs.get(code)
         if need is None:
             return

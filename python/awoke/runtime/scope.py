@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
 from awoke.errors import ClosedError
-from awoke.events import Events
+from awoke.events import BackgroundFailed, Events
 from awoke.handlers import check_ran
 from awoke.runtime.ledger import Ledger, place_of_caller
 
@@ -147,12 +147,13 @@ class Scope:
         will_restart = on_error == "restart" and not self.stopping.is_set()
         delay_s = min(limit_s, first_s * 2.0 ** min(failures - 1, 60)) * (1.0 - 0.2 * random.random())
         self._events.emit(
-            "background.failed",
-            owner=self.owner,
-            function=name,
-            failures=failures,
-            restart_in_s=round(delay_s, 3) if will_restart else None,
-            error=error,
+            BackgroundFailed(
+                owner=self.owner,
+                function=name,
+                failures=failures,
+                restart_in_s=round(delay_s, 3) if will_restart else None,
+                error=error,
+            )
         )
         if on_error == "fail":
             self.failure = error

@@ -15,7 +15,20 @@ from typing import Any
 from awoke import _native
 from awoke.app import App
 from awoke.errors import ConfigError, FencedError
-from awoke.events import Event, EventSource
+from awoke.events import (
+    AppResized,
+    AppStarted,
+    AppStopped,
+    AppStopping,
+    ClientError,
+    CommitFailed,
+    EventSource,
+    OffsetsCommitted,
+    PartitionPaused,
+    PartitionResumed,
+    PartitionRewound,
+    PartitionsAssigned,
+)
 from awoke.metrics.recorder import Recorder
 from awoke.rpc.responder import Responder
 from awoke.runtime import ledger
@@ -175,7 +188,7 @@ class AppRunner(Observed):
             self._lifecycle.shut_down(time.monotonic() + self.settings.shutdown_timeout_s)
             self._end(time.monotonic() + 1.0)
             raise
-        self.app.events.emit("app.started", app=self.app.name, group=self.group, topics=sorted(self._topics_in()))
+        self.app.events.emit(AppStarted(app=self.app.name, group=self.group, topics=sorted(self._topics_in())))
 
     def _topics_in(self) -> list[str]:
         return [*self.app.routes, *([self.responder.topics.calls] if self.responder is not None else [])]
@@ -247,7 +260,7 @@ class AppRunner(Observed):
 
     def _stop(self, timeout_s: float | None) -> bool:
         deadline_s = time.monotonic() + (self.settings.shutdown_timeout_s if timeout_s is None else timeout_s)
-        self.app.events.emit("app.stopping", app=self.app.name)
+        self.app.events.emit(AppStopping(app=self.app.name))
         self.quiet()
         return self._end(deadline_s, is_clean=self._leave_group(deadline_s))
 
@@ -291,9 +304,9 @@ class AppRunner(Observed):
             self.given_up = error
             self._on_give_up(error)
 
-    def _on_client_error(self, event: Event) -> None:
+    def _on_client_error(self, event: ClientError) -> None:
         """A client that can't go on (fenced by another instance, say) never recovers: whoever runs us must start anew."""
-        if event.fields["is_fatal"]:
+        if event.is_fatal:
             self.give_up(fatal_error(event, self.settings))
 
     def resize(self, workers: int) -> None:
@@ -312,7 +325,7 @@ class AppRunner(Observed):
                 self._add_workers(more)
             elif self._executors and more < 0:
                 self._scheduler.dismiss(-more)
-        self.app.events.emit("app.resized", app=self.app.name, workers=workers)
+        self.app.events.emit(AppResized(app=self.app.name, workers=workers))
 
     def pause_exhausted(self, job: _native.Job, error: BaseException) -> None:
         """Leave a job's partition alone, until `app.resume` or a rebalance."""
@@ -320,7 +333,7 @@ class AppRunner(Observed):
             partition = job.assignment()
             partition.pause()
             self.paused[(job.topic, job.partition)] = (partition, error)
-        self.app.events.emit("partition.paused", topic=job.topic, partition=job.partition, error=error)
+        self.app.events.emit(PartitionPaused(topic=job.topic, partition=job.partition, error=error))
 
     def resume(self, topic: str, partition: int) -> bool:
         """Resumes a partition that is paused or stuck; returns whether it was. Does not block."""
@@ -332,7 +345,7 @@ class AppRunner(Observed):
         if assignment is not None:
             with contextlib.suppress(FencedError):
                 assignment.resume()
-        self.app.events.emit("partition.resumed", topic=topic, partition=partition)
+        self.app.events.emit(PartitionResumed(topic=topic, partition=partition))
         return True
 
     def skip(self, topic: str, partition: int, offset: int) -> bool:
@@ -350,13 +363,13 @@ class AppRunner(Observed):
     def _listen(self) -> Callable[[], None]:
         events = self.app.events
         ends = [
-            events.subscribe("client.error", self.refusals.on_refused),
-            events.subscribe("commit.failed", self.refusals.on_refused),
-            events.subscribe("offsets.committed", self.refusals.on_group_allowed),
-            events.subscribe("partitions.assigned", self.refusals.on_group_allowed),
-            events.subscribe("client.error", self._on_client_error),
-            events.subscribe("client.error", self.connections.on_error),
-            events.subscribe("partition.rewound", self.failures.on_rewound),
+            events.subscribe(ClientError, self.refusals.on_refused),
+            events.subscribe(CommitFailed, self.refusals.on_refused),
+            events.subscribe(OffsetsCommitted, self.refusals.on_group_allowed),
+            events.subscribe(PartitionsAssigned, self.refusals.on_group_allowed),
+            events.subscribe(ClientError, self._on_client_error),
+            events.subscribe(ClientError, self.connections.on_error),
+            events.subscribe(PartitionRewound, self.failures.on_rewound),
         ]
         if self.metrics is not None:
             ends.append(self.app.events.subscribe("*", self.metrics.on_event))
@@ -395,7 +408,7 @@ class AppRunner(Observed):
         call(lambda: self.app.close_callers(remaining_s(deadline_s, 1.0)), None)
         undelivered = self._end_producers(deadline_s)
         is_clean = is_clean and not late and not undelivered
-        self.app.events.emit("app.stopped", app=self.app.name, is_clean=is_clean)
+        self.app.events.emit(AppStopped(app=self.app.name, is_clean=is_clean))
         if self.overdue.is_started:
             self.overdue.close()
         ledger.uninstall()

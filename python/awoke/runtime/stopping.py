@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from awoke._native import HookJob
 from awoke.app import App
 from awoke.errors import AwokeError
-from awoke.events import Event, Events
+from awoke.events import Event, Events, JobOverdue, OffsetsCommitted, OffsetsNotCommitted
 from awoke.metrics.recorder import PartitionState
 from awoke.runtime.async_executor import AsyncExecutor
 from awoke.runtime.executor import Executor, mark_done
@@ -97,10 +97,10 @@ class EngineEvents:
     def __init__(self, events: Events, is_running: Callable[[str, int], bool]) -> None:
         self._events, self._is_running = events, is_running
 
-    def emit(self, name: str, **fields: Any) -> None:
+    def emit(self, event: Event) -> None:
         """Tells the subscribers, on this thread."""
-        if name != "job.overdue" or any(self._is_running(*place) for place in fields["partitions"]):
-            self._events.emit(name, **fields)
+        if not isinstance(event, JobOverdue) or any(self._is_running(*place) for place in event.partitions):
+            self._events.emit(event)
 
 
 def store_progress(threads: Sequence[threading.Thread], coroutines: Sequence[Any]) -> None:
@@ -191,7 +191,7 @@ class LastCommits:
     def watch(self) -> Callable[[], None]:
         """Begins to note commits; returns what ends it. Does not block."""
         self._is_watching = True
-        return self._events.subscribe("offsets.committed", self._on_committed)
+        return self._events.subscribe(OffsetsCommitted, self._on_committed)
 
     def note_all(self, app: App, states: Iterable[PartitionState]) -> None:
         """Notes what is stored for the partitions that are assigned. Does not block."""
@@ -223,7 +223,7 @@ class LastCommits:
             missing = self._missing()
         if missing:
             places = "; ".join(map(str, missing))
-            self._events.emit("offsets.not_committed", places=places, messages=_messages_of(missing))
+            self._events.emit(OffsetsNotCommitted(places=places, messages=_messages_of(missing)))
         return not missing
 
     def _missing(self) -> list[Uncommitted]:
@@ -233,9 +233,9 @@ class LastCommits:
             if (self._committed[place] or 0) < stored
         ]
 
-    def _on_committed(self, event: Event) -> None:
+    def _on_committed(self, event: OffsetsCommitted) -> None:
         with self._changed:
-            for topic, partition, offset in event.fields["offsets"]:
+            for topic, partition, offset in event.offsets:
                 self._committed[(topic, partition)] = offset
             self._changed.notify_all()
 

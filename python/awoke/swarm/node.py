@@ -20,6 +20,7 @@ from awoke import logs
 from awoke._native import Lifeline
 from awoke.app import App
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_ORPHANED
 from awoke.runtime.inbox import Inbox
 from awoke.runtime.server import AppRunner
@@ -150,9 +151,9 @@ class Node:
             collects_metrics=self._options.metrics_port is not None,
             serves_metrics=False,
         )
-        self._app.events.subscribe("partitions.assigned", lambda event: self._say(protocol.Assigned()))
-        for name in ("partitions.assigned", "partitions.revoked", "partitions.lost"):
-            self._app.events.subscribe(name, lambda event: self._say(protocol.Holds(len(server.partitions()))))
+        self._app.events.subscribe(PartitionsAssigned, lambda event: self._say(protocol.Assigned()))
+        for changed in (PartitionsAssigned, PartitionsRevoked, PartitionsLost):
+            self._app.events.subscribe(changed, lambda event: self._say(protocol.Holds(len(server.partitions()))))
         server.start()
         assert server.member is not None
         lifeline.watch(server.schedulers, server.member)
