@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import random
 import typing
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
@@ -15,6 +14,7 @@ import msgspec
 from awoke import checks, handlers
 from awoke._native import Message
 from awoke.annotations import contradicts, result_type_of, value_type_of
+from awoke.backoff import Backoff
 from awoke.concurrency import Concurrency, Lanes, by_partition
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError, DecodeError
@@ -99,9 +99,7 @@ class Retry(msgspec.Struct, frozen=True):
 
     def delay_s(self, attempt: int) -> float:
         """The delay after this attempt (from 1) has failed."""
-        first_s, limit_s = self.backoff_s
-        delay_s: float = min(limit_s, first_s * 2.0 ** min(attempt - 1, 60))
-        return delay_s * (1.0 - self.jitter * random.random())
+        return Backoff(*self.backoff_s, jitter=self.jitter).delay_s(attempt)
 
     @property
     def retries_undecodable(self) -> bool:

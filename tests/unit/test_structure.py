@@ -19,7 +19,7 @@ PACKAGE = REPOSITORY / "python" / "awoke"
 LAYERS = [
     {"errors", "printable", "secrets"},
     {"_native", "_waiting"},
-    {"checks", "environment", "exit_codes", "memory_limit"},
+    {"checks", "environment", "exit_codes", "memory_limit", "backoff"},
     {"broker_lines", "oauth", "pydantic_models", "value_types", "events", "settings", "serde"},
     {"origins", "middleware"},
     {"consumer", "producer", "transaction", "admin", "concurrency"},

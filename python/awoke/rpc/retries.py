@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 import msgspec
 
+from awoke.backoff import Backoff
 from awoke.errors import ConfigError, RpcError
 from awoke.rpc.errors import NobodyThere
 from awoke.rpc.plan import Plan
@@ -37,8 +37,7 @@ class Retries(msgspec.Struct, frozen=True):
 
     def delay_s(self, attempt: int) -> float:
         """The delay after this attempt (from 1) has failed."""
-        first_s, limit_s = self.backoff_s
-        return min(limit_s, first_s * 2.0 ** min(attempt - 1, 60)) * (1.0 - 0.5 * random.random())
+        return Backoff(*self.backoff_s, jitter=0.5).delay_s(attempt)
 
 
 class RetryBudget:

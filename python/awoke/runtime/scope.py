@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
+from awoke.backoff import Backoff
 from awoke.errors import ClosedError
 from awoke.events import BackgroundFailed, Events
 from awoke.handlers import check_ran
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 OnError = Literal["log", "fail", "restart"]
 """What an exception of a background function does: `log` ends it, `fail` fails its owner, `restart` runs it again."""
 
-BACKOFF_S = (0.1, 30.0)
+BACKOFF = Backoff(0.1, 30.0)
 """Delay before the first restart, doubled before each further one, and its limit."""
 
 
@@ -143,9 +143,8 @@ class Scope:
 
     def _failed(self, error: Exception, on_error: OnError, name: str, failures: int) -> float | None:
         """Say what failed; the delay before it runs again, or None."""
-        first_s, limit_s = BACKOFF_S
         will_restart = on_error == "restart" and not self.stopping.is_set()
-        delay_s = min(limit_s, first_s * 2.0 ** min(failures - 1, 60)) * (1.0 - 0.2 * random.random())
+        delay_s = BACKOFF.delay_s(failures)
         self._events.emit(
             BackgroundFailed(
                 owner=self.owner,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections import deque
 from typing import NamedTuple
 
+from awoke.backoff import Backoff
 from awoke.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_TOO_MANY_RESTARTS
 
 FIRST_S, LIMIT_S = 1.0, 60.0
@@ -29,7 +29,8 @@ class RestartPolicy:
     """Of one swarm. Restarts that were asked for do not count."""
 
     def __init__(self, restarts_max: int = RESTARTS_MAX, first_s: float = FIRST_S) -> None:
-        self._restarts_max, self._first_s = restarts_max, first_s
+        self._restarts_max = restarts_max
+        self._backoff = Backoff(min(first_s, LIMIT_S), LIMIT_S)
         self._recent: deque[float] = deque()
         self._in_a_row: dict[int, int] = {}
 
@@ -47,15 +48,15 @@ class RestartPolicy:
         self._in_a_row[node] = failures + 1
         if failures == 0:
             return Decision(0.0)
-        delay_s = min(LIMIT_S, self._first_s * 2.0 ** min(failures - 1, 10))
-        return Decision(delay_s * random.uniform(0.8, 1.0))
+        return Decision(self._backoff.delay_s(failures))
 
 
 class MoldPolicy:
     """Decides when a mold that failed is followed by another one. Running nodes are never ended for the lack of a mold."""
 
     def __init__(self, failures_max: int = RESTARTS_MAX, first_s: float = FIRST_S) -> None:
-        self._failures_max, self._first_s = failures_max, first_s
+        self._failures_max = failures_max
+        self._backoff = Backoff(min(first_s, LIMIT_S), LIMIT_S, jitter=0.0)
         self._in_a_row = 0
         self._was_ready = False
 
@@ -74,4 +75,4 @@ class MoldPolicy:
             return Decision(None, EXIT_CONFIGURATION)
         if not has_nodes and self._in_a_row > self._failures_max:
             return Decision(None, EXIT_TOO_MANY_RESTARTS)
-        return Decision(min(LIMIT_S, self._first_s * 2.0 ** min(self._in_a_row - 1, 10)))
+        return Decision(self._backoff.delay_s(self._in_a_row))
