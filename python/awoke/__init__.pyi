@@ -11,6 +11,7 @@ from ._native import (
 from ._waiting import Delivery
 from .admin import Admin, BrokerInfo, PartitionInfo, TopicInfo
 from .app import App
+from .codec import Codec
 from .concurrency import Concurrency, by, by_key, by_partition, unordered
 from .consumer import Consumer
 from .errors import (
@@ -46,9 +47,10 @@ from .errors import (
     UnknownTopic,
 )
 from .events import Event, Events
-from .middleware import Middleware, Outgoing
+from .message import Outgoing, Record
+from .middleware import Middleware
 from .oauth import OAuthToken
-from .producer import Producer, Record, Variant, wait_all
+from .producer import Producer, Variant, wait_all
 from .reader import Reader
 from .routing import Batching, Flow, Retry
 from .runtime.server import AppRunner
@@ -70,6 +72,7 @@ __all__ = [
     "BrokerInfo",
     "BrokerUnreachable",
     "ClosedError",
+    "Codec",
     "Concurrency",
     "ConfigError",
     "Consumer",

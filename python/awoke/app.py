@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, Unpack
 
 from awoke import handlers
+from awoke.codec import JSON, Codec
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.events import Events
@@ -56,10 +57,14 @@ class App:
     over a file, that over defaults.
     """
 
-    def __init__(self, name: str, *, kafka: Mapping[str, KafkaValue] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, name: str, *, kafka: Mapping[str, KafkaValue] | None = None, codec: Codec = JSON, **settings: Any
+    ) -> None:
         if not name or not isinstance(name, str):
             raise ConfigError("an app needs a name; it is also its consumer group where none is set", "name")
         self.name = name
+        self.codec = codec
+        """Encodes what the app sends, and decodes what its handlers get; bytes and text pass it untouched."""
         self.events = Events()
         self.routes: dict[str, Route] = {}
         self.rpc = Rpc(name)
@@ -107,7 +112,7 @@ class App:
             if isinstance(function, type):
                 handlers.check_function(function, f"route {topic!r}: {function.__qualname__}")
             around = sys._getframe(1)  # An annotation may name a class of the function around the handler.
-            more: dict[str, Any] = {"forward_headers": forward_headers, "around": around}
+            more: dict[str, Any] = {"forward_headers": forward_headers, "around": around, "codec": self.codec}
             self._add(Route(topic, function, options, output=output, ordered=ordered, **more))
             return function
 
@@ -138,7 +143,7 @@ class App:
         def decorate(target: Class) -> Class:
             if not (isinstance(target, type) and issubclass(target, Consumer)):
                 raise ConfigError(f"{target!r} must be a class that derives from awoke.Consumer", "consumer")
-            more: dict[str, Any] = {"own_thread": own_thread, "around": sys._getframe(1)}
+            more: dict[str, Any] = {"own_thread": own_thread, "around": sys._getframe(1), "codec": self.codec}
             self._add(Route(topic, target, options, offsets=offsets, tick_every_s=tick_every_s, **more))
             return target
 
@@ -281,6 +286,7 @@ class App:
                     events=self.events,
                     idle_after_s=settings.producer_idle_s,
                     middleware=self.middleware,
+                    codec=self.codec,
                 )
             return self._producer
 

@@ -54,6 +54,17 @@ def kind(owner: str, name: str, value: object, wanted: type, example: str) -> No
         raise ConfigError(f"{owner}: {name} is given as in {name}={example}, not {value!r}", name)
 
 
+def options(owner: str, given: Mapping[str, Any], known: type[Any]) -> None:
+    """Refuses options that the `TypedDict` `known` does not have.
+
+    Raises:
+        TypeError: Names the first unknown option.
+    """
+    unknown = sorted(given.keys() - known.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"{owner}: there is no option {unknown[0]!r}")
+
+
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 """What Kafka takes as the name of a topic."""
 

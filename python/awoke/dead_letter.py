@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from awoke._native import Message
+from awoke.message import Record
 from awoke.printable import text_of
-from awoke.producer import Record
 from awoke.settings import number
 
 TOPIC = "awoke-original-topic"

@@ -1,37 +1,17 @@
-"""What every message that leaves may go through: headers that are added, values that are turned into others."""
+"""Functions that every outgoing message passes: they add headers, or replace values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
 
-Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
-
-
-class Outgoing(NamedTuple):
-    """A message on its way out; `_replace` makes another one of it."""
-
-    topic: str
-    value: Any
-    """As it was given to `produce`: not encoded yet."""
-    key: bytes | str | None = None
-    headers: Headers | None = None
-    partition: int | None = None
-    timestamp_ms: int | None = None
-
-    def with_header(self, name: str, value: bytes | str | None) -> Outgoing:
-        """The message with one header more, behind those that it has."""
-        headers = self.headers or ()
-        pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
-        return self._replace(headers=[*pairs, (name, value)])
-
+from awoke.message import Outgoing
 
 Middleware = Callable[[Outgoing], Outgoing]
-"""Makes of a message what is to be sent. Runs on the thread that sends; what it raises keeps the message from being sent."""
+"""Returns the message to be sent. Runs on the thread that sends; an exception keeps the message from being sent."""
 
 
 def through(middleware: Sequence[Middleware], message: Outgoing) -> Outgoing:
-    """What the functions, in their order, make of a message."""
+    """Returns a message as the functions, called in their order, make it."""
     for each in middleware:
         message = each(message)
     return message

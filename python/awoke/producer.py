@@ -5,86 +5,104 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self, TypedDict, Unpack, cast
 from weakref import WeakKeyDictionary
 
-from awoke import _native, origins, serde
+from awoke import _native, checks, origins
 from awoke._native import DeliveryHandle
 from awoke._waiting import Delivery
+from awoke.codec import JSON, Codec
 from awoke.errors import ConfigError, DeliveryTimeout
 from awoke.events import Events, EventSource
-from awoke.middleware import Headers, Middleware, Outgoing, through
+from awoke.message import Outgoing, ProduceOptions, RecordOptions, record_of
+from awoke.message import Record as Record  # The bridge imports it from here.
+from awoke.middleware import Middleware, through
 from awoke.oauth import TokenFunction
 from awoke.settings import KafkaValue, Settings, client_properties, load, properties_of
 from awoke.transaction import Transaction
 
 
-class Record(NamedTuple):
-    """A record to be sent, for `produce_many`, and for handlers of routes with an output to return."""
+class ProducerOptions(TypedDict, total=False):
+    """The options of a producer."""
 
-    value: Any
-    key: bytes | str | None = None
-    headers: Headers | None = None
-    partition: int | None = None
-    timestamp_ms: int | None = None
+    kafka: Mapping[str, KafkaValue] | None
+    """librdkafka's properties."""
+    transactional_id: str | None
+    """It sends within transactions only (see `Producer.transaction`); an older producer of the same id is fenced."""
+    idle_after_s: float | None
+    """It closes its connection when nothing was sent for one to two times as long, and opens it again when needed."""
+    middleware: Sequence[Middleware]
+    """Each message passes these functions, in their order."""
+    codec: Codec
+    """Encodes values that are neither bytes, text nor None; JSON by default."""
+    oauth_token: TokenFunction | None
+    """Returns the tokens for `sasl.mechanism=OAUTHBEARER`."""
+    settings: Settings | None
+    """All settings, instead of `bootstrap_servers`, `kafka`, `oauth_token` and those of the environment."""
+    events: Events | None
+    """Gets the events of the producer."""
+
+
+class ShapedOptions(ProduceOptions, total=False):
+    """The options of `Producer.produce`."""
+
+    variant: _native.Variant | None
 
 
 class Producer(_native.Producer):
-    """Takes messages in and gives a delivery handle for each. Usable from any number of threads and event loops.
+    """Sends messages and gives a delivery handle for each. Any number of threads and event loops may use one.
 
-    A context manager: leaving it flushes and closes.
-
-    With a `transactional_id` it sends within transactions only (see `transaction`); an older producer of the same id is
-    fenced. With `idle_after_s` it closes its connection when nothing was sent for one to two times as long, and opens
-    it again when something is. What it sends goes through the functions of `middleware`, in their order.
+    A context manager: leaving it flushes and closes. The options are those of `ProducerOptions`.
 
     Raises:
-        ConfigError: a property that librdkafka does not know, or a value that it does not accept.
+        ConfigError: An unknown property of librdkafka, a value that it does not accept, or a wrong option.
+        TypeError: An unknown option.
     """
 
     _source: EventSource
     _middleware: Sequence[Middleware]
     _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
 
-    def __new__(
-        cls,
-        bootstrap_servers: str | None = None,
-        *,
-        kafka: Mapping[str, KafkaValue] | None = None,
-        transactional_id: str | None = None,
-        idle_after_s: float | None = None,
-        middleware: Sequence[Middleware] = (),
-        oauth_token: TokenFunction | None = None,
-        settings: Settings | None = None,
-        events: Events | None = None,
-    ) -> Self:
-        arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
-        settings = settings or load(arguments).values
-        properties = client_properties(settings)
-        if "transactional.id" in properties:
-            raise ConfigError("say transactional_id=…, not kafka={'transactional.id': …}", "transactional.id")
-        if transactional_id is not None:
-            if not transactional_id:
-                raise ConfigError("a transactional_id must not be empty", "transactional_id")
-            properties["transactional.id"] = transactional_id
+    def __new__(cls, bootstrap_servers: str | None = None, **options: Unpack[ProducerOptions]) -> Self:
+        checks.options("Producer", options, ProducerOptions)
+        settings = options.get("settings") or _settings_of(bootstrap_servers, options)
+        properties = _properties_of(settings, options.get("transactional_id"))
+        idle_after_s = options.get("idle_after_s")
         if idle_after_s is not None and idle_after_s <= 0:
             raise ConfigError(f"idle_after_s must be more than 0, not {idle_after_s}", "idle_after_s")
-        if middleware and not issubclass(cls, _Shaping):
-            cls = type(cls.__name__, (_Shaping, cls), {})  # Without middleware nothing of it costs anything.
-        source = EventSource(events)
+        source = EventSource(options.get("events"))
         try:
             with origins.named():
-                producer = super().__new__(
-                    cls, properties, serde.encode, settings.produce_timeout_s, idle_after_s, source.box
-                )
+                encode = options.get("codec", JSON).encode
+                self = super().__new__(cls, properties, encode, settings.produce_timeout_s, idle_after_s, source.box)
         except BaseException:
             source.close()
             raise
-        producer._source = source
-        producer._middleware = tuple(middleware)
-        producer._turns = WeakKeyDictionary()
-        return producer
+        self._source = source
+        self._middleware = tuple(options.get("middleware", ()))
+        self._turns = WeakKeyDictionary()
+        if self._middleware:  # Of this object only: without middleware, `produce` is the engine's own method.
+            vars(self).update(produce=self._produce_through, produce_many=self._produce_many_through)
+        return self
+
+    def _produce_through(self, topic: str, value: Any, **options: Unpack[ShapedOptions]) -> DeliveryHandle:
+        timeout_s, variant = options.pop("timeout_s", None), options.pop("variant", None)
+        message = through(self._middleware, Outgoing(topic, value, **cast("RecordOptions", options)))
+        produce = type(self).produce  # Of the class: that of a class which user code derives, too.
+        return produce(self, message.topic, message.value, **message.options, timeout_s=timeout_s, variant=variant)
+
+    def _produce_many_through(
+        self,
+        topic: str,
+        messages: Iterable[Any],
+        *,
+        timeout_s: float | None = None,
+        variant: _native.Variant | None = None,
+    ) -> list[DeliveryHandle]:
+        send = partial(self._produce_through, timeout_s=timeout_s, variant=variant)
+        return [send(topic, record.value, **record.options) for record in map(record_of, messages)]
 
     def transaction(self, timeout_s: float | None = None) -> Transaction:
         """Messages that are seen together or not at all.
@@ -142,45 +160,20 @@ class Producer(_native.Producer):
         self.close()
 
 
-class _Shaping(Producer):
-    """A producer whose messages go through middleware first."""
+def _settings_of(bootstrap_servers: str | None, options: ProducerOptions) -> Settings:
+    given = {"kafka": options.get("kafka"), "oauth_token": options.get("oauth_token")}
+    return load({"bootstrap_servers": bootstrap_servers, **given}).values
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Headers | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        timeout_s: float | None = None,
-        variant: _native.Variant | None = None,
-    ) -> DeliveryHandle:
-        message = through(self._middleware, Outgoing(topic, value, key, headers, partition, timestamp_ms))
-        return super().produce(
-            message.topic,
-            message.value,
-            key=message.key,
-            headers=message.headers,
-            partition=message.partition,
-            timestamp_ms=message.timestamp_ms,
-            timeout_s=timeout_s,
-            variant=variant,
-        )
 
-    def produce_many(
-        self,
-        topic: str,
-        messages: Iterable[Any],
-        *,
-        timeout_s: float | None = None,
-        variant: _native.Variant | None = None,
-    ) -> list[DeliveryHandle]:
-        return [
-            self.produce(topic, **record_of(message)._asdict(), timeout_s=timeout_s, variant=variant)
-            for message in messages
-        ]
+def _properties_of(settings: Settings, transactional_id: str | None) -> dict[str, str]:
+    properties = client_properties(settings)
+    if "transactional.id" in properties:
+        raise ConfigError("set transactional_id=…, not kafka={'transactional.id': …}", "transactional.id")
+    if transactional_id is None:
+        return properties
+    if not transactional_id:
+        raise ConfigError("a transactional_id must not be empty", "transactional_id")
+    return {**properties, "transactional.id": transactional_id}
 
 
 class Variant:
@@ -189,45 +182,19 @@ class Variant:
     def __init__(self, producer: Producer, settings: _native.Variant) -> None:
         self._producer, self._settings = producer, settings
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Headers | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        timeout_s: float | None = None,
-    ) -> DeliveryHandle:
+    def produce(self, topic: str, value: Any, **options: Unpack[ProduceOptions]) -> DeliveryHandle:
         """Send a message; as `Producer.produce`.
 
         Raises:
             ConfigError: the topic was sent to under other settings before; else as `Producer.produce`.
         """
-        return self._producer.produce(
-            topic,
-            value,
-            key=key,
-            headers=headers,
-            partition=partition,
-            timestamp_ms=timestamp_ms,
-            timeout_s=timeout_s,
-            variant=self._settings,
-        )
+        return self._producer.produce(topic, value, **options, variant=self._settings)
 
     def produce_many(
         self, topic: str, messages: Iterable[Any], *, timeout_s: float | None = None
     ) -> list[DeliveryHandle]:
         """Send messages in order; as `Producer.produce_many`."""
         return self._producer.produce_many(topic, messages, timeout_s=timeout_s, variant=self._settings)
-
-
-def record_of(message: Any) -> Record:
-    """A message of `produce_many`: a `Record`, a pair of value and key, or a value alone."""
-    if type(message) is Record:
-        return message
-    return Record(*message) if type(message) is tuple else Record(message)
 
 
 def wait_all(handles: Iterable[DeliveryHandle], timeout_s: float | None = None) -> list[Delivery]:

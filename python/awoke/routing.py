@@ -15,11 +15,10 @@ from awoke import checks, handlers
 from awoke._native import Message
 from awoke.annotations import contradicts, result_type_of, value_type_of
 from awoke.backoff import Backoff
+from awoke.codec import JSON, Codec, Decoder, decoder_for
 from awoke.concurrency import Concurrency, Lanes, by_partition
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError, DecodeError
-from awoke.serde import Decoder, decoder_for
-from awoke.value_types import check_writable
 
 Start = Literal["earliest", "latest"] | int | datetime
 """Where reading begins: an end, an offset, or a time."""
@@ -182,6 +181,7 @@ class Route:
         tick_every_s: float | None = None,
         around: FrameType | None = None,
         own_thread: bool = False,
+        codec: Codec = JSON,
     ) -> None:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
@@ -219,6 +219,7 @@ class Route:
         self.has_own_thread = own_thread
         """Whether all code of an instance runs on one thread that belongs to its assignment."""
         self._check_target(target)
+        self.codec = codec
         self.decoder = self._decoder(self._value_type(options.get("value"), around))
         self._check_result(around)
         self.is_async = handlers.kind_of(self.function) == "async def"
@@ -348,7 +349,7 @@ class Route:
 
     def _decoder(self, value: Any) -> Decoder | None:
         try:
-            return decoder_for(value)
+            return decoder_for(value, self.codec)
         except (TypeError, msgspec.MsgspecError) as error:
             text = f"route {self.topic!r}: values can't be read as {type_name(value)}: {error}"
             raise ConfigError(text, "value") from None
@@ -358,7 +359,7 @@ class Route:
             return
         result = result_type_of(self.function, around)
         try:
-            check_writable(result)
+            self.codec.check_encodable(result)
         except TypeError as error:
             text = f"route {self.topic!r}: {self.name} returns {type_name(result)}, which can't be sent: {error}"
             raise ConfigError(text, "output") from None

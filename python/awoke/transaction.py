@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack, cast
 from weakref import WeakKeyDictionary
 
 from awoke import _native
 from awoke._native import DeliveryHandle, Job, Message, PendingCommit
 from awoke.errors import ClosedError
-from awoke.middleware import Headers, Middleware, Outgoing, through
+from awoke.message import Outgoing, ProduceOptions, RecordOptions, record_of
+from awoke.middleware import Middleware, through
 
 if TYPE_CHECKING:
     from awoke.producer import Producer
@@ -37,17 +38,7 @@ class Transaction:
         self._timeout_s = timeout_s
         self._open: _native.Transaction | None = None
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Headers | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        timeout_s: float | None = None,
-    ) -> DeliveryHandle:
+    def produce(self, topic: str, value: Any, **options: Unpack[ProduceOptions]) -> DeliveryHandle:
         """Send a message as a part of the transaction; as `Producer.produce`.
 
         What its handle says is that the broker has it, not that it is committed.
@@ -57,28 +48,15 @@ class Transaction:
         """
         if self._open is None:
             raise ClosedError("this transaction is not open: produce within its with block")
-        message = Outgoing(topic, value, key, headers, partition, timestamp_ms)
-        if self._middleware:
-            message = through(self._middleware, message)
-        return self._open.produce(
-            message.topic,
-            message.value,
-            key=message.key,
-            headers=message.headers,
-            partition=message.partition,
-            timestamp_ms=message.timestamp_ms,
-            timeout_s=timeout_s,
-        )
+        if not self._middleware:
+            return self._open.produce(topic, value, **options)
+        timeout_s = options.pop("timeout_s", None)
+        message = through(self._middleware, Outgoing(topic, value, **cast("RecordOptions", options)))
+        return self._open.produce(message.topic, message.value, **message.options, timeout_s=timeout_s)
 
     def produce_many(self, topic: str, messages: Iterable[Any]) -> list[DeliveryHandle]:
         """Send messages in order, each a `Record`, a pair of value and key, or a value alone; as `produce`."""
-        from awoke.producer import record_of
-
-        records = map(record_of, messages)
-        return [
-            self.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
-            for value, key, headers, partition, timestamp_ms in records
-        ]
+        return [self.produce(topic, record.value, **record.options) for record in map(record_of, messages)]
 
     def __enter__(self) -> Self:
         self._open = self._producer.begin(self._timeout_s)
@@ -123,16 +101,7 @@ class Transaction:
 class Contributing(Protocol):
     """What a consumer sends, until it is submitted."""
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Headers | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> None: ...
+    def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None: ...
     def submit(self, job: Job, offset: int | None) -> PendingCommit: ...
 
 
@@ -144,22 +113,13 @@ class ConsumerTransaction:
         self._job = job
         self._marked: int | None = None
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Headers | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> None:
+    def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
         """Add a message, which leaves when the block ends. Does not block.
 
         Raises:
             EncodeError: a value that can't be turned into bytes; ClosedError: the block has ended.
         """
-        self._open().produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+        self._open().produce(topic, value, **options)
 
     def mark(self, message: Message[Any]) -> None:
         """Say that only this message and those before it in the batch are done with the block. Does not block.

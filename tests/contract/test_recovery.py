@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke import dead_letter
-from awoke.middleware import Outgoing
+from awoke.message import Outgoing
 from awoke.testing import running
 from tests.contract.test_consume import committed, new_app, send
 from tests.support.clusters import Cluster

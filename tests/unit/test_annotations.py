@@ -14,7 +14,7 @@ from awoke import Batch, Message
 from awoke.annotations import contradicts
 
 if TYPE_CHECKING:
-    from tests.unit.test_serde import Order as OnlyForCheckers
+    from tests.unit.test_codec import Order as OnlyForCheckers
 
 Value = TypeVar("Value")
 

@@ -21,6 +21,7 @@ LAYERS = [
     {"_native", "_waiting"},
     {"checks", "environment", "exit_codes", "memory_limit", "backoff"},
     {"broker_lines", "oauth", "pydantic_models", "value_types", "events", "settings", "serde"},
+    {"codec", "message"},
     {"origins", "middleware"},
     {"consumer", "producer", "transaction", "admin", "concurrency"},
     {"annotations", "handlers", "dead_letter", "tracing"},

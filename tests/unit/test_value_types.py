@@ -20,7 +20,8 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.serde import decoder_for, encode, json_decoder
+from awoke.codec import decoder_for
+from awoke.serde import encode, json_decoder
 from awoke.value_types import check_readable, check_writable
 
 

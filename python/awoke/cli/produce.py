@@ -157,12 +157,8 @@ def send(producer: awoke.Producer, topic: str, stream: BinaryIO, shape: Shape, s
     with progress(stream) as advance:
         for number, line in enumerate(stream, 1):
             try:
-                value, key, headers, partition, timestamp_ms = shape.record(
-                    line.removesuffix(b"\n").removesuffix(b"\r")
-                )
-                handle = producer.produce(
-                    topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
-                )
+                record = shape.record(line.removesuffix(b"\n").removesuffix(b"\r"))
+                handle = producer.produce(topic, record.value, **record.options)
             except (ValueError, AwokeError) as error:
                 return LineError(f"{name}, line {number}: {error}; nothing from there on was sent")
             sent.add(handle)

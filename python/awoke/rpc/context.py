@@ -6,10 +6,11 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from awoke._native import Work
 from awoke.errors import ClosedError
+from awoke.message import RecordOptions
 
 logger = logging.getLogger(__name__)
 
@@ -17,16 +18,7 @@ logger = logging.getLogger(__name__)
 class Sender(Protocol):
     """What sends messages."""
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Any = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> None:
+    def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
         """Send a message. Does not block."""
 
 

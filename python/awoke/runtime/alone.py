@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
 from awoke._native import DeliveryHandle
 from awoke.dead_letter import producer_properties
 from awoke.errors import TOO_LARGE_CODE, ClosedError, DeliveryFailed
-from awoke.middleware import Headers
+from awoke.message import RecordOptions
 from awoke.producer import Producer
 
 if TYPE_CHECKING:
@@ -33,20 +33,9 @@ class AloneProducer:
         self._producer: Producer | None = None
         self._is_closed = False
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Headers | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> DeliveryHandle:
+    def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> DeliveryHandle:
         """Send a record in a batch of its own; as `Producer.produce`."""
-        return self._ready().produce(
-            topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
-        )
+        return self._ready().produce(topic, value, **options)
 
     def close(self, timeout_s: float) -> int:
         """Send what is queued and end; how many records were not delivered. Blocks up to `timeout_s`."""
@@ -66,6 +55,7 @@ class AloneProducer:
                     events=self._app.events,
                     idle_after_s=IDLE_AFTER_S,
                     middleware=self._app.middleware,
+                    codec=self._app.codec,
                 )
             return self._producer
 

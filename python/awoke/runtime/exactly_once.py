@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from awoke import _native, serde
+from awoke import _native
 from awoke._native import Job, Partition, PendingCommit
 from awoke.dead_letter import producer_properties
 from awoke.errors import ConfigError
-from awoke.middleware import Headers, Middleware, Outgoing, through
-from awoke.producer import Record
+from awoke.message import Outgoing, Record, RecordOptions
+from awoke.middleware import Middleware, through
 from awoke.settings import Settings, client_properties
 
 if TYPE_CHECKING:
@@ -33,28 +33,19 @@ class Contribution:
         self._transactor, self._middleware = transactor, middleware
         self._native = transactor.contribution()
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Headers | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> None:
+    def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
         """Add a message. Does not block."""
         if self._middleware:
-            message = Outgoing(topic, value, key, headers, partition, timestamp_ms)
-            topic, value, key, headers, partition, timestamp_ms = through(self._middleware, message)
-        self._native.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+            message = through(self._middleware, Outgoing(topic, value, **options))
+            topic, value, options = message.topic, message.value, message.options
+        self._native.produce(topic, value, **options)
 
     def produce_all(self, topic: str, records: Sequence[Record]) -> None:
         """Adds records of one message. Does not block. If one of them can't be sent, none is added."""
         messages = [through(self._middleware, Outgoing(topic, *record)) for record in records]
         for native in (self._transactor.contribution(), self._native):  # The first one is thrown away.
-            for to, value, key, headers, partition, timestamp_ms in messages:
-                native.produce(to, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+            for message in messages:
+                native.produce(message.topic, message.value, **message.options)
 
     def submit(self, job: Job, offset: int | None) -> PendingCommit:
         """Commit it, and that the job is done up to this offset (None: to its end). Does not block; what is returned
@@ -76,7 +67,7 @@ class Transactions:
             settings.transactional_id is None,
             settings.transaction_interval_s,
             settings.transaction_records_max,
-            serde.encode,
+            server.app.codec.encode,
             box,
         )
 

@@ -18,7 +18,8 @@ from awoke import _native
 from awoke._native import DeliveryHandle, Job, Message, Sequencer
 from awoke._waiting import call_back
 from awoke.errors import AwokeError, ClosedError, DeliveryFailed, FencedError
-from awoke.producer import Producer, Record
+from awoke.message import Record
+from awoke.producer import Producer
 from awoke.runtime.alone import AloneProducer, is_refused_in_company
 from awoke.runtime.outputs import Answer, Sent, records_of
 
@@ -284,10 +285,7 @@ async def result_of_async(server: AppRunner, route: Route, sent: Sent, is_alone:
 def produce(producer: Producer | AloneProducer, route: Route, record: Record) -> DeliveryHandle:
     """Sends a record to a route's output."""
     assert route.output is not None
-    value, key, headers, partition, timestamp_ms = record
-    return producer.produce(
-        route.output, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
-    )
+    return producer.produce(route.output, record.value, **record.options)
 
 
 def leave_refused(job: Job, offset: int, sent: deque[Sent]) -> None:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from awoke._native import DeliveryHandle, Message
 from awoke.handlers import check_ran
-from awoke.middleware import Headers
-from awoke.producer import Record
+from awoke.message import Headers, Record
 
 if TYPE_CHECKING:
     from awoke.routing import Route

@@ -17,8 +17,8 @@ from awoke._native import DeliveryHandle, Job, PendingCommit
 from awoke.dead_letter import letter
 from awoke.errors import FencedError, RetriesExhausted, is_refused_for_good, is_too_large
 from awoke.events import DeadLetterFailed, DeadLetterShortened, JobFailed, MessageDeadLettered, MessageSkipped
+from awoke.message import Record
 from awoke.printable import shown
-from awoke.producer import Record
 
 if TYPE_CHECKING:
     from awoke.routing import Route
@@ -176,9 +176,9 @@ class _DeadLetter(NamedTuple):
         topic, transactions = self.route.dead_letter, self.server.transactions
         assert topic is not None
         if transactions is None or not self.route.is_exactly_once:
-            return self.server.alone.produce(topic, record.value, key=record.key, headers=record.headers)
+            return self.server.alone.produce(topic, record.value, **record.options)
         contribution = transactions.contribution()
-        contribution.produce(topic, record.value, key=record.key, headers=record.headers)
+        contribution.produce(topic, record.value, **record.options)
         return contribution.submit(self.job, self.job.first_offset)
 
 

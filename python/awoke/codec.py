@@ -1,0 +1,119 @@
+"""The seam between values and bytes: a codec encodes what is sent and decodes what handlers get.
+
+Bytes and text pass every codec untouched, and so do tombstones (None). A new codec is one class, given to `App(codec=…)`
+and `Producer(codec=…)`. Dead letters, the reader and the command line keep the bytes and need no codec; the bodies of
+remote calls are JSON by their protocol (docs/rpc_protocol.md).
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from awoke import pydantic_models, serde
+from awoke.value_types import check_writable
+
+Decoder = Callable[[bytes], Any]
+"""Returns the value that bytes encode; any exception means that they do not decode."""
+
+
+class Codec(Protocol):
+    """Turns values into bytes and back. Any thread calls it."""
+
+    def encode(self, value: Any) -> bytes:
+        """Returns a value as bytes. Called for each message whose value is neither bytes, text nor None.
+
+        Raises:
+            EncodeError: The value can't be encoded.
+        """
+        ...
+
+    def decoder(self, value_type: Any) -> Decoder:
+        """Returns the function that decodes values of this type, which is neither `bytes` nor `str`. Called once a route.
+
+        Of `Order | None` it gets the whole type; a tombstone is None without its help.
+
+        Raises:
+            TypeError: Bytes can't be decoded as this type; the text says why, and what can be used.
+        """
+        ...
+
+    def check_encodable(self, value_type: Any) -> None:
+        """Checks the type that a handler says it returns; does nothing by default.
+
+        Raises:
+            TypeError: Values of this type can't be encoded; the text says why.
+        """
+        return
+
+
+class JsonCodec(Codec):
+    """JSON by msgspec, and by pydantic for its models; the codec where none is given."""
+
+    def encode(self, value: Any) -> bytes:
+        """Returns a value as JSON.
+
+        Raises:
+            EncodeError: Neither msgspec nor pydantic can write it.
+        """
+        return serde.encode(value)
+
+    def decoder(self, value_type: Any) -> Decoder:
+        """Returns the function that reads JSON, checked against the type.
+
+        Raises:
+            TypeError: JSON can't be read as this type.
+        """
+        return serde.json_decoder(value_type)
+
+    def check_encodable(self, value_type: Any) -> None:
+        """Checks that values of this type are not certainly of a class that JSON can't hold.
+
+        Raises:
+            TypeError: Names the part that can't be written, and what can be used.
+        """
+        check_writable(value_type)
+
+
+JSON = JsonCodec()
+
+
+def decoder_for(value_type: Any, codec: Codec = JSON) -> Decoder | None:
+    """Returns the decoder of a route's values: None for bytes, UTF-8 for `str`, the codec's otherwise.
+
+    A tombstone decodes as None by a type that takes it (`Order | None`), and does not decode by any other.
+
+    Raises:
+        TypeError: The codec can't decode this type.
+    """
+    if value_type is None or value_type in (bytes, bytes | None):
+        return None
+    if value_type is str:
+        return bytes.decode
+    if value_type == str | None:
+        return _taking_none(bytes.decode)
+    decode = codec.decoder(value_type)
+    return _taking_none(decode) if takes_none(value_type) else decode
+
+
+def takes_none(value_type: Any) -> bool:
+    """Returns whether None is a value of this type."""
+    if value_type is Any or type(None) in typing.get_args(value_type):
+        return True
+    if pydantic_models.mentions_model(value_type):
+        return pydantic_models.takes_none(value_type)
+    try:
+        msgspec.convert(None, value_type)
+    except (msgspec.ValidationError, TypeError):  # msgspec knows no types of other codecs.
+        return False
+    return True
+
+
+def _taking_none(decode: Decoder) -> Decoder:
+    def decode_or_none(value: bytes | None) -> Any:
+        return None if value is None else decode(value)
+
+    return decode_or_none
