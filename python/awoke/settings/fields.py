@@ -1,0 +1,178 @@
+"""All settings with their types, defaults and checks: those of an app, those of `awoke run`, and those of the engine."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from awoke.errors import ConfigError
+from awoke.oauth import check_function
+from awoke.secrets import shown_fields, shown_repr
+
+PORT_MAX = 65_535
+COMMIT_SHARE = 3 / 4
+"""The engine commits after this share of `commit_interval_s`, so that the commit ends within the whole of it."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that can be set, with its default."""
+
+    bootstrap_servers: str = "127.0.0.1:9092"
+    """Brokers to begin with: `host:port`, separated by commas."""
+    group: str | None = None
+    """The consumer group; the app's name where none is set."""
+    instance_id: str | None = None
+    """A lasting name of this process in its group: a process that was killed and starts again has its partitions back at once
+    (static membership, KIP-345). No two processes of a group may have the same; each node of a swarm adds its number."""
+    workers: int | None = None
+    """Threads that run handlers; None for 4, or as many as a route has jobs of a partition at once, up to 64."""
+    async_jobs_max: int | None = None
+    """Jobs of `async def` handlers that run at once; None for 100, or 10,000 where a route has several of a partition."""
+    commit_interval_s: float = 1.0
+    """What is done is committed within this time; a lone commit goes out at once."""
+    fetch_memory_mb: int = 64
+    """The most memory that messages may take which are fetched and not yet given to a handler, about. It is divided among
+    the partitions that the process holds. `queued.max.messages.kbytes` or `queued.min.messages` replace it. By default at
+    most an eighth of the process's memory limit."""
+    fetch_batch_max_mb: int = 256
+    """The most memory that one fetched batch may take once it is decompressed. A partition is stuck at a larger one. By
+    default at most a quarter of the process's memory limit."""
+    revoke_timeout_s: float = 30.0
+    """How long running jobs and hooks may hold up a rebalance; less than `max.poll.interval.ms`, half of it by default where
+    that is less than 30 s."""
+    shutdown_timeout_s: float = 30.0
+    """How long running jobs may hold up the shutdown; less than `max.poll.interval.ms`, with a default as above."""
+    blocked_after_s: float = 60.0
+    """When a message has failed for so long, and is tried again and again, health is bad and names it."""
+    startup_timeout_s: float = 10.0
+    """How long to wait for the brokers' first answer."""
+    produce_timeout_s: float = 60.0
+    """How long `produce` waits for room in a full queue."""
+    producer_idle_s: float | None = None
+    """The app's producer closes its connection when nothing was sent for so long, until something is; None keeps it."""
+    transactional_id: str | None = None
+    """Names the process in transactions of `exactly_once` routes: a process that starts with the name of one that died
+    ends its open transaction at once. No two that run at the same time may have the same. None: a new name each
+    time."""
+    transaction_interval_s: float = 0.0
+    """Transactions of `exactly_once` routes that follow one another begin at least so far apart."""
+    transaction_records_max: int = 10_000
+    """A transaction of `exactly_once` routes takes in no further job when it has so many records."""
+    metrics_port: int | None = None
+    """Where metrics and health are served over HTTP; 0 takes a free port, None serves nothing."""
+    metrics_host: str = "127.0.0.1"
+    """The address that they are served on."""
+    metrics_allowed_hosts: str = ""
+    """Names by which clients may ask there, separated by commas, beside IP addresses, `localhost` and `metrics_host`."""
+    tracing: bool = False
+    """Whether OpenTelemetry spans are made; needs the extra `otel`."""
+    oauth_token: Any = None
+    """A function, `def` or `async def`, that returns an `awoke.OAuthToken` for `sasl.mechanism=OAUTHBEARER`. Only code can
+    give it."""
+    kafka: dict[str, str] = {}
+    """librdkafka's properties, as librdkafka spells them."""
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "async_jobs_max", "transaction_records_max", "fetch_memory_mb", "fetch_batch_max_mb"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"setting {name!r}: must be at least 1, not {getattr(self, name)}", name)
+        check_seconds(self)
+        if self.metrics_port is not None and not 0 <= self.metrics_port <= PORT_MAX:
+            text = f"setting 'metrics_port': must be a port from 0 to {PORT_MAX}, not {self.metrics_port}"
+            raise ConfigError(text, "metrics_port")
+        if self.instance_id is not None and not self.instance_id.strip():
+            raise ConfigError("setting 'instance_id': is empty", "instance_id")
+        check_function(self.oauth_token)
+        if not self.bootstrap_servers.strip():
+            raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
+
+    def for_engine(self, partitions_total: int = 0) -> EngineSettings:
+        """Returns the settings that reach the engine; `partitions_total` counts the partitions of the routes' topics."""
+        return EngineSettings(
+            commit_interval_s=self.commit_interval_s * COMMIT_SHARE,
+            revoke_timeout_s=self.revoke_timeout_s,
+            fetch_memory_bytes=self.fetch_memory_mb * 1024 * 1024,
+            partitions_total=partitions_total,
+            transaction_interval_s=self.transaction_interval_s,
+            transaction_records_max=self.transaction_records_max,
+        )
+
+    def __repr__(self) -> str:
+        return shown_repr(self, self.__struct_fields__)
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return shown_fields(self, self.__struct_fields__)
+
+
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of `awoke run`, with their defaults."""
+
+    log_format: Literal["text", "json"] = "text"
+    """`json` writes one document a line."""
+    log_level: str = "info"
+    """The least level that is logged."""
+    nodes: int | None = None
+    """The number of processes of a swarm; None runs the app in a single process."""
+    memory_limit: str | None = None
+    """A node that uses more memory is replaced in order, as in `512M`."""
+    memory_hard_limit: str | None = None
+    """A node that uses more memory is killed."""
+    hang_after_s: float = 300.0
+    """A node that works on one job for longer is replaced."""
+    silent_after_s: float = 10.0
+    """A node that gives no sign of life for this long is replaced."""
+    drain_timeout_s: float = 35.0
+    """A node that takes longer to stop is killed."""
+    restarts_max: int = 5
+    """More restarts of nodes within a minute end the swarm."""
+    restart_backoff_s: float = 1.0
+    """The delay before the second restart in a row; it is doubled each time."""
+    static_members: bool = True
+    """Whether each node keeps its name in the group, and so its partitions."""
+    socket: str | None = None
+    """The path of the UNIX socket for commands; None is a file of the user's, named after the app."""
+
+    def __post_init__(self) -> None:
+        if self.log_level.upper() not in logging.getLevelNamesMapping():
+            text = f"setting 'log_level': {self.log_level!r} is none of debug, info, warning, error"
+            raise ConfigError(text, "log_level")
+        for name, least in (("nodes", 1), ("restarts_max", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ConfigError(f"setting {name!r}: must be at least {least}, not {value}", name)
+        check_seconds(self)
+
+
+class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of an app that reach the engine, as the engine's group member and transactions read them.
+
+    Made by `Settings.for_engine`; the bridge reads the attributes by their names (`crates/bridge/src/settings.rs`).
+    """
+
+    commit_interval_s: float
+    revoke_timeout_s: float
+    fetch_memory_bytes: int
+    partitions_total: int
+    """The partitions of all topics of the app's routes, which share the fetch memory."""
+    transaction_interval_s: float
+    transaction_records_max: int
+
+
+AnySettings = TypeVar("AnySettings", Settings, RunSettings)
+ALL_NAMES = frozenset({*Settings.__struct_fields__, *RunSettings.__struct_fields__}) - {"kafka", "oauth_token"}
+
+
+def check_seconds(settings: Settings | RunSettings) -> None:
+    """Refuses durations that are negative, infinite or not a number.
+
+    Raises:
+        ConfigError: names the setting.
+    """
+    for name in settings.__struct_fields__:
+        value_s = getattr(settings, name) if name.endswith("_s") else None
+        if value_s is not None and not (math.isfinite(value_s) and value_s >= 0):
+            raise ConfigError(f"setting {name!r}: must be a number of seconds from 0, not {value_s:g}", name)

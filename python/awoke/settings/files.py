@@ -1,0 +1,43 @@
+"""Reads settings from `awoke.toml`, and from `[tool.awoke]` in `pyproject.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from awoke.errors import ConfigError
+from awoke.settings.kafka import KafkaValue
+
+
+def files(directory: Path) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Gives each file of settings that a directory has, with what it sets; the later one wins."""
+    for name, path in (("pyproject.toml", ("tool", "awoke")), ("awoke.toml", ())):
+        file = directory / name
+        if not file.is_file():
+            continue
+        try:
+            table: Any = tomllib.loads(file.read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{name}: is no TOML: {error}", name) from None
+        for key in path:
+            table = table.get(key, {})
+        if table:
+            yield name, _flat_kafka(table)
+
+
+def _flat_kafka(table: Mapping[str, Any]) -> dict[str, Any]:
+    """TOML reads `linger.ms = 5` as a table in a table; librdkafka's names are flat."""
+
+    def flatten(prefix: str, value: Any) -> Iterable[tuple[str, KafkaValue]]:
+        if isinstance(value, Mapping):
+            for name, each in value.items():
+                yield from flatten(f"{prefix}.{name}" if prefix else name, each)
+        else:
+            yield prefix, value
+
+    flat = dict(table)
+    if isinstance(flat.get("kafka"), Mapping):
+        flat["kafka"] = dict(flatten("", flat["kafka"]))
+    return flat

@@ -1,0 +1,83 @@
+"""librdkafka's properties: as text, with awoke's defaults, and the numbers among them that awoke needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from awoke import checks
+from awoke.errors import ConfigError
+from awoke.oauth import ClientProperties, TokenSource
+from awoke.settings.fields import Settings
+
+KafkaValue = str | int | float | bool
+
+POLL_INTERVAL = "max.poll.interval.ms"
+SESSION_TIMEOUT = "session.timeout.ms"
+HEARTBEAT_INTERVAL = "heartbeat.interval.ms"
+POLL_INTERVAL_MS, SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 300_000, 45_000, 3_000
+"""librdkafka's defaults."""
+
+
+def number(kafka: Mapping[str, str], name: str, default: int) -> int:
+    """A number among librdkafka's properties; the default where there is none. librdkafka itself refuses other text."""
+    text = kafka.get(name, "").strip()
+    return int(text) if text.isdecimal() else default
+
+
+def poll_interval_s(kafka: Mapping[str, str]) -> float:
+    """After so long without a poll a member counts as dead."""
+    return number(kafka, POLL_INTERVAL, POLL_INTERVAL_MS) / 1_000
+
+
+def properties_of(value: Any, origin: str) -> dict[str, str]:
+    """librdkafka's properties as text."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"setting 'kafka' ({origin}): must be a table of librdkafka's properties", "kafka")
+    return {str(name): _text(each) for name, each in value.items()}
+
+
+def _text(value: KafkaValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+STATISTICS_MS = "5000"
+"""How often librdkafka says what it measures, where metrics are served."""
+
+
+embedded: set[str] = set()
+"""Addresses of brokers inside this process."""
+
+METADATA_REFRESH_MS = "30000"
+"""How often clients look for partitions that were added to their topics: librdkafka's own 300 s would leave them unread, and
+messages with a key in partitions that other producers no longer choose."""
+
+EMBEDDED_WAIT_MS = "10"
+"""Embedded brokers answer a fetch when messages are there already, or when its wait is over: it must be short."""
+
+
+def client_properties(settings: Settings, **more: str) -> ClientProperties:
+    """librdkafka's properties for one client; what the user set wins, but for `more`.
+
+    Raises:
+        ConfigError: A property has a zero byte, an address a user, or a file can't be read.
+    """
+    given = {"bootstrap.servers": settings.bootstrap_servers, **settings.kafka}
+    checks.text_of_c(given)
+    checks.addresses(given)
+    checks.readable_files(settings.kafka)
+    statistics = {} if settings.metrics_port is None else {"statistics.interval.ms": STATISTICS_MS}
+    if settings.bootstrap_servers in embedded:
+        statistics["fetch.wait.max.ms"] = EMBEDDED_WAIT_MS
+    properties = ClientProperties(
+        {
+            "bootstrap.servers": settings.bootstrap_servers,
+            "client.id": "awoke",
+            "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
+            **statistics,
+            **settings.kafka,
+            **more,
+        }
+    )
+    properties.token_source = None if settings.oauth_token is None else TokenSource(settings.oauth_token)
+    return properties

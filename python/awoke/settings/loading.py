@@ -1,0 +1,240 @@
+"""Puts settings together from defaults, files, the environment and arguments, with the origin of each."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from awoke import environment
+from awoke.errors import ConfigError
+from awoke.memory_limit import MEGABYTE, fitting_mb, memory_limit_bytes
+from awoke.secrets import shown_value
+from awoke.settings.fields import ALL_NAMES, AnySettings, RunSettings, Settings
+from awoke.settings.files import files
+from awoke.settings.kafka import (
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_INTERVAL_MS,
+    POLL_INTERVAL,
+    SESSION_TIMEOUT,
+    SESSION_TIMEOUT_MS,
+    number,
+    poll_interval_s,
+    properties_of,
+)
+
+
+class Explained(NamedTuple):
+    """One setting and where it came from."""
+
+    name: str
+    value: str
+    """As text; `[secret]` for what must not be shown."""
+    origin: str
+
+
+class Loaded:
+    """Settings that were put together, with the origin of each."""
+
+    def __init__(self, values: Settings, origins: Mapping[str, str]) -> None:
+        self.values = values
+        self._origins = origins
+
+    def explain(self) -> list[Explained]:
+        """Each setting with its value and origin, librdkafka's properties last."""
+        own = explained(self.values, self._origins)
+        kafka = self.values.kafka.items()
+        return own + [Explained(name, shown_value(name, value), self._origin(f"kafka.{name}")) for name, value in kafka]
+
+    def check_member(self) -> None:
+        """Refuse settings under which the brokers would take the group's member for dead while it is at work.
+
+        Raises:
+            ConfigError: names the setting, its origin and what to do.
+        """
+        interval_s = poll_interval_s(self.values.kafka)
+        for name in ("revoke_timeout_s", "shutdown_timeout_s"):
+            timeout_s = getattr(self.values, name)
+            if timeout_s >= interval_s:
+                text = (
+                    f"setting {name!r} ({self._origin(name)}): {timeout_s:g} s is not less than {POLL_INTERVAL} "
+                    f"({self._origin(f'kafka.{POLL_INTERVAL}')}), {interval_s:g} s: the brokers would give the partitions to "
+                    f"others while jobs still run, and everything would run twice; set {name} below {interval_s:g}, "
+                    f"or raise {POLL_INTERVAL}"
+                )
+                raise ConfigError(text, name)
+        self._check_heartbeats()
+        self._check_instance_id()
+
+    def _check_instance_id(self) -> None:
+        if self.values.instance_id is not None and self.values.kafka.get("group.protocol", "classic") != "classic":
+            text = (
+                f"setting 'instance_id' ({self._origin('instance_id')}): needs group.protocol=classic "
+                f"({self._origin('kafka.group.protocol')} says otherwise): with the other protocol the brokers refuse a "
+                "process that comes back after it was killed until its session is over"
+            )
+            raise ConfigError(text, "instance_id")
+
+    def _check_heartbeats(self) -> None:
+        kafka = self.values.kafka
+        if kafka.get("group.protocol", "classic") != "classic":
+            return  # There the brokers decide about both.
+        heartbeat_ms = number(kafka, HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_MS)
+        session_ms = number(kafka, SESSION_TIMEOUT, SESSION_TIMEOUT_MS)
+        if heartbeat_ms >= session_ms:
+            text = (
+                f"setting {HEARTBEAT_INTERVAL!r} ({self._origin(f'kafka.{HEARTBEAT_INTERVAL}')}): {heartbeat_ms} is not less "
+                f"than {SESSION_TIMEOUT} ({self._origin(f'kafka.{SESSION_TIMEOUT}')}), {session_ms}: the brokers would take "
+                f"the member for dead between two heartbeats; set it to a third of {SESSION_TIMEOUT} at most"
+            )
+            raise ConfigError(text, HEARTBEAT_INTERVAL)
+
+    def _origin(self, name: str) -> str:
+        return self._origins.get(name, "default")
+
+
+class LoadedRun(NamedTuple):
+    """Settings of `awoke run` that were put together, with the origin of each that was set."""
+
+    values: RunSettings
+    origins: Mapping[str, str]
+
+    def explain(self) -> list[Explained]:
+        """Returns each setting with its value and origin."""
+        return explained(self.values, self.origins)
+
+
+def explained(values: Settings | RunSettings, origins: Mapping[str, str]) -> list[Explained]:
+    """Returns each setting but librdkafka's properties, with its value and origin."""
+    names = [name for name in values.__struct_fields__ if name != "kafka"]
+    return [Explained(name, _said(name, getattr(values, name)), origins.get(name, "default")) for name in names]
+
+
+def _said(name: str, value: Any) -> str:
+    return getattr(value, "__qualname__", "a function") if callable(value) else str(shown_value(name, value))
+
+
+def load(arguments: Mapping[str, Any] | None = None, directory: Path | None = None) -> Loaded:
+    """Put the settings of an app together; arguments that are None are not set.
+
+    Raises:
+        ConfigError: a setting that does not exist, or whose value is of the wrong kind; names it and its origin.
+    """
+    merged, origins = _merge(Settings, RunSettings, arguments or {}, directory or Path())
+    for name in ("revoke_timeout_s", "shutdown_timeout_s"):
+        merged.setdefault(name, min(30.0, poll_interval_s(merged["kafka"]) / 2))
+    _fit_memory(merged, origins)
+    brokers = merged["kafka"].pop("bootstrap.servers", None)
+    if brokers is not None:
+        merged.setdefault("bootstrap_servers", brokers)
+    return Loaded(_convert(merged, origins, Settings), origins)
+
+
+def _fit_memory(merged: dict[str, Any], origins: dict[str, str]) -> None:
+    """Sets defaults that fit the memory limit of this process, where there is one. Values that are set stay."""
+    limit_bytes, usual = memory_limit_bytes(), Settings()
+    for name, divisor, share in (("fetch_memory_mb", 8, "an eighth"), ("fetch_batch_max_mb", 4, "a quarter")):
+        value_mb = fitting_mb(getattr(usual, name), divisor, limit_bytes)
+        if name not in merged and limit_bytes is not None and value_mb < getattr(usual, name):
+            merged[name] = value_mb
+            origins[name] = f"default: {share} of the memory limit, {limit_bytes // MEGABYTE} MB"
+
+
+def load_run(arguments: Mapping[str, Any] | None = None, directory: Path | None = None) -> LoadedRun:
+    """Puts the settings of `awoke run` together; arguments that are None are not set.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    merged, origins = _merge(RunSettings, Settings, arguments or {}, directory or Path())
+    del merged["kafka"]
+    return LoadedRun(_convert(merged, origins, RunSettings), origins)
+
+
+def unknown_variables() -> list[str]:
+    """Returns environment variables with awoke's prefix that are no settings: they may belong to another program."""
+    return environment.unknown(ALL_NAMES)
+
+
+def _merge(
+    kind: type[Settings] | type[RunSettings],
+    others: type[Settings] | type[RunSettings],
+    arguments: Mapping[str, Any],
+    directory: Path,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns the settings of one kind, and their origins. Environment and files hold those of the other kind, too."""
+    foreign = set(others.__struct_fields__) - set(kind.__struct_fields__) - {"kafka"}
+    merged: dict[str, Any] = {"kafka": {}}
+    origins: dict[str, str] = {}
+    layers = [*files(directory), (ENVIRONMENT, environment.read(ALL_NAMES)), (ARGUMENT, arguments)]
+    for origin, layer in layers:
+        for name, value in layer.items():
+            if value is None or (name in foreign and origin != ARGUMENT):
+                continue
+            if name == "oauth_token" and origin != ARGUMENT:
+                text = f"setting 'oauth_token' ({origin}): is a function, which can only be given in code"
+                raise ConfigError(text, name)
+            if name == "kafka":
+                properties = properties_of(value, origin)
+                merged["kafka"].update(properties)
+                origins.update({f"kafka.{each}": origin for each in properties})
+            else:
+                merged[name] = value
+                origins[name] = origin
+    return merged, origins
+
+
+def _convert(merged: dict[str, Any], origins: Mapping[str, str], kind: type[AnySettings]) -> AnySettings:
+    unknown = sorted(set(merged) - set(kind.__struct_fields__))
+    if unknown:
+        raise ConfigError(_unknown_text(unknown[0], origins[unknown[0]], kind), unknown[0])
+    try:
+        return msgspec.convert(merged, kind, strict=False)
+    except msgspec.ValidationError as error:
+        name = str(error).rpartition("$.")[2].rstrip("`")
+        place = place_of(name, origins.get(name, "default"))
+        raise ConfigError(
+            f"{place}: {shown_value(name, merged.get(name))!r} {_what_is_wrong(name, kind)}", name
+        ) from None
+    except ConfigError as error:
+        place = place_of(error.property, origins.get(error.property, "default"))
+        text = str(error).replace(f"setting {error.property!r}", place, 1)
+        raise ConfigError(text, error.property) from None
+
+
+def _unknown_text(name: str, origin: str, kind: type[Settings] | type[RunSettings]) -> str:
+    if name in RunSettings.__struct_fields__:
+        option = "--" + name.replace("_", "-")
+        where = f"say {option}, {environment.variable_of(name)}, or {name} in awoke.toml"
+        return f"setting {name!r} ({origin}): belongs to awoke run, which needs it before it imports the app: {where}"
+    close = difflib.get_close_matches(name, ALL_NAMES, 1)
+    meant = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(kind.__struct_fields__)}"
+    return f"setting {name!r} ({origin}): does not exist; {meant}"
+
+
+def place_of(name: str, origin: str) -> str:
+    """Returns the place where a setting was set, as an error begins with it."""
+    if origin == ENVIRONMENT:
+        return environment.variable_of(name)
+    return f"setting {name!r}" if origin in (ARGUMENT, "default") else f"{origin}: setting {name!r}"
+
+
+def _what_is_wrong(name: str, kind: type[Settings] | type[RunSettings]) -> str:
+    annotation = str(kind.__annotations__[name])
+    if annotation.startswith("Literal"):
+        words = [each.strip(" \"'") for each in annotation.removeprefix("Literal[").rstrip("]").split(",")]
+        return f"is none of {', '.join(words)}"
+    return WRONG_KINDS.get(annotation.removesuffix(" | None"), "is of the wrong type")
+
+
+ENVIRONMENT, ARGUMENT = "environment", "argument"
+WRONG_KINDS = {
+    "int": "is no whole number",
+    "float": "is no number",
+    "bool": "is neither true nor false",
+    "str": "is no text",
+}
+"""What an error says of a value, by the type that its setting has."""
