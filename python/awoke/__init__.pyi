@@ -1,4 +1,4 @@
-from . import dead_letter, errors, events, rpc
+from . import codec, dead_letter, errors, events, rpc
 from ._native import (
     Batch,
     DeliveryHandle,
@@ -122,6 +122,7 @@ __all__ = [
     "by",
     "by_key",
     "by_partition",
+    "codec",
     "dead_letter",
     "errors",
     "events",

@@ -1,4 +1,4 @@
-"""Topics, brokers and offsets: what a service needs to look after itself."""
+"""Administration of topics, brokers, offsets and records."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TopicInfo(NamedTuple):
 
 
 class Admin:
-    """Asks and changes what is not a message. Usable from any thread; every call blocks up to its `timeout_s`.
+    """Reads and changes topics, brokers, offsets and records. Any thread; every call blocks up to its `timeout_s`.
 
     Raises, from every call:
         BrokerUnreachable: no broker answered in time; names their addresses.
@@ -81,7 +81,7 @@ class Admin:
         settings = settings or load(arguments).values
         self._source = EventSource()
         try:
-            # To ask for a topic must not create it, where the brokers would: a misspelt one would never be noticed.
+            # A request for metadata must not create a topic: a misspelt name would not be noticed.
             properties = client_properties(settings)
             properties.setdefault("allow.auto.create.topics", "false")
             with origins.named():
@@ -95,20 +95,20 @@ class Admin:
             return self._native.metadata(topic, timeout_s)
 
     def brokers(self, timeout_s: float = TIMEOUT_S) -> list[BrokerInfo]:
-        """All brokers, by id."""
+        """Returns all brokers, by id."""
         brokers, _ = self._metadata(None, timeout_s)
         return [BrokerInfo(*broker) for broker in brokers]
 
     def topics(self, timeout_s: float = TIMEOUT_S) -> list[TopicInfo]:
-        """All topics, by name."""
+        """Returns all topics, by name."""
         _, topics = self._metadata(None, timeout_s)
         return [_topic_info(name, partitions) for name, _, partitions in topics]
 
     def describe_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> TopicInfo:
-        """One topic.
+        """Returns one topic.
 
         Raises:
-            UnknownTopic: there is none of this name; AuthorizationFailed: the brokers do not tell.
+            UnknownTopic: There is none of this name. AuthorizationFailed: An ACL does not allow to describe it.
         """
         _, topics = self._metadata(name, timeout_s)
         for found, code, partitions in topics:
@@ -128,10 +128,10 @@ class Admin:
         config: Mapping[str, str] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """Create a topic; -1 takes the brokers' defaults. Waits, within `timeout_s`, until a broker knows of it.
+        """Creates a topic; -1 takes the brokers' defaults. Waits, within `timeout_s`, until a broker knows of it.
 
         Raises:
-            KafkaError: `TOPIC_ALREADY_EXISTS` and whatever else the brokers say.
+            KafkaError: `TOPIC_ALREADY_EXISTS`, or another error of the brokers.
         """
         until_s = time.monotonic() + timeout_s
         settings = list((config or {}).items())
@@ -141,27 +141,27 @@ class Admin:
         except (BrokerUnreachable, OperationTimeout) as error:
             raise self._unanswered(f"create topic {name!r}", error) from None
         _check_topics("create", created)
-        with contextlib.suppress(KafkaError):  # It is made all the same, also where one may not look at it.
+        with contextlib.suppress(KafkaError):  # It is created even if an ACL does not allow to describe it.
             self.wait_for_topic(name, until_s - time.monotonic())
 
     def find_topic(self, name: str, timeout_s: float = TIMEOUT_S, new_within_s: float = NEW_WITHIN_S) -> TopicInfo:
-        """Describes a topic that may be new: brokers that do not know it are asked again for `new_within_s`. Blocks.
+        """Returns a topic that may be new: a broker that does not know it is asked again for `new_within_s`. Blocks.
 
         Raises:
-            UnknownTopic: there is none of this name; AuthorizationFailed: the brokers do not tell.
+            UnknownTopic: There is none of this name. AuthorizationFailed: An ACL does not allow to describe it.
         """
         until_s, again = time.monotonic() + new_within_s, threading.Event()
         while True:
             try:
                 return self.describe_topic(name, timeout_s)
             except UnknownTopic:
-                # Brokers learn of a topic some time after it was made, and say so to nobody: one can only ask again.
+                # A broker learns of a topic some time after its creation and does not notify clients: ask again.
                 if time.monotonic() >= until_s:
                     raise
                 again.wait(ASK_AGAIN_S)
 
     def wait_for_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Wait until a broker that is asked knows of a topic. Blocks.
+        """Waits until a broker knows of a topic. Blocks.
 
         Raises:
             UnknownTopic: none did within `timeout_s`.
@@ -169,7 +169,7 @@ class Admin:
         self.find_topic(name, max(timeout_s, ASK_AGAIN_S), timeout_s)
 
     def delete_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Delete a topic.
+        """Deletes a topic.
 
         Raises:
             UnknownTopic: there is none of this name.
@@ -177,16 +177,16 @@ class Admin:
         _check_topics("delete", self._native.delete_topics([name], timeout_s).wait(timeout_s))
 
     def group_offsets(self, group: str, timeout_s: float = TIMEOUT_S) -> dict[tuple[str, int], int]:
-        """The offsets that a group has committed, by topic and partition."""
+        """Returns the committed offsets of a group, by topic and partition."""
         offsets = self._native.group_offsets(group, timeout_s).wait(timeout_s)
         return {(topic, partition): offset for topic, partition, offset, _ in offsets if offset >= 0}
 
     def start_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
-        """The first offset that is still there, by partition."""
+        """Returns the first offset that is not deleted, by partition."""
         return self._offsets(topic, EARLIEST, timeout_s)
 
     def end_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
-        """One past the last offset, by partition."""
+        """Returns the offset after the last message, by partition."""
         return self._offsets(topic, LATEST, timeout_s)
 
     def offsets_at(self, topic: str, time_ms: int, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
@@ -240,7 +240,7 @@ class Admin:
         return error
 
     def close(self) -> None:
-        """End. Closing again does nothing."""
+        """Ends the client. Closing again does nothing."""
         self._native.close()
         self._source.close()
 

@@ -1,7 +1,7 @@
-"""Condenses what librdkafka says about connections: one line in the log for a change, and not one for each attempt.
+"""Condenses errors of connections: the log has one line for a change, and not one for each attempt.
 
-librdkafka says each failure twice, as a line of its log and as an error, and for each of its connections to a broker (as
-bootstrap server, by its id, as coordinator) and each client. Subscribers of events still hear all of it.
+librdkafka reports each failure twice, as a log line and as an error, for each of its connections to a broker (as bootstrap
+server, by its id, as coordinator) and each client. Subscribers of events get all of them.
 """
 
 from __future__ import annotations

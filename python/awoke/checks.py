@@ -1,4 +1,4 @@
-"""Checks the values that user code gives: a wrong one is one error, where it was given, and not a failure later."""
+"""Checks values that user code gives, so that a wrong one is an error where it is given, and not a failure later."""
 
 from __future__ import annotations
 

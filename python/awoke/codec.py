@@ -96,7 +96,9 @@ def decoder_for(value_type: Any, codec: Codec = JSON) -> Decoder | None:
     if value_type == str | None:
         return _taking_none(bytes.decode)
     decode = codec.decoder(value_type)
-    return _taking_none(decode) if takes_none(value_type) else decode
+    if takes_none(value_type):
+        return _taking_none(decode)
+    return decode if codec is JSON else _refusing_none(decode)  # JSON's refuse it themselves, for less time a message.
 
 
 def takes_none(value_type: Any) -> bool:
@@ -110,6 +112,15 @@ def takes_none(value_type: Any) -> bool:
     except (msgspec.ValidationError, TypeError):  # msgspec knows no types of other codecs.
         return False
     return True
+
+
+def _refusing_none(decode: Decoder) -> Decoder:
+    def decode_bytes(value: bytes | None) -> Any:
+        if value is None:
+            raise TypeError("a tombstone has no value")
+        return decode(value)
+
+    return decode_bytes
 
 
 def _taking_none(decode: Decoder) -> Decoder:

@@ -1,4 +1,4 @@
-"""What a dead letter looks like: the message as it was, and in its headers where it came from and why it was given up."""
+"""The format of dead letters: the message unchanged, and headers with its origin and the reason of its failure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MESSAGE_BYTES_MAX, BATCH_BYTES_MAX, QUEUE_KB = 1_000_000, 1_000_000, 1_048_576
 
 
 class Origin(NamedTuple):
-    """Where a dead letter came from and why it was given up."""
+    """The origin of a dead letter, and the reason of its failure."""
 
     topic: str
     partition: int
@@ -68,13 +68,13 @@ class Origin(NamedTuple):
 def letter(
     message: Message[Any], group: str, attempts: int, error: BaseException, handler: str = "", *, has_value: bool = True
 ) -> Record:
-    """The dead letter of a message: key, value and headers untouched, and awoke's headers behind them.
+    """Returns the dead letter of a message: key, value and headers unchanged, and awoke's headers behind them.
 
-    One without value has an empty one (none would delete the key's earlier letters in a compacted topic), and headers with
-    the value's size and digest; where the message lies is told by every letter.
+    A letter without the value has an empty one: a tombstone would delete the key's earlier letters in a compacted topic.
+    It has headers with the value's size and digest. Every letter names the message's topic, partition and offset.
     """
     kind = type(error)
-    said: list[tuple[str, bytes | str | None]] = [
+    added: list[tuple[str, bytes | str | None]] = [
         (TOPIC, message.topic),
         (PARTITION, str(message.partition)),
         (OFFSET, str(message.offset)),
@@ -89,12 +89,12 @@ def letter(
     value = message.raw_value
     if not has_value:
         whole, value = value or b"", b""
-        said += [(VALUE_BYTES, str(len(whole))), (VALUE_SHA256, hashlib.sha256(whole).hexdigest())]
-    return Record(value, message.key, [*message.headers, *said])
+        added += [(VALUE_BYTES, str(len(whole))), (VALUE_SHA256, hashlib.sha256(whole).hexdigest())]
+    return Record(value, message.key, [*message.headers, *added])
 
 
 def producer_properties(kafka: Mapping[str, str]) -> dict[str, str]:
-    """Returns librdkafka's properties for a producer of dead letters: it is for the brokers to refuse one as too large.
+    """Returns librdkafka's properties for a producer of dead letters, which leave the size limit to the brokers.
 
     A dead letter is larger than its message, which may come from a producer with another limit. Batches stay as they were.
     """
@@ -109,12 +109,12 @@ def producer_properties(kafka: Mapping[str, str]) -> dict[str, str]:
 
 
 def writable(text: str) -> str:
-    """Returns text that can be written as UTF-8: an error's may be anything, and its letter has to be sent."""
+    """Returns text that can be encoded as UTF-8; the text of an error may hold lone surrogates."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def origin(message: Message[Any]) -> Origin | None:
-    """What the headers of a dead letter say; None for a message that is none of awoke's dead letters."""
+    """Returns the origin from the headers of a dead letter; None for a message that is no dead letter of awoke's."""
     found = {name: (value or b"").decode(errors="replace") for name, value in own_headers(message)}
     try:
         return Origin(
@@ -136,13 +136,13 @@ def origin(message: Message[Any]) -> Origin | None:
 
 
 def own_headers(message: Message[Any]) -> list[tuple[str, bytes | None]]:
-    """Returns the headers that the last letter of a message added: those of its own may have the same names."""
+    """Returns the headers that the last dead lettering added; the message's own may have the same names."""
     headers = message.headers
     begin = max((place for place, (name, _) in enumerate(headers) if name == TOPIC), default=len(headers))
     return [(name, value) for name, value in headers[begin:] if name in HEADERS]
 
 
 def original(message: Message[Any]) -> Record:
-    """The message that a dead letter was made of, to be sent again."""
+    """Returns the original message of a dead letter, to be sent again."""
     headers = [(name, value) for name, value in message.headers if name not in HEADERS]
     return Record(message.raw_value, message.key, headers)

@@ -1,4 +1,4 @@
-"""Reads settings from environment variables, and tells misspelt names from names that belong to other programs."""
+"""Reads settings from environment variables, and distinguishes misspelt names from those of other programs."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def similar(variable: str, known: frozenset[str]) -> str | None:
 
 
 def is_similar(word: str, other: str) -> bool:
-    """Tells whether two words differ so little that one may be the other, misspelt."""
+    """Returns whether two words are so similar that one may be the other, misspelt."""
     return difflib.SequenceMatcher(None, word, other).ratio() >= SIMILARITY_MIN

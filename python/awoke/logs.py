@@ -1,4 +1,4 @@
-"""How a process of awoke's writes its log: as text for people, or one JSON document a line for programs."""
+"""Formats of the log: text for people, or one JSON document a line for programs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 class TextFormatter(logging.Formatter):
-    """Writes a record for people: one line, and what belongs to it in indented lines.
+    """Formats a record for people: one line, and the lines of its traceback and text indented.
 
-    Whatever a message, an error or a name contains, it can neither control a terminal nor look like another record.
+    No content of a message, an error or a name can control a terminal or look like another record.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -40,7 +40,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes one JSON document for a record.
+    """Formats a record as one JSON document.
 
     It has time, level, logger, text, process and node; the fields of an event, else topic, partition, offset and attempt of
     the message that is being handled; the record's `extra`; error and traceback. Format records on the thread that logs.
@@ -68,7 +68,7 @@ class JsonFormatter(logging.Formatter):
         return _encode(parts)
 
     def _context(self, event: Any) -> dict[str, Any]:
-        """The fields of an event, or where the message that is being handled comes from."""
+        """Returns the fields of an event, or the place of the message that is being handled."""
         if event is not None:
             return {name: value for name, value in event.fields.items() if name != "error"}
         message = handled()
@@ -92,7 +92,7 @@ class JsonFormatter(logging.Formatter):
 def _encode(parts: dict[str, Any]) -> str:
     try:
         return harmless_json(without_userinfo(msgspec.json.encode(parts, enc_hook=str).decode()))
-    except Exception:  # What a user's `extra` holds may be anything; the line must be written all the same.
+    except Exception:  # A user's `extra` may hold any object; the line must be written all the same.
         shown_parts = {harmless(str(name)): shown(value) for name, value in parts.items()}
         return harmless_json(without_userinfo(msgspec.json.encode(shown_parts).decode()))
 
@@ -111,7 +111,7 @@ def set_up(level: str, form: str, node: int | None = None) -> None:
 
 
 def set_up_if_mute() -> None:
-    """Writes text to standard error if neither the root logger nor awoke's has a handler: an app must not run mute."""
+    """Writes text to standard error where neither the root logger nor awoke's has a handler: an app needs a log."""
     root, own = logging.getLogger(), logging.getLogger("awoke")
     if root.handlers or any(not isinstance(each, logging.NullHandler) for each in own.handlers):
         return

@@ -1,4 +1,4 @@
-"""Says where a setting came from, in errors about it, and which property of librdkafka was meant."""
+"""Adds the origin of a setting to errors about it, and the property of librdkafka that was probably meant."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ topic.metadata.propagation.max.ms topic.metadata.refresh.fast.cnt topic.metadata
 topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse transaction.timeout.ms transactional.id
 """,
 )
-"""The properties of librdkafka 2.12, to find the one that was meant: librdkafka itself decides which ones there are."""
+"""The properties of librdkafka 2.12, to suggest one for a misspelt name; librdkafka itself decides which names are valid."""
 
 UNREACHABLE = re.compile(r"no broker of (\S+) answered within")
 THREAD = re.compile(r"\[thrd:[^\]]*\]: ")
@@ -67,7 +67,7 @@ UNKNOWN = re.compile(r"is no property of librdkafka")
 
 @contextlib.contextmanager
 def named() -> Iterator[None]:
-    """Names the origin of what is wrong, in an error that is raised inside the block."""
+    """Adds the origin of a wrong setting to an error that is raised inside the block."""
     try:
         yield
     except BrokerUnreachable as error:

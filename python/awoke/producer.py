@@ -1,4 +1,4 @@
-"""Sending messages: every one gives a delivery handle, to be waited for, awaited, or dropped."""
+"""Producers: each message that is sent gives a delivery handle, to be waited for, awaited, or dropped."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Producer(_native.Producer):
         return [send(topic, record.value, **record.options) for record in map(record_of, messages)]
 
     def transaction(self, timeout_s: float | None = None) -> Transaction:
-        """Messages that are seen together or not at all.
+        """Returns a transaction, whose messages readers of committed messages see together or not at all.
 
         ```python
         with producer.transaction() as t:
@@ -113,23 +113,25 @@ class Producer(_native.Producer):
             t.produce("stock", change)
         ```
 
-        To begin waits for the transaction before, and for the broker, up to `timeout_s` (None: `produce_timeout_s`); so
-        does the commit (None: `transaction.timeout.ms`). Both block, or, under `async with`, await. Any thread, any
-        event loop.
+        The begin waits for the transaction before it, and for the broker, up to `timeout_s` (None:
+        `produce_timeout_s`). The commit waits as long (None: `transaction.timeout.ms`). Both block, or await under
+        `async with`. Any thread, any event loop.
 
         Raises, at the begin:
-            ConfigError: the producer has no transactional_id; OperationTimeout: no turn in time; KafkaError: no answer of the
-            broker; ProducerFenced: another producer has the transactional_id; ClosedError; ForkedClientError.
+            ConfigError: the producer has no transactional_id; OperationTimeout: the transaction before it did not end in
+            time; KafkaError: no answer of the broker; ProducerFenced: another producer has the transactional_id;
+            ClosedError; ForkedClientError.
         Raises, at the end:
-            TransactionAborted: nothing will be seen; TransactionInDoubt: nobody knows; ProducerFenced.
+            TransactionAborted: no reader will see it; TransactionInDoubt: the outcome is unknown; ProducerFenced.
         """
         return Transaction(self, self._middleware, self._turns, timeout_s)
 
     def variant(self, **kafka: KafkaValue) -> Variant:
-        """The same producer and connection, under other settings of topics: `variant(acks=1, compression_type="lz4")`.
+        """Returns the same producer and connection with other properties of topics.
 
-        Names are librdkafka's, with `_` for dots. librdkafka keeps one set of them for a topic and a connection: a
-        topic that was sent to under one set is refused under another.
+        An example is `variant(acks=1, compression_type="lz4")`. Names are librdkafka's, with `_` for dots. librdkafka
+        keeps one set of properties for a topic and a connection: a topic that was sent to under one set is refused under
+        another.
 
         Raises:
             ConfigError: a property that topics do not have, or a value that librdkafka does not accept.
@@ -138,7 +140,7 @@ class Producer(_native.Producer):
         return Variant(self, _native.Variant(properties))
 
     def close(self, timeout_s: float | None = None) -> int:
-        """Send what is queued, wait for the answers, and end; how many messages were not delivered.
+        """Sends what is queued, waits for the answers, and ends. Returns the number of messages that were not delivered.
 
         Blocks up to `timeout_s` (None: `delivery.timeout.ms`); handles that are not answered by then fail. Closing again
         does nothing.
@@ -177,13 +179,13 @@ def _properties_of(settings: Settings, transactional_id: str | None) -> dict[str
 
 
 class Variant:
-    """A producer under other settings of topics; made by `Producer.variant`."""
+    """A producer with other properties of topics; made by `Producer.variant`. Any thread."""
 
     def __init__(self, producer: Producer, settings: _native.Variant) -> None:
         self._producer, self._settings = producer, settings
 
     def produce(self, topic: str, value: Any, **options: Unpack[ProduceOptions]) -> DeliveryHandle:
-        """Send a message; as `Producer.produce`.
+        """Sends a message, as `Producer.produce` does.
 
         Raises:
             ConfigError: the topic was sent to under other settings before; else as `Producer.produce`.
@@ -193,12 +195,12 @@ class Variant:
     def produce_many(
         self, topic: str, messages: Iterable[Any], *, timeout_s: float | None = None
     ) -> list[DeliveryHandle]:
-        """Send messages in order; as `Producer.produce_many`."""
+        """Sends messages in order, as `Producer.produce_many` does."""
         return self._producer.produce_many(topic, messages, timeout_s=timeout_s, variant=self._settings)
 
 
 def wait_all(handles: Iterable[DeliveryHandle], timeout_s: float | None = None) -> list[Delivery]:
-    """Wait until all handles are answered; where each message went, in their order.
+    """Waits until all handles are answered. Returns where each message went, in their order.
 
     Blocks the calling thread, which is woken once for all of them. None waits for `delivery.timeout.ms`.
 

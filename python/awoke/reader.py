@@ -1,4 +1,4 @@
-"""Reads topics without a consumer group: from offsets, times or the ends, until the end or for ever."""
+"""Reads topics without a consumer group: from offsets, times or the ends, until the end or without one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from awoke.settings import KafkaValue, client_properties, load
 class Reader:
     """Messages of whole topics, each partition in order. One thread, or one task, may read at a time.
 
-    `start` is `"earliest"`, `"latest"`, a negative number for the last so many messages of each partition, an offset, or a
+    `start` is `"earliest"`, `"latest"`, a negative number (-5 for the last five messages of each partition), an offset, or a
     datetime with its time zone; or such a start for each partition by its number, where only these are read. Iterating, with
-    `for` or `async for`, goes on for ever and waits while there is nothing.
+    `for` or `async for`, has no end, and waits while there is no message.
 
     Raises:
         UnknownTopic: a topic, or a partition that was asked for, does not exist.
@@ -60,19 +60,20 @@ class Reader:
             raise
 
     def __iter__(self) -> Iterator[Message[bytes | None]]:
-        """Messages for ever. Blocks while there is none; Ctrl-C ends the wait on the main thread."""
+        """Yields messages without end. Blocks while there is none; Ctrl-C ends the wait on the main thread."""
         while True:
             yield from self._next(None)
 
     async def __aiter__(self) -> AsyncIterator[Message[bytes | None]]:
-        """Messages for ever, on the running loop."""
+        """Yields messages without end, on the running loop."""
         while True:
             for message in await self._next_async():
                 yield message
 
     def read_until_end(self, timeout_s: float | None = None) -> Iterator[Message[bytes | None]]:
-        """Messages until every partition has been read to its end, as the reader has found it: what is produced while it is
-        open may come behind that.
+        """Yields messages until every partition is read to its end, as the reader finds it. Blocks.
+
+        Messages that are produced meanwhile may lie behind that end.
 
         Raises:
             OperationTimeout: the ends were not reached within `timeout_s`.
@@ -85,7 +86,7 @@ class Reader:
             yield from self._next(left_s)
 
     async def aread_until_end(self, timeout_s: float | None = None) -> AsyncIterator[Message[bytes | None]]:
-        """As `read_until_end`, on the running loop.
+        """Yields messages as `read_until_end`, on the running loop.
 
         Raises:
             OperationTimeout: the ends were not reached within `timeout_s`.
@@ -109,7 +110,7 @@ class Reader:
         return self._sort(found)
 
     async def _readable(self) -> None:
-        """Wait for the native reader's bell, which rings when there is something after there was nothing."""
+        """Waits until the native reader notifies that its empty queue has got something."""
         loop = asyncio.get_running_loop()
         rung = loop.create_future()
         loop.add_reader(self._native.fileno(), lambda: None if rung.done() else rung.set_result(None))
@@ -120,7 +121,7 @@ class Reader:
             self._native.quiet()
 
     def _sort(self, found: Batch[bytes | None] | tuple[str, int] | None) -> Iterable[Message[bytes | None]]:
-        """The messages of a batch; none for the end of a partition, which is noted."""
+        """Returns the messages of a batch; none for the end of a partition, which is noted."""
         if found is None:
             return ()
         if isinstance(found, tuple):
@@ -130,7 +131,7 @@ class Reader:
         return found
 
     def close(self) -> None:
-        """Stop reading; a thread that waits gets ClosedError. Closing again does nothing."""
+        """Stops reading; a waiting thread gets ClosedError. Closing again does nothing. Any thread."""
         self._native.close()
         self._source.close()
 

@@ -1,6 +1,6 @@
-"""OpenTelemetry spans that continue the trace of whoever produced a message. Needs the extra `otel`.
+"""OpenTelemetry spans that continue the trace of a message's producer. Needs the extra `otel`.
 
-Spans are made for messages and batches that there are, none for an absence. Names and attributes follow OpenTelemetry's
+Only messages and batches have spans: waiting makes none. Names and attributes follow OpenTelemetry's
 semantic conventions for messaging.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
 LINKS_MAX = 128
-"""Most producers' contexts that the span of a batch links to."""
+"""The most producers' contexts that the span of a batch links to."""
 
 Headers = Sequence[tuple[str, bytes | str | None]]
 
@@ -47,7 +47,7 @@ class Tracer:
 
     @contextlib.contextmanager
     def message(self, message: Message[Any], handler: str) -> Iterator[None]:
-        """A span for the processing of a message; its parent is the producer's."""
+        """Opens a span for the processing of a message; its parent is the producer's span."""
         attributes = {
             **self._of(message.topic, message.partition, handler),
             "messaging.kafka.offset": message.offset,
@@ -62,7 +62,7 @@ class Tracer:
 
     @contextlib.contextmanager
     def batch(self, batch: Batch[Any], handler: str) -> Iterator[None]:
-        """A span for the processing of a batch, with a link to each context that its messages come from."""
+        """Opens a span for the processing of a batch, with links to the producers' spans of its messages."""
         attributes = {
             **self._of(batch.topic, batch.partition, handler),
             "messaging.batch.message_count": len(batch),
@@ -76,7 +76,7 @@ class Tracer:
             yield
 
     def headers(self, headers: Headers = ()) -> list[tuple[str, bytes | str | None]]:
-        """Headers for a message to be sent, with the current context in the place of another one."""
+        """Returns headers for a message to be sent, in which the current context replaces another one."""
         carrier: dict[str, str] = {}
         self._propagate.inject(carrier)
         kept = [pair for pair in headers if pair[0] not in self._propagate.get_global_textmap().fields]

@@ -1,4 +1,4 @@
-"""Transactions of a producer: all of their messages are seen, by readers of committed messages, or none."""
+"""Transactions of a producer: readers of committed messages see all of its messages, or none."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Transaction:
         self._open: _native.Transaction | None = None
 
     def produce(self, topic: str, value: Any, **options: Unpack[ProduceOptions]) -> DeliveryHandle:
-        """Send a message as a part of the transaction; as `Producer.produce`.
+        """Sends a message as a part of the transaction, as `Producer.produce` does.
 
-        What its handle says is that the broker has it, not that it is committed.
+        Its handle tells that the broker has the message, not that the message is committed.
 
         Raises:
             ClosedError: the transaction is not open; else as `Producer.produce`.
@@ -55,7 +55,7 @@ class Transaction:
         return self._open.produce(message.topic, message.value, **message.options, timeout_s=timeout_s)
 
     def produce_many(self, topic: str, messages: Iterable[Any]) -> list[DeliveryHandle]:
-        """Send messages in order, each a `Record`, a pair of value and key, or a value alone; as `produce`."""
+        """Sends messages in order, each a `Record`, a pair of value and key, or a value alone; as `produce`."""
         return [self.produce(topic, record.value, **record.options) for record in map(record_of, messages)]
 
     def __enter__(self) -> Self:
@@ -92,21 +92,21 @@ class Transaction:
     ) -> None:
         loop = asyncio.get_running_loop()
         try:
-            # Shielded: a commit that has begun ends, whoever waits for it.
+            # Shielded: a commit that has begun ends, even if the waiting task is cancelled.
             await asyncio.shield(loop.run_in_executor(None, self._end, kind is None))
         finally:
             self._turns[loop].release()
 
 
 class Contributing(Protocol):
-    """What a consumer sends, until it is submitted."""
+    """Messages that a consumer sends, which leave together when they are submitted."""
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None: ...
     def submit(self, job: Job, offset: int | None) -> PendingCommit: ...
 
 
 class ConsumerTransaction:
-    """What a consumer sends of a batch, and how far the batch is done; made by `Consumer.transaction`."""
+    """The messages that a consumer sends for a batch, and how far the batch is completed; made by `Consumer.transaction`."""
 
     def __init__(self, contribution: Contributing, job: Job) -> None:
         self._contribution: Contributing | None = contribution
@@ -114,7 +114,7 @@ class ConsumerTransaction:
         self._marked: int | None = None
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
-        """Add a message, which leaves when the block ends. Does not block.
+        """Adds a message, which leaves when the block ends. Does not block.
 
         Raises:
             EncodeError: a value that can't be turned into bytes; ClosedError: the block has ended.
@@ -122,7 +122,7 @@ class ConsumerTransaction:
         self._open().produce(topic, value, **options)
 
     def mark(self, message: Message[Any]) -> None:
-        """Say that only this message and those before it in the batch are done with the block. Does not block.
+        """Marks this message and those before it in the batch as all that the block completes. Does not block.
 
         Raises:
             ClosedError: the block has ended.
@@ -157,4 +157,4 @@ class ConsumerTransaction:
 
 
 NEVER_S = 1e9
-"""A commit ends when the broker answers, or the partition or the process goes: nobody else need give up."""
+"""A commit ends when the broker answers, or with the partition or the process: it needs no time limit of its own."""

@@ -1,4 +1,4 @@
-"""Looks into a type for parts that JSON can't be read as, or that can't be written as JSON, before a message has them.
+"""Checks types for parts that JSON can't hold, before the first message comes.
 
 msgspec takes any class as a type, but reads no values of a class that it does not know.
 """
@@ -17,7 +17,7 @@ import msgspec.inspect as described
 from awoke import pydantic_models
 
 JSON = (dict, list, str, int, float, bool, type(None))
-"""What msgspec makes of JSON of an unknown type."""
+"""The types to which msgspec reads JSON of an unknown type."""
 
 WRITABLE = (str, bytes, dict, list, tuple, set, frozenset)
 """Classes of which msgspec writes derived ones, too, or librdkafka takes the value as it is."""
@@ -34,9 +34,9 @@ NO_KEYS = (
     described.DictType,
     *UNORDERED,
 )
-"""What is no text or number, and so can't be a key of a JSON object."""
+"""Types that are neither text nor number, and so can't be a key of a JSON object."""
 NO_MEMBERS = (described.ListType, described.DictType, described.TypedDictType, described.SetType)
-"""What can't be in a set of Python's, because it has no hash."""
+"""Types that can't be in a set, because they have no hash."""
 
 USABLE = (
     "use bytes, str, a type that msgspec reads from JSON (int, list[int], dict[str, int], an enum, a datetime, a "
@@ -81,7 +81,7 @@ def check_writable(kind: Any) -> None:
 
 
 def _problems(info: Any, is_usable: Callable[[Any], bool]) -> Iterator[str]:
-    """The parts of a type that msgspec can't use, with where they are, from the outside."""
+    """Yields the parts of a type that msgspec can't use, each with its place, the outermost first."""
     seen: set[int] = set()
     waiting = [("", info)]
     while waiting:

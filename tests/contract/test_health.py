@@ -126,7 +126,9 @@ def test_what_is_done_beyond_the_offset_is_counted(cluster: Cluster, topic: Crea
     with running(app) as server:
         try:
             seen.wait_for(99)
-            assert became(lambda: [each.trail and each.trail.done for each in server.partitions()] == [99], 20)
+            assert became(
+                lambda: [each.commit_gap and each.commit_gap.done for each in server.partitions()] == [99], 20
+            )
             assert [each.lag for each in server.partitions()] == [100]
         finally:
             release.set()

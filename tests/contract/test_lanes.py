@@ -117,8 +117,8 @@ def test_a_slow_key_holds_up_nobody_else_and_the_offset_waits_for_it(cluster: Cl
         server.member.commit().wait(30)
         assert_committed(cluster, app, {(name, 0): 3})
         (state,) = server.partitions()
-        assert state.trail is not None
-        assert (state.trail.oldest_offset, state.trail.messages) == (3, 397)
+        assert state.commit_gap is not None
+        assert (state.commit_gap.oldest_offset, state.commit_gap.messages) == (3, 397)
         release.set()
         done.wait_for(400)
     assert_committed(cluster, app, {(name, 0): 400})

@@ -67,6 +67,9 @@ def test_a_codec_of_user_code_decodes_what_is_neither_bytes_nor_text() -> None:
 def test_a_codec_of_user_code_gets_no_tombstones() -> None:
     decode: Any = decoder_for(Order | None, Reversed())
     assert (decode(None), decode(b"21")) == (None, Order(12))
+    strict: Any = decoder_for(Order, Reversed())
+    with pytest.raises(TypeError, match="tombstone"):
+        strict(None)
 
 
 def test_a_route_refuses_a_type_that_its_codec_does_not_decode() -> None:

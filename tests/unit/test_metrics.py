@@ -33,7 +33,7 @@ from awoke.events import (
 )
 from awoke.metrics import catalogue
 from awoke.metrics.health import Health
-from awoke.metrics.recorder import PartitionState, Recorder, Trail
+from awoke.metrics.recorder import CommitGap, PartitionState, Recorder
 from awoke.runtime.ledger import ThreadEntry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ class Fake:
 
     def partitions(self) -> list[PartitionState]:
         return [
-            PartitionState("t", 0, 7, 5, 7, 10, Trail(4, 2, 7, 2.5)),
+            PartitionState("t", 0, 7, 5, 7, 10, CommitGap(4, 2, 7, 2.5)),
             PartitionState("t", 1, None, 5, 5, 10, None),
             PartitionState("t", 2, 1, 1, 1, None, None),
         ]

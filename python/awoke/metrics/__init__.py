@@ -1,1 +1,1 @@
-"""What awoke counts and measures, for Prometheus; and whether all is well."""
+"""Metrics for Prometheus, and the health of a process."""

@@ -37,43 +37,46 @@ JOB_WAIT = Metric(
     "awoke_job_wait_seconds",
     "histogram",
     ("topic",),
-    "From a partition standing in line to a worker taking it, in seconds.",
+    "From the time when a partition is ready to the time when a worker takes it, in seconds.",
 )
 JOB_RUN = Metric("awoke_job_run_seconds", "histogram", ("topic", "handler"), "Run time of a job, in seconds.")
 LAG = Metric(
     "awoke_lag_messages",
     "gauge",
     ("topic", "partition"),
-    "Messages from the first that is not done to the end that the last fetch saw.",
+    "Messages from the first that is not completed to the end of the partition, as the last fetch saw it.",
 )
-TRAIL = Metric(
-    "awoke_trail_messages",
+COMMIT_GAP = Metric(
+    "awoke_commit_gap_messages",
     "gauge",
     ("topic", "partition"),
-    "Messages from the first that is not done to the last that was begun, where several of a partition run at once.",
+    "Messages from the first that is not completed to the last that was begun, where several of a partition run at once.",
 )
 DONE_BEYOND = Metric(
     "awoke_done_beyond_messages",
     "gauge",
     ("topic", "partition"),
-    "Messages that are done beyond the first that is not, where several of a partition run at once.",
+    "Messages that are completed behind the first that is not, where several of a partition run at once.",
 )
-TRAIL_OLDEST = Metric(
-    "awoke_trail_oldest_seconds",
+COMMIT_GAP_AGE = Metric(
+    "awoke_commit_gap_seconds",
     "gauge",
     ("topic", "partition"),
-    "How long ago the first message that is not done was begun, in seconds.",
+    "The time since the first message that is not completed was begun, in seconds.",
 )
 ASSIGNED = Metric("awoke_assigned_partitions", "gauge", (), "Partitions that are assigned now.")
 STUCK = Metric(
-    "awoke_stuck_partitions", "gauge", ("topic",), "Partitions whose messages do not come any more by themselves."
+    "awoke_stuck_partitions", "gauge", ("topic",), "Partitions whose messages no longer come until they are resumed."
 )
 FAILING = Metric("awoke_failing_messages", "gauge", ("topic",), "Messages that have failed and are tried again.")
 FETCH_QUEUE = Metric(
-    "awoke_fetch_queue_limit_bytes", "gauge", (), "The most bytes that are fetched ahead of each assigned partition."
+    "awoke_fetch_queue_limit_bytes",
+    "gauge",
+    (),
+    "The maximum of bytes that are fetched ahead of each assigned partition.",
 )
 THREADS = Metric(
-    "awoke_threads", "gauge", ("owner",), "Threads that are alive, by owner; nobody's under an empty name."
+    "awoke_threads", "gauge", ("owner",), "Threads that are alive, by owner; those without one under an empty name."
 )
 HANDED_OUT = Metric("awoke_scheduled_total", "counter", ("pool",), "Jobs and hooks given to workers.")
 JOB_WAKES = Metric(
@@ -88,7 +91,10 @@ CLOCK_WAKES = Metric(
 QUEUED = Metric("awoke_producer_queue_messages", "gauge", (), "Messages that wait for their delivery report.")
 QUEUED_BYTES = Metric("awoke_producer_queue_bytes", "gauge", (), "Their keys, values and headers together, in bytes.")
 BROKERS_CONNECTED = Metric(
-    "awoke_connected_brokers", "gauge", ("client",), "Brokers that a connection is open to, as librdkafka said last."
+    "awoke_connected_brokers",
+    "gauge",
+    ("client",),
+    "Brokers to which a connection is open, by librdkafka's last statistics.",
 )
 BROKER_QUEUE = Metric(
     "awoke_broker_queue_seconds",
@@ -126,9 +132,9 @@ CALL_REPLY = Metric(
     "awoke_rpc_reply_seconds", "histogram", ("method",), "From a reply to its acknowledgement, in seconds."
 )
 CALLS_EXPIRED = Metric(
-    "awoke_rpc_expired_total", "counter", (), "Remote calls passed over unseen because their deadline had passed."
+    "awoke_rpc_expired_total", "counter", (), "Remote calls that were skipped because their deadline had passed."
 )
-CALLS_RUNNING = Metric("awoke_rpc_running_calls", "gauge", (), "Remote calls that are being carried out.")
+CALLS_RUNNING = Metric("awoke_rpc_running_calls", "gauge", (), "Remote calls that are being executed.")
 CALLS_WAITING = Metric(
     "awoke_rpc_waiting_calls", "gauge", (), "Remote calls that wait for a thread, a task or their method."
 )
@@ -136,11 +142,11 @@ CALLER = Metric(
     "awoke_rpc_caller_total",
     "counter",
     ("service", "what"),
-    "Of callers made by app.caller: calls begun and expired; replies, and those that were late, duplicate, unknown, "
+    "Events of callers made by app.caller: calls begun and expired; replies, and those that were late, duplicate, unknown, "
     "foreign (other callers'), forged, huge or undecodable.",
 )
-CALLER_OPEN = Metric("awoke_rpc_open_calls", "gauge", ("service",), "Calls of theirs that have not ended.")
-HEALTHY = Metric("awoke_healthy", "gauge", (), "1 when all is well, else 0; /health says why.")
+CALLER_OPEN = Metric("awoke_rpc_open_calls", "gauge", ("service",), "Calls of such callers that have not ended.")
+HEALTHY = Metric("awoke_healthy", "gauge", (), "1 when the process is healthy, else 0; /health has the reasons.")
 
 
 def of_event(counter: Counter) -> Metric:

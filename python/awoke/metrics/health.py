@@ -1,4 +1,4 @@
-"""Whether all is well in a process, and if not, why."""
+"""The health of a process."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class Health(NamedTuple):
-    """Whether all is well, and if not, what is wrong."""
+    """The health of a process, with the reasons of bad health."""
 
     is_healthy: bool
     reasons: list[str]
-    """One sentence for each thing that is wrong; empty when all is well."""
+    """One sentence for each problem; empty when the process is healthy."""

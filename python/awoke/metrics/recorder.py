@@ -1,6 +1,6 @@
-"""Keeps the metrics of one app: counted as jobs end and events come, read from their owners when somebody asks.
+"""Keeps the metrics of one app: counted as jobs end and events come, or read from their owners on request.
 
-On prometheus-client, with a registry of its own: two apps in a process do not mix.
+It uses prometheus-client with a registry of its own, so that two apps in a process do not mix.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from awoke.metrics.statistics import BrokerStatistics, brokers_of
 BUCKETS_S = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0)
 
 
-class Trail(NamedTuple):
-    """How far the first message of a partition that is not done is behind the last that was begun."""
+class CommitGap(NamedTuple):
+    """The distance from the first message of a partition that is not completed to the last that was begun."""
 
     messages: int
     done: int
-    """How many of them are done."""
+    """The completed messages among them."""
     oldest_offset: int
     oldest_s: float
-    """How long ago the oldest was begun."""
+    """The time since the oldest was begun."""
 
 
 class PartitionState(NamedTuple):
-    """A partition that is assigned, and how far it has come; None for what is not known yet."""
+    """An assigned partition and its progress; None for what is not known yet."""
 
     topic: str
     partition: int
     stored: int | None
     committed: int | None
     position: int | None
-    """The next offset to be done: what is stored, or else where reading began, or is to begin."""
+    """The next offset to complete: the stored one, or else the one where reading began, or is to begin."""
     end_offset: int | None
     """One past the last message, as the last fetch saw it."""
-    trail: Trail | None
-    """None where one job of a partition runs at a time, or all messages are done."""
+    commit_gap: CommitGap | None
+    """None where one job of a partition runs at a time, or all messages are completed."""
 
     @classmethod
     def of(
@@ -56,15 +56,15 @@ class PartitionState(NamedTuple):
         committed: int | None,
         position: int | None,
         end_offset: int | None,
-        trail: tuple[int, int, int, float] | None,
+        commit_gap: tuple[int, int, int, float] | None,
     ) -> PartitionState:
-        """The engine's tuple with names."""
-        lanes = None if trail is None else Trail(*trail)
-        return cls(topic, partition, stored, committed, position, end_offset, lanes)
+        """Returns the state from the parts of the engine's tuple."""
+        gap = None if commit_gap is None else CommitGap(*commit_gap)
+        return cls(topic, partition, stored, committed, position, end_offset, gap)
 
     @property
     def lag(self) -> int | None:
-        """Messages that are not done."""
+        """The messages that are not completed; None where that is not known yet."""
         if self.position is None or self.end_offset is None:
             return None
         return max(0, self.end_offset - self.position)
@@ -78,7 +78,7 @@ class Owned(Protocol):
 
 
 class Sources(Protocol):
-    """What is read when somebody asks."""
+    """The owners of values that are read on request."""
 
     def partitions(self) -> Sequence[PartitionState]: ...
     def counters(self) -> dict[str, dict[str, int]]: ...
@@ -100,7 +100,7 @@ class Recorder:
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
         self._brokers: dict[tuple[str, str], BrokerStatistics] = {}
-        """What librdkafka said last, by client and broker."""
+        """librdkafka's last statistics, by client and broker."""
         for metric in catalogue.CATALOGUE:
             if metric.kind == "histogram":
                 self._histograms[metric.name] = Histogram(
@@ -110,11 +110,11 @@ class Recorder:
                 self._counters[metric.name] = Counter(metric.name, metric.text, metric.labels, registry=self._registry)
 
     def attach(self, sources: Sources) -> None:
-        """Read the rest from here when somebody asks. Once."""
+        """Has the other metrics read from here on request. Call it once."""
         self._registry.register(SourcesCollector(sources, self._brokers))
 
     def text(self) -> bytes:
-        """All metrics in Prometheus's text format."""
+        """Returns all metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
     def job_ended(
@@ -127,7 +127,7 @@ class Recorder:
         ran_s: float,
         outcome: Literal["done", "failed", "fenced"],
     ) -> None:
-        """Count a job that has ended."""
+        """Counts a job that has ended. Does not block."""
         self._count(catalogue.MESSAGES, messages, topic, handler)
         self._count(catalogue.MESSAGE_BYTES, size_bytes, topic, handler)
         self._count(catalogue.JOBS, 1, topic, handler, outcome)
@@ -135,13 +135,13 @@ class Recorder:
         self._histograms[catalogue.JOB_RUN.name].labels(topic, handler).observe(ran_s)
 
     def call_ended(self, method: str, outcome: str, queue_s: float, run_s: float) -> None:
-        """Count a remote call that was answered; an empty method where the service has none of its name."""
+        """Counts a remote call that was answered; the method is empty where the service has none of its name."""
         self._count(catalogue.CALLS, 1, method, outcome)
         self._histograms[catalogue.CALL_QUEUE.name].labels(method).observe(queue_s)
         self._histograms[catalogue.CALL_RUN.name].labels(method).observe(run_s)
 
     def reply_acknowledged(self, method: str, reply_s: float) -> None:
-        """Count a reply that has arrived."""
+        """Counts a reply that the brokers have acknowledged."""
         self._histograms[catalogue.CALL_REPLY.name].labels(method).observe(reply_s)
 
     def on_event(self, event: Event) -> None:
@@ -177,21 +177,21 @@ READ_WHEN_ASKED = frozenset(
 
 
 class SourcesCollector(Collector):
-    """Reads what others keep."""
+    """Reads the metrics that the engine, librdkafka and the runtime keep."""
 
     def __init__(self, sources: Sources, brokers: Mapping[tuple[str, str], BrokerStatistics]) -> None:
         self._sources, self._brokers = sources, brokers
 
     def collect(self) -> Iterable[Family]:
-        """The metrics as they are now."""
+        """Yields the metrics with their present values."""
         partitions = self._sources.partitions()
         lags = [((each.topic, str(each.partition)), each.lag) for each in partitions]
         yield gauge(catalogue.LAG, [(labels, lag) for labels, lag in lags if lag is not None])
-        trails = [((each.topic, str(each.partition)), each.trail) for each in partitions]
-        behind = [(labels, trail) for labels, trail in trails if trail is not None]
-        yield gauge(catalogue.TRAIL, [(labels, trail.messages) for labels, trail in behind])
-        yield gauge(catalogue.DONE_BEYOND, [(labels, trail.done) for labels, trail in behind])
-        yield gauge(catalogue.TRAIL_OLDEST, [(labels, trail.oldest_s) for labels, trail in behind])
+        gaps = [((each.topic, str(each.partition)), each.commit_gap) for each in partitions]
+        behind = [(labels, gap) for labels, gap in gaps if gap is not None]
+        yield gauge(catalogue.COMMIT_GAP, [(labels, gap.messages) for labels, gap in behind])
+        yield gauge(catalogue.DONE_BEYOND, [(labels, gap.done) for labels, gap in behind])
+        yield gauge(catalogue.COMMIT_GAP_AGE, [(labels, gap.oldest_s) for labels, gap in behind])
         yield gauge(catalogue.ASSIGNED, [((), len(partitions))])
         stuck = [topic for topic, *_ in self._sources.stuck()]
         yield gauge(catalogue.STUCK, [((topic,), stuck.count(topic)) for topic in sorted(set(stuck))])
@@ -240,7 +240,7 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 def gauge(metric: Metric, samples: Samples) -> GaugeMetricFamily:
-    """A gauge as it is now."""
+    """Returns a gauge with its present values."""
     family = GaugeMetricFamily(metric.name, metric.text, labels=metric.labels)
     for labels, value in samples:
         family.add_metric(labels, value)
@@ -248,7 +248,7 @@ def gauge(metric: Metric, samples: Samples) -> GaugeMetricFamily:
 
 
 def counter(metric: Metric, samples: Samples) -> CounterMetricFamily:
-    """A counter as it is now."""
+    """Returns a counter with its present values."""
     family = CounterMetricFamily(metric.name, metric.text, labels=metric.labels)
     for labels, value in samples:
         family.add_metric(labels, value)

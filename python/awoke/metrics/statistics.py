@@ -1,4 +1,4 @@
-"""What librdkafka measures of its brokers, out of the JSON of its event `client.statistics`.
+"""librdkafka's measurements of its brokers, from the JSON of its event `client.statistics`.
 
 The event comes every `statistics.interval.ms` (librdkafka's property; 5 s where metrics are served, else not at all).
 """
@@ -13,14 +13,14 @@ from awoke.events import ClientStatistics
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Times of the last interval."""
+    """Times of the last interval, of librdkafka's JSON."""
 
     avg: int = 0
     """In microseconds."""
 
 
 class Broker(msgspec.Struct, frozen=True):
-    """As librdkafka says it."""
+    """A broker of librdkafka's JSON."""
 
     nodeid: int = -1
     nodename: str = ""
@@ -36,7 +36,7 @@ class Broker(msgspec.Struct, frozen=True):
 
 
 class Client(msgspec.Struct, frozen=True):
-    """As librdkafka says it."""
+    """A client of librdkafka's JSON."""
 
     type: str
     brokers: Mapping[str, Broker] = {}
@@ -48,7 +48,7 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
     client: str
     """`producer` or `consumer`."""
     broker: str
-    """Where it listens."""
+    """Its address."""
     is_connected: bool
     queue_s: float
     """From `produce` to the request that carries the message."""
@@ -58,14 +58,14 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
     retries: int
     """Requests that were sent again."""
     errors: int
-    """Requests that failed, timed out, or whose answers made no sense."""
+    """Requests that failed, timed out, or had an invalid answer."""
 
 
 _decoder = msgspec.json.Decoder(Client)
 
 
 def brokers_of(event: ClientStatistics) -> list[BrokerStatistics]:
-    """The brokers that a `client.statistics` event tells of.
+    """Returns the brokers of a `client.statistics` event.
 
     Raises:
         msgspec.DecodeError: librdkafka changed what it writes.

@@ -18,57 +18,57 @@ COMMIT_SHARE = 3 / 4
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that can be set, with its default."""
+    """The settings of an app, with their defaults."""
 
     bootstrap_servers: str = "127.0.0.1:9092"
     """Brokers to begin with: `host:port`, separated by commas."""
     group: str | None = None
     """The consumer group; the app's name where none is set."""
     instance_id: str | None = None
-    """A lasting name of this process in its group: a process that was killed and starts again has its partitions back at once
+    """A permanent name of this process in its group: a process that was killed and starts again gets its partitions at once
     (static membership, KIP-345). No two processes of a group may have the same; each node of a swarm adds its number."""
     workers: int | None = None
     """Threads that run handlers; None for 4, or as many as a route has jobs of a partition at once, up to 64."""
     async_jobs_max: int | None = None
     """Jobs of `async def` handlers that run at once; None for 100, or 10,000 where a route has several of a partition."""
     commit_interval_s: float = 1.0
-    """What is done is committed within this time; a lone commit goes out at once."""
+    """Completed messages are committed within this time; a single commit is sent at once."""
     fetch_memory_mb: int = 64
-    """The most memory that messages may take which are fetched and not yet given to a handler, about. It is divided among
-    the partitions that the process holds. `queued.max.messages.kbytes` or `queued.min.messages` replace it. By default at
+    """The approximate maximum of memory for messages that are fetched and that no handler has yet. It is divided among
+    the assigned partitions. `queued.max.messages.kbytes` or `queued.min.messages` replace it. By default at
     most an eighth of the process's memory limit."""
     fetch_batch_max_mb: int = 256
-    """The most memory that one fetched batch may take once it is decompressed. A partition is stuck at a larger one. By
+    """The maximum of memory for one fetched batch once it is decompressed. A partition is stuck at a larger one. By
     default at most a quarter of the process's memory limit."""
     revoke_timeout_s: float = 30.0
-    """How long running jobs and hooks may hold up a rebalance; less than `max.poll.interval.ms`, half of it by default where
-    that is less than 30 s."""
+    """The longest time by which running jobs and hooks may delay a rebalance; less than `max.poll.interval.ms`, and half of
+    it by default where that is less than 30 s."""
     shutdown_timeout_s: float = 30.0
-    """How long running jobs may hold up the shutdown; less than `max.poll.interval.ms`, with a default as above."""
+    """The longest time by which running jobs may delay the shutdown; less than `max.poll.interval.ms`, default as above."""
     blocked_after_s: float = 60.0
-    """When a message has failed for so long, and is tried again and again, health is bad and names it."""
+    """When a message has failed and was retried for this time, health is bad and names the message."""
     startup_timeout_s: float = 10.0
-    """How long to wait for the brokers' first answer."""
+    """The time to wait for the brokers' first answer."""
     produce_timeout_s: float = 60.0
-    """How long `produce` waits for room in a full queue."""
+    """The time that `produce` waits for room in a full queue."""
     producer_idle_s: float | None = None
-    """The app's producer closes its connection when nothing was sent for so long, until something is; None keeps it."""
+    """The app's producer closes its connection when it has sent nothing for this time; None keeps it open."""
     transactional_id: str | None = None
     """Names the process in transactions of `exactly_once` routes: a process that starts with the name of one that died
     ends its open transaction at once. No two that run at the same time may have the same. None: a new name each
     time."""
     transaction_interval_s: float = 0.0
-    """Transactions of `exactly_once` routes that follow one another begin at least so far apart."""
+    """The least time from the begin of one transaction of `exactly_once` routes to the begin of the next."""
     transaction_records_max: int = 10_000
-    """A transaction of `exactly_once` routes takes in no further job when it has so many records."""
+    """A transaction of `exactly_once` routes takes no further job once it has this number of records."""
     metrics_port: int | None = None
-    """Where metrics and health are served over HTTP; 0 takes a free port, None serves nothing."""
+    """The port on which metrics and health are served over HTTP; 0 is a free port, None serves nothing."""
     metrics_host: str = "127.0.0.1"
-    """The address that they are served on."""
+    """The address on which metrics and health are served."""
     metrics_allowed_hosts: str = ""
     """Names by which clients may ask there, separated by commas, beside IP addresses, `localhost` and `metrics_host`."""
     tracing: bool = False
-    """Whether OpenTelemetry spans are made; needs the extra `otel`."""
+    """True makes OpenTelemetry spans; needs the extra `otel`."""
     oauth_token: Any = None
     """A function, `def` or `async def`, that returns an `awoke.OAuthToken` for `sasl.mechanism=OAUTHBEARER`. Only code can
     give it."""
@@ -132,7 +132,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     restart_backoff_s: float = 1.0
     """The delay before the second restart in a row; it is doubled each time."""
     static_members: bool = True
-    """Whether each node keeps its name in the group, and so its partitions."""
+    """True: each node keeps its name in the group, and so its partitions."""
     socket: str | None = None
     """The path of the UNIX socket for commands; None is a file of the user's, named after the app."""
 

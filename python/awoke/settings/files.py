@@ -12,7 +12,11 @@ from awoke.settings.kafka import KafkaValue
 
 
 def files(directory: Path) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Gives each file of settings that a directory has, with what it sets; the later one wins."""
+    """Yields the files of settings in a directory, each with its settings; the later file wins.
+
+    Raises:
+        ConfigError: A file is no TOML.
+    """
     for name, path in (("pyproject.toml", ("tool", "awoke")), ("awoke.toml", ())):
         file = directory / name
         if not file.is_file():
@@ -28,7 +32,7 @@ def files(directory: Path) -> Iterable[tuple[str, dict[str, Any]]]:
 
 
 def _flat_kafka(table: Mapping[str, Any]) -> dict[str, Any]:
-    """TOML reads `linger.ms = 5` as a table in a table; librdkafka's names are flat."""
+    """Returns a table with flat names of librdkafka's properties: TOML reads `linger.ms = 5` as a table in a table."""
 
     def flatten(prefix: str, value: Any) -> Iterable[tuple[str, KafkaValue]]:
         if isinstance(value, Mapping):

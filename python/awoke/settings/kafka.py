@@ -20,18 +20,22 @@ POLL_INTERVAL_MS, SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 300_000, 45_000, 3
 
 
 def number(kafka: Mapping[str, str], name: str, default: int) -> int:
-    """A number among librdkafka's properties; the default where there is none. librdkafka itself refuses other text."""
+    """Returns a number among librdkafka's properties, or the default. librdkafka itself refuses text that is no number."""
     text = kafka.get(name, "").strip()
     return int(text) if text.isdecimal() else default
 
 
 def poll_interval_s(kafka: Mapping[str, str]) -> float:
-    """After so long without a poll a member counts as dead."""
+    """Returns the time without a poll after which a member counts as dead."""
     return number(kafka, POLL_INTERVAL, POLL_INTERVAL_MS) / 1_000
 
 
 def properties_of(value: Any, origin: str) -> dict[str, str]:
-    """librdkafka's properties as text."""
+    """Returns librdkafka's properties as text.
+
+    Raises:
+        ConfigError: They are no table.
+    """
     if not isinstance(value, Mapping):
         raise ConfigError(f"setting 'kafka' ({origin}): must be a table of librdkafka's properties", "kafka")
     return {str(name): _text(each) for name, each in value.items()}
@@ -42,22 +46,22 @@ def _text(value: KafkaValue) -> str:
 
 
 STATISTICS_MS = "5000"
-"""How often librdkafka says what it measures, where metrics are served."""
+"""The interval of librdkafka's statistics, where metrics are served."""
 
 
 embedded: set[str] = set()
 """Addresses of brokers inside this process."""
 
 METADATA_REFRESH_MS = "30000"
-"""How often clients look for partitions that were added to their topics: librdkafka's own 300 s would leave them unread, and
-messages with a key in partitions that other producers no longer choose."""
+"""The interval in which clients look for partitions that were added to their topics. In librdkafka's own 300 s such
+partitions stay unread, and messages with a key go to partitions that other producers no longer choose."""
 
 EMBEDDED_WAIT_MS = "10"
-"""Embedded brokers answer a fetch when messages are there already, or when its wait is over: it must be short."""
+"""Embedded brokers answer a fetch at once only if there are messages, else when its wait is over: the wait must be short."""
 
 
 def client_properties(settings: Settings, **more: str) -> ClientProperties:
-    """librdkafka's properties for one client; what the user set wins, but for `more`.
+    """Returns librdkafka's properties for one client. The user's own win over awoke's defaults, and `more` over all.
 
     Raises:
         ConfigError: A property has a zero byte, an address a user, or a file can't be read.

@@ -44,13 +44,13 @@ class Loaded:
         self._origins = origins
 
     def explain(self) -> list[Explained]:
-        """Each setting with its value and origin, librdkafka's properties last."""
+        """Returns each setting with its value and origin, librdkafka's properties last."""
         own = explained(self.values, self._origins)
         kafka = self.values.kafka.items()
         return own + [Explained(name, shown_value(name, value), self._origin(f"kafka.{name}")) for name, value in kafka]
 
     def check_member(self) -> None:
-        """Refuse settings under which the brokers would take the group's member for dead while it is at work.
+        """Refuses settings under which the brokers would count a working group member as dead.
 
         Raises:
             ConfigError: names the setting, its origin and what to do.
@@ -81,7 +81,7 @@ class Loaded:
     def _check_heartbeats(self) -> None:
         kafka = self.values.kafka
         if kafka.get("group.protocol", "classic") != "classic":
-            return  # There the brokers decide about both.
+            return  # With the other protocol the brokers set both.
         heartbeat_ms = number(kafka, HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_MS)
         session_ms = number(kafka, SESSION_TIMEOUT, SESSION_TIMEOUT_MS)
         if heartbeat_ms >= session_ms:
@@ -110,18 +110,18 @@ class LoadedRun(NamedTuple):
 def explained(values: Settings | RunSettings, origins: Mapping[str, str]) -> list[Explained]:
     """Returns each setting but librdkafka's properties, with its value and origin."""
     names = [name for name in values.__struct_fields__ if name != "kafka"]
-    return [Explained(name, _said(name, getattr(values, name)), origins.get(name, "default")) for name in names]
+    return [Explained(name, _text_of(name, getattr(values, name)), origins.get(name, "default")) for name in names]
 
 
-def _said(name: str, value: Any) -> str:
+def _text_of(name: str, value: Any) -> str:
     return getattr(value, "__qualname__", "a function") if callable(value) else str(shown_value(name, value))
 
 
 def load(arguments: Mapping[str, Any] | None = None, directory: Path | None = None) -> Loaded:
-    """Put the settings of an app together; arguments that are None are not set.
+    """Puts the settings of an app together; arguments that are None are not set.
 
     Raises:
-        ConfigError: a setting that does not exist, or whose value is of the wrong kind; names it and its origin.
+        ConfigError: A setting does not exist, or its value is of the wrong type; names it and its origin.
     """
     merged, origins = _merge(Settings, RunSettings, arguments or {}, directory or Path())
     for name in ("revoke_timeout_s", "shutdown_timeout_s"):
@@ -165,7 +165,7 @@ def _merge(
     arguments: Mapping[str, Any],
     directory: Path,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Returns the settings of one kind, and their origins. Environment and files hold those of the other kind, too."""
+    """Returns the settings of one kind, and their origins. Environment and files have those of the other kind, too."""
     foreign = set(others.__struct_fields__) - set(kind.__struct_fields__) - {"kafka"}
     merged: dict[str, Any] = {"kafka": {}}
     origins: dict[str, str] = {}
@@ -208,7 +208,7 @@ def _convert(merged: dict[str, Any], origins: Mapping[str, str], kind: type[AnyS
 def _unknown_text(name: str, origin: str, kind: type[Settings] | type[RunSettings]) -> str:
     if name in RunSettings.__struct_fields__:
         option = "--" + name.replace("_", "-")
-        where = f"say {option}, {environment.variable_of(name)}, or {name} in awoke.toml"
+        where = f"set {option}, {environment.variable_of(name)}, or {name} in awoke.toml"
         return f"setting {name!r} ({origin}): belongs to awoke run, which needs it before it imports the app: {where}"
     close = difflib.get_close_matches(name, ALL_NAMES, 1)
     meant = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(kind.__struct_fields__)}"
@@ -237,4 +237,4 @@ WRONG_KINDS = {
     "bool": "is neither true nor false",
     "str": "is no text",
 }
-"""What an error says of a value, by the type that its setting has."""
+"""The words of an error about a value, by the type of its setting."""
