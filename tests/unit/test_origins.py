@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import awoke
+from awoke.origins import PROPERTIES
 
 ADDRESS = "127.0.0.1:1"
 
@@ -44,3 +45,14 @@ def test_an_unknown_property_is_named_with_its_origin_and_the_one_that_was_meant
     monkeypatch.delenv("AWOKE_KAFKA_LINGER_MSEC")
     with pytest.raises(awoke.ConfigError, match=r"is no property of librdkafka [0-9.]+ \(from an argument\)$"):
         awoke.Admin(ADDRESS, kafka={"xyzzy": 1})
+
+
+def test_librdkafka_knows_every_property_that_is_suggested() -> None:
+    unknown = []
+    for name in PROPERTIES:
+        try:
+            awoke.Admin(ADDRESS, kafka={name: "\n"}).close()  # Refused for its value, if the name is known.
+        except awoke.AwokeError as error:
+            if "is no property of librdkafka" in str(error):
+                unknown.append(name)
+    assert unknown == []

@@ -8,7 +8,7 @@ import pytest
 
 import awoke
 from awoke.errors import ConfigError
-from awoke.settings import client_properties, load, load_run, unknown_variables
+from awoke.settings import EngineSettings, Settings, client_properties, load, load_run, unknown_variables
 
 
 def test_arguments_win_over_environment_over_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,5 +186,20 @@ def test_a_wrong_variable_of_a_run_is_named(
 
 
 def test_an_app_can_not_be_given_what_belongs_to_its_run() -> None:
-    with pytest.raises(ConfigError, match=r"say --nodes, AWOKE_NODES, or nodes in awoke\.toml"):
+    with pytest.raises(ConfigError, match=r"set --nodes, AWOKE_NODES, or nodes in awoke\.toml"):
         awoke.App("shop", nodes=3).load_settings()
+
+
+def test_the_engine_gets_its_settings_as_one_value() -> None:
+    settings = Settings(commit_interval_s=2.0, revoke_timeout_s=7.0, fetch_memory_mb=3, transaction_records_max=5)
+    engine = settings.for_engine(partitions_total=12)
+    assert (engine.commit_interval_s, engine.revoke_timeout_s) == (1.5, 7.0)
+    assert (engine.fetch_memory_bytes, engine.partitions_total) == (3 * 1024 * 1024, 12)
+    assert (engine.transaction_interval_s, engine.transaction_records_max) == (0.0, 5)
+
+
+def test_the_bridge_reads_every_setting_of_the_engine() -> None:
+    source = (Path(__file__).resolve().parents[2] / "crates" / "bridge" / "src" / "settings.rs").read_text()
+    struct = source.partition("pub struct EngineSettings {")[2].partition("}")[0]
+    names = [line.partition(":")[0].strip() for line in struct.splitlines() if ":" in line]
+    assert sorted(names) == sorted(EngineSettings.__struct_fields__)
