@@ -6,6 +6,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, final
 from typing_extensions import disjoint_base
 
 from awoke._waiting import Delivery
+from awoke.settings import EngineSettings
 
 _Value = TypeVar("_Value", covariant=True)
 _Entry = TypeVar("_Entry")
@@ -243,8 +244,7 @@ class Transactor:
         cls,
         properties: Mapping[str, str],
         is_alone: bool,
-        interval_s: float,
-        records_max: int,
+        settings: EngineSettings,
         encoder: Callable[[Any], bytes],
         events: EventBox,
     ) -> Transactor: ...
@@ -647,9 +647,7 @@ class GroupMember:
         cls,
         properties: Mapping[str, str],
         routes: Sequence[Route],
-        commit_interval_s: float,
-        revoke_timeout_s: float,
-        fetch_memory: tuple[int, int],
+        settings: EngineSettings,
         transactor: Transactor | None,
         events: EventBox,
     ) -> GroupMember: ...

@@ -17,7 +17,6 @@ from awoke.codec import JSON, Codec
 from awoke.errors import ConfigError, DeliveryTimeout
 from awoke.events import Events, EventSource
 from awoke.message import Outgoing, ProduceOptions, RecordOptions, record_of
-from awoke.message import Record as Record  # The bridge imports it from here.
 from awoke.middleware import Middleware, through
 from awoke.oauth import TokenFunction
 from awoke.settings import KafkaValue, Settings, client_properties, load, properties_of

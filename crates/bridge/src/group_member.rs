@@ -15,6 +15,7 @@ use crate::events::EventBox;
 use crate::open::Open;
 use crate::properties::Properties;
 use crate::route::Route;
+use crate::settings::EngineSettings;
 use crate::transactor::Transactor;
 use crate::waiting::{Mailbox, wait_for};
 
@@ -36,26 +37,19 @@ impl GroupMember {
 
 #[pymethods]
 impl GroupMember {
-    /// Joins the group. `fetch_memory` are bytes, and how many partitions the topics have in all.
+    /// Joins the group. Blocks with the GIL released.
     #[new]
-    #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // Comes converted from Python; what a member has.
+    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
     fn new(
         py: Python<'_>,
         properties: Properties,
         routes: Vec<Py<Route>>,
-        commit_interval_s: f64,
-        revoke_timeout_s: f64,
-        fetch_memory: (usize, usize),
+        settings: EngineSettings,
         transactor: Option<&Transactor>,
         events: &EventBox,
     ) -> PyResult<Self> {
         let routes = routes.iter().map(|route| route.get().inner.clone()).collect();
-        let settings = engine::GroupSettings {
-            commit_interval: duration(Some(commit_interval_s))?.unwrap_or_default(),
-            revoke_timeout: duration(Some(revoke_timeout_s))?.unwrap_or_default(),
-            fetch_memory_bytes: fetch_memory.0,
-            partitions_total: fetch_memory.1,
-        };
+        let settings = settings.group()?;
         let events = Arc::clone(&events.inner);
         let transactor = transactor.map(Transactor::weak).transpose().map_err(|error| to_python(&error))?;
         let joined =

@@ -27,6 +27,7 @@ mod record;
 mod route;
 mod scheduler;
 mod sequencer;
+mod settings;
 mod transaction;
 mod transactor;
 mod waiting;

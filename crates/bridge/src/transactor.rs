@@ -7,13 +7,14 @@ use awoke_engine::consume as engine;
 use awoke_engine::produce::OwnedRecord;
 use pyo3::prelude::*;
 
-use crate::errors::{duration, to_python};
+use crate::errors::to_python;
 use crate::events::EventBox;
 use crate::group_member::PendingCommit;
 use crate::open::Open;
 use crate::properties::Properties;
 use crate::record::Outgoing;
 use crate::scheduler::Job;
+use crate::settings::EngineSettings;
 
 /// Commits what came of messages together with their offsets.
 #[pyclass(frozen, module = "awoke._native")]
@@ -36,13 +37,11 @@ impl Transactor {
         py: Python<'_>,
         properties: Properties,
         is_alone: bool,
-        interval_s: f64,
-        records_max: usize,
+        settings: EngineSettings,
         encoder: Py<PyAny>,
         events: &EventBox,
     ) -> PyResult<Self> {
-        let interval = duration(Some(interval_s))?.unwrap_or_default();
-        let limits = engine::TransactionLimits { interval, records_max };
+        let limits = settings.transactions()?;
         let events = Arc::clone(&events.inner);
         let made = py.detach(|| engine::Transactor::new(&properties.config(), is_alone, limits, &events));
         Ok(Self { inner: Open::new("transactor", made.map_err(|error| to_python(&error))?), encoder })

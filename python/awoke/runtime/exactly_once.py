@@ -65,8 +65,7 @@ class Transactions:
         self.native = self._transactor = _native.Transactor(
             transactional_properties(settings, server.group, may_send_letters=sends_letters(server)),
             settings.transactional_id is None,
-            settings.transaction_interval_s,
-            settings.transaction_records_max,
+            settings.for_engine(),
             server.app.codec.encode,
             box,
         )

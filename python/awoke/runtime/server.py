@@ -460,9 +460,7 @@ class AppRunner(Observed):
                 self.settings, **{"group.id": self.group, **instance_properties(self.settings, self._topics_in())}
             ),
             routes,
-            self.settings.commit_interval_s * 3 / 4,
-            self.settings.revoke_timeout_s,
-            (self.settings.fetch_memory_mb * 1024 * 1024, self._partitions_total),
+            self.settings.for_engine(self._partitions_total),
             None if self.transactions is None else self.transactions.native,
             self._source.box,
         )

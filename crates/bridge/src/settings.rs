@@ -1,0 +1,35 @@
+//! The settings of an app that reach the engine, as one object of Python's.
+
+use awoke_engine::consume as engine;
+use pyo3::prelude::*;
+
+use crate::errors::duration;
+
+/// `awoke.settings.EngineSettings`: validated in Python, read by the names of its attributes.
+#[derive(FromPyObject)]
+pub struct EngineSettings {
+    commit_interval_s: f64,
+    revoke_timeout_s: f64,
+    fetch_memory_bytes: usize,
+    partitions_total: usize,
+    transaction_interval_s: f64,
+    transaction_records_max: usize,
+}
+
+impl EngineSettings {
+    /// Returns the part that a group member needs.
+    pub fn group(self) -> PyResult<engine::GroupSettings> {
+        Ok(engine::GroupSettings {
+            commit_interval: duration(Some(self.commit_interval_s))?.unwrap_or_default(),
+            revoke_timeout: duration(Some(self.revoke_timeout_s))?.unwrap_or_default(),
+            fetch_memory_bytes: self.fetch_memory_bytes,
+            partitions_total: self.partitions_total,
+        })
+    }
+
+    /// Returns the part that the transactions of `exactly_once` routes need.
+    pub fn transactions(self) -> PyResult<engine::TransactionLimits> {
+        let interval = duration(Some(self.transaction_interval_s))?.unwrap_or_default();
+        Ok(engine::TransactionLimits { interval, records_max: self.transaction_records_max })
+    }
+}
