@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import re
 from pathlib import Path
@@ -148,6 +149,23 @@ def test_an_event_of_user_code_has_a_name_and_fields(caplog: pytest.LogCaptureFi
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
         (logging.DEBUG, "shop.opened customer=7")
     ]
+
+
+def test_a_name_of_awokes_own_events_is_refused() -> None:
+    with pytest.raises(awoke.ConfigError, match="JobFailed"):
+        Events().emit("job.failed", topic="orders")
+
+
+def test_awoke_itself_emits_classes_only() -> None:
+    package = REPOSITORY / "python" / "awoke"
+    calls = [
+        (file, call)
+        for file in package.rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "emit"
+    ]
+    assert len(calls) > 20
+    assert [(file.name, call.lineno) for file, call in calls if call.keywords or len(call.args) != 1] == []
 
 
 class ShopClosed(Event, frozen=True, kw_only=True):

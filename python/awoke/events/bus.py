@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 
 from awoke.broker_lines import BrokerLines
 from awoke.errors import ConfigError
-from awoke.events.catalogue import CATALOGUE, user_event
+from awoke.events.catalogue import user_event
 from awoke.events.event import Event
 from awoke.events.log import log
 
@@ -62,12 +62,12 @@ class Events:
         return unsubscribe
 
     @overload
-    def emit(self, event: Event) -> None: ...
+    def emit(self, event: Event, /) -> None: ...
 
     @overload
-    def emit(self, event: str, **fields: Any) -> None: ...
+    def emit(self, event: str, /, **fields: Any) -> None: ...
 
-    def emit(self, event: Event | str, **fields: Any) -> None:
+    def emit(self, event: Event | str, /, **fields: Any) -> None:
         """Logs an event and calls its subscribers, on this thread. Blocks as long as they do.
 
         Events of user code are classes of their own, or a name with fields: `emit("shop.opened", customer=7)`.
@@ -76,8 +76,7 @@ class Events:
             ConfigError: The name is one of awoke's own events.
         """
         if isinstance(event, str):
-            # Until every caller emits classes: names of the catalogue become their class here.
-            event = CATALOGUE[event](**fields) if event in CATALOGUE else user_event(event, fields)
+            event = user_event(event, fields)
         log(event, self._broker_lines)
         with self._lock:
             subscribers = [*self._subscribers.get(event.name, ()), *self._subscribers.get(ALL, ())]

@@ -17,7 +17,7 @@ from awoke.events.event import Event
 class Listener(Protocol):
     """A receiver of the engine's events."""
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: Event, /) -> None:
         """Receives one event, on the thread of the pump. Must not block."""
 
 
