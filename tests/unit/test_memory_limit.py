@@ -66,7 +66,7 @@ def test_defaults_are_a_part_of_the_limit_and_not_too_small(
 
 
 def test_what_was_set_stays_and_a_default_names_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "memory_limit_bytes", lambda: 400 * MEGABYTE)
+    monkeypatch.setattr("awoke.settings.loading.memory_limit_bytes", lambda: 400 * MEGABYTE)
     loaded = settings.load({"fetch_memory_mb": 64}, tmp_path)
     found = {each.name: (each.value, each.origin) for each in loaded.explain()}
     assert found["fetch_memory_mb"] == ("64", "argument")
@@ -74,6 +74,6 @@ def test_what_was_set_stays_and_a_default_names_the_limit(tmp_path: Path, monkey
 
 
 def test_defaults_stay_where_the_limit_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "memory_limit_bytes", lambda: 64 * 1024 * MEGABYTE)
+    monkeypatch.setattr("awoke.settings.loading.memory_limit_bytes", lambda: 64 * 1024 * MEGABYTE)
     found = {each.name: (each.value, each.origin) for each in settings.load({}, tmp_path).explain()}
     assert (found["fetch_memory_mb"], found["fetch_batch_max_mb"]) == (("64", "default"), ("256", "default"))
