@@ -24,7 +24,7 @@ from awoke.web import http
 from awoke.web.endpoint import Endpoint
 from awoke.web.listener import CONNECTIONS_MAX, descriptors_for_clients
 from awoke.web.loop import Loop
-from tests.unit.test_endpoint import Fake, get
+from tests.unit.web.test_endpoint import Fake, get
 
 FEW = 40
 """File descriptors beyond those that are open: fewer than there are clients."""
@@ -103,22 +103,22 @@ def test_a_process_short_of_descriptors_closes_idle_clients_and_recovers(
     """The supervisor's two listeners share a loop: clients of one must not take the other's descriptors, nor the nodes'."""
     options = Options(target="a:b", nodes=2, socket=str(tmp_path / "s"), metrics_port=0)
     supervisor = Supervisor(options)
-    admin: AdminEndpoint = supervisor._admin
+    admin: AdminEndpoint = supervisor.admin
     admin.open()
     port = admin._listeners[1]._listening.getsockname()[1]
     with contextlib.ExitStack() as clients:
         for _ in range(FEW // 4):
             clients.enter_context(socket.create_connection(("127.0.0.1", port)))
-            supervisor._loop.turn()
+            supervisor.loop.turn()
         free = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - len(os.listdir("/proc/self/fd"))
         assert free > 0
         talk = clients.enter_context(socket.socket(socket.AF_UNIX))
         talk.connect(options.socket)
         talk.sendall(b'{"command":"status"}\n')
         talk.setblocking(False)
-        assert msgspec.json.decode(turned(supervisor._loop, talk))["nodes"] == []
+        assert msgspec.json.decode(turned(supervisor.loop, talk))["nodes"] == []
     admin.close()
-    supervisor._loop.close()
+    supervisor.close()
     assert [each for each in caplog.records if "few file descriptors are left" in each.message]
 
 

@@ -18,16 +18,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import awoke
-from awoke.swarm import admin, commands, gathering, protocol
+from awoke.swarm import admin, command_lines, merging, protocol
 from awoke.swarm.mold_handle import MoldHandle
-from awoke.swarm.node_handle import NodeHandle, NodeState
+from awoke.swarm.node_handle import NodeHandle
+from awoke.swarm.nodes import NodeEvent, NodeState, NodeTimer
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.supervisor import Supervisor
 from awoke.web import http
+from awoke.web.deadlines import Deadline
 
 DEEP = b"[" * 60_000
 BIG = str(10**30).encode()
+RESTART = Deadline(NodeTimer.RESTART, 1)
 
 NODE_FRAMES = [
     b"x",
@@ -69,28 +72,29 @@ class Watched:
         ours, self.node_end = protocol.pair()
         self.node = NodeHandle(1)
         self.node.begin(ours, 1)
-        self.supervisor._nodes[1] = self.node
+        self.node.state = NodeState.FORKING
+        self.supervisor.control.nodes[1] = self.node
         mold_ours, self.mold_end = protocol.pair()
         self.mold = MoldHandle(1, Pidfd.open(self.child.pid), mold_ours)
 
     def boot(self) -> None:
         """Tells of the node's process."""
-        self.node.forked(Pidfd.open(self.child.pid))
+        self.node.pidfd, self.node.state = Pidfd.open(self.child.pid), NodeState.BOOTING
 
     def node_says(self, data: bytes, *descriptors: int) -> None:
         socket.send_fds(self.node_end, [data], descriptors)
-        self.supervisor._on_node_says(self.node)
+        self.supervisor.control.on_message(self.node)
 
     def mold_says(self, data: bytes, *descriptors: int) -> None:
         socket.send_fds(self.mold_end, [data], descriptors)
-        self.supervisor._molds._on_says(self.mold)
+        self.supervisor.control.molds._on_says(self.mold)
 
     def close(self) -> None:
         self.node.close()
         self.mold.close()
         self.node_end.close()
         self.mold_end.close()
-        self.supervisor._loop.close()
+        self.supervisor.close()
         self.child.kill()
         self.child.wait()
 
@@ -132,7 +136,7 @@ def test_a_node_whose_descriptor_does_not_come_is_started_again_later(open_files
     watched.mold_says(protocol.encode(protocol.Forked(1, watched.child.pid)))
     assert watched.node.state is NodeState.WAITING
     assert watched.node_end.recv(1) == b"", "its process learns that it is not wanted"
-    assert "1:restart" in watched.supervisor._deadlines
+    assert RESTART in watched.supervisor.loop.deadlines
     assert "ulimit" in watched.node.last_error
     watched.close()
 
@@ -180,13 +184,13 @@ def test_without_descriptors_a_node_is_started_later(watched: Watched, monkeypat
     def full() -> Any:
         raise OSError(24, "Too many open files")
 
-    watched.node.end(NodeState.WAITING)
-    monkeypatch.setattr(watched.supervisor._roll, "mold_for", lambda node: watched.mold)
+    watched.supervisor.control.handle(watched.node, NodeEvent.FORK_FAILED)
+    monkeypatch.setattr(watched.supervisor.control.roll, "mold_for", lambda node: watched.mold)
     monkeypatch.setattr(protocol, "pair", full)
-    watched.supervisor.start_node(watched.node)
+    watched.supervisor.control.start(watched.node)
     assert watched.node.state is NodeState.WAITING
     assert "Too many open files" in watched.node.last_error
-    assert "1:restart" in watched.supervisor._deadlines
+    assert RESTART in watched.supervisor.loop.deadlines
 
 
 # Commands.
@@ -217,7 +221,7 @@ COMMANDS = [
 
 def answer_of(watched: Watched, request: bytes) -> dict[str, Any]:
     answers: list[bytes] = []
-    watched.supervisor._admin._on_command(request, answers.append)
+    watched.supervisor.admin._on_command(request, answers.append)
     (answer,) = answers
     found: dict[str, Any] = msgspec.json.decode(answer)
     return found
@@ -238,10 +242,10 @@ def test_a_wrong_command_is_answered_with_a_short_error(watched: Watched, reques
 )
 def test_what_a_node_says_of_itself_may_be_anything(watched: Watched, text: str) -> None:
     watched.node.state = NodeState.UP
-    nodes, texts = watched.supervisor._nodes, {1: text}
-    gathering.merged(texts)
-    assert gathering.health_of(nodes, texts) == ["node 1: can't be understood"]
-    gathering.threads_of(texts)
+    nodes, texts = watched.supervisor.control.nodes, {1: text}
+    merging.merged(texts)
+    assert merging.health_of(nodes, texts) == ["node 1: can't be understood"]
+    merging.threads_of(texts)
     admin.threads_page(texts)
 
 
@@ -281,10 +285,10 @@ def test_fuzz_a_supervisor_takes_any_message(watched: Watched, data: bytes, mark
 @given(WIRE)
 def test_fuzz_commands_are_read_or_refused(data: bytes) -> None:
     try:
-        command = commands.decoded(data)
+        command = command_lines.decoded(data)
     except awoke.ConfigError:
         return
-    for read in (commands.place_of, commands.offset_of, lambda each: commands.number_of(each, "node")):
+    for read in (command_lines.place_of, command_lines.offset_of, lambda each: command_lines.number_of(each, "node")):
         with contextlib.suppress(awoke.ConfigError):
             read(command)
 
@@ -299,5 +303,5 @@ def test_fuzz_requests_over_http_are_read_or_refused(head: bytes) -> None:
 
 @given(st.text(max_size=60) | st.from_regex(r"# [A-Z]{0,4} ?[a-z]{0,3}( .*)?\n[a-z]+(\{.*\})? ?1?"))
 def test_fuzz_texts_of_nodes_are_merged(text: str) -> None:
-    gathering.merged({1: text, 2: "# HELP up Up.\n# TYPE up gauge\nup 1.0\n"})
-    gathering.threads_of({1: text})
+    merging.merged({1: text, 2: "# HELP up Up.\n# TYPE up gauge\nup 1.0\n"})
+    merging.threads_of({1: text})

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import reprlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from awoke.errors import AwokeError, ConfigError
-from awoke.swarm import commands, linux, protocol
-from awoke.swarm.gathering import Gathering, health_of, merged, of_nodes, threads_of
-from awoke.swarm.node_handle import NodeHandle, NodeState
+from awoke.swarm import command_lines, linux
+from awoke.swarm.answers import Answers
+from awoke.swarm.merging import health_of, merged, of_nodes, threads_of
+from awoke.swarm.nodes import NodeState
 from awoke.swarm.options import Options
-from awoke.swarm.resumes import Resumes
 from awoke.swarm.rolling import OnEnd
 from awoke.swarm.socket_file import SocketFile
 from awoke.web import http, listener
@@ -27,15 +26,14 @@ logger = logging.getLogger(__name__)
 
 NODES_MAX = 1_000
 """The most nodes that a swarm is scaled to."""
-GATHER_WITHIN_S = 2.0
-"""Metrics and threads of nodes that do not answer within this are left out."""
 
 
 class Host(Protocol):
     """What can be asked of a supervisor."""
 
-    is_stopping: bool
-    is_quiet: bool
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the swarm stops."""
 
     def status(self) -> dict[str, Any]:
         """Returns the state of the swarm."""
@@ -49,7 +47,7 @@ class Host(Protocol):
     def reload(self, on_end: OnEnd | None = None) -> bool:
         """Begins a reload; returns false when one is under way."""
 
-    def scale(self, nodes: int) -> None:
+    def scale(self, count: int) -> None:
         """Changes the number of nodes."""
 
     def dump(self, number: int) -> bool:
@@ -59,13 +57,11 @@ class Host(Protocol):
 class AdminEndpoint:
     """The listening sockets of a supervisor. Belongs to its thread; does not block."""
 
-    def __init__(self, options: Options, loop: Loop, nodes: Mapping[int, NodeHandle], host: Host) -> None:
-        self._options, self._loop, self._nodes, self._host = options, loop, nodes, host
+    def __init__(self, options: Options, loop: Loop, answers: Answers, host: Host) -> None:
+        self._options, self._loop, self._answers, self._host = options, loop, answers, host
+        self._nodes = answers.nodes
         self._began_s = time.monotonic()
         self._listeners: list[Listener] = []
-        self._gatherings: dict[int, Gathering] = {}
-        self._requests = 0
-        self._resumes = Resumes(loop, nodes)
 
     def open(self) -> None:
         """Listens.
@@ -99,19 +95,21 @@ class AdminEndpoint:
 
     def _on_command(self, request: bytes, respond: Respond) -> None:
         def answer(found: dict[str, Any]) -> None:
-            respond(commands.encoded(found))
+            respond(command_lines.encoded(found))
 
         try:
-            command = commands.decoded(request)
+            command = command_lines.decoded(request)
             name = str(command.get("command"))
             if name == "reload":
                 self._reload(answer)
             elif name == "resume":
-                self._resumes.begin(*commands.place_of(command), answer)
+                self._answers.resumes.begin(*command_lines.place_of(command), answer)
             elif name == "skip":
-                self._resumes.begin(*commands.place_of(command), answer, commands.offset_of(command))
+                self._answers.resumes.begin(*command_lines.place_of(command), answer, command_lines.offset_of(command))
             elif name == "threads":
-                self._gather("threads", lambda texts: answer({"done": name, "threads": threads_of(texts)}))
+                self._answers.gatherings.begin(
+                    "threads", lambda texts: answer({"done": name, "threads": threads_of(texts)})
+                )
             else:
                 answer(self._obey(name, command))
         except AwokeError as error:
@@ -131,9 +129,9 @@ class AdminEndpoint:
             case "quiet":
                 self._host.quiet()
             case "scale":
-                self._host.scale(commands.number_of(command, "nodes", least=1, most=NODES_MAX))
+                self._host.scale(command_lines.number_of(command, "nodes", least=1, most=NODES_MAX))
             case "dump":
-                node = commands.number_of(command, "node")
+                node = command_lines.number_of(command, "node")
                 if not self._host.dump(node):
                     raise ConfigError(f"there is no node {node}", "node")
             case _:
@@ -153,7 +151,7 @@ class AdminEndpoint:
 
     def log_status(self) -> None:
         """Writes the state of the swarm to the log."""
-        logger.info("state: %s", commands.json_of(self._status()).decode())
+        logger.info("state: %s", command_lines.json_of(self._status()).decode())
 
     # HTTP.
 
@@ -167,13 +165,13 @@ class AdminEndpoint:
                 text = "ready\n" if why is None else f"not ready: {why}\n"
                 respond(http.answer("200 OK" if why is None else "503 Service Unavailable", text))
             case "/health":
-                self._gather("health", lambda texts: respond(self._health_page(texts)))
+                self._answers.gatherings.begin("health", lambda texts: respond(self._health_page(texts)))
             case "/status":
-                respond(http.answer("200 OK", commands.json_of(self._status()), "application/json"))
+                respond(http.answer("200 OK", command_lines.json_of(self._status()), "application/json"))
             case "/metrics":
-                self._gather("metrics", lambda texts: respond(self._metrics_page(texts)))
+                self._answers.gatherings.begin("metrics", lambda texts: respond(self._metrics_page(texts)))
             case "/threads":
-                self._gather("threads", lambda texts: respond(threads_page(texts)))
+                self._answers.gatherings.begin("threads", lambda texts: respond(threads_page(texts)))
             case _:
                 paths = "/live, /ready, /health, /metrics, /threads and /status"
                 respond(http.answer("404 Not Found", f"there are {paths}\n"))
@@ -193,52 +191,14 @@ class AdminEndpoint:
 
     def _health_page(self, texts: Mapping[int, str]) -> bytes:
         reasons = health_of(self._nodes, texts)
-        body = commands.json_of({"is_healthy": not reasons, "reasons": reasons})
+        body = command_lines.json_of({"is_healthy": not reasons, "reasons": reasons})
         return http.answer("503 Service Unavailable" if reasons else "200 OK", body, "application/json")
 
     def _metrics_page(self, texts: Mapping[int, str]) -> bytes:
         text = merged(texts) + of_nodes(self._nodes)
         return http.answer("200 OK", text, "text/plain; version=0.0.4; charset=utf-8")
 
-    def _gather(self, what: protocol.Kind, finish: Callable[[Mapping[int, str]], object]) -> None:
-        """Asks all nodes that are up; `finish` gets the answers of those that answer in time."""
-        self._requests += 1
-        request = self._requests
-        asked = set()
-        for node in self._nodes.values():
-            if node.state is NodeState.UP and node.control is not None:
-                with contextlib.suppress(OSError):
-                    node.control.send(protocol.encode(protocol.Gather(what, request)))
-                    asked.add(node.number)
-        self._gatherings[request] = Gathering(asked, finish)
-        self._loop.deadlines.set(f"gather-{request}", GATHER_WITHIN_S, lambda: self._finish_gathering(request))
-        if not asked:
-            self._finish_gathering(request)
-
-    def on_gathered(self, node: NodeHandle, message: protocol.Gathered) -> None:
-        """Takes a node's metrics, threads or health."""
-        gathering = self._gatherings.get(message.request)
-        if gathering is not None and gathering.add(node.number, message.text):
-            self._finish_gathering(message.request)
-
-    def on_resumed(self, node: NodeHandle, message: protocol.Resumed) -> None:
-        """Takes a node's answer to a resume or a skip."""
-        self._resumes.on_answer(node.number, message.request, message.is_done, message.blocking, message.is_held)
-
-    def forget_answers(self, node: NodeHandle) -> None:
-        """Waits no longer for a node that has ended."""
-        self._resumes.forget(node.number)
-        for request, gathering in list(self._gatherings.items()):
-            if gathering.forget(node.number):
-                self._finish_gathering(request)
-
-    def _finish_gathering(self, request: int) -> None:
-        gathering = self._gatherings.pop(request, None)
-        self._loop.deadlines.cancel(f"gather-{request}")
-        if gathering is not None:
-            gathering.finish()
-
 
 def threads_page(texts: Mapping[int, str]) -> bytes:
     """Returns the threads of all nodes for an HTTP client."""
-    return http.answer("200 OK", commands.json_of(threads_of(texts)), "application/json")
+    return http.answer("200 OK", command_lines.json_of(threads_of(texts)), "application/json")

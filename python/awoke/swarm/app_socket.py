@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import reprlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +17,8 @@ from typing import Any
 from awoke._native import Bell
 from awoke.app import App
 from awoke.errors import AwokeError, ConfigError
-from awoke.swarm import commands
+from awoke.swarm import command_lines
+from awoke.swarm.app_commands import AppCommands
 from awoke.swarm.socket_file import SocketFile, SocketTaken
 from awoke.web import listener
 from awoke.web.listener import Listener, Respond
@@ -84,47 +84,7 @@ class AppSocket:
 
     def _on_command(self, request: bytes, respond: Respond) -> None:
         try:
-            answer = self._obey(commands.decoded(request))
+            answer = self._obey(command_lines.decoded(request))
         except AwokeError as error:
             answer = {"error": str(error)}
-        respond(commands.encoded(answer))
-
-
-class AppCommands:
-    """The commands for an app in this process."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Obeys one command; returns the answer.
-
-        Raises:
-            ConfigError: the command is wrong.
-        """
-        match name := command.get("command"):
-            case "resume":
-                return self._resume(*commands.place_of(command))
-            case "skip":
-                return self._skip(*commands.place_of(command), commands.offset_of(command))
-            case "threads":
-                entries = [commands.thread_of(each) for each in self._app.threads()]
-                return {"done": name, "threads": entries}
-            case _:
-                text = f"{reprlib.repr(name)} is for swarms (awoke run --nodes): this app runs in a single process"
-                raise ConfigError(text, "command")
-
-    def _resume(self, topic: str, partition: int) -> dict[str, Any]:
-        if commands.resumed(self._app, topic, partition):
-            return {"done": "resume"}
-        if not self._app.is_assigned(topic, partition):
-            return {"failed": commands.not_held(f"{topic}[{partition}]", "this process does not hold")}
-        return {"failed": f"{topic}[{partition}] is neither paused nor stuck"}
-
-    def _skip(self, topic: str, partition: int, offset: int) -> dict[str, Any]:
-        is_skipped, blocking = commands.skipped(self._app, topic, partition, offset)
-        if is_skipped:
-            return {"done": "skip"}
-        if not self._app.is_assigned(topic, partition):
-            return {"failed": commands.not_held(f"{topic}[{partition}]", "this process does not hold")}
-        return {"failed": commands.why_not_skipped(f"{topic}[{partition}]", offset, blocking)}
+        respond(command_lines.encoded(answer))

@@ -1,120 +1,163 @@
-"""Commands as they come over a UNIX socket, one JSON object a line, and their answers.
-
-An answer has `done`, or `error` (the command is wrong) or `failed` (it had no effect), with the reason.
-"""
+"""The commands for a swarm, by signal or by a client of the admin socket, and what they have asked for so far."""
 
 from __future__ import annotations
 
-import reprlib
-from typing import TYPE_CHECKING, Any
+import logging
+import signal
+from enum import Enum, auto
+from typing import Any
 
-import msgspec
+from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN
+from awoke.swarm import systemd
+from awoke.swarm.answers import Answers
+from awoke.swarm.node_control import NodeControl
+from awoke.swarm.node_handle import NodeHandle
+from awoke.swarm.nodes import NodeState
+from awoke.swarm.options import Options
+from awoke.swarm.rolling import OnEnd
+from awoke.web.loop import Loop
 
-from awoke.errors import AwokeError, ConfigError
-from awoke.printable import harmless_json
-
-if TYPE_CHECKING:
-    from awoke.app import App
-
-
-TOPIC_MAX = 249
-"""The most characters of a topic's name, as Kafka has it."""
-PARTITION_MAX = (1 << 31) - 1
-
-
-def encoded(answer: dict[str, Any]) -> bytes:
-    """Returns an answer as it is sent."""
-    return json_of(answer) + b"\n"
+logger = logging.getLogger(__name__)
 
 
-def json_of(document: Any) -> bytes:
-    """Returns a document as JSON that is safe to print: names and error texts in it are written by others."""
-    return harmless_json(msgspec.json.encode(document).decode()).encode()
+class SwarmState(Enum):
+    """The life of a swarm."""
+
+    STARTING = auto()
+    """Not every node has been up yet."""
+    READY = auto()
+    """Every node has been up: systemd was told."""
+    STOPPING = auto()
+    """Each node ends, and none is started."""
 
 
-def decoded(request: bytes) -> dict[str, Any]:
-    """Returns a command.
+class Commands:
+    """Runs the commands of one swarm. Belongs to the supervisor's thread; does not block."""
 
-    Raises:
-        ConfigError: it is no JSON object.
-    """
-    try:
-        found: dict[str, Any] = msgspec.json.decode(request, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"the command is no JSON object: {error}", "command") from None
-    return found
+    def __init__(self, options: Options, loop: Loop, answers: Answers) -> None:
+        self.control = NodeControl(options, loop, answers, self)
+        self.state = SwarmState.STARTING
+        self.is_quiet = False
+        self.exit_code = EXIT_CLEAN
+        self._stop_signals = 0
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the swarm stops."""
+        return self.state is SwarmState.STOPPING
 
-def number_of(command: dict[str, Any], field: str, least: int = 0, most: int = (1 << 63) - 1) -> int:
-    """Returns a whole number of a command.
+    # Events of nodes.
 
-    Raises:
-        ConfigError: it is none, or out of bounds.
-    """
-    value = command.get(field)
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        text = f"{reprlib.repr(value)} is no {field}: it must be a whole number, at least {least} and at most {most}"
-        raise ConfigError(text, field)
-    return value
+    def on_node_up(self) -> None:
+        """Tells systemd, once, that every node is up."""
+        nodes = self.control.nodes.values()
+        if self.state is SwarmState.STARTING and all(each.state is NodeState.UP for each in nodes):
+            self.state = SwarmState.READY
+            systemd.notify("READY=1")
 
+    def end_quiet(self) -> None:
+        """Lets nodes that start from now on begin jobs: a reload ends the quiet."""
+        self.is_quiet = False
 
-def place_of(command: dict[str, Any]) -> tuple[str, int]:
-    """Returns the topic and the partition that a command names.
+    def add_exit_code(self, code: int) -> None:
+        """Notes an exit code for the swarm; the first one that is not 0 counts."""
+        self.exit_code = self.exit_code or code
 
-    Raises:
-        ConfigError: it names none.
-    """
-    topic = command.get("topic")
-    if not isinstance(topic, str) or not 0 < len(topic) <= TOPIC_MAX:
-        raise ConfigError(f"{reprlib.repr(topic)} is no topic", "topic")
-    return topic, number_of(command, "partition", most=PARTITION_MAX)
+    def give_up(self, code: int) -> None:
+        """Ends the swarm with this exit code, unless it has one already."""
+        self.add_exit_code(code)
+        self.stop()
 
+    # Commands.
 
-def offset_of(command: dict[str, Any]) -> int:
-    """Returns the offset that a command names.
+    def stop(self) -> None:
+        """Stops the swarm in order."""
+        if not self.is_stopping:
+            self.state = SwarmState.STOPPING
+            systemd.notify("STOPPING=1")
+            self.control.roll.cancel("the swarm stops")
+            # Stopped, hung or importing: no node comes from a mold any more, but for those that are being forked.
+            self.control.molds.close()
+        for node in self.control.nodes.values():
+            self.control.retire(node)
 
-    Raises:
-        ConfigError: it names none.
-    """
-    return number_of(command, "offset")
+    def quiet(self) -> None:
+        """Lets the nodes begin no new jobs, nor the processes that follow them; a reload ends it."""
+        logger.info("quiet: no new jobs")
+        self.is_quiet = True
+        for node in self.control.nodes.values():
+            node.quiet()
 
+    def dump(self, number: int) -> bool:
+        """Lets a node write its stacks to the log; returns false when it has no process."""
+        node = self.control.nodes.get(number)
+        return node is not None and node.send(signal.SIGUSR2)
 
-def resumed(app: App, topic: str, partition: int) -> bool:
-    """Resumes a partition of an app in this process; returns false when it was neither paused nor stuck."""
-    try:
-        return app.resume(topic, partition)
-    except AwokeError:
-        return False  # The partition is taken away, or the app stops: nothing is left to resume here.
+    def reload(self, on_end: OnEnd | None = None) -> bool:
+        """Replaces all nodes by ones of the app as it is now; returns false when that can't begin now."""
+        return bool(self.control.nodes) and not self.is_stopping and self.control.roll.begin(on_end)
 
+    def scale(self, count: int) -> None:
+        """Changes the number of nodes; those with the highest numbers go first."""
+        if self.is_stopping:
+            return
+        nodes = self.control.nodes
+        for number in range(1, count + 1):
+            node = nodes.get(number)
+            if node is None:
+                node = nodes[number] = NodeHandle(number)
+                self.control.start(node)
+            else:
+                self.control.keep(node)
+        for number in sorted(each for each in nodes if each > count):
+            self.control.retire(nodes[number])
 
-def skipped(app: App, topic: str, partition: int, offset: int) -> tuple[bool, list[int]]:
-    """Skips a message of an app in this process; returns false where it does not fail, and the offsets that do."""
-    try:
-        return app.skip(topic, partition, offset), app.blocking(topic, partition)
-    except AwokeError:
-        return False, []  # The partition is taken away, or the app stops: nothing is left to skip here.
+    def status(self) -> dict[str, Any]:
+        """Returns the state of the swarm, for people and programs."""
+        control = self.control
+        return {
+            "is_stopping": self.is_stopping,
+            "is_quiet": self.is_quiet,
+            "is_rolling": control.roll.is_under_way,
+            "last_death_ns": control.last_death_ns,
+            **control.molds.status(),
+            "reload": control.roll.status(),
+        }
 
+    # Signals.
 
-def why_not_skipped(place: str, offset: int, blocking: list[int], where: str = "") -> str:
-    """Returns why a message was not skipped; `where` ends the sentence where no message fails."""
-    if not blocking:
-        return f"no message of {place} fails{where}"
-    shown = ", ".join(str(each) for each in blocking[:OFFSETS_SHOWN_MAX]) + (
-        "…" if blocking[OFFSETS_SHOWN_MAX:] else ""
-    )
-    word = "message at offset" if len(blocking) == 1 else "messages at offsets"
-    return f"{place} is not held up at offset {offset}, but by the {word} {shown}"
+    def on_signal(self, number: int) -> None:
+        """Runs the command that a signal stands for."""
+        match number:
+            case signal.SIGTERM | signal.SIGINT:
+                self._on_stop_signal()
+            case signal.SIGQUIT:
+                self.stop()
+                self.control.signal_all(signal.SIGQUIT)
+            case signal.SIGTSTP:
+                self.quiet()
+            case signal.SIGHUP:
+                if not self.reload():
+                    logger.warning("no reload: one is under way already, or the swarm starts or stops")
+            case signal.SIGTTIN:
+                self.scale(self._wanted() + 1)
+            case signal.SIGTTOU:
+                self.scale(max(1, self._wanted() - 1))
+            case signal.SIGUSR2:
+                self.control.signal_all(signal.SIGUSR2)
+            case signal.SIGCHLD:
+                self.control.reap_ended()
 
+    def _on_stop_signal(self) -> None:
+        self._stop_signals += 1
+        if self._stop_signals == 1:
+            logger.info("stopping: running jobs finish; a second signal does not wait for them")
+            self.stop()
+        elif self._stop_signals == 2:
+            self.control.signal_all(signal.SIGQUIT)  # No second TERM: two of a kind may be delivered as one.
+        else:
+            self.exit_code = EXIT_AT_ONCE
+            self.control.signal_all(signal.SIGKILL)
 
-def not_held(place: str, who: str) -> str:
-    """Returns why a command has no effect where the partition is assigned to another process, or to none."""
-    return f"{who} {place}: ask the process of the group that holds it"
-
-
-OFFSETS_SHOWN_MAX = 20
-
-
-def thread_of(entry: tuple[str, str, str]) -> dict[str, str]:
-    """Returns a thread as programs read it."""
-    owner, name, started_at = entry
-    return {"owner": owner, "name": name, "started_at": started_at}
+    def _wanted(self) -> int:
+        return sum(not node.state.is_leaving for node in self.control.nodes.values())

@@ -1,104 +1,89 @@
-"""Gathers what all nodes are asked for: metrics as one text with the label `node`, and the threads of each node."""
+"""Questions that all nodes are asked at once: metrics, threads, health. The answer is made of what comes in time."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from enum import Enum, auto
 
-import msgspec
-
+from awoke.swarm import protocol
 from awoke.swarm.node_handle import NodeHandle
+from awoke.swarm.nodes import NodeState
+from awoke.web.deadlines import Deadline
+from awoke.web.loop import Loop
 
-Decoded = TypeVar("Decoded")
+GATHER_WITHIN_S = 2.0
+"""Nodes that do not answer within this are left out."""
 
-
-def merged(texts: Mapping[int, str]) -> str:
-    """What the nodes said, in Prometheus's text format, family by family."""
-    heads: dict[str, list[str]] = {}
-    samples: dict[str, list[str]] = {}
-    for node, text in texts.items():
-        family = ""
-        for line in text.splitlines():
-            if line.startswith("# ") and line.count(" ") >= 2:
-                _, kind, family = line.split(" ", 3)[:3]
-                head = heads.setdefault(family, [])
-                if not any(each.startswith(f"# {kind} ") for each in head):
-                    head.append(line)
-            elif line:
-                samples.setdefault(family, []).append(_with_node(line, node))
-    lines = []
-    for family, head in heads.items():
-        lines += [*head, *samples.get(family, [])]
-    return "\n".join(lines) + "\n" if lines else ""
+Finish = Callable[[Mapping[int, str]], object]
+"""Gets the texts of the nodes that have answered."""
 
 
-def _with_node(line: str, node: int) -> str:
-    name, brace, rest = line.partition("{")
-    if brace:
-        return f'{name}{{node="{node}",{rest}'
-    name, _, value = line.partition(" ")
-    return f'{name}{{node="{node}"}} {value}'
+class Timer(Enum):
+    """The deadline of a question."""
 
-
-def of_nodes(nodes: Mapping[int, NodeHandle]) -> str:
-    """What the supervisor knows of its nodes, in the same format."""
-    metrics: list[tuple[str, str, str, Callable[[NodeHandle], int]]] = [
-        ("awoke_node_up", "gauge", "1 when the node is up.", lambda node: int(node.state == "up")),
-        ("awoke_node_restarts_total", "counter", "Restarts that were not asked for.", lambda node: node.restarts),
-        ("awoke_node_memory_bytes", "gauge", "Resident memory of the node.", lambda node: node.memory_bytes),
-    ]
-    lines = []
-    for name, kind, text, value in metrics:
-        lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-        lines += [f'{name}{{node="{number}"}} {value(node)}' for number, node in sorted(nodes.items())]
-    return "\n".join(lines) + "\n"
-
-
-def health_of(nodes: Mapping[int, NodeHandle], texts: Mapping[int, str]) -> list[str]:
-    """Returns what is wrong with a swarm, a sentence each: with each node that answered, and with those that did not."""
-    reasons = []
-    for number, node in sorted(nodes.items()):
-        if number in texts:
-            said = decoded(texts[number], list[str])
-            reasons += [f"node {number}: {each}" for each in (["can't be understood"] if said is None else said)]
-        elif node.state == "up":
-            reasons.append(f"node {number}: does not answer")
-        else:
-            reasons.append(f"node {number}: is {node.state}")
-    return reasons if nodes else ["there is no node"]
-
-
-def threads_of(texts: Mapping[int, str]) -> list[dict[str, Any]]:
-    """Returns the threads of all nodes, each with its node."""
-    found = {node: decoded(text, list[dict[str, str]]) or [] for node, text in sorted(texts.items())}
-    return [{"node": node, **each} for node, entries in found.items() for each in entries]
-
-
-def decoded(text: str, kind: type[Decoded]) -> Decoded | None:
-    """Returns what a node has said as JSON; `None` where it is of another kind."""
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
+    ANSWER = auto()
 
 
 class Gathering:
-    """Answers of nodes that a client waits for."""
+    """One question, and the answers to it so far."""
 
-    def __init__(self, asked: set[int], finish: Callable[[Mapping[int, str]], object]) -> None:
+    def __init__(self, asked: set[int], finish: Finish) -> None:
         self._missing, self._finish = asked, finish
         self._texts: dict[int, str] = {}
 
     def add(self, node: int, text: str) -> bool:
-        """Takes a node's answer; returns whether all have come."""
+        """Takes a node's answer; returns whether no answer is missing."""
         self._texts[node] = text
         return self.forget(node)
 
     def forget(self, node: int) -> bool:
-        """Waits no longer for that node; returns whether no answer is missing."""
+        """Waits no longer for this node; returns whether no answer is missing."""
         self._missing.discard(node)
         return not self._missing
 
     def finish(self) -> None:
-        """Gives the client the answers that have come."""
+        """Hands over the answers that have come."""
         self._finish(self._texts)
+
+
+class Gatherings:
+    """The questions that are not answered yet. Belongs to the supervisor's thread; does not block."""
+
+    def __init__(self, loop: Loop, nodes: Mapping[int, NodeHandle]) -> None:
+        self._loop, self._nodes = loop, nodes
+        self._open: dict[int, Gathering] = {}
+        self._requests = 0
+
+    def begin(self, what: protocol.Kind, finish: Finish) -> None:
+        """Asks all nodes that are up; `finish` gets the answers of those that answer in time."""
+        self._requests += 1
+        request = self._requests
+        asked = set()
+        for node in self._nodes.values():
+            if node.state is NodeState.UP and node.control is not None:
+                with contextlib.suppress(OSError):  # Its buffer is full: it does not read, so it is left out.
+                    node.control.send(protocol.encode(protocol.Gather(what, request)))
+                    asked.add(node.number)
+        self._open[request] = Gathering(asked, finish)
+        self._loop.deadlines.set(Deadline(Timer.ANSWER, request), GATHER_WITHIN_S, lambda: self._finish(request))
+        if not asked:
+            self._finish(request)
+
+    def on_answer(self, node: int, message: protocol.Gathered) -> None:
+        """Takes a node's answer; one that comes too late is dropped."""
+        gathering = self._open.get(message.request)
+        if gathering is not None and gathering.add(node, message.text):
+            self._finish(message.request)
+
+    def forget(self, node: int) -> None:
+        """Waits no longer for a node that has ended."""
+        for request, gathering in list(self._open.items()):
+            if gathering.forget(node):
+                self._finish(request)
+
+    def _finish(self, request: int) -> None:
+        gathering = self._open.pop(request, None)
+        self._loop.deadlines.cancel(Deadline(Timer.ANSWER, request))
+        if gathering is not None:
+            gathering.finish()

@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from awoke.swarm import linux
-from awoke.swarm.node_handle import NodeHandle, NodeState
+from awoke.swarm.node_handle import NodeHandle
+from awoke.swarm.nodes import NodeState, NodeTimer
 from awoke.swarm.options import Options
 from awoke.swarm.protocol import Vitals
-from awoke.web.deadlines import Deadlines
+from awoke.web.deadlines import Deadline, Deadlines
 
 logger = logging.getLogger(__name__)
 
 STOP_WITHIN_S = 3.0
 """A silent node that was continued must stop within this after the last sign of life that shows a running job."""
-
-BUSY = (NodeState.STOPPING, NodeState.ENDING, NodeState.FORKING, NodeState.BOOTING)
 
 
 class Host(Protocol):
@@ -27,8 +26,8 @@ class Host(Protocol):
     def replace(self, node: NodeHandle, why: str) -> None:
         """Stops a node because of a failure; another process follows."""
 
-    def stop_node(self, node: NodeHandle, *, is_asked: bool = False) -> None:
-        """Stops a node in order."""
+    def stop(self, node: NodeHandle) -> None:
+        """Stops a node's process in order; another one follows."""
 
     def kill(self, node: NodeHandle, why: str) -> None:
         """Kills a node."""
@@ -42,13 +41,14 @@ class Health:
 
     def expect(self, node: NodeHandle) -> None:
         """Waits for the next sign of life, from now on."""
-        self._deadlines.set(f"{node.number}:silent", self._options.silent_after_s, lambda: self._on_silent(node))
+        deadline = Deadline(NodeTimer.SILENT, node.number)
+        self._deadlines.set(deadline, self._options.silent_after_s, lambda: self._on_silent(node))
 
     def on_vitals(self, node: NodeHandle, vitals: Vitals) -> None:
         """Judges a sign of life."""
         node.lives(vitals)
         self.expect(node)
-        if f"{node.number}:frozen" in self._deadlines and vitals.oldest_job_ms > 0:
+        if Deadline(NodeTimer.FROZEN, node.number) in self._deadlines and vitals.oldest_job_ms > 0:
             self._limit_stop(node)
         if node.state is not NodeState.UP:
             return
@@ -62,7 +62,7 @@ class Health:
 
         A node that comes alive and works on a job may finish and commit it, within the drain time.
         """
-        if node.pidfd is None or node.state is NodeState.ENDING:
+        if node.pidfd is None or node.state.has_ended:
             return
         self._host.replace(node, f"gave no sign of life for {self._options.silent_after_s:.0f} s")
         node.pidfd.send(signal.SIGCONT)  # Also one that froze while it was stopping.
@@ -70,20 +70,20 @@ class Health:
 
     def _limit_stop(self, node: NodeHandle) -> None:
         why = f"was frozen, and did not stop within {STOP_WITHIN_S:.0f} s after it was continued"
-        self._deadlines.set(f"{node.number}:frozen", STOP_WITHIN_S, lambda: self._host.kill(node, why))
+        deadline = Deadline(NodeTimer.FROZEN, node.number)
+        self._deadlines.set(deadline, STOP_WITHIN_S, lambda: self._host.kill(node, why))
 
     def _judge_memory(self, node: NodeHandle, resident_bytes: int) -> None:
         hard, soft = self._options.memory_hard_bytes, self._options.memory_soft_bytes
         assert node.pidfd is not None
         if hard is not None and resident_bytes > hard:
-            logger.error("node %d has %d MB, more than it may: killed", node.number, resident_bytes >> 20)
             node.fail(f"killed with {resident_bytes >> 20} MB")
-            node.pidfd.send(signal.SIGKILL)
+            self._host.kill(node, f"has {resident_bytes >> 20} MB, more than it may")
         elif soft is not None and resident_bytes > soft:
-            if any(each.state in BUSY for each in self._nodes.values()):
+            if not all(each.state.is_settled for each in self._nodes.values()):
                 return  # One at a time.
             # What is shared counts for every process in the resident size: only the node's share counts here.
             own_bytes = linux.proportional_bytes(node.pidfd.pid)
             if own_bytes > soft:
                 logger.warning("node %d has %d MB: it is replaced in order", node.number, own_bytes >> 20)
-                self._host.stop_node(node, is_asked=True)
+                self._host.stop(node)

@@ -25,7 +25,7 @@ from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_ORPHANED
 from awoke.runtime.inbox import Inbox
 from awoke.runtime.server import AppRunner
 from awoke.runtime.signals import wait_and_stop
-from awoke.swarm import commands, linux, protocol
+from awoke.swarm import app_commands, linux, protocol
 from awoke.swarm.options import Options
 
 logger = logging.getLogger(__name__)
@@ -220,10 +220,10 @@ class Node:
     def _answer(self, server: AppRunner, message: protocol.NodeIsAsked) -> protocol.NodeSays:
         match message:
             case protocol.Resume(topic=topic, partition=partition, request=request):
-                is_resumed = commands.resumed(self._app, topic, partition)
+                is_resumed = app_commands.resumed(self._app, topic, partition)
                 return protocol.Resumed(request, is_resumed, is_held=self._app.is_assigned(topic, partition))
             case protocol.Skip(topic=topic, partition=partition, offset=offset, request=request):
-                is_skipped, blocking = commands.skipped(self._app, topic, partition, offset)
+                is_skipped, blocking = app_commands.skipped(self._app, topic, partition, offset)
                 # A failing topic may have very many such messages, and a message between processes has a limit.
                 is_held, shown = self._app.is_assigned(topic, partition), blocking[:BLOCKING_MAX]
                 return protocol.Resumed(request, is_skipped, shown, is_held)
@@ -237,4 +237,4 @@ class Node:
             case "health":
                 return msgspec.json.encode(server.health().reasons).decode()
             case "threads":
-                return msgspec.json.encode([commands.thread_of(each) for each in server.threads()]).decode()
+                return msgspec.json.encode([app_commands.thread_of(each) for each in server.threads()]).decode()

@@ -6,17 +6,26 @@ All nodes are asked. The answer comes as soon as the node that holds the partiti
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from typing import Any
 
-from awoke.swarm import commands, protocol
-from awoke.swarm.node_handle import NodeHandle, NodeState
+from awoke.swarm import command_lines, protocol
+from awoke.swarm.node_handle import NodeHandle
+from awoke.swarm.nodes import NodeState
+from awoke.web.deadlines import Deadline
 from awoke.web.loop import Loop
 
 ANSWER_WITHIN_S = 2.0
 """Nodes that have not answered by then are named."""
 
 Answer = Callable[[dict[str, Any]], object]
+
+
+class Timer(Enum):
+    """The deadline of a request."""
+
+    ANSWER = auto()
 
 
 class Request:
@@ -50,29 +59,25 @@ class Resumes:
         missing = set()
         for node in self._nodes.values():
             if node.state is NodeState.UP and node.control is not None:
-                with contextlib.suppress(
-                    OSError
-                ):  # Its buffer is full: it does not read, so it does not answer either.
+                with contextlib.suppress(OSError):  # Its buffer is full: it does not read, so it does not answer.
                     node.control.send(question)
                 missing.add(node.number)
         self._open[request] = Request(command, f"{topic}[{partition}]", offset, missing, answer)
-        self._loop.deadlines.set(f"resume-{request}", ANSWER_WITHIN_S, lambda: self._fail(request))
+        self._loop.deadlines.set(Deadline(Timer.ANSWER, request), ANSWER_WITHIN_S, lambda: self._fail(request))
         if not missing:
             self._end(request, {"failed": "no node is up"})
 
-    def on_answer(
-        self, node: int, request: int, is_done: bool, blocking: Sequence[int] = (), is_held: bool = True
-    ) -> None:
-        """Takes a node's answer. The first one that has done it is enough."""
-        found = self._open.get(request)
+    def on_answer(self, node: int, message: protocol.Resumed) -> None:
+        """Takes a node's answer. The first node that has done it is enough."""
+        found = self._open.get(message.request)
         if found is None:
             return
-        if is_done:
-            self._end(request, {"done": found.command})
+        if message.is_done:
+            self._end(message.request, {"done": found.command})
         else:
-            found.blocking += blocking
-            found.is_held = bool(found.is_held) or is_held
-            self._strike(node, request)
+            found.blocking += message.blocking
+            found.is_held = bool(found.is_held) or message.is_held
+            self._strike(node, message.request)
 
     def forget(self, node: int) -> None:
         """Waits no longer for a node that has ended."""
@@ -92,7 +97,7 @@ class Resumes:
 
     def _end(self, request: int, answer: dict[str, Any]) -> None:
         found = self._open.pop(request, None)
-        self._loop.deadlines.cancel(f"resume-{request}")
+        self._loop.deadlines.cancel(Deadline(Timer.ANSWER, request))
         if found is not None:
             found.answer(answer)
 
@@ -102,11 +107,11 @@ def why(request: Request) -> str:
     silent = sorted(request.missing)
     where = " on any node that answered" if silent else " on any node"
     if request.is_held is False:
-        text = commands.not_held(request.place, "no node that answered holds" if silent else "no node holds")
+        text = command_lines.not_held(request.place, "no node that answered holds" if silent else "no node holds")
     elif request.offset is None:
         text = f"{request.place} is neither paused nor stuck{where}"
     else:
-        text = commands.why_not_skipped(request.place, request.offset, request.blocking, where)
+        text = command_lines.why_not_skipped(request.place, request.offset, request.blocking, where)
     if not silent:
         return text
     word = "node" if len(silent) == 1 else "nodes"

@@ -13,22 +13,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Any, Protocol
 
+from awoke.swarm.mold_control import MoldControl
 from awoke.swarm.mold_handle import MoldHandle, MoldState
-from awoke.swarm.molds import Molds
-from awoke.swarm.node_handle import NodeHandle, NodeState
-from awoke.web.deadlines import Deadlines
+from awoke.swarm.node_handle import NodeHandle
+from awoke.swarm.nodes import NodeState
+from awoke.web.deadlines import Deadline, Deadlines
 
 logger = logging.getLogger(__name__)
 
 PROVED_AFTER_S = 5.0
 ASSIGNED_WITHIN_S = 30.0
-PROOF, ASSIGNMENT = "roll:proof", "roll:assignment"
 
 OnEnd = Callable[[str | None], object]
 """Gets the reason why a reload failed; `None`: every node runs the new code."""
+
+
+class RollTimer(Enum):
+    """The deadlines of a reload."""
+
+    PROOF = auto()
+    """The first node of the new code has stayed up."""
+    ASSIGNMENT = auto()
+    """The node that was replaced last is not waited for any longer."""
+
+
+PROOF, ASSIGNMENT = Deadline(RollTimer.PROOF), Deadline(RollTimer.ASSIGNMENT)
 
 
 class RollState(StrEnum):
@@ -42,10 +54,10 @@ class RollState(StrEnum):
 class Host(Protocol):
     """What a reload asks of the supervisor."""
 
-    def stop_node(self, node: NodeHandle, *, is_asked: bool = False) -> None:
-        """Stops a node in order."""
+    def stop(self, node: NodeHandle) -> None:
+        """Stops a node's process in order; another one follows."""
 
-    def start_node(self, node: NodeHandle) -> None:
+    def start(self, node: NodeHandle) -> None:
         """Starts a node."""
 
     def start_queued(self) -> None:
@@ -55,7 +67,7 @@ class Host(Protocol):
 class Roll:
     """The reload of a swarm that is under way, if one is. Belongs to the supervisor's thread; does not block."""
 
-    def __init__(self, nodes: Mapping[int, NodeHandle], molds: Molds, deadlines: Deadlines, host: Host) -> None:
+    def __init__(self, nodes: Mapping[int, NodeHandle], molds: MoldControl, deadlines: Deadlines, host: Host) -> None:
         self._nodes, self._molds, self._deadlines, self._host = nodes, molds, deadlines, host
         self.state = RollState.IDLE
         self._rolled: int | None = None
@@ -108,7 +120,7 @@ class Roll:
     def on_node_forked(self, node: NodeHandle) -> None:
         """Stops the node whose turn came while it was being forked from the old mold."""
         if self._rolled == node.number and not self._is_of_candidate(node):
-            self._host.stop_node(node, is_asked=True)
+            self._host.stop(node)
 
     def on_node_ready(self, node: NodeHandle) -> None:
         """Waits for the node's partitions; the first one has to stay up for some time, too."""
@@ -132,15 +144,18 @@ class Roll:
             self._deadlines.cancel(ASSIGNMENT)
             self._advance_when_done()
 
-    def on_node_ended(self, node: NodeHandle, was_asked: bool, why: str) -> bool:
-        """Tells whether the node is to be started again at once, from `mold_for`; if not, it is an ordinary failure."""
+    def on_node_stopped(self, node: NodeHandle) -> None:
+        """Waits for the process that follows one which has ended as it was told."""
+        if self._rolled == node.number:
+            self._deadlines.cancel_all(RollTimer)
+
+    def on_node_failed(self, node: NodeHandle, why: str) -> bool:
+        """Returns whether the node is to be started again at once, from `mold_for`; if not, it is an ordinary failure."""
         if self.state is not RollState.ROLLING:
             return False
-        if was_asked or not self._is_of_candidate(node):
-            is_rolled = self._rolled == node.number
-            if is_rolled:
-                self._deadlines.cancel_all("roll:")
-            return is_rolled
+        if not self._is_of_candidate(node):
+            self.on_node_stopped(node)
+            return self._rolled == node.number
         has_old_mold = self._molds.current is not None
         self._fail(f"node {node.number}, with the new code, {why}")
         return has_old_mold
@@ -166,9 +181,10 @@ class Roll:
 
     def _advance(self) -> None:
         """Replaces the next node of the old code, or ends."""
-        self._deadlines.cancel_all("roll:")
+        self._deadlines.cancel_all(RollTimer)
         self._rolled = None
-        left = [node for _, node in sorted(self._nodes.items()) if node.is_wanted and not self._is_of_candidate(node)]
+        wanted = [node for _, node in sorted(self._nodes.items()) if not node.state.is_leaving]
+        left = [node for node in wanted if not self._is_of_candidate(node)]
         if left:
             self._replace(left[0])
             return
@@ -180,16 +196,17 @@ class Roll:
         self._rolled = node.number
         match node.state:
             case NodeState.UP | NodeState.BOOTING:
-                self._host.stop_node(node, is_asked=True)
-            case NodeState.WAITING | NodeState.QUEUED | NodeState.ENDED:
-                self._deadlines.cancel(f"{node.number}:restart")
-                self._host.start_node(node)
+                self._host.stop(node)
+            case NodeState.WAITING | NodeState.QUEUED:
+                self._host.start(node)
             case _:
-                pass  # It is being forked, or ends by itself: `on_node_forked` or `on_node_ended` goes on.
+                pass  # It is being forked, or ends by itself: `on_node_forked`, or the start of its next process, goes on.
 
     def _fail(self, why: str) -> None:
         new = [
-            number for number, node in sorted(self._nodes.items()) if self._is_of_candidate(node) and node.is_running
+            number
+            for number, node in sorted(self._nodes.items())
+            if self._is_of_candidate(node) and node.pid is not None
         ]
         self._molds.drop_candidate()
         kept = f"; nodes {new} keep the new code until they end" if new else ""
@@ -197,7 +214,7 @@ class Roll:
         self._end(why)
 
     def _end(self, why: str | None) -> None:
-        self._deadlines.cancel_all("roll:")
+        self._deadlines.cancel_all(RollTimer)
         self.state, self._rolled, self._generation, self.last_error = RollState.IDLE, None, None, why or ""
         waiting, self._on_end = self._on_end, []
         for each in waiting:

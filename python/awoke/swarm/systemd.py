@@ -5,8 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+from enum import Enum, auto
 
-from awoke.web.deadlines import Deadlines
+from awoke.web.deadlines import Deadline, Deadlines
+
+
+class Timer(Enum):
+    """The deadline of the next sign of life."""
+
+    WATCHDOG = auto()
 
 
 def notify(state: str) -> None:
@@ -27,7 +34,7 @@ def watch(deadlines: Deadlines) -> None:
     def tell() -> None:
         if every_s is not None:
             notify("WATCHDOG=1")
-            deadlines.set("watchdog", every_s, tell)
+            deadlines.set(Deadline(Timer.WATCHDOG), every_s, tell)
 
     tell()
 

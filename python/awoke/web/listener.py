@@ -17,7 +17,9 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from enum import Enum, auto
 
+from awoke.web.deadlines import Deadline
 from awoke.web.loop import Client, Loop
 
 logger = logging.getLogger(__name__)
@@ -45,6 +47,15 @@ Answer = Callable[[bytes, Respond], object]
 IsWhole = Callable[[bytearray], bool]
 
 
+class Timer(Enum):
+    """The deadlines of a listener (by its number), and of its connections (by their descriptors)."""
+
+    ACCEPT = auto()
+    """Connections are accepted again."""
+    CLIENT = auto()
+    """The client must have done its part."""
+
+
 class Listener:
     """A listening socket, and the connections that have not been answered."""
 
@@ -55,7 +66,7 @@ class Listener:
         self._is_whole, self._answer = is_whole, answer
         self._connections: dict[socket.socket, bytearray] = {}
         """What each client has sent; the oldest connection first."""
-        self._name = f"listener-{next(self._numbers)}:"
+        self._accepting = Deadline(Timer.ACCEPT, next(self._numbers))
         self._is_accepting = False
         self._warned_s = -WARN_EVERY_S
         listening.setblocking(False)
@@ -67,7 +78,7 @@ class Listener:
         for connection in list(self._connections):
             self._drop(connection)
         self._stop_accepting()  # A connection that ended may have begun it again.
-        self._loop.deadlines.cancel_all(self._name)
+        self._loop.deadlines.cancel(self._accepting)
         self._listening.close()
 
     # Accepting.
@@ -79,7 +90,7 @@ class Listener:
 
     def _accept_later(self, in_s: float) -> None:
         self._stop_accepting()
-        self._loop.deadlines.set(f"{self._name}accept", in_s, self._accept_again)
+        self._loop.deadlines.set(self._accepting, in_s, self._accept_again)
 
     def _stop_accepting(self) -> None:
         self._is_accepting = False
@@ -177,8 +188,8 @@ class Listener:
         self._loop.deadlines.cancel(self._deadline_of(connection))
         self._loop.forget(connection)
 
-    def _deadline_of(self, connection: socket.socket) -> str:
-        return f"{self._name}{connection.fileno()}"
+    def _deadline_of(self, connection: socket.socket) -> Deadline:
+        return Deadline(Timer.CLIENT, connection.fileno())
 
     def _on_request(self, connection: socket.socket) -> None:
         request = self._connections[connection]
@@ -231,7 +242,7 @@ class Listener:
             return
         self._expect_no_more(connection)
         connection.close()
-        self._loop.deadlines.cancel(f"{self._name}accept")
+        self._loop.deadlines.cancel(self._accepting)
         self._accept_again()
 
 

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import Any, Protocol
 
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP
@@ -19,13 +20,28 @@ from awoke.swarm.mold_handle import MoldHandle, MoldState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.policy import MoldPolicy
+from awoke.swarm.signals import SIGNALS
+from awoke.web.deadlines import Deadline
 from awoke.web.loop import Loop
 
 logger = logging.getLogger(__name__)
 
 END_WITHIN_S = 1.0
 """A process between mold and node may hold the mold's control socket for this long after the mold's end."""
-AGAIN = "mold:again"
+
+
+class MoldTimer(Enum):
+    """The deadlines of one mold, and of the next one (without a number)."""
+
+    BOOT = auto()
+    """The app must be imported."""
+    END = auto()
+    """The last messages of a mold that has ended must have come."""
+    AGAIN = auto()
+    """The back-off is over: another mold is made."""
+
+
+AGAIN = Deadline(MoldTimer.AGAIN)
 
 
 class Host(Protocol):
@@ -53,12 +69,11 @@ class Host(Protocol):
         """Ends the swarm."""
 
 
-class Molds:
+class MoldControl:
     """The molds of one swarm. Belongs to the supervisor's thread; does not block."""
 
-    def __init__(self, options: Options, loop: Loop, signals: tuple[int, ...], host: Host) -> None:
+    def __init__(self, options: Options, loop: Loop, host: Host) -> None:
         self._options, self._loop, self._host = options, loop, host
-        self._signals = signals
         self._policy = MoldPolicy(options.restarts_max)
         self._alive: list[MoldHandle] = []
         """All whose end has not been handled."""
@@ -126,7 +141,7 @@ class Molds:
             ours.send(protocol.encode(self._options))  # It may hold secrets, which arguments would show to every user.
             command = [sys.executable, "-m", "awoke.swarm.mold", str(theirs.fileno()), str(os.getpid())]
             os.set_inheritable(theirs.fileno(), True)
-            pid = os.posix_spawn(sys.executable, command, os.environ, setpgroup=0, setsigdef=self._signals)
+            pid = os.posix_spawn(sys.executable, command, os.environ, setpgroup=0, setsigdef=SIGNALS)
             pidfd = Pidfd.open(pid)
             unless_done.pop_all()
         self._generations += 1
@@ -135,7 +150,7 @@ class Molds:
         self._loop.watch(mold.control, lambda: self._on_says(mold))
         self._loop.watch(mold.pidfd, lambda: self._on_ended(mold))
         late = f"did not import the app within {self._options.boot_timeout_s:.0f} s"
-        self._set(mold, "boot", self._options.boot_timeout_s, lambda: self.replace(mold, late))
+        self._set(mold, MoldTimer.BOOT, self._options.boot_timeout_s, lambda: self.replace(mold, late))
         return mold
 
     # What a mold says.
@@ -170,7 +185,7 @@ class Molds:
                 self._host.on_not_forked(mold, message.node, message.text)
 
     def _on_ready(self, mold: MoldHandle, resident_bytes: int) -> None:
-        self._cancel(mold, "boot")
+        self._loop.deadlines.cancel(Deadline(MoldTimer.BOOT, mold.generation))
         if mold.state is not MoldState.IMPORTING:
             return  # It was killed meanwhile.
         soft_bytes = self._options.memory_soft_bytes
@@ -223,10 +238,10 @@ class Molds:
             self._on_over(mold)
         else:
             # What it said before its end comes first: a node that it has forked must not be forked again.
-            self._set(mold, "end", END_WITHIN_S, lambda: self._on_over(mold))
+            self._set(mold, MoldTimer.END, END_WITHIN_S, lambda: self._on_over(mold))
 
     def _on_over(self, mold: MoldHandle) -> None:
-        self._loop.deadlines.cancel_all(f"mold-{mold.generation}:")
+        self._loop.deadlines.cancel_all(MoldTimer, mold.generation)
         self._loop.forget(mold.control)
         self._alive.remove(mold)
         mold.close()
@@ -293,8 +308,5 @@ class Molds:
             "mold_retry_in_s": round(max(0.0, self._again_s - time.monotonic()), 1) if is_waiting else None,
         }
 
-    def _set(self, mold: MoldHandle, name: str, in_s: float, action: Callable[[], object]) -> None:
-        self._loop.deadlines.set(f"mold-{mold.generation}:{name}", in_s, action)
-
-    def _cancel(self, mold: MoldHandle, name: str) -> None:
-        self._loop.deadlines.cancel(f"mold-{mold.generation}:{name}")
+    def _set(self, mold: MoldHandle, timer: MoldTimer, in_s: float, action: Callable[[], object]) -> None:
+        self._loop.deadlines.set(Deadline(timer, mold.generation), in_s, action)

@@ -1,0 +1,72 @@
+"""The commands for an app in this process: `resume`, `skip` and `threads`, and why they have no effect."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+from awoke.app import App
+from awoke.errors import AwokeError, ConfigError
+from awoke.swarm import command_lines
+
+
+class AppCommands:
+    """The commands for an app in this process."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Obeys one command; returns the answer.
+
+        Raises:
+            ConfigError: the command is wrong.
+        """
+        match name := command.get("command"):
+            case "resume":
+                return self._resume(*command_lines.place_of(command))
+            case "skip":
+                return self._skip(*command_lines.place_of(command), command_lines.offset_of(command))
+            case "threads":
+                entries = [thread_of(each) for each in self._app.threads()]
+                return {"done": name, "threads": entries}
+            case _:
+                text = f"{reprlib.repr(name)} is for swarms (awoke run --nodes): this app runs in a single process"
+                raise ConfigError(text, "command")
+
+    def _resume(self, topic: str, partition: int) -> dict[str, Any]:
+        if resumed(self._app, topic, partition):
+            return {"done": "resume"}
+        if not self._app.is_assigned(topic, partition):
+            return {"failed": command_lines.not_held(f"{topic}[{partition}]", "this process does not hold")}
+        return {"failed": f"{topic}[{partition}] is neither paused nor stuck"}
+
+    def _skip(self, topic: str, partition: int, offset: int) -> dict[str, Any]:
+        is_skipped, blocking = skipped(self._app, topic, partition, offset)
+        if is_skipped:
+            return {"done": "skip"}
+        if not self._app.is_assigned(topic, partition):
+            return {"failed": command_lines.not_held(f"{topic}[{partition}]", "this process does not hold")}
+        return {"failed": command_lines.why_not_skipped(f"{topic}[{partition}]", offset, blocking)}
+
+
+def resumed(app: App, topic: str, partition: int) -> bool:
+    """Resumes a partition of an app in this process; returns false when it was neither paused nor stuck."""
+    try:
+        return app.resume(topic, partition)
+    except AwokeError:
+        return False  # The partition is taken away, or the app stops: nothing is left to resume here.
+
+
+def skipped(app: App, topic: str, partition: int, offset: int) -> tuple[bool, list[int]]:
+    """Skips a message of an app in this process; returns false where it does not fail, and the offsets that do."""
+    try:
+        return app.skip(topic, partition, offset), app.blocking(topic, partition)
+    except AwokeError:
+        return False, []  # The partition is taken away, or the app stops: nothing is left to skip here.
+
+
+def thread_of(entry: tuple[str, str, str]) -> dict[str, str]:
+    """Returns a thread as programs read it."""
+    owner, name, started_at = entry
+    return {"owner": owner, "name": name, "started_at": started_at}

@@ -1,0 +1,93 @@
+"""Commands as they come over a UNIX socket, one JSON object a line, and their answers.
+
+An answer has `done`, or `error` (the command is wrong) or `failed` (it had no effect), with the reason.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+import msgspec
+
+from awoke.errors import ConfigError
+from awoke.printable import harmless_json
+
+TOPIC_MAX = 249
+"""The most characters of a topic's name, as Kafka has it."""
+PARTITION_MAX = (1 << 31) - 1
+OFFSETS_SHOWN_MAX = 20
+"""The most offsets that an answer names."""
+
+
+def encoded(answer: dict[str, Any]) -> bytes:
+    """Returns an answer as it is sent."""
+    return json_of(answer) + b"\n"
+
+
+def json_of(document: Any) -> bytes:
+    """Returns a document as JSON that is safe to print: names and error texts in it are written by others."""
+    return harmless_json(msgspec.json.encode(document).decode()).encode()
+
+
+def decoded(request: bytes) -> dict[str, Any]:
+    """Returns a command.
+
+    Raises:
+        ConfigError: it is no JSON object.
+    """
+    try:
+        found: dict[str, Any] = msgspec.json.decode(request, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"the command is no JSON object: {error}", "command") from None
+    return found
+
+
+def number_of(command: dict[str, Any], field: str, least: int = 0, most: int = (1 << 63) - 1) -> int:
+    """Returns a whole number of a command.
+
+    Raises:
+        ConfigError: it is none, or out of bounds.
+    """
+    value = command.get(field)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        text = f"{reprlib.repr(value)} is no {field}: it must be a whole number, at least {least} and at most {most}"
+        raise ConfigError(text, field)
+    return value
+
+
+def place_of(command: dict[str, Any]) -> tuple[str, int]:
+    """Returns the topic and the partition that a command names.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    topic = command.get("topic")
+    if not isinstance(topic, str) or not 0 < len(topic) <= TOPIC_MAX:
+        raise ConfigError(f"{reprlib.repr(topic)} is no topic", "topic")
+    return topic, number_of(command, "partition", most=PARTITION_MAX)
+
+
+def offset_of(command: dict[str, Any]) -> int:
+    """Returns the offset that a command names.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    return number_of(command, "offset")
+
+
+def why_not_skipped(place: str, offset: int, blocking: list[int], where: str = "") -> str:
+    """Returns why a message was not skipped; `where` ends the sentence where no message fails."""
+    if not blocking:
+        return f"no message of {place} fails{where}"
+    shown = ", ".join(str(each) for each in blocking[:OFFSETS_SHOWN_MAX]) + (
+        "…" if blocking[OFFSETS_SHOWN_MAX:] else ""
+    )
+    word = "message at offset" if len(blocking) == 1 else "messages at offsets"
+    return f"{place} is not held up at offset {offset}, but by the {word} {shown}"
+
+
+def not_held(place: str, who: str) -> str:
+    """Returns why a command has no effect where the partition is assigned to another process, or to none."""
+    return f"{who} {place}: ask the process of the group that holds it"

@@ -1,0 +1,408 @@
+"""Starts, watches, stops and reaps the nodes: applies the table in `nodes` and runs its actions.
+
+Events come from the molds (forked, or not), from the processes (messages, tripwires, pidfds, SIGCHLD), from deadlines, and
+from the health checks, the reload and the commands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_LATE
+from awoke.swarm import linux, protocol
+from awoke.swarm.answers import Answers
+from awoke.swarm.health import Health
+from awoke.swarm.mold_control import MoldControl
+from awoke.swarm.mold_handle import MoldHandle
+from awoke.swarm.node_handle import NodeHandle
+from awoke.swarm.nodes import WITHOUT_PROCESS, Action, NodeEvent, NodeState, NodeTimer, transition
+from awoke.swarm.options import Options
+from awoke.swarm.pidfd import Pidfd
+from awoke.swarm.policy import RestartPolicy
+from awoke.swarm.protocol import Vitals
+from awoke.swarm.rolling import Roll
+from awoke.web.deadlines import Deadline
+from awoke.web.loop import Loop
+
+logger = logging.getLogger(__name__)
+
+START_AGAIN_S = 1.0
+"""A node that could not be started for lack of descriptors or processes is tried again after this."""
+
+
+class Host(Protocol):
+    """The swarm as a whole, as its nodes need it."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the swarm stops."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nodes begin no new jobs."""
+
+    def end_quiet(self) -> None:
+        """Lets nodes that start from now on begin jobs."""
+
+    def on_node_up(self) -> None:
+        """Called when a node is up."""
+
+    def add_exit_code(self, code: int) -> None:
+        """Notes an exit code for the swarm; the first one that is not 0 counts."""
+
+    def give_up(self, code: int) -> None:
+        """Ends the swarm with this exit code."""
+
+
+class NodeControl:
+    """The nodes of one swarm. Belongs to the supervisor's thread; does not block."""
+
+    def __init__(self, options: Options, loop: Loop, answers: Answers, host: Host) -> None:
+        self._options, self._loop, self._answers, self._host = options, loop, answers, host
+        self._deadlines = loop.deadlines
+        self._policy = RestartPolicy(options.restarts_max, options.restart_backoff_s)
+        self.nodes = answers.nodes
+        self.molds = MoldControl(options, loop, self)
+        self.roll = Roll(self.nodes, self.molds, self._deadlines, self)
+        self._health = Health(options, self.nodes, self._deadlines, self)
+        self.last_death_ns = 0
+        """When the end of a process was seen last, in nanoseconds of the monotonic clock; 0 never."""
+        self._actions: Mapping[Action, Callable[[NodeHandle], object]] = {
+            Action.MAKE_MOLD: lambda node: self.molds.make_at_once(),
+            Action.START: self.start,
+            Action.TRY_LATER: self._try_later,
+            Action.WATCH: self._watch,
+            Action.ANNOUNCE: self._announce,
+            Action.DUMP: lambda node: node.send(signal.SIGUSR2),
+            Action.TERMINATE: self._terminate,
+            Action.KILL: lambda node: node.send(signal.SIGKILL),
+            Action.NOTE_DEATH: self._note_death,
+            Action.CLOSE: self._close,
+            Action.TELL_RELOAD: lambda node: self.roll.on_node_stopped(node),
+            Action.JUDGE: self._judge,
+            Action.FORGET: self._forget,
+        }
+
+    def handle(self, node: NodeHandle, event: NodeEvent) -> None:
+        """Applies the table. An impossible event is a bug: it is logged, changes nothing, and the swarm goes on."""
+        found = transition(node.state, event)
+        if found is None:
+            text = "node %d: %s can't come while it is %s, which is a bug of awoke"
+            logger.error(text, node.number, event.name, node.state.value)
+            return
+        node.state = found.state
+        for action in found.actions:
+            self._actions[action](node)
+
+    # Requests: from commands, the reload and the health checks.
+
+    def start_queued(self) -> None:
+        """Starts the nodes that wait for a mold."""
+        for node in list(self.nodes.values()):
+            if node.state is NodeState.QUEUED:
+                self.start(node)
+
+    def start(self, node: NodeHandle) -> None:
+        """Asks a mold for a process, or queues the node where no mold is ready."""
+        self._deadlines.cancel(Deadline(NodeTimer.RESTART, node.number))
+        mold = self.roll.mold_for(node)
+        if mold is None:
+            self.handle(node, NodeEvent.NO_MOLD)
+            return
+        try:
+            ours, theirs = protocol.pair()
+        except OSError as error:
+            self._fail_to_start(node, error.strerror or str(error))
+            return
+        with theirs:
+            node.begin(ours, mold.generation)
+            self.handle(node, NodeEvent.FORK_ASKED)
+            if mold.fork(node.number, theirs.fileno()):
+                late = f"did not fork node {node.number} within {self._options.silent_after_s:.0f} s"
+                self._limit(node, NodeTimer.FORK, self._options.silent_after_s, lambda: self.molds.replace(mold, late))
+            else:
+                self.handle(node, NodeEvent.FORK_LOST)  # The mold ends: another one forks the node.
+
+    def stop(self, node: NodeHandle) -> None:
+        """Stops a process in order; another one follows. This is no failure."""
+        self.handle(node, NodeEvent.STOP)
+
+    def retire(self, node: NodeHandle) -> None:
+        """Stops a node in order, for good."""
+        self.handle(node, NodeEvent.RETIRE)
+
+    def keep(self, node: NodeHandle) -> None:
+        """Takes `retire` back: another process follows the one that ends."""
+        self.handle(node, NodeEvent.KEEP)
+
+    def replace(self, node: NodeHandle, why: str) -> None:
+        """Stops a process that is not well, after it has written its stacks; another one follows."""
+        if node.state.is_serving:
+            logger.error("node %d %s: it is replaced", node.number, why)
+            node.fail(why)
+        self.handle(node, NodeEvent.UNWELL)
+
+    def kill(self, node: NodeHandle, why: str) -> None:
+        """Kills a process that does not stop in order, or uses too much memory."""
+        if node.state.is_alive:
+            logger.error("node %d %s: killed", node.number, why)
+            if self._host.is_stopping:
+                self._host.add_exit_code(EXIT_LATE)
+        self.handle(node, NodeEvent.OVERDUE)
+
+    def signal_all(self, number: int) -> None:
+        """Signals every process."""
+        for node in self.nodes.values():
+            node.send(number)
+
+    def has_processes(self) -> bool:
+        """Whether any node has a process, or a mold was asked for one."""
+        return any(node.state not in WITHOUT_PROCESS for node in self.nodes.values())
+
+    def end_processes(self) -> None:
+        """Kills and reaps all processes: molds, nodes, and those that nodes have left behind. Blocks until they end."""
+        self.molds.close()
+        self.signal_all(signal.SIGKILL)
+        linux.end_children()
+        self.molds.close_descriptors()
+        for node in self.nodes.values():
+            node.close()
+
+    # Events of molds.
+
+    def on_mold_ready(self, mold: MoldHandle) -> None:
+        """Starts the queued nodes, or begins to replace all nodes if the mold is a reload's."""
+        for number in range(1, self._options.nodes + 1) if not self.nodes else ():
+            self.nodes[number] = NodeHandle(number)
+        if mold is self.molds.candidate:
+            self._host.end_quiet()
+            self.roll.on_candidate_ready(mold)
+        self.start_queued()
+
+    def on_candidate_failed(self, why: str) -> None:
+        """Stops the reload."""
+        self.roll.on_candidate_failed(why)
+
+    def on_mold_over(self, mold: MoldHandle) -> None:
+        """Lets another mold fork the nodes that this one was asked for."""
+        for node in list(self.nodes.values()):
+            if node.state.is_forking and node.mold == mold.generation:
+                self.handle(node, NodeEvent.FORK_LOST)
+        self.start_queued()
+        self.reap_strays()
+
+    def has_running_nodes(self) -> bool:
+        """Whether the process of any node runs."""
+        return any(node.state.is_alive for node in self.nodes.values())
+
+    def give_up(self, code: int) -> None:
+        """Ends the swarm with this exit code."""
+        self._host.give_up(code)
+
+    def on_not_forked(self, mold: MoldHandle, number: int, why: str) -> None:
+        """Starts the node later. A process that can't be watched sees that its control socket is closed, and ends."""
+        node = self._asked_of(mold, number)
+        if node is not None:
+            self._fail_to_start(node, why)
+
+    def on_forked(self, mold: MoldHandle, number: int, pidfd: Pidfd) -> None:
+        """Watches a node's process; kills one that the node does not wait for any more."""
+        node = self._asked_of(mold, number)
+        if node is None:
+            pidfd.send(signal.SIGKILL)
+            pidfd.close()
+            return
+        node.pidfd = pidfd
+        self.handle(node, NodeEvent.FORKED)
+        if node.state is NodeState.BOOTING:
+            self.roll.on_node_forked(node)
+        self.reap_strays()
+
+    def _asked_of(self, mold: MoldHandle, number: int) -> NodeHandle | None:
+        """Returns the node of this number, if this mold was asked for its process."""
+        node = self.nodes.get(number)
+        return node if node is not None and node.state.is_forking and node.mold == mold.generation else None
+
+    # Events of processes.
+
+    def on_message(self, node: NodeHandle) -> None:
+        """Reads a message of a node. One that can't be read is logged, and changes nothing."""
+        assert node.control is not None
+        received = protocol.receive(node.control)
+        if received is None:
+            return
+        node.heard_s = time.monotonic()
+        try:
+            if not received.data:
+                self._loop.forget(node.control)  # Its pidfd tells of its end.
+            else:
+                self._take(node, protocol.decode_node(received.data), received.descriptors)
+        except ValueError as error:
+            logger.error("node %d sent a message that can't be read: %s", node.number, error)
+        protocol.close_all(received.descriptors)
+
+    def _take(self, node: NodeHandle, message: Vitals | protocol.NodeSays, descriptors: list[int]) -> None:
+        """Acts on a message; takes the descriptor that it needs out of the list."""
+        match message:
+            case Vitals():
+                self._health.on_vitals(node, message)
+                self.roll.on_node_alive(node)
+            case protocol.Tripwire():
+                if descriptors and node.tripwire is None:  # None came where this process may open no more.
+                    self._lay_tripwire(node, descriptors.pop(0))
+            case protocol.NodeReady():
+                self._deadlines.cancel(Deadline(NodeTimer.BOOT, node.number))
+                self.handle(node, NodeEvent.READY)
+            case protocol.Assigned():
+                node.assigned_ns = time.monotonic_ns()
+                self.roll.on_node_assigned(node)
+            case protocol.Holds(count=count):
+                node.holds(count)
+            case protocol.Connections(text=text):
+                node.why_not_ready = text
+            case protocol.Failed():
+                node.fail(message.text)
+            case protocol.Gathered() | protocol.Resumed():
+                self._answers.on_answer(node.number, message)
+
+    def _lay_tripwire(self, node: NodeHandle, descriptor: int) -> None:
+        node.tripwire = descriptor
+        try:
+            self._loop.watch(descriptor, lambda: self._on_death(node))
+        except OSError as error:  # It is a file, say, which can't be waited for. The pidfd tells of the end, too.
+            logger.error("node %d sent a tripwire that can't be watched: %s", node.number, error.strerror)
+            node.drop_tripwire()
+
+    def _on_death(self, node: NodeHandle) -> None:
+        """Notes that the process ends, or was killed.
+
+        How it ended is not known yet. Its ports, locks and files are its own until the system has taken it apart, so
+        nothing follows before.
+        """
+        self.handle(node, NodeEvent.DIED)
+        if node.tripwire is not None:
+            self._loop.forget(node.tripwire)
+            node.drop_tripwire()
+
+    def _on_end(self, node: NodeHandle) -> None:
+        self._on_death(node)
+        self._loop.forget(node.pidfd)  # It stays readable. If the process can't be reaped yet, SIGCHLD tells when.
+        self._reap(node)
+
+    def reap_ended(self) -> None:
+        """Reaps the nodes that have ended, and processes that nodes have left behind. To be called upon SIGCHLD.
+
+        A node that ends before the process between it and its mold becomes this process's child a moment later. The
+        system sends SIGCHLD for it then.
+        """
+        for node in list(self.nodes.values()):
+            if node.state.has_ended:
+                self._reap(node)
+        self.reap_strays()
+
+    def _reap(self, node: NodeHandle) -> None:
+        code = None if node.pidfd is None else node.pidfd.reap()
+        if code is None:
+            return
+        self._hear_last_words(node)
+        ran_s = node.uptime_s
+        level = logging.INFO if code == 0 else logging.ERROR
+        logger.log(level, "node %d ended with %d after %.1f s", node.number, code, ran_s)
+        node.exit_code, node.ran_s = code, ran_s
+        if self._host.is_stopping:
+            self._host.add_exit_code(code if code >= 0 else EXIT_LATE)
+        self.handle(node, NodeEvent.REAPED)
+
+    def _hear_last_words(self, node: NodeHandle) -> None:
+        """Reads why a process failed: it was said before the end, and may be read after it."""
+        with contextlib.suppress(OSError, ValueError):
+            while node.control is not None and (data := node.control.recv(protocol.MESSAGE_MAX)):
+                message = protocol.decode_node(data)
+                if isinstance(message, protocol.Failed):
+                    node.fail(message.text)
+
+    def reap_strays(self) -> None:
+        """Reaps processes that nodes have left behind: they became children of this process.
+
+        A child may be a node that its mold has not reported yet. Each report calls this again.
+        """
+        if not any(node.state.is_forking for node in self.nodes.values()):
+            linux.reap_children({node.pid for node in self.nodes.values()} | self.molds.pids())
+
+    # Actions of the table.
+
+    def _limit(self, node: NodeHandle, timer: NodeTimer, in_s: float, action: Callable[[], object]) -> None:
+        self._deadlines.set(Deadline(timer, node.number), in_s, action)
+
+    def _fail_to_start(self, node: NodeHandle, why: str) -> None:
+        logger.error("node %d can't be started: %s; it is tried again in %.0f s", node.number, why, START_AGAIN_S)
+        node.fail(f"can't be started: {why}")
+        self._loop.close_clients()  # They make room for the node.
+        self.handle(node, NodeEvent.FORK_FAILED)
+
+    def _try_later(self, node: NodeHandle) -> None:
+        self._limit(node, NodeTimer.RESTART, START_AGAIN_S, lambda: self.start(node))
+
+    def _watch(self, node: NodeHandle) -> None:
+        assert node.control is not None
+        assert node.pidfd is not None
+        if self._host.is_quiet:
+            node.quiet()
+        logger.info("node %d: process %d", node.number, node.pidfd.pid)
+        self._deadlines.cancel(Deadline(NodeTimer.FORK, node.number))
+        self._loop.watch(node.control, lambda: self.on_message(node))
+        self._loop.watch(node.pidfd, lambda: self._on_end(node))
+        late = f"did not start within {self._options.boot_timeout_s:.0f} s"
+        self._limit(node, NodeTimer.BOOT, self._options.boot_timeout_s, lambda: self.replace(node, late))
+        self._health.expect(node)
+
+    def _announce(self, node: NodeHandle) -> None:
+        logger.info("node %d is up after %.1f s", node.number, node.uptime_s)
+        self.roll.on_node_ready(node)
+        self._host.on_node_up()
+
+    def _terminate(self, node: NodeHandle) -> None:
+        node.send(signal.SIGTERM)
+        node.send(signal.SIGCONT)  # A process that is stopped hears nothing else.
+        late = f"did not stop within {self._options.drain_timeout_s:.0f} s"
+        self._limit(node, NodeTimer.STOP, self._options.drain_timeout_s, lambda: self.kill(node, late))
+
+    def _note_death(self, node: NodeHandle) -> None:
+        self.last_death_ns = time.monotonic_ns()
+
+    def _close(self, node: NodeHandle) -> None:
+        for each in (node.pidfd, node.control):
+            self._loop.forget(each)
+        self._deadlines.cancel_all(NodeTimer, node.number)
+        node.close()
+        self._answers.forget(node.number)
+
+    def _judge(self, node: NodeHandle) -> None:
+        """Starts a failed node again: at once, after a back-off, or not at all, and then the swarm ends."""
+        why = node.failure or f"ended with {node.exit_code} after {node.ran_s:.1f} s"
+        if self.roll.on_node_failed(node, why):
+            self.start(node)
+            return
+        decision = self._policy.after(node.number, node.exit_code, node.ran_s)
+        if decision.restart_in_s is None:
+            why = "is wrongly configured" if decision.exit_code == EXIT_CONFIGURATION else "ends again and again"
+            logger.error("node %d %s: the swarm ends. %s", node.number, why, node.last_error)
+            self._host.give_up(decision.exit_code)
+            return
+        node.restarts += 1
+        if decision.restart_in_s == 0.0:
+            self.start(node)
+            return
+        logger.info("node %d is started again in %.1f s", node.number, decision.restart_in_s)
+        self._limit(node, NodeTimer.RESTART, decision.restart_in_s, lambda: self.start(node))
+
+    def _forget(self, node: NodeHandle) -> None:
+        self._deadlines.cancel_all(NodeTimer, node.number)
+        if not self._host.is_stopping:
+            del self.nodes[node.number]
+            self.roll.on_node_gone(node)

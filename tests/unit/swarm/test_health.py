@@ -1,0 +1,99 @@
+"""Signs of life: silent and frozen nodes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from awoke.swarm import health, protocol
+from awoke.swarm.health import Health
+from awoke.swarm.node_handle import NodeHandle
+from awoke.swarm.nodes import NodeState, NodeTimer
+from awoke.web.deadlines import Deadline
+from tests.unit.swarm.fakes import OPTIONS, FakeHost, ManualDeadlines, signals_of, up
+
+VITALS = protocol.Vitals(1, 1 << 20, 10, 0, 0, 0, 0, 0, -1)
+SILENT, FROZEN = Deadline(NodeTimer.SILENT, 1), Deadline(NodeTimer.FROZEN, 1)
+
+
+@pytest.fixture
+def node() -> Iterator[NodeHandle]:
+    node = up(1)
+    yield node
+    node.close()
+
+
+@pytest.fixture
+def deadlines() -> ManualDeadlines:
+    return ManualDeadlines()
+
+
+def test_a_silent_node_that_stays_silent_is_killed_long_before_its_drain_time(
+    node: NodeHandle, deadlines: ManualDeadlines
+) -> None:
+    host = FakeHost()
+    judge = Health(OPTIONS, {1: node}, deadlines, host)
+    judge.on_vitals(node, VITALS)
+    deadlines.pass_(SILENT)
+    assert host.did == ["replace 1: gave no sign of life for 10 s"]
+    assert signals_of(node) == [signal.SIGCONT]
+    deadlines.pass_(FROZEN)
+    assert host.did[1] == "kill 1: was frozen, and did not stop within 3 s after it was continued"
+    assert health.STOP_WITHIN_S < 5.0, "a frozen node is replaced within its deadline and 5 s"
+
+
+def test_a_silent_node_that_comes_alive_and_works_on_a_job_may_finish_it(
+    node: NodeHandle, deadlines: ManualDeadlines
+) -> None:
+    host = FakeHost()
+    judge = Health(OPTIONS, {1: node}, deadlines, host)
+    judge.expect(node)
+    deadlines.pass_(SILENT)
+    first = deadlines.moment(FROZEN)
+    judge.on_vitals(node, VITALS._replace(oldest_job_ms=11_000))
+    second = deadlines.moment(FROZEN)
+    assert second > first
+    # Without a job it has this time to commit and leave, and no more.
+    judge.on_vitals(node, VITALS)
+    assert deadlines.moment(FROZEN) == second
+    deadlines.pass_(FROZEN)
+    assert [each.split()[0] for each in host.did] == ["replace", "kill"]
+
+
+def test_a_node_that_freezes_while_it_stops_is_continued_and_killed(
+    node: NodeHandle, deadlines: ManualDeadlines
+) -> None:
+    host = FakeHost()
+    judge = Health(OPTIONS, {1: node}, deadlines, host)
+    judge.expect(node)
+    node.state = NodeState.STOPPING
+    deadlines.pass_(SILENT)
+    assert host.did == [], "it has been told to stop"
+    assert signals_of(node) == [signal.SIGCONT]
+    deadlines.pass_(FROZEN)
+    assert [each.split()[0] for each in host.did] == ["kill"]
+
+
+def test_a_job_of_a_node_that_was_not_silent_sets_no_deadline(node: NodeHandle, deadlines: ManualDeadlines) -> None:
+    Health(OPTIONS, {1: node}, deadlines, FakeHost()).on_vitals(node, VITALS._replace(oldest_job_ms=1_000))
+    assert FROZEN not in deadlines
+
+
+def test_a_node_that_was_frozen_for_a_moment_is_left_alone(node: NodeHandle, deadlines: ManualDeadlines) -> None:
+    host = FakeHost()
+    judge = Health(OPTIONS, {1: node}, deadlines, host)
+    judge.on_vitals(node, VITALS)
+    judge.on_vitals(node, VITALS)
+    assert host.did == []
+    assert 9.9 < (deadlines.next_in_s() or 0) <= 10.0
+
+
+def test_a_node_whose_process_has_ended_is_not_silent(node: NodeHandle, deadlines: ManualDeadlines) -> None:
+    host = FakeHost()
+    Health(OPTIONS, {1: node}, deadlines, host).expect(node)
+    node.state = NodeState.ENDING
+    deadlines.pass_(SILENT)
+    assert host.did == []
+    assert FROZEN not in deadlines

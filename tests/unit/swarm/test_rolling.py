@@ -1,0 +1,196 @@
+"""A reload, step by step."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+
+from awoke.swarm import rolling
+from awoke.swarm.mold_control import MoldControl
+from awoke.swarm.mold_handle import MoldHandle
+from awoke.swarm.nodes import NodeState
+from awoke.swarm.pidfd import Pidfd
+from awoke.swarm.rolling import Roll, RollState
+from tests.unit.swarm.fakes import FakeHost, FakePidfd, ManualDeadlines, up
+
+
+@pytest.fixture
+def deadlines() -> ManualDeadlines:
+    return ManualDeadlines()
+
+
+class FakeMolds:
+    """A current mold of generation 1, and a candidate of generation 2."""
+
+    def __init__(self) -> None:
+        self.made: list[MoldHandle] = []
+        self.current: MoldHandle | None = self._ready(1)
+        self.candidate: MoldHandle | None = None
+        self.did: list[str] = []
+
+    def _ready(self, generation: int) -> MoldHandle:
+        ours, theirs = socket.socketpair()
+        ours.close()
+        theirs.close()
+        mold = MoldHandle(generation, cast(Pidfd, FakePidfd()), ours)
+        mold.become_ready()
+        self.made.append(mold)
+        return mold
+
+    def make_candidate(self) -> None:
+        self.candidate = self._ready(2)
+
+    def promote(self) -> None:
+        self.did.append("promote")
+        self.current, self.candidate = self.candidate, None
+
+    def drop_candidate(self) -> None:
+        self.did.append("drop")
+        self.candidate = None
+
+
+class Reload:
+    """A reload of two nodes, step by step."""
+
+    def __init__(self, deadlines: ManualDeadlines) -> None:
+        self.nodes = {1: up(1), 2: up(2)}
+        self.molds, self.host, self.deadlines = FakeMolds(), FakeHost(), deadlines
+        self.roll = Roll(self.nodes, cast(MoldControl, self.molds), deadlines, self.host)
+        self.ended: list[str | None] = []
+
+    def begin(self) -> None:
+        assert self.roll.begin(self.ended.append)
+        assert self.molds.candidate is not None
+        self.roll.on_candidate_ready(self.molds.candidate)
+
+    def restart(self, number: int, *, is_assigned: bool = True) -> None:
+        """The node's process ends, and another one comes up."""
+        node = self.nodes[number]
+        self.end(number)
+        self.roll.on_node_stopped(node)
+        mold = self.roll.mold_for(node)
+        assert mold is not None
+        node.begin(socket.socket(), mold.generation)
+        node.pidfd, node.state = cast(Pidfd, FakePidfd()), NodeState.UP
+        self.roll.on_node_ready(node)
+        if is_assigned:
+            node.assigned_ns = 1
+            self.roll.on_node_assigned(node)
+
+    def prove(self) -> None:
+        self.deadlines.pass_(rolling.PROOF)
+        self.roll.on_node_alive(self.nodes[1])
+
+    def end(self, number: int) -> None:
+        self.nodes[number].close()
+        self.nodes[number].state = NodeState.QUEUED
+
+    def close(self) -> None:
+        for node in self.nodes.values():
+            node.close()
+        for mold in self.molds.made:
+            mold.close()
+
+
+@pytest.fixture
+def reload(deadlines: ManualDeadlines) -> Iterator[Reload]:
+    reload = Reload(deadlines)
+    yield reload
+    reload.close()
+
+
+def test_the_first_node_proves_the_new_code_and_the_others_follow(reload: Reload, deadlines: ManualDeadlines) -> None:
+    reload.begin()
+    assert not reload.roll.begin(), "one at a time"
+    assert reload.host.did == ["stop 1"]
+    reload.restart(1)
+    assert reload.nodes[1].mold == 2
+    assert reload.host.did == ["stop 1"], "it has its partitions, and has not stayed up yet"
+    assert reload.roll.mold_for(reload.nodes[2]) is reload.molds.current
+    reload.roll.on_node_alive(reload.nodes[1])
+    deadlines.pass_(rolling.PROOF)
+    assert reload.host.did == ["stop 1"], "it may be frozen"
+    reload.roll.on_node_alive(reload.nodes[1])
+    assert reload.host.did == ["stop 1", "stop 2"]
+    assert reload.molds.did == [], "the old mold lives"
+    reload.restart(2)
+    assert reload.molds.did == ["promote"]
+    assert reload.ended == [None]
+    assert reload.roll.state is RollState.IDLE
+
+
+def test_a_node_that_gets_no_partitions_holds_the_reload_up_for_some_time_only(
+    reload: Reload, deadlines: ManualDeadlines
+) -> None:
+    reload.begin()
+    reload.restart(1, is_assigned=False)
+    reload.prove()
+    assert reload.host.did == ["stop 1"]
+    deadlines.pass_(rolling.ASSIGNMENT)
+    assert reload.host.did == ["stop 1", "stop 2"]
+
+
+@pytest.mark.parametrize("is_proved", [False, True])
+def test_a_failure_of_the_new_code_stops_the_reload_and_the_node_is_of_the_old_code_again(
+    reload: Reload, deadlines: ManualDeadlines, is_proved: bool
+) -> None:
+    reload.begin()
+    reload.restart(1)
+    if is_proved:
+        reload.prove()
+    node = reload.nodes[1]
+    reload.end(1)
+    assert reload.roll.on_node_failed(node, "ended with 5")
+    assert reload.ended == ["node 1, with the new code, ended with 5"]
+    assert reload.roll.last_error == reload.ended[0]
+    assert reload.molds.did == ["drop"]
+    assert reload.roll.mold_for(node) is reload.molds.current
+    assert reload.roll.state is RollState.IDLE
+    assert deadlines.next_in_s() is None
+    assert reload.roll.begin(), "another one may follow"
+
+
+def test_a_failure_of_an_old_node_during_a_reload_is_an_ordinary_one(reload: Reload) -> None:
+    reload.begin()
+    reload.end(2)
+    assert not reload.roll.on_node_failed(reload.nodes[2], "ended with 5")
+    assert reload.roll.mold_for(reload.nodes[2]) is reload.molds.current
+    assert reload.roll.is_under_way
+
+
+def test_without_an_old_mold_a_failure_of_the_new_code_is_an_ordinary_one(reload: Reload) -> None:
+    reload.begin()
+    reload.restart(1)
+    reload.molds.current = None
+    assert reload.roll.mold_for(reload.nodes[2]) is reload.molds.candidate
+    reload.end(1)
+    assert not reload.roll.on_node_failed(reload.nodes[1], "ended with 5")
+    assert reload.ended == ["node 1, with the new code, ended with 5"]
+
+
+def test_new_code_that_is_not_imported_changes_nothing(reload: Reload) -> None:
+    assert reload.roll.begin(reload.ended.append)
+    reload.molds.candidate = None
+    reload.roll.on_candidate_failed("SyntaxError: invalid syntax")
+    assert reload.ended == ["the app could not be imported: SyntaxError: invalid syntax"]
+    assert reload.host.did == []
+
+
+def test_a_node_that_goes_for_good_during_its_turn_is_left_out(reload: Reload) -> None:
+    reload.begin()
+    node = reload.nodes[1]
+    node.state = NodeState.LEAVING
+    reload.end(1)
+    del reload.nodes[1]
+    reload.roll.on_node_gone(node)
+    assert reload.host.did == ["stop 1", "stop 2"]
+
+
+def test_the_end_of_the_swarm_ends_a_reload(reload: Reload) -> None:
+    reload.begin()
+    reload.roll.cancel("the swarm stops")
+    reload.roll.cancel("the swarm stops")
+    assert reload.ended == ["the swarm stops"]

@@ -1,0 +1,85 @@
+"""Deadlines: their order, and how they are moved and cancelled."""
+
+from __future__ import annotations
+
+import time
+from enum import Enum, auto
+
+import pytest
+
+from awoke.web.deadlines import Deadline, Deadlines
+
+
+class Timer(Enum):
+    """The deadlines of these tests."""
+
+    A = auto()
+    B = auto()
+    LATE = auto()
+
+
+class Other(Enum):
+    """Deadlines of another kind, with the same values."""
+
+    A = auto()
+
+
+class Clock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock.monotonic)
+    return clock
+
+
+def test_deadlines_come_in_order_and_can_be_replaced_moved_and_cancelled(clock: Clock) -> None:
+    deadlines, done = Deadlines(), list[str]()
+    assert deadlines.next_in_s() is None
+    deadlines.set(Deadline(Timer.B), 2, lambda: done.append("b"))
+    deadlines.set(Deadline(Timer.A), 1, lambda: done.append("a"))
+    deadlines.set(Deadline(Timer.LATE), 60, lambda: done.append("late"))
+    deadlines.set(Deadline(Timer.LATE), 3, lambda: done.append("sooner"))
+    clock.now_s += 5
+    assert deadlines.next_in_s() == 0.0
+    deadlines.run_due()
+    assert done == ["a", "b", "sooner"]
+    deadlines.set(Deadline(Timer.A), 0, lambda: done.append("moved"))
+    deadlines.postpone(60)
+    deadlines.run_due()
+    assert Deadline(Timer.A) in deadlines
+    assert deadlines.next_in_s() == 60
+    deadlines.cancel(Deadline(Timer.A))
+    assert deadlines.next_in_s() is None
+
+
+def test_the_deadlines_of_one_number_and_kind_are_cancelled_together(clock: Clock) -> None:
+    deadlines = Deadlines()
+    kept = [Deadline(Timer.A, 2), Deadline(Other.A, 1), Deadline(Timer.A)]
+    for each in [Deadline(Timer.A, 1), Deadline(Timer.B, 1), *kept]:
+        deadlines.set(each, 1, lambda: None)
+    deadlines.cancel_all(Timer, 1)
+    assert [each in deadlines for each in kept] == [True] * 3
+    assert Deadline(Timer.A, 1) not in deadlines
+    assert Deadline(Timer.B, 1) not in deadlines
+
+
+def test_a_deadline_that_sets_itself_again_comes_once_a_turn(clock: Clock) -> None:
+    deadlines, count = Deadlines(), [0]
+
+    def again() -> None:
+        count[0] += 1
+        deadlines.set(Deadline(Timer.A), 10, again)
+
+    again()
+    clock.now_s += 12
+    deadlines.run_due()
+    assert count == [2]
