@@ -1,4 +1,4 @@
-"""The command line: `awoke run`, `produce`, `tail`, `topics`, `doctor`."""
+"""The command line: `awoke run`, `produce`, `tail`, `topics` and so on, each command in a module of its own."""
 
 from awoke.cli.main import main
 

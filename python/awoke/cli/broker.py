@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from awoke.cli.commands import command
 from awoke.cli.output import say
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm.options import socket_path
@@ -28,6 +29,7 @@ SESSION_TIMEOUT_MS = 6_000
 PARTITIONS = 4
 
 
+@command
 def broker(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics to create.")],
     partitions: Annotated[int, typer.Option(min=1, max=10_000, help="Partitions of each topic.")] = PARTITIONS,

@@ -10,7 +10,8 @@ import msgspec
 import typer
 
 import awoke
-from awoke.cli import letters, purge
+from awoke.cli import letters
+from awoke.cli.commands import group
 from awoke.cli.letters import Error, Filter, Handler, Key, Letter, Since, letter_of, place_of
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import KEPT, say, say_json
@@ -21,9 +22,7 @@ from awoke.cli.targets import Targets, summary
 from awoke.errors import AwokeError, ConfigError
 from awoke.printable import printable
 
-app = typer.Typer(
-    help="Look at messages that were given up, and send them again.", no_args_is_help=True, rich_markup_mode=None
-)
+app = group("dead-letter", "Look at messages that were given up, and send them again.")
 
 ERROR_WIDTH = 60
 FAILURES_SHOWN_MAX = 10
@@ -31,9 +30,6 @@ JSON_INTEGER_MAX = 1 << 63
 
 Topic = Annotated[str, typer.Argument(help="The dead letter topic.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document a line.")]
-
-
-app.command("purge")(purge.purge)
 
 
 @app.command("list")

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 import awoke
+from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_styled, show_table
 from awoke.errors import BrokerUnreachable, KafkaError, OperationTimeout
 
 
+@command
 def doctor(
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,

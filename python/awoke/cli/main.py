@@ -1,4 +1,4 @@
-"""The commands together, and how their errors are shown."""
+"""Runs the command line: the options before a command, and the exit code of an error."""
 
 from __future__ import annotations
 
@@ -9,33 +9,15 @@ from typing import Annotated
 import typer
 
 import awoke
-from awoke.cli import broker, dead_letter, doctor, failures, output, produce, rpc, run, swarm, tail, threads, topics
+from awoke.cli import commands, failures, output
 from awoke.errors import AwokeError
 from awoke.exit_codes import EXIT_GAVE_UP
 
-app = typer.Typer(
-    name="awoke",
-    help="A Kafka processing framework for Python in which nothing sleeps.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # Its tables cut the names of options at 80 columns.
-    add_completion=False,
-)
-app.command("run")(run.run)
-app.command("broker")(broker.broker)
-app.command("produce")(produce.produce)
-app.command("tail")(tail.tail)
-app.add_typer(topics.app, name="topics")
-app.add_typer(dead_letter.app, name="dead-letter")
-app.add_typer(rpc.app, name="rpc")
-app.command("threads")(threads.threads)
-for command in (swarm.status, swarm.stop, swarm.quiet, swarm.reload, swarm.scale, swarm.dump, swarm.resume, swarm.skip):
-    app.command(command.__name__)(command)
-app.command("doctor")(doctor.doctor)
+app = commands.app
 
 
 def versions() -> str:
-    """What is running, in one line."""
+    """Returns the versions of awoke, librdkafka and Python in one line."""
     return f"awoke {awoke.__version__} (librdkafka {awoke.librdkafka_version()}, Python {platform.python_version()})"
 
 
@@ -48,15 +30,18 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and end.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
     ] = False,
     with_traceback: Annotated[bool, typer.Option("--traceback", help="Show errors with their traceback.")] = False,
 ) -> None:
-    """Options before the command; `--traceback` is read by `main`."""
+    """Takes the options before the command; `failures` reads `--traceback`."""
+
+
+commands.load()
 
 
 def main() -> None:
-    """Run the command line; errors are one line, without a traceback unless it is asked for."""
+    """Runs the command line. An error is one line, without a traceback unless `--traceback` is given."""
     output.take_any_text()
     try:
         app()

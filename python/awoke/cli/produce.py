@@ -19,6 +19,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, T
 from rich.text import Text
 
 import awoke
+from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say
 from awoke.cli.tables import plural
@@ -101,6 +102,7 @@ def key_text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
+@command
 def produce(
     topic: Annotated[str, typer.Argument(help="Where to send.")],
     file: Annotated[Path, typer.Argument(help="What to send, line by line; - for standard input.")] = Path("-"),

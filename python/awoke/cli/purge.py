@@ -9,12 +9,14 @@ from typing import Annotated
 import typer
 
 import awoke
+from awoke.cli.dead_letter import app
 from awoke.cli.letters import moment_ms, place_of
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import say
 from awoke.errors import ConfigError
 
 
+@app.command("purge")
 def purge(
     topic: Annotated[str, typer.Argument(help="The dead letter topic.")],
     before: Annotated[

@@ -10,12 +10,13 @@ import msgspec
 import typer
 
 import awoke
+from awoke.cli.commands import group
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say_json, show_table
 from awoke.errors import ConfigError, RpcError
 from awoke.printable import printable
 
-app = typer.Typer(help="Call methods of a service over Kafka.", no_args_is_help=True, rich_markup_mode=None)
+app = group("rpc", "Call methods of a service over Kafka.")
 
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the result.")]
 Group = Annotated[str | None, typer.Option(help="The responders' group, where it is not the service's name.")]

@@ -12,74 +12,34 @@ import typer
 
 from awoke import logs
 from awoke.cli import failures
-from awoke.cli.options import BootstrapServers, Kafka, Socket, pairs
+from awoke.cli.commands import command
+from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.setting_options import option, takes_run_settings
 from awoke.errors import AwokeError, ConfigError
 from awoke.exit_codes import EXIT_LATE
-from awoke.settings import LoadedRun, RunSettings, load, load_run, place_of, unknown_variables
+from awoke.settings import LoadedRun, RunSettings, Settings, load, load_run, place_of, unknown_variables
 from awoke.swarm.options import Options, bytes_of, socket_path
 
 logger = logging.getLogger(__name__)
 
 
+@command
+@takes_run_settings
 def run(
     target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
-    workers: Annotated[int | None, typer.Option(help="Threads that run handlers, in each process.")] = None,
-    nodes: Annotated[
-        int | None, typer.Option(min=1, help="Run in this many processes, which a supervisor starts and watches.")
-    ] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(help="With --nodes: replace a node that has more, as in 512M, in order.")
-    ] = None,
-    memory_hard_limit: Annotated[str | None, typer.Option(help="With --nodes: kill a node that has more.")] = None,
-    hang_after_s: Annotated[
-        float | None, typer.Option(help="With --nodes: replace a node that works on one job for longer (300).")
-    ] = None,
-    silent_after_s: Annotated[
-        float | None, typer.Option(help="With --nodes: replace a node that gives no sign of life for this long (10).")
-    ] = None,
-    drain_timeout_s: Annotated[
-        float | None, typer.Option(help="With --nodes: kill a node that takes longer to stop (35).")
-    ] = None,
-    restarts_max: Annotated[
-        int | None, typer.Option(min=0, help="With --nodes: more restarts in a minute end the swarm (5).")
-    ] = None,
-    restart_backoff_s: Annotated[
-        float | None,
-        typer.Option(min=0, help="With --nodes: before the second restart in a row; doubled each time (1)."),
-    ] = None,
-    static_members: Annotated[
-        bool | None,
-        typer.Option(help="With --nodes: each node keeps its name in the group, and so its partitions (it does)."),
-    ] = None,
-    socket: Socket = None,
-    metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Serve metrics, health and threads there; 0 for a free port.")
-    ] = None,
+    workers: Annotated[int | None, option(Settings, "workers")] = None,
+    metrics_port: Annotated[int | None, option(Settings, "metrics_port")] = None,
     embedded: Annotated[bool, typer.Option("--embedded", help="Run on brokers inside the process.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
-    log_format: Annotated[str | None, typer.Option(help="text (the default), or json: one document a line.")] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info (the default), warning or error.")] = None,
     with_traceback: Annotated[bool, typer.Option("--traceback", hidden=True)] = False,
+    **given: Any,
 ) -> None:
-    """Run an app. SIGINT and SIGTERM finish running jobs, commit and end with 0; a second signal waits for no job.
+    """Run an app, in this process or in a swarm of several.
 
-    Options win over the environment (AWOKE_NODES=4), that over awoke.toml.
+    SIGINT and SIGTERM let running jobs finish, commit their offsets and exit with 0; a second signal does not wait for jobs.
+    Options take precedence over the environment (AWOKE_NODES=4), and the environment over awoke.toml.
     """
-    given = {
-        "nodes": nodes,
-        "memory_limit": memory_limit,
-        "memory_hard_limit": memory_hard_limit,
-        "hang_after_s": hang_after_s,
-        "silent_after_s": silent_after_s,
-        "drain_timeout_s": drain_timeout_s,
-        "restarts_max": restarts_max,
-        "restart_backoff_s": restart_backoff_s,
-        "static_members": static_members,
-        "socket": socket,
-        "log_format": log_format,
-        "log_level": log_level,
-    }
     of_app = {
         "bootstrap_servers": bootstrap_servers,
         "workers": workers,
@@ -135,22 +95,15 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
     assert settings.nodes is not None
     soft, hard = settings.memory_limit, settings.memory_hard_limit
     app_settings = load(of_app).values
+    both = set(Options.__struct_fields__) & set(RunSettings.__struct_fields__) - {"socket"}
     options = Options(
+        **{name: getattr(settings, name) for name in both},
         target=target,
-        nodes=settings.nodes,
         workers=of_app["workers"],
         bootstrap_servers=of_app["bootstrap_servers"],
         kafka=of_app["kafka"],
-        log_level=settings.log_level,
-        log_format=settings.log_format,
         memory_soft_bytes=None if soft is None else bytes_of(soft),
         memory_hard_bytes=None if hard is None else bytes_of(hard),
-        hang_after_s=settings.hang_after_s,
-        silent_after_s=settings.silent_after_s,
-        drain_timeout_s=settings.drain_timeout_s,
-        restarts_max=settings.restarts_max,
-        restart_backoff_s=settings.restart_backoff_s,
-        static_members=settings.static_members,
         socket=settings.socket or socket_path(target),
         metrics_port=app_settings.metrics_port,
         metrics_host=app_settings.metrics_host,

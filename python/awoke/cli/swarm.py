@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from awoke.cli.commands import command
 from awoke.cli.options import Socket
 from awoke.cli.output import say, say_json
 from awoke.cli.tables import aligned, duration
@@ -87,6 +88,7 @@ def nothing_there(target: str, path: str, command: str, error: OSError) -> str:
     return f"no {wanted} of {target} listens at {path}: {error.strerror or error}; start it with awoke run {target}{options}"
 
 
+@command
 def status(
     target: Target, socket: Socket = None, json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
 ) -> None:
@@ -141,16 +143,19 @@ def _remarks(found: dict[str, Any]) -> list[str]:
     return remarks
 
 
+@command
 def stop(target: Target, socket: Socket = None) -> None:
     """Stop a swarm: running jobs finish, offsets are committed."""
     ask(target, socket, "stop")
 
 
+@command
 def quiet(target: Target, socket: Socket = None) -> None:
     """Let a swarm begin no new jobs, and keep its partitions. `status` shows it; a reload ends it."""
     ask(target, socket, "quiet")
 
 
+@command
 def reload(
     target: Target,
     socket: Socket = None,
@@ -160,6 +165,7 @@ def reload(
     ask(target, socket, "reload", within_s=timeout_s)
 
 
+@command
 def scale(
     target: Target, nodes: Annotated[int, typer.Argument(help="How many nodes there are to be.")], socket: Socket = None
 ) -> None:
@@ -167,11 +173,13 @@ def scale(
     ask(target, socket, "scale", nodes=nodes)
 
 
+@command
 def dump(target: Target, node: Annotated[int, typer.Argument(help="Which node.")], socket: Socket = None) -> None:
     """Have a node write the stacks of all its threads to its log."""
     ask(target, socket, "dump", node=node)
 
 
+@command
 def resume(
     target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The partition's topic.")],
@@ -183,6 +191,7 @@ def resume(
     say(f"resumed {topic}[{partition}]")
 
 
+@command
 def skip(
     target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The message's topic.")],

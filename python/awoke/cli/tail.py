@@ -10,11 +10,13 @@ import msgspec
 import typer
 
 import awoke
+from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_json, write_raw
 from awoke.printable import printable
 
 
+@command
 def tail(
     topic: Annotated[str, typer.Argument(help="What to read.")],
     start: Annotated[

@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from awoke.cli.commands import command
 from awoke.cli.options import Socket
 from awoke.cli.output import say_json, show_table
 from awoke.cli.swarm import ask
@@ -31,6 +32,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
     """Of a swarm: the node that it belongs to."""
 
 
+@command
 def threads(
     target: Annotated[str, typer.Argument(metavar="MODULE:APP|PORT", help="The app, or its metrics_port.")],
     host: Annotated[str, typer.Option(help="With a port: the app's metrics_host.")] = "127.0.0.1",

@@ -8,13 +8,14 @@ import typer
 
 import awoke
 from awoke.cli.broker import process_of
+from awoke.cli.commands import group
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, show_table
 from awoke.cli.swarm import ask
 from awoke.errors import AwokeError, ConfigError
 from awoke.settings import load
 
-app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True, rich_markup_mode=None)
+app = group("topics", "Create, list, describe and delete topics.")
 
 
 @app.command("create")

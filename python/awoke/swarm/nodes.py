@@ -4,29 +4,26 @@ A node is one place in the swarm. At most one process has it at a time. `NodeCon
 looks up (state, event) here, sets the next state, and then runs the actions in order.
 
 ```
-             NO_MOLD
-              +--+
-              v  |  FORK_ASKED          FORKED             READY
-   new ---> QUEUED -----------> FORKING --------> BOOTING --------> UP
-              ^ ^  <-----------  |   ^               |              |
-              | |   FORK_LOST    |   |               +------+-------+
-              | |                |   |                      |
-              | |    FORK_FAILED |   | FORK_ASKED           |   STOP       DIED        REAPED
-              | |                v   |                      +-> STOPPING -> ENDING ---> QUEUED
-              | +------------- WAITING <--------+           |   UNWELL     DIED        REAPED
-              |    NO_MOLD                      |           +-> FAILING --> CRASHING -> WAITING
-              |                                 |           |   DIED
-              |                                 |           +-------------> CRASHING
-              |                                 |           |   RETIRE     DIED        REAPED
-              |                                 |           +-> RETIRING -> LEAVING --> GONE
-              |                                 |
-              +--- REAPED of ENDING             +--- REAPED of CRASHING (a failure: with a back-off)
+            NO_MOLD: stays
+ new ---> QUEUED --- FORK_ASKED ---> FORKING --- FORKED ---> BOOTING --- READY ---> UP
+           ^  ^                       |   |                     |                   |
+           |  +------ FORK_LOST ------+   | FORK_FAILED         +---------+---------+
+           |                              v                               |
+           +------------ NO_MOLD ----- WAITING --- FORK_ASKED ---> FORKING
+                                                                          |
+   the end of a process, and what follows:                                |
+                                                                          |
+   STOP      STOPPING --- DIED ---> ENDING ----- REAPED ---> QUEUED   <---+  another process, at once
+   UNWELL    FAILING ---- DIED ---> CRASHING --- REAPED ---> WAITING  <---+  another process, after a back-off
+   (none)    ------------ DIED ---> CRASHING                          <---+
+   RETIRE    RETIRING --- DIED ---> LEAVING ---- REAPED ---> GONE     <---+  no other process
 ```
 
-RETIRE: no process is to follow (the swarm shrinks or stops). It leads from every state to GONE: at once from QUEUED and
-WAITING, by way of CANCELLED from FORKING (the process that comes is told to end), of RETIRING and LEAVING from the others.
-KEEP takes a RETIRE back (the swarm grows again): CANCELLED -> FORKING, RETIRING -> STOPPING, LEAVING -> ENDING.
-OVERDUE kills the process: BOOTING and UP become FAILING, other states stay.
+- RETIRE (the swarm shrinks or stops) ends every node for good. QUEUED and WAITING become GONE at once. FORKING becomes
+  CANCELLED: the process that comes is told to end (FORKED -> RETIRING); if none comes, the node is GONE. STOPPING and FAILING
+  become RETIRING; ENDING and CRASHING become LEAVING.
+- KEEP (the swarm grows again) takes that back: CANCELLED -> FORKING, RETIRING -> STOPPING, LEAVING -> ENDING.
+- OVERDUE kills the process. BOOTING and UP become FAILING; the other states stay until DIED.
 """
 
 from __future__ import annotations

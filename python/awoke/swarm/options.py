@@ -1,4 +1,4 @@
-"""What a swarm is told: by the command line to its supervisor, by that to the mold and its nodes."""
+"""The options of a swarm: the command line gives them to the supervisor, and the supervisor to the mold and its nodes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ import msgspec
 
 from awoke.errors import ConfigError
 from awoke.secrets import shown_fields, shown_repr
+from awoke.settings import RunSettings
+
+DEFAULTS = RunSettings()
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one swarm."""
+    """The options of one swarm. What each setting of `awoke run` means stands in `RunSettings`."""
 
     target: str
     """The app, as in `shop:app`."""
@@ -23,29 +26,24 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     workers: int | None = None
     bootstrap_servers: str | None = None
     kafka: dict[str, str] = {}
-    log_level: str = "info"
-    log_format: str = "text"
+    log_level: str = DEFAULTS.log_level
+    log_format: str = DEFAULTS.log_format
     memory_soft_bytes: int | None = None
-    """A node that has more is replaced, in order, one at a time."""
+    """A node that uses more is replaced in order, one at a time."""
     memory_hard_bytes: int | None = None
-    """A node that has more is killed."""
+    """A node that uses more is killed."""
     boot_timeout_s: float = 60.0
-    """How long a node may take until it has joined its group, and the app's import."""
-    hang_after_s: float = 300.0
-    """A job that runs longer makes its node be replaced."""
-    silent_after_s: float = 10.0
-    """A node that gives no sign of life for so long is replaced: it was stopped, or the machine has no time for it."""
-    drain_timeout_s: float = 35.0
-    """How long a node may take to stop."""
-    restarts_max: int = 5
-    """More restarts in a minute end the swarm."""
-    restart_backoff_s: float = 1.0
-    """Before the second restart in a row; doubled each time, up to a minute."""
+    """The longest time until a node has joined its group, and for the import of the app."""
+    hang_after_s: float = DEFAULTS.hang_after_s
+    silent_after_s: float = DEFAULTS.silent_after_s
+    drain_timeout_s: float = DEFAULTS.drain_timeout_s
+    restarts_max: int = DEFAULTS.restarts_max
+    restart_backoff_s: float = DEFAULTS.restart_backoff_s
     heartbeat_s: float = 2.0
-    static_members: bool = True
-    """Whether each node has a name of its own in the group, so that its restart makes no rebalance."""
+    """The time between two signs of life."""
+    static_members: bool = DEFAULTS.static_members
     socket: str
-    """Where `awoke status` and its like ask."""
+    """The path of the UNIX socket for commands."""
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     metrics_allowed_hosts: str = ""

@@ -1,0 +1,62 @@
+"""Commands register themselves, and options that are settings come from the settings' table."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from awoke.cli import commands, setting_options
+from awoke.cli.main import app
+from awoke.settings import RunSettings, Settings
+
+PACKAGE = Path(commands.__file__).parent
+
+
+def help_of(*words: str) -> str:
+    done = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"})
+    assert done.exit_code == 0
+    return done.output
+
+
+def names_in(text: str) -> list[str]:
+    return re.findall(r"^  ([a-z-]+)  ", text.partition("Commands:")[2], re.MULTILINE)
+
+
+def test_all_commands_are_there_in_the_order_of_their_names() -> None:
+    of_swarm = ["dump", "quiet", "reload", "resume", "scale", "skip", "status", "stop"]
+    others = ["broker", "dead-letter", "doctor", "produce", "rpc", "run", "tail", "threads", "topics"]
+    assert names_in(help_of()) == sorted(of_swarm + others)
+    assert set(names_in(help_of("dead-letter"))) == {"list", "summary", "show", "replay", "purge"}
+    assert set(names_in(help_of("topics"))) == {"create", "list", "describe", "delete"}
+
+
+def test_no_module_lists_the_modules_with_commands() -> None:
+    """A new command touches one file: its own."""
+    registering = {file.stem for file in PACKAGE.glob("*.py") if "import command\n" in file.read_text()}
+    assert {"run", "produce", "doctor"} <= registering
+    for file in (PACKAGE / "main.py", PACKAGE / "commands.py", PACKAGE / "__init__.py"):
+        names = {node.id for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Name)}
+        assert not names & registering, file.name
+
+
+@pytest.mark.parametrize("name", RunSettings.__struct_fields__)
+def test_each_setting_of_a_run_is_an_option_with_its_text(name: str) -> None:
+    text = " ".join(help_of("run").split())
+    assert f"--{name.replace('_', '-')}" in text
+    assert setting_options.texts_of(RunSettings)[name]
+
+
+@pytest.mark.parametrize("kind", [Settings, RunSettings])
+def test_each_setting_has_a_text(kind: type[Settings] | type[RunSettings]) -> None:
+    assert set(setting_options.texts_of(kind)) == set(kind.__struct_fields__)
+
+
+def test_defaults_are_those_of_the_settings() -> None:
+    text = " ".join(help_of("run").split())
+    for shown in ("(text)", "(300)", "(35)", "(5)", "(true)"):
+        assert f"[default: {shown}]" in text
+    assert "None" not in text
