@@ -27,6 +27,7 @@ from awoke.settings import KafkaValue, Settings, client_properties, load
 NEW_WITHIN_S = 2.0
 """A topic that was made just now is known to all brokers within this time."""
 ASK_AGAIN_S = 0.05
+"""The delay between two questions for a topic that may be new."""
 
 Metadata = tuple[list[tuple[int, str]], list[tuple[str, int, list[tuple[int, int, list[int], list[int]]]]]]
 """Brokers, and topics with an error's code and their partitions."""
@@ -80,6 +81,7 @@ class Admin:
         arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
         settings = settings or load(arguments).values
         self._source = EventSource()
+        self._closed = threading.Event()
         try:
             # A request for metadata must not create a topic: a misspelt name would not be noticed.
             properties = client_properties(settings)
@@ -145,20 +147,23 @@ class Admin:
             self.wait_for_topic(name, until_s - time.monotonic())
 
     def find_topic(self, name: str, timeout_s: float = TIMEOUT_S, new_within_s: float = NEW_WITHIN_S) -> TopicInfo:
-        """Returns a topic that may be new: a broker that does not know it is asked again for `new_within_s`. Blocks.
+        """Describes a topic that may be new: brokers that do not know it are asked again for `new_within_s` seconds.
+
+        Blocks; `close` on another thread ends the wait.
 
         Raises:
-            UnknownTopic: There is none of this name. AuthorizationFailed: An ACL does not allow to describe it.
+            UnknownTopic: No broker knew the topic in time.
+            AuthorizationFailed: An ACL does not allow DESCRIBE.
         """
-        until_s, again = time.monotonic() + new_within_s, threading.Event()
+        until_s = time.monotonic() + new_within_s
         while True:
             try:
                 return self.describe_topic(name, timeout_s)
             except UnknownTopic:
-                # A broker learns of a topic some time after its creation and does not notify clients: ask again.
-                if time.monotonic() >= until_s:
+                # A poll, and a known limit: Kafka has no request that waits for a topic. A broker learns of a new topic
+                # from the controller some time after it was made, and tells its clients only when they ask.
+                if time.monotonic() >= until_s or self._closed.wait(ASK_AGAIN_S):
                     raise
-                again.wait(ASK_AGAIN_S)
 
     def wait_for_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
         """Waits until a broker knows of a topic. Blocks.
@@ -240,7 +245,8 @@ class Admin:
         return error
 
     def close(self) -> None:
-        """Ends the client. Closing again does nothing."""
+        """Ends the client, and every wait for a topic. Closing again does nothing. Usable from any thread."""
+        self._closed.set()
         self._native.close()
         self._source.close()
 
