@@ -4,16 +4,16 @@ from __future__ import annotations
 
 EXIT_CLEAN = 0
 EXIT_GAVE_UP = 1
-"""The app stopped itself, or no broker answered at its start; of another command: it failed."""
+"""The app stopped itself, or no broker answered at its start. Of other commands: the command failed."""
 EXIT_USAGE = 2
 """The command line is wrong."""
 EXIT_LATE = 3
-"""Stopped before work was done: at the shutdown's deadline or a second signal jobs still ran, messages were not
-acknowledged or offsets not committed; or a process was killed for that."""
+"""Stopped before all work was done. At the deadline of the shutdown, or at a second signal, jobs still ran, messages
+were not acknowledged or offsets not committed; or a process was killed for that."""
 EXIT_TOO_MANY_RESTARTS = 4
 EXIT_ORPHANED = 5
-"""A node whose supervisor died, and that was not through within its time."""
+"""The supervisor of this node died, and the node did not stop in time."""
 EXIT_CONFIGURATION = 78
-"""Wrong configuration (`EX_CONFIG` of sysexits.h): another try would end the same way."""
+"""Wrong configuration (`EX_CONFIG` of sysexits.h): another attempt ends the same way."""
 EXIT_AT_ONCE = 130
-"""A third signal ended it at once."""
+"""A third signal ended the process at once."""

@@ -1,4 +1,4 @@
-"""Tokens for SASL OAUTHBEARER, from a function of the user's."""
+"""Tokens for SASL OAUTHBEARER, from the user's function."""
 
 from __future__ import annotations
 
@@ -19,34 +19,38 @@ class OAuthToken(NamedTuple):
     """A token for SASL OAUTHBEARER."""
 
     value: str
-    """What is sent to the brokers."""
+    """The token that the brokers get."""
     expires_at_s: float
-    """When it expires, in seconds since 1970. A new one is asked for when 80 % of its time is over."""
+    """The moment at which it expires, in seconds since 1970. After 80 % of its time a new one is requested."""
     principal: str = ""
-    """Whom it names; brokers read that from the token."""
+    """The name of the principal; brokers read it from the token."""
     extensions: Mapping[str, str] = {}
-    """SASL extensions (RFC 7628); names are of letters."""
+    """SASL extensions (RFC 7628). Names consist of letters."""
 
     def __repr__(self) -> str:
         return f"OAuthToken([secret], expires_at_s={self.expires_at_s}, principal={self.principal!r})"
 
 
 TokenFunction = Callable[[], OAuthToken | Awaitable[OAuthToken]]
-"""Gives a new token; `def` or `async def`. Each client calls it for itself, on a thread that awoke makes for the call."""
+"""Returns a new token; `def` or `async def`. Each client calls it, on a thread that awoke makes for the call."""
 
 
 Parts = tuple[str, int, str, list[tuple[str, str]]]
 
 
 class TokenSource:
-    """Calls the user's function, as the engine asks for tokens. Any thread."""
+    """Calls the user's function when the engine needs a token. Usable from any thread."""
 
     def __init__(self, function: TokenFunction) -> None:
         self._function = function
 
     def __call__(self) -> Parts:
-        """Returns the parts of a new token. Blocks for as long as the function does."""
-        # On a thread of Python's: for one of the engine's, Python 3.11 keeps a thread object for ever.
+        """Returns the parts of a new token. Blocks until the function returns.
+
+        Raises:
+            BaseException: The function has raised it.
+        """
+        # On a thread of Python: CPython 3.11 never frees the thread object that it makes for a thread of the engine.
         answers: SimpleQueue[Parts | BaseException] = SimpleQueue()
         threading.Thread(target=self._run, args=(answers,), name="awoke-token", daemon=True).start()
         answer = answers.get()
@@ -58,7 +62,7 @@ class TokenSource:
         answer: Parts | BaseException
         try:
             answer = self._parts()
-        except BaseException as error:  # Whatever it is, the engine waits for an answer.
+        except BaseException as error:  # The engine waits for an answer in any case.
             logger.debug("the token function failed", exc_info=True)
             answer = error
         answers.put(answer)
@@ -76,16 +80,16 @@ async def _result_of(awaitable: Awaitable[Any]) -> Any:
 
 
 class ClientProperties(dict[str, str]):
-    """librdkafka's properties for one client, and where its tokens come from."""
+    """librdkafka's properties for one client, and the source of its tokens."""
 
     token_source: TokenSource | None = None
 
 
 def check_function(function: Any) -> None:
-    """Refuses what can't be called.
+    """Checks that the setting `oauth_token` is a function.
 
     Raises:
-        ConfigError: names the setting.
+        ConfigError: It can't be called.
     """
     if function is not None and not callable(function):
         text = f"setting 'oauth_token': is a function that returns an awoke.OAuthToken, not a {type(function).__name__}"

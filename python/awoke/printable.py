@@ -1,7 +1,7 @@
-"""Makes text of others safe to print and to log: no character of it is obeyed by a terminal or begins a line of a log.
+"""Makes foreign text safe to print and to log: no character of it controls a terminal or begins a new line of a log.
 
-Keys, values, headers, error texts, docstrings and names from requests are written by whoever may write to a topic or a
-socket. `printable` is for such content, `harmless` for a line that awoke has put together, `harmless_json` for JSON.
+Any client that may write to a topic or a socket chooses keys, values, headers, error texts, docstrings and names.
+`printable` is for such content, `harmless` for a line that awoke has put together, `harmless_json` for JSON.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import re
 import unicodedata
 
 HARMFUL = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode's categories of characters that change how others are shown: control, format, surrogate, line separators."""
+"""Unicode's categories of characters that change the display of others: control, format, surrogate, separators."""
 
 SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def printable(content: str | bytes | None, keep: str = "") -> str:
-    """Returns content as text that no terminal obeys; None as the empty text.
+    """Returns content as text without control characters; `None` as the empty text.
 
-    The escapes are Python's, and a backslash is escaped, too, so that no two contents are shown alike. A byte that is no
-    UTF-8 is an `\\x` and its number; a character from U+0080 is never. Characters in `keep` stay as they are.
+    The escapes are Python's. A backslash is escaped, too, so that different contents look different. A byte that is no
+    UTF-8 is shown as `\\x` and its number, a character from U+0080 never. Characters in `keep` stay as they are.
     """
     if content is None:
         return ""
@@ -30,47 +30,47 @@ def printable(content: str | bytes | None, keep: str = "") -> str:
 
 
 def harmless(text: str, keep: str = "") -> str:
-    """Returns text without characters that a terminal obeys, but for those in `keep`: each is shown as its escape."""
-    if text.isprintable():  # As nearly all text, and none that has harmful characters.
+    """Returns text with each control character, except those in `keep`, replaced by its escape."""
+    if text.isprintable():  # Nearly all text is, and no text with a harmful character.
         return text
     return "".join(_escape(each) if is_harmful(each) and each not in keep else each for each in text)
 
 
 def harmless_json(document: str) -> str:
-    """Returns a JSON document with the same meaning that is one line and has no character that a terminal obeys."""
+    """Returns a JSON document of the same meaning, on one line and without control characters."""
     if document.isprintable():
         return document
     return "".join(_json_escape(each) if is_harmful(each) else each for each in document)
 
 
 def indented(text: str) -> str:
-    """Returns text of several lines, harmless, of which no line but the first begins as a record of a log does."""
+    """Returns harmless text of several lines; every line but the first is indented, so that it looks like no log record."""
     return harmless(text, keep="\n\t").replace("\n", "\n    ")
 
 
 def shown(value: object) -> str:
-    """Returns any object's `repr`, harmless; its type's name where it has none."""
+    """Returns the harmless `repr` of any object; the name of its type if its `repr` fails."""
     try:
         return harmless(repr(value))
-    except Exception:  # It is user code's, as the object is.
+    except Exception:  # `__repr__` may be user code.
         return f"<{type(value).__qualname__}, whose repr failed>"
 
 
 def text_of(error: BaseException) -> str:
-    """Returns an error's text as it is; its type's name where it has none."""
+    """Returns the text of an error as it is; the name of its type if its `str` fails."""
     try:
         return str(error)
-    except Exception:  # It is user code's, as the error is.
+    except Exception:  # `__str__` may be user code.
         return f"<{type(error).__qualname__}, whose str failed>"
 
 
 def is_harmful(character: str) -> bool:
-    """Tells whether a terminal may obey a character."""
+    """Returns whether a character may control a terminal."""
     return unicodedata.category(character) in HARMFUL
 
 
 LONE_BYTES = "".join(map(chr, range(0xDC80, 0xDD00)))
-"""What Python decodes bytes to that are no UTF-8 (`surrogateescape`)."""
+"""The characters to which Python decodes bytes that are no UTF-8 (`surrogateescape`)."""
 _LONE_BYTES = re.compile("[\udc80-\udcff]")
 
 
@@ -82,7 +82,7 @@ def _escape(character: str) -> str:
 
 
 def _json_escape(character: str) -> str:
-    """Returns the escape of a character in a JSON string. Outside of strings JSON has only white space of these."""
+    """Returns the escape of a character in a JSON string. Outside of strings, JSON has white space only."""
     if character in "\t\n\r":
         return " "
     units = character.encode("utf-16-be", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Keeps secrets out of what is printed, logged and raised: values of secret settings, and user and password in addresses."""
+"""Keeps secrets out of output, logs and errors: values of secret settings, and user and password in addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HIDDEN = "[secret]"
 SECRET_WORDS = ("secret", "pass", "token", "key", "pem", "pwd", "credential")
 """A setting whose name contains one of these is secret."""
 SECRET_NAMES = frozenset({"sasl.username", "sasl.oauthbearer.config"})
-"""Secret by librdkafka's own marking (`_RK_SENSITIVE`), whatever the name."""
+"""Properties that librdkafka itself marks as secret (`_RK_SENSITIVE`)."""
 OPEN_NAMES = frozenset({"sasl.oauthbearer.token.endpoint.url"})
 MISSPELT_WORDS = ("secret", "password", "passphrase", "token", "username")
 SIMILARITY_MIN = 0.8
@@ -24,13 +24,13 @@ _URL = re.compile(
     (?: [^\s/?\#'"@]{0,1000} | [^\s/?\#'"@:]{0,256} : (?!\d+(?:[/?\#]|$)) [^\s'"]{0,1000} ) @""",
     re.VERBOSE,
 )
-"""A URL up to its host; a password may have a slash in it, which it should not."""
+"""A URL up to its host. The password may have a slash in it, although it should not."""
 _ADDRESS = re.compile(r"""(?<![\w])[^\s:/@,'"()\[\]]{1,256}:[^\s@'",]{0,256}@(?=[\w.:\[\]-]{1,256}:\d)""")
 """`user:password@` before `host:port`."""
 
 
 def is_secret(name: str) -> bool:
-    """Tells whether the value of a setting, or of librdkafka's property, must not be shown; so is one that is misspelt."""
+    """Returns whether the value of a setting or of a librdkafka property is secret, also if its name is misspelt."""
     name = name.lower()
     if name in OPEN_NAMES:
         return False
@@ -40,12 +40,12 @@ def is_secret(name: str) -> bool:
 
 
 def is_misspelt(part: str) -> bool:
-    """Tells whether a part of a name is probably a word for a secret."""
+    """Returns whether a part of a name is probably a misspelt word for a secret."""
     return any(difflib.SequenceMatcher(None, part, word).ratio() >= SIMILARITY_MIN for word in MISSPELT_WORDS)
 
 
 def shown_value(name: str, value: Any) -> Any:
-    """Returns the value of a setting as it may be shown."""
+    """Returns the value of a setting, without secrets."""
     if isinstance(value, Mapping):
         return {each: shown_value(str(each), its) for each, its in value.items()}
     if value is not None and is_secret(name):
@@ -62,7 +62,7 @@ def shown_repr(owner: object, names: Iterable[str]) -> str:
 
 
 def shown_fields(owner: object, names: Iterable[str]) -> list[tuple[str, Any]]:
-    """Returns the settings of an object with their values as they may be shown."""
+    """Returns the settings of an object with their values, without secrets."""
     return [(name, shown_value(name, getattr(owner, name))) for name in names]
 
 
@@ -74,7 +74,7 @@ def without_userinfo(text: str) -> str:
 
 
 def _without_user(address: str) -> str:
-    """Returns an address of a broker without user and password, which it can't have: somebody took it for a URL."""
+    """Returns the address of a broker without user and password. It can't have them, but a user may write a URL."""
     user, at, host = address.rpartition("@")
     scheme = user.partition("://")[0] + "://" if "://" in user else ""
     return f"{scheme}{HIDDEN}@{host}" if at else address

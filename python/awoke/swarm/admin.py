@@ -1,4 +1,4 @@
-"""Answers questions and commands: the admin socket, and HTTP for health and metrics."""
+"""The admin socket of a swarm, and its HTTP endpoint for health, metrics and threads."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NODES_MAX = 1_000
 
 
 class Host(Protocol):
-    """What can be asked of a supervisor."""
+    """The commands of a swarm, as the endpoint needs them."""
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the swarm stops."""
+        """True once the swarm stops."""
 
     def status(self) -> dict[str, Any]:
         """Returns the state of the swarm."""
@@ -42,20 +42,20 @@ class Host(Protocol):
         """Stops the swarm in order."""
 
     def quiet(self) -> None:
-        """Lets the nodes begin no new jobs."""
+        """Makes the nodes begin no new jobs."""
 
     def reload(self, on_end: OnEnd | None = None) -> bool:
-        """Begins a reload; returns false when one is under way."""
+        """Begins a reload; returns false if one is under way."""
 
     def scale(self, count: int) -> None:
         """Changes the number of nodes."""
 
     def dump(self, number: int) -> bool:
-        """Lets a node write its stacks; returns false when it has no process."""
+        """Makes a node write its stacks to the log; returns false if it has no process."""
 
 
 class AdminEndpoint:
-    """The listening sockets of a supervisor. Belongs to its thread; does not block."""
+    """The listening sockets of a supervisor. For the supervisor's thread; does not block."""
 
     def __init__(self, options: Options, loop: Loop, answers: Answers, host: Host) -> None:
         self._options, self._loop, self._answers, self._host = options, loop, answers, host
@@ -64,10 +64,10 @@ class AdminEndpoint:
         self._listeners: list[Listener] = []
 
     def open(self) -> None:
-        """Listens.
+        """Opens the sockets.
 
         Raises:
-            ConfigError: the admin socket or the port is taken.
+            ConfigError: The admin socket or the port is taken.
         """
         self._file = SocketFile(self._options.socket)
         self._listeners.append(Listener(self._loop, self._file.listening, listener.is_whole_line, self._on_command))
@@ -116,7 +116,7 @@ class AdminEndpoint:
             answer({"error": str(error)})
 
     def _reload(self, answer: Any) -> None:
-        """Answers when the reload has ended."""
+        """Begins a reload, which answers when it has ended."""
         if not self._host.reload(lambda why: answer({"done": "reload"} if why is None else {"failed": why})):
             raise ConfigError("a reload is under way already, or the swarm starts or stops", "reload")
 
@@ -158,7 +158,7 @@ class AdminEndpoint:
     def _on_http(self, path: str, respond: Respond) -> None:
         match path:
             case "/live":
-                # That the loop turns, and nothing else: brokers that are away are no reason for a restart.
+                # It says only that the loop turns. A restart of the process does not bring back lost brokers.
                 respond(http.answer("200 OK", "alive\n"))
             case "/ready":
                 why = self._why_not_ready()
@@ -177,7 +177,7 @@ class AdminEndpoint:
                 respond(http.answer("404 Not Found", f"there are {paths}\n"))
 
     def _why_not_ready(self) -> str | None:
-        """Returns why the swarm does not process messages, as far as the supervisor knows; None where it does."""
+        """Returns the reason why the swarm processes no messages, as far as the supervisor knows; `None` if it does."""
         if self._host.is_stopping:
             return "the swarm stops"
         waiting = [node.number for node in self._nodes.values() if node.state is not NodeState.UP]

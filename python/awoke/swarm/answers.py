@@ -1,4 +1,4 @@
-"""All that nodes are asked and have not answered yet."""
+"""The questions to nodes that are not answered yet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from awoke.web.loop import Loop
 
 
 class Answers:
-    """The open questions of one swarm. Belongs to the supervisor's thread; does not block."""
+    """The open questions of one swarm. For the supervisor's thread; does not block."""
 
     def __init__(self, loop: Loop) -> None:
         self.nodes: dict[int, NodeHandle] = {}
@@ -26,6 +26,6 @@ class Answers:
             self.resumes.on_answer(node, message)
 
     def forget(self, node: int) -> None:
-        """Waits no longer for a node that has ended."""
+        """Stops waiting for a node that has ended."""
         self.resumes.forget(node)
         self.gatherings.forget(node)

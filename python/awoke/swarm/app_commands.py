@@ -1,4 +1,4 @@
-"""The commands for an app in this process: `resume`, `skip` and `threads`, and why they have no effect."""
+"""The commands `resume`, `skip` and `threads` for an app in this process."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from awoke.swarm import command_lines
 
 
 class AppCommands:
-    """The commands for an app in this process."""
+    """The commands for one app. Usable from any thread."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Obeys one command; returns the answer.
+        """Executes one command; returns the answer.
 
         Raises:
-            ConfigError: the command is wrong.
+            ConfigError: The command is unknown, or its fields are wrong.
         """
         match name := command.get("command"):
             case "resume":
@@ -51,22 +51,25 @@ class AppCommands:
 
 
 def resumed(app: App, topic: str, partition: int) -> bool:
-    """Resumes a partition of an app in this process; returns false when it was neither paused nor stuck."""
+    """Resumes a partition of an app in this process; returns false if it was neither paused nor stuck."""
     try:
         return app.resume(topic, partition)
     except AwokeError:
-        return False  # The partition is taken away, or the app stops: nothing is left to resume here.
+        return False  # The partition is revoked, or the app stops: there is nothing to resume here.
 
 
 def skipped(app: App, topic: str, partition: int, offset: int) -> tuple[bool, list[int]]:
-    """Skips a message of an app in this process; returns false where it does not fail, and the offsets that do."""
+    """Skips a message that fails, of an app in this process.
+
+    Returns false if that message does not fail, and the offsets of those that do.
+    """
     try:
         return app.skip(topic, partition, offset), app.blocking(topic, partition)
     except AwokeError:
-        return False, []  # The partition is taken away, or the app stops: nothing is left to skip here.
+        return False, []  # The partition is revoked, or the app stops: there is nothing to skip here.
 
 
 def thread_of(entry: tuple[str, str, str]) -> dict[str, str]:
-    """Returns a thread as programs read it."""
+    """Returns a thread as a JSON object."""
     owner, name, started_at = entry
     return {"owner": owner, "name": name, "started_at": started_at}

@@ -1,8 +1,8 @@
 """The command socket of an app that runs in a single process, without a supervisor.
 
 The thread:
-1. waits for a connection, a request, the deadline of a client, or the bell;
-2. obeys one command and answers it (`resume`, `skip` or `threads`);
+1. waits until a client connects or sends, the deadline of a client is due, or the bell rings;
+2. executes one command (`resume`, `skip` or `threads`) and answers it;
 3. ends when the bell has rung.
 """
 
@@ -27,12 +27,12 @@ from awoke.web.loop import Loop
 logger = logging.getLogger(__name__)
 
 JOIN_WITHIN_S = 5.0
-"""A subscriber of the app's that blocks must not hold up its stop."""
+"""The longest wait for the thread: an app's event subscriber that blocks must not delay its stop."""
 
 
 @contextlib.contextmanager
 def open_app_socket(app: App, path: str) -> Iterator[None]:
-    """Takes commands for the app inside the block; without a socket where the path can't be used, with a warning."""
+    """Takes commands for the app inside the block. If the path can't be used, logs a warning and takes none."""
     try:
         file = SocketFile(path)
     except SocketTaken:
@@ -56,7 +56,7 @@ def open_app_socket(app: App, path: str) -> Iterator[None]:
 
 
 class AppSocket:
-    """A thread that takes commands; `obey` answers each."""
+    """A thread that takes commands and answers each with `obey`."""
 
     def __init__(self, file: SocketFile, obey: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self._file, self._obey = file, obey

@@ -1,6 +1,7 @@
-"""Commands as they come over a UNIX socket, one JSON object a line, and their answers.
+"""Commands and answers on a UNIX socket: one JSON object on one line.
 
-An answer has `done`, or `error` (the command is wrong) or `failed` (it had no effect), with the reason.
+An answer has one of the fields `done`; `error`, the reason why the command is wrong; or `failed`, the reason why it had
+no effect.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ from awoke.errors import ConfigError
 from awoke.printable import harmless_json
 
 TOPIC_MAX = 249
-"""The most characters of a topic's name, as Kafka has it."""
+"""The most characters of a topic's name in Kafka."""
 PARTITION_MAX = (1 << 31) - 1
 OFFSETS_SHOWN_MAX = 20
 """The most offsets that an answer names."""
 
 
 def encoded(answer: dict[str, Any]) -> bytes:
-    """Returns an answer as it is sent."""
+    """Returns an answer as one line."""
     return json_of(answer) + b"\n"
 
 
 def json_of(document: Any) -> bytes:
-    """Returns a document as JSON that is safe to print: names and error texts in it are written by others."""
+    """Returns a document as JSON that is safe to print: other programs write the names and error texts in it."""
     return harmless_json(msgspec.json.encode(document).decode()).encode()
 
 
 def decoded(request: bytes) -> dict[str, Any]:
-    """Returns a command.
+    """Returns a command as a dictionary.
 
     Raises:
-        ConfigError: it is no JSON object.
+        ConfigError: The request is no JSON object.
     """
     try:
         found: dict[str, Any] = msgspec.json.decode(request, type=dict[str, Any])
@@ -44,10 +45,10 @@ def decoded(request: bytes) -> dict[str, Any]:
 
 
 def number_of(command: dict[str, Any], field: str, least: int = 0, most: int = (1 << 63) - 1) -> int:
-    """Returns a whole number of a command.
+    """Returns a field of a command that must be a whole number.
 
     Raises:
-        ConfigError: it is none, or out of bounds.
+        ConfigError: The field is no whole number from `least` to `most`.
     """
     value = command.get(field)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
@@ -57,10 +58,10 @@ def number_of(command: dict[str, Any], field: str, least: int = 0, most: int = (
 
 
 def place_of(command: dict[str, Any]) -> tuple[str, int]:
-    """Returns the topic and the partition that a command names.
+    """Returns the topic and the partition of a command.
 
     Raises:
-        ConfigError: it names none.
+        ConfigError: A field is missing or wrong.
     """
     topic = command.get("topic")
     if not isinstance(topic, str) or not 0 < len(topic) <= TOPIC_MAX:
@@ -69,16 +70,16 @@ def place_of(command: dict[str, Any]) -> tuple[str, int]:
 
 
 def offset_of(command: dict[str, Any]) -> int:
-    """Returns the offset that a command names.
+    """Returns the offset of a command.
 
     Raises:
-        ConfigError: it names none.
+        ConfigError: The field is missing or wrong.
     """
     return number_of(command, "offset")
 
 
 def why_not_skipped(place: str, offset: int, blocking: list[int], where: str = "") -> str:
-    """Returns why a message was not skipped; `where` ends the sentence where no message fails."""
+    """Returns the reason why a message was not skipped; `where` ends the sentence if no message fails."""
     if not blocking:
         return f"no message of {place} fails{where}"
     shown = ", ".join(str(each) for each in blocking[:OFFSETS_SHOWN_MAX]) + (
@@ -89,5 +90,5 @@ def why_not_skipped(place: str, offset: int, blocking: list[int], where: str = "
 
 
 def not_held(place: str, who: str) -> str:
-    """Returns why a command has no effect where the partition is assigned to another process, or to none."""
+    """Returns the reason why a command has no effect: the partition is assigned to another process, or to none."""
     return f"{who} {place}: ask the process of the group that holds it"

@@ -1,4 +1,4 @@
-"""The commands for a swarm, by signal or by a client of the admin socket, and what they have asked for so far."""
+"""The commands for a swarm, from signals and from clients of the admin socket, and the state of the swarm."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Commands:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the swarm stops."""
+        """True once the swarm stops."""
         return self.state is SwarmState.STOPPING
 
     # Events of nodes.
@@ -56,11 +56,11 @@ class Commands:
             systemd.notify("READY=1")
 
     def end_quiet(self) -> None:
-        """Lets nodes that start from now on begin jobs: a reload ends the quiet."""
+        """Makes nodes that start from now on begin jobs again: a reload ends `quiet`."""
         self.is_quiet = False
 
     def add_exit_code(self, code: int) -> None:
-        """Notes an exit code for the swarm; the first one that is not 0 counts."""
+        """Records an exit code for the swarm; the first one that is not 0 counts."""
         self.exit_code = self.exit_code or code
 
     def give_up(self, code: int) -> None:
@@ -76,25 +76,25 @@ class Commands:
             self.state = SwarmState.STOPPING
             systemd.notify("STOPPING=1")
             self.control.roll.cancel("the swarm stops")
-            # Stopped, hung or importing: no node comes from a mold any more, but for those that are being forked.
+            # A mold may be stopped, hung or importing. From here on it reports only nodes that it is forking now.
             self.control.molds.close()
         for node in self.control.nodes.values():
             self.control.retire(node)
 
     def quiet(self) -> None:
-        """Lets the nodes begin no new jobs, nor the processes that follow them; a reload ends it."""
+        """Makes the nodes, and the processes that replace them, begin no new jobs. A reload ends it."""
         logger.info("quiet: no new jobs")
         self.is_quiet = True
         for node in self.control.nodes.values():
             node.quiet()
 
     def dump(self, number: int) -> bool:
-        """Lets a node write its stacks to the log; returns false when it has no process."""
+        """Makes a node write its stacks to the log; returns false if it has no process."""
         node = self.control.nodes.get(number)
         return node is not None and node.send(signal.SIGUSR2)
 
     def reload(self, on_end: OnEnd | None = None) -> bool:
-        """Replaces all nodes by ones of the app as it is now; returns false when that can't begin now."""
+        """Imports the app again and replaces all nodes; returns false if a reload can't begin now."""
         return bool(self.control.nodes) and not self.is_stopping and self.control.roll.begin(on_end)
 
     def scale(self, count: int) -> None:
@@ -127,7 +127,7 @@ class Commands:
     # Signals.
 
     def on_signal(self, number: int) -> None:
-        """Runs the command that a signal stands for."""
+        """Executes the command of a signal."""
         match number:
             case signal.SIGTERM | signal.SIGINT:
                 self._on_stop_signal()
@@ -154,7 +154,8 @@ class Commands:
             logger.info("stopping: running jobs finish; a second signal does not wait for them")
             self.stop()
         elif self._stop_signals == 2:
-            self.control.signal_all(signal.SIGQUIT)  # No second TERM: two of a kind may be delivered as one.
+            # Not TERM again: the system may deliver two pending signals of one number as one.
+            self.control.signal_all(signal.SIGQUIT)
         else:
             self.exit_code = EXIT_AT_ONCE
             self.control.signal_all(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Questions that all nodes are asked at once: metrics, threads, health. The answer is made of what comes in time."""
+"""Questions to all nodes at once, for metrics, threads or health. The answer holds the replies that come in time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Gathering:
         return self.forget(node)
 
     def forget(self, node: int) -> bool:
-        """Waits no longer for this node; returns whether no answer is missing."""
+        """Stops waiting for this node; returns whether no answer is missing."""
         self._missing.discard(node)
         return not self._missing
 
@@ -48,7 +48,7 @@ class Gathering:
 
 
 class Gatherings:
-    """The questions that are not answered yet. Belongs to the supervisor's thread; does not block."""
+    """The open questions. For the supervisor's thread; does not block."""
 
     def __init__(self, loop: Loop, nodes: Mapping[int, NodeHandle]) -> None:
         self._loop, self._nodes = loop, nodes
@@ -77,7 +77,7 @@ class Gatherings:
             self._finish(message.request)
 
     def forget(self, node: int) -> None:
-        """Waits no longer for a node that has ended."""
+        """Stops waiting for a node that has ended."""
         for request, gathering in list(self._open.items()):
             if gathering.forget(node):
                 self._finish(request)

@@ -1,4 +1,4 @@
-"""Judges nodes by their signs of life: silent ones, jobs that take too long, memory."""
+"""Health checks of nodes by their signs of life: silence, jobs that take too long, memory."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from awoke.web.deadlines import Deadline, Deadlines
 logger = logging.getLogger(__name__)
 
 STOP_WITHIN_S = 3.0
-"""A silent node that was continued must stop within this after the last sign of life that shows a running job."""
+"""The time for a silent node that was continued to stop, after the last sign of life with a running job."""
 
 
 class Host(Protocol):
-    """What is done with a node that is not well."""
+    """The actions on a node that is not well."""
 
     def replace(self, node: NodeHandle, why: str) -> None:
-        """Stops a node because of a failure; another process follows."""
+        """Stops a node's process that is not well; another one follows."""
 
     def stop(self, node: NodeHandle) -> None:
         """Stops a node's process in order; another one follows."""
@@ -34,18 +34,18 @@ class Host(Protocol):
 
 
 class Health:
-    """The signs of life of all nodes. Belongs to the supervisor's thread; does not block."""
+    """The checks of all nodes. For the supervisor's thread; does not block."""
 
     def __init__(self, options: Options, nodes: Mapping[int, NodeHandle], deadlines: Deadlines, host: Host) -> None:
         self._options, self._nodes, self._deadlines, self._host = options, nodes, deadlines, host
 
     def expect(self, node: NodeHandle) -> None:
-        """Waits for the next sign of life, from now on."""
+        """Begins to wait for the next sign of life."""
         deadline = Deadline(NodeTimer.SILENT, node.number)
         self._deadlines.set(deadline, self._options.silent_after_s, lambda: self._on_silent(node))
 
     def on_vitals(self, node: NodeHandle, vitals: Vitals) -> None:
-        """Judges a sign of life."""
+        """Checks a sign of life."""
         node.lives(vitals)
         self.expect(node)
         if Deadline(NodeTimer.FROZEN, node.number) in self._deadlines and vitals.oldest_job_ms > 0:
@@ -58,9 +58,9 @@ class Health:
             self._judge_memory(node, vitals.resident_bytes)
 
     def _on_silent(self, node: NodeHandle) -> None:
-        """Stops a silent node, and kills it soon: a frozen process can't drain, and would only keep its partitions.
+        """Stops a silent node, and kills it soon: a frozen process can't drain, and only keeps its partitions.
 
-        A node that comes alive and works on a job may finish and commit it, within the drain time.
+        A node that runs again and works on a job may finish and commit it, within the drain time.
         """
         if node.pidfd is None or node.state.has_ended:
             return
@@ -82,7 +82,7 @@ class Health:
         elif soft is not None and resident_bytes > soft:
             if not all(each.state.is_settled for each in self._nodes.values()):
                 return  # One at a time.
-            # What is shared counts for every process in the resident size: only the node's share counts here.
+            # The resident size counts shared memory in every process. Only the node's share of it counts here.
             own_bytes = linux.proportional_bytes(node.pidfd.pid)
             if own_bytes > soft:
                 logger.warning("node %d has %d MB: it is replaced in order", node.number, own_bytes >> 20)

@@ -1,4 +1,4 @@
-"""What Linux offers a supervisor beyond Python's standard library. Without it there is no swarm."""
+"""Functions of Linux that a swarm needs and Python's standard library lacks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def check_system() -> None:
-    """Refuse where the system lacks what a swarm needs.
+    """Checks that the system has the functions that a swarm needs.
 
     Raises:
-        ConfigError: it is not Linux with pidfds (5.4 or later).
+        ConfigError: The system is not Linux with pidfds (5.4 or later).
     """
     if not sys.platform.startswith("linux") or not hasattr(os, "pidfd_open"):
         raise ConfigError("--nodes needs Linux 5.4 or later: run one process for each node instead", "nodes")
@@ -33,17 +33,17 @@ def _prctl(option: int, value: int) -> None:
 
 
 def become_subreaper() -> None:
-    """Have descendants whose parents end become children of this process."""
+    """Makes this process the parent of descendants whose parent ends."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def signal_when_parent_ends(number: int) -> None:
-    """Have this process signalled when its parent ends; the parent is the thread that forked, or who inherited it."""
+    """Makes the system signal this process when its parent ends: the thread that forked it, or its later parent."""
     _prctl(PR_SET_PDEATHSIG, number)
 
 
 def tasks() -> list[str]:
-    """The threads of this process, by name, the first one included."""
+    """Returns the names of this process's threads, the first one included."""
     found = []
     for task in sorted(Path("/proc/self/task").iterdir(), key=lambda each: int(each.name)):
         found.append((task / "comm").read_text().strip())
@@ -51,7 +51,7 @@ def tasks() -> list[str]:
 
 
 def resident_bytes(pid: int) -> int:
-    """What a process has in memory, shared pages included; 0 when it has gone."""
+    """Returns the resident memory of a process in bytes, shared pages included; 0 if it has gone."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
@@ -59,7 +59,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def proportional_bytes(pid: int) -> int:
-    """The same with each shared page counted as the process's share of it; 0 when it has gone."""
+    """Returns the memory of a process in bytes, with its share of each shared page; 0 if it has gone."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -70,18 +70,21 @@ def proportional_bytes(pid: int) -> int:
 
 
 def end_children() -> None:
-    """Kills and reaps all children. Those of a process that ends become ours, so there may be more each time."""
+    """Kills and reaps all children. Blocks.
+
+    Children of a process that ends become children of this one, so each round may find more.
+    """
     while left := children():
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)  # A child that has not been waited for: its number is still its own.
+                os.kill(pid, signal.SIGKILL)  # It was not waited for, so its number is not in use again.
         for pid in left:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
 
 
 def reap_children(known: Collection[int | None]) -> None:
-    """Reaps the children that have ended, but for those that are known: they are reaped by their descriptors."""
+    """Reaps the children that have ended, except the known ones: those are reaped by their descriptors."""
     for pid in children():
         if pid not in known:
             with contextlib.suppress(ChildProcessError):
@@ -89,7 +92,7 @@ def reap_children(known: Collection[int | None]) -> None:
 
 
 def children() -> list[int]:
-    """Returns the processes whose parent this one is."""
+    """Returns the numbers of this process's children."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
             return [int(word) for word in file.read().split()]

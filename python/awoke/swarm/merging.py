@@ -1,4 +1,4 @@
-"""Gathers what all nodes are asked for: metrics as one text with the label `node`, and the threads of each node."""
+"""One answer made from the answers of all nodes: metrics with the label `node`, health, and threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Decoded = TypeVar("Decoded")
 
 
 def merged(texts: Mapping[int, str]) -> str:
-    """What the nodes said, in Prometheus's text format, family by family."""
+    """Returns the metrics of all nodes in Prometheus's text format, family by family."""
     heads: dict[str, list[str]] = {}
     samples: dict[str, list[str]] = {}
     for node, text in texts.items():
@@ -42,10 +42,10 @@ def _with_node(line: str, node: int) -> str:
 
 
 def of_nodes(nodes: Mapping[int, NodeHandle]) -> str:
-    """What the supervisor knows of its nodes, in the same format."""
+    """Returns the supervisor's own metrics of its nodes, in Prometheus's text format."""
     metrics: list[tuple[str, str, str, Callable[[NodeHandle], int]]] = [
         ("awoke_node_up", "gauge", "1 when the node is up.", lambda node: int(node.state is NodeState.UP)),
-        ("awoke_node_restarts_total", "counter", "Restarts that were not asked for.", lambda node: node.restarts),
+        ("awoke_node_restarts_total", "counter", "Restarts after a failure.", lambda node: node.restarts),
         ("awoke_node_memory_bytes", "gauge", "Resident memory of the node.", lambda node: node.memory_bytes),
     ]
     lines = []
@@ -56,7 +56,7 @@ def of_nodes(nodes: Mapping[int, NodeHandle]) -> str:
 
 
 def health_of(nodes: Mapping[int, NodeHandle], texts: Mapping[int, str]) -> list[str]:
-    """Returns what is wrong with a swarm, a sentence each: with each node that answered, and with those that did not."""
+    """Returns the faults of a swarm, one sentence each: of nodes that answered, and of nodes that did not."""
     reasons = []
     for number, node in sorted(nodes.items()):
         if number in texts:
@@ -76,7 +76,7 @@ def threads_of(texts: Mapping[int, str]) -> list[dict[str, Any]]:
 
 
 def decoded(text: str, kind: type[Decoded]) -> Decoded | None:
-    """Returns what a node has said as JSON; `None` where it is of another kind."""
+    """Returns the value of a node's JSON; `None` if it has another type."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, RecursionError):

@@ -1,6 +1,10 @@
-"""The process that imports the app, once, and forks nodes from what it then is: they share its memory until they write to it.
+"""The mold: a process that imports the app once and forks the nodes, which share its memory until they write to it.
 
-It has one thread, opens no client, and does nothing but wait for its supervisor to ask for a node. A reload is another mold.
+It has one thread and no Kafka client. A reload starts another mold. Its loop:
+
+1. waits for a request of the supervisor, or for the end of the supervisor's socket;
+2. forks a node, and sends its number and pidfd;
+3. ends when the socket ends.
 """
 
 from __future__ import annotations
@@ -27,18 +31,18 @@ from awoke.swarm.node import BLOCKED, run_node
 from awoke.swarm.options import Options
 
 BASE_THREADS = 1
-"""All that a process that forks may have."""
+"""The number of threads that a process may have when it forks."""
 
 
 def main(descriptor: int, supervisor: int) -> int:
-    """Imports the app, says so, and forks nodes until the supervisor wants no more; returns the exit code."""
+    """Imports the app, reports it, and forks nodes until the supervisor closes its socket; returns the exit code."""
     control = socket.socket(fileno=descriptor)
-    control.set_inheritable(False)  # A process that the app starts must not hide this one's end.
+    control.set_inheritable(False)  # A process that the app starts must not keep the socket open after this one's end.
     linux.signal_when_parent_ends(signal.SIGKILL)
     if os.getppid() != supervisor:
         return EXIT_GAVE_UP
     options = _options(control)
-    # Not for this process, which ends when its supervisor wants, but for a node that is being forked: it hears them later.
+    # A node inherits the mask: a signal that comes during its fork stays pending until the node can handle it.
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
     try:
         app = _import(options)
@@ -60,7 +64,7 @@ def main(descriptor: int, supervisor: int) -> int:
 
 
 def _options(control: socket.socket) -> Options:
-    """Returns what the supervisor says first. It is not in the arguments: every user may read those of a process."""
+    """Returns the options, which the supervisor sends first. Every user may read arguments, so they are not there."""
     return protocol.decode(control.recv(protocol.MESSAGE_MAX), msgspec.json.Decoder(Options))
 
 
@@ -94,7 +98,7 @@ def _not_forked(control: socket.socket, node: int, why: str) -> None:
 
 
 def _fork(control: socket.socket, node_control: int, node: int, app: App, options: Options) -> None:
-    """Fork twice: the node's parent ends at once, so that the supervisor, which takes orphans in, becomes its parent."""
+    """Forks twice. The node's parent ends at once, and the supervisor, as subreaper, becomes the parent."""
     between = os.fork()
     if between:
         os.waitpid(between, 0)
@@ -103,7 +107,7 @@ def _fork(control: socket.socket, node_control: int, node: int, app: App, option
     try:
         child = os.fork()
         if child == 0:
-            # What the app opened is the nodes', too; this is the mold's alone, and one that held it would hide its end.
+            # A node keeps what the app has opened. This socket is the mold's: a copy would hide the mold's end.
             control.close()
             code = run_node(node, node_control, app, options)
         else:
@@ -117,7 +121,7 @@ def _fork(control: socket.socket, node_control: int, node: int, app: App, option
 
 
 def _tell(control: socket.socket, node: int, child: int) -> int:
-    """Tells the supervisor of a node's process, or ends one that it can't be told of."""
+    """Reports a node's process to the supervisor; kills a process that can't be reported."""
     try:
         descriptor = os.pidfd_open(child)
         socket.send_fds(control, [protocol.encode(protocol.Forked(node, child))], [descriptor])

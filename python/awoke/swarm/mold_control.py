@@ -1,6 +1,6 @@
-"""The life of molds: made, ready, asked for nodes, killed when they hang, made again with back-off while nodes run.
+"""Starts, watches and ends the molds: kills one that hangs, and makes another one, with a back-off, while nodes run.
 
-There is one *current* mold. A reload adds a *candidate*; `promote` makes it the current one, `drop_candidate` ends it.
+There is one *current* mold. A reload adds a *candidate*: `promote` makes it the current one, `drop_candidate` ends it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from awoke.web.loop import Loop
 logger = logging.getLogger(__name__)
 
 END_WITHIN_S = 1.0
-"""A process between mold and node may hold the mold's control socket for this long after the mold's end."""
+"""The longest time for which a process between mold and node holds the mold's socket after the mold's end."""
 
 
 class MoldTimer(Enum):
@@ -45,10 +45,10 @@ AGAIN = Deadline(MoldTimer.AGAIN)
 
 
 class Host(Protocol):
-    """What molds tell their supervisor."""
+    """The receiver of the molds' events."""
 
     def on_mold_ready(self, mold: MoldHandle) -> None:
-        """Called when a mold forks nodes from now on."""
+        """Called when a mold can fork nodes."""
 
     def on_forked(self, mold: MoldHandle, number: int, pidfd: Pidfd) -> None:
         """Called when a node's process exists."""
@@ -57,34 +57,34 @@ class Host(Protocol):
         """Called when a node's process could not be started, or not be watched."""
 
     def on_candidate_failed(self, why: str) -> None:
-        """Called when a reload's mold has ended or is refused, before `on_mold_over`."""
+        """Called when a reload's mold has ended or was refused, before `on_mold_over`."""
 
     def on_mold_over(self, mold: MoldHandle) -> None:
-        """Called when no node comes from a mold any more; all that did have been reported."""
+        """Called when a mold can fork no more nodes, and all that it forked were reported."""
 
     def has_running_nodes(self) -> bool:
-        """Whether any node's process runs."""
+        """Returns whether the process of any node runs."""
 
     def give_up(self, code: int) -> None:
         """Ends the swarm."""
 
 
 class MoldControl:
-    """The molds of one swarm. Belongs to the supervisor's thread; does not block."""
+    """The molds of one swarm. For the supervisor's thread; does not block."""
 
     def __init__(self, options: Options, loop: Loop, host: Host) -> None:
         self._options, self._loop, self._host = options, loop, host
         self._policy = MoldPolicy(options.restarts_max)
         self._alive: list[MoldHandle] = []
-        """All whose end has not been handled."""
+        """The molds whose end was not handled yet."""
         self._generations = 0
         self._next: MoldHandle | None = None
-        """Imports the app and is to become the current one."""
+        """The mold that imports the app and is to become the current one."""
         self.current: MoldHandle | None = None
         self.candidate: MoldHandle | None = None
         self.is_closed = False
         self.last_error = ""
-        """Why the last mold failed; empty when the current one is well."""
+        """The reason why the last mold failed; empty if the current one is well."""
         self._again_s = 0.0
 
     # Making.
@@ -100,12 +100,12 @@ class MoldControl:
             self._make_again(EXIT_GAVE_UP, None, f"no process can be started: {error}")
 
     def make_at_once(self) -> None:
-        """Ends a back-off, when no node runs: there is nothing else to wait for."""
+        """Ends a back-off if no node runs: the swarm has nothing else to do."""
         if AGAIN in self._loop.deadlines and not self._host.has_running_nodes():
             self.make()
 
     def make_candidate(self) -> None:
-        """Makes the mold of a reload. It replaces the next attempt of a back-off, which may hold older code."""
+        """Makes the mold of a reload. It replaces the next attempt of a back-off, which may have older code."""
         self._loop.deadlines.cancel(AGAIN)
         if self._next is not None:
             self._drop(self._next)
@@ -126,7 +126,7 @@ class MoldControl:
         self.current, self.candidate, self.last_error = self.candidate, None, ""
 
     def drop_candidate(self) -> None:
-        """Ends a reload's mold. Without another one it stays, and becomes the current mold."""
+        """Ends a reload's mold. If there is no other one, it becomes the current mold."""
         candidate = self.candidate
         if candidate is not None and self.current is None and candidate.state is MoldState.READY:
             self.promote()
@@ -201,7 +201,7 @@ class MoldControl:
         self._host.on_mold_ready(mold)
 
     def _refuse(self, mold: MoldHandle, text: str) -> None:
-        """The app can't be run as it is. Its threads could keep the process from ending by itself."""
+        """Ends a mold whose app can't run as it is. It is killed: threads of the app could delay its own end."""
         logger.error("%s", text)
         mold.last_error = next((line for line in reversed(text.splitlines()) if line.strip()), text)
         mold.is_refused = True
@@ -210,7 +210,7 @@ class MoldControl:
     # Its end.
 
     def replace(self, mold: MoldHandle, why: str) -> None:
-        """Kills a mold that does not do its work; another one follows."""
+        """Kills a mold that hangs; another one follows."""
         if mold.state is not MoldState.ENDING:
             logger.error("the mold %s: it is killed", why)
             mold.last_error = why
@@ -224,7 +224,7 @@ class MoldControl:
         self._loop.forget(mold.control)
         mold.is_at_end = True
         if mold.exit_code is None:
-            mold.kill()  # It can't be asked any more.
+            mold.kill()  # It takes no more requests.
         else:
             self._on_over(mold)
 
@@ -237,7 +237,7 @@ class MoldControl:
         if mold.is_at_end:
             self._on_over(mold)
         else:
-            # What it said before its end comes first: a node that it has forked must not be forked again.
+            # Its last messages come first: a node that it has forked must not be forked again.
             self._set(mold, MoldTimer.END, END_WITHIN_S, lambda: self._on_over(mold))
 
     def _on_over(self, mold: MoldHandle) -> None:
@@ -279,25 +279,25 @@ class MoldControl:
         self._loop.deadlines.set(AGAIN, delay_s, self.make)
 
     def close(self) -> None:
-        """Kills all molds: no node is to be started any more."""
+        """Kills all molds: no node starts any more."""
         self.is_closed = True
         self._loop.deadlines.cancel(AGAIN)
         for mold in self._alive:
             mold.kill()
 
     def close_descriptors(self) -> None:
-        """Closes what is left, once all processes have ended."""
+        """Closes the remaining descriptors. To be called when all processes have ended."""
         for mold in self._alive:
             mold.close()
 
     # Status.
 
     def pids(self) -> set[int]:
-        """The processes of all molds."""
+        """Returns the numbers of the molds' processes."""
         return {mold.pidfd.pid for mold in self._alive}
 
     def status(self) -> dict[str, Any]:
-        """The current mold, for people and programs."""
+        """Returns the current mold as `awoke status` shows it."""
         shown = self.current or self._next
         is_waiting = AGAIN in self._loop.deadlines
         return {

@@ -19,7 +19,7 @@ class MoldState(StrEnum):
     READY = "ready"
     """Forks nodes."""
     ENDING = "ending"
-    """Killed or ended. Its control socket may still hold messages about nodes that it has forked."""
+    """Killed or ended. Its control socket may still have messages about nodes that it has forked."""
 
 
 class MoldHandle:
@@ -31,25 +31,25 @@ class MoldHandle:
         self.exit_code: int | None = None
         """Set when the process has been reaped."""
         self.is_at_end = False
-        """Whether the last message has been read: no process holds the other end of the control socket."""
+        """True once the last message was read: no process has the other end of the control socket."""
         self.is_dropped = False
-        """Whether its end is wanted: that is no failure."""
+        """True if the supervisor ends it: that is no failure."""
         self.is_refused = False
-        """Whether the app can't be run as it is: another try would end the same way."""
+        """True if the app can't run as it is: another attempt ends the same way."""
         self.last_error = ""
         self._ready_s: float | None = None
 
     def become_ready(self) -> None:
-        """Notes that the app is imported."""
+        """Records that the app is imported."""
         self.state, self._ready_s = MoldState.READY, time.monotonic()
 
     @property
     def served_s(self) -> float | None:
-        """Seconds since it was ready; `None` if it never was."""
+        """The seconds since it was ready; `None` if it never was."""
         return None if self._ready_s is None else time.monotonic() - self._ready_s
 
     def fork(self, node: int, descriptor: int) -> bool:
-        """Asks for a node, which gets this descriptor; returns false when the mold takes no requests. Does not block."""
+        """Asks for a node, which gets this descriptor; returns false if the mold takes no requests."""
         if self.state is not MoldState.READY:
             return False
         try:
@@ -59,7 +59,7 @@ class MoldHandle:
         return True
 
     def kill(self) -> None:
-        """Kills it, stopped or not. It holds nothing that is not the system's."""
+        """Kills it, also if it is stopped. It has nothing to finish."""
         self.state = MoldState.ENDING
         self.pidfd.send(signal.SIGKILL)
 

@@ -40,19 +40,19 @@ HEARD = {
 """The word for each signal."""
 BLOCKING_MAX = 100
 BLOCKED = frozenset({*HEARD, signal.SIGUSR2})
-"""What waits until a node can hear it."""
+"""The signals that stay pending until the node can handle them."""
 FAULTS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
 
 
 def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
-    """Run the app as a node; the exit code. Runs in a process that was forked for it, on its main thread."""
+    """Runs the app as a node; returns the exit code. For the main thread of a process that was forked for it."""
     heard = Inbox()
-    heard.hear(HEARD)  # To the end of the process: a signal that comes late must not change its exit code.
+    heard.hear(HEARD)  # Until the process ends: a late signal must not change its exit code.
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED)
     gc.enable()
-    linux.signal_when_parent_ends(signal.SIGCONT)  # One that is stopped must notice, too.
+    linux.signal_when_parent_ends(signal.SIGCONT)  # SIGCONT, so that a stopped node sees it, too.
     control = socket.socket(fileno=descriptor)
     if not _is_wanted(control):
         return EXIT_ORPHANED
@@ -82,7 +82,7 @@ def _tell(control: socket.socket, why: str) -> None:
 
 
 def _is_wanted(control: socket.socket) -> bool:
-    """Returns false when the supervisor has closed its end: it took the fork for failed, and another process may follow."""
+    """Returns false if the supervisor has closed its end: for it the fork has failed, and another process may follow."""
     poll = select.poll()
     poll.register(control, 0)
     return not poll.poll(0)
@@ -90,10 +90,10 @@ def _is_wanted(control: socket.socket) -> bool:
 
 @contextlib.contextmanager
 def _no_signals() -> Iterator[None]:
-    """Has threads that start meanwhile get no signals, ever.
+    """Blocks all signals, for good, in threads that start inside the block.
 
-    The lifeline's thread has descriptors of its own. A signal that it got could not write to the wake-up descriptor, and the
-    main thread would not hear it.
+    The lifeline's thread has its own table of descriptors. A signal handled on it could not write to the wake-up
+    descriptor, and the main thread would miss it.
     """
     earlier = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - FAULTS)
     try:
@@ -103,16 +103,16 @@ def _no_signals() -> Iterator[None]:
 
 
 class Node:
-    """This process, as it sees itself."""
+    """The app of this process, with its control socket to the supervisor."""
 
     def __init__(self, number: int, control: socket.socket, app: App, options: Options, heard: Inbox) -> None:
         self._number, self._control, self._app, self._options = number, control, app, options
         self._heard = heard
 
     def run(self) -> int:
-        """Run until a signal comes or the app gives up; the exit code."""
+        """Runs until a signal comes or the app stops itself; returns the exit code. Blocks."""
         options = self._options
-        # Before anything of the user's runs: from here on nothing outlives the supervisor.
+        # Before any code of the user: from here on the process ends when the supervisor ends.
         with _no_signals():
             lifeline = Lifeline(
                 self._control.fileno(),
@@ -127,7 +127,7 @@ class Node:
             lifeline.close()
 
     def _lay_tripwire(self) -> int:
-        """A pipe: the supervisor gets the end that tells, the lifeline the one that is held."""
+        """Makes a pipe and sends its reading end to the supervisor; returns the writing end, for the lifeline."""
         reading, writing = os.pipe()
         with contextlib.suppress(OSError):  # The supervisor has gone; the lifeline sees that, too.
             socket.send_fds(self._control, [protocol.encode(protocol.Tripwire())], [reading])
@@ -141,7 +141,7 @@ class Node:
             bootstrap_servers=self._options.bootstrap_servers,
             workers=self._options.workers,
             kafka=self._options.kafka,
-            metrics_port=self._options.metrics_port,  # With it librdkafka measures; nothing listens there.
+            metrics_port=self._options.metrics_port,  # It turns librdkafka's statistics on. The supervisor listens there.
             **self._names(),
         )
         server = AppRunner(
@@ -178,7 +178,7 @@ class Node:
         settings, given = self._app.settings, self._options.kafka
         if settings.instance_id is not None:
             return f"{settings.instance_id}-{self._number}"
-        # Under KIP-848 brokers refuse the replacement of a member that was killed until its session is over.
+        # Under KIP-848 brokers refuse a member that replaces a killed one until the session of that one is over.
         is_classic = given.get("group.protocol", settings.kafka.get("group.protocol", "classic")) == "classic"
         wants_name = self._options.static_members and "group.instance.id" not in given
         return self._name() if is_classic and wants_name else None
@@ -191,7 +191,7 @@ class Node:
             self._control.send(protocol.encode(message), socket.MSG_DONTWAIT)
 
     def _pulse(self, lifeline: Lifeline, server: AppRunner) -> None:
-        """Say how the partitions are whenever the lifeline asks; how long that takes tells how long one waits for the GIL."""
+        """Reports the partitions whenever the lifeline asks. The lifeline measures the wait for the GIL by it."""
         alive, told = True, None
         while alive:
             if (why := server.connections.why_not_ready()) != told:
@@ -202,14 +202,14 @@ class Node:
             alive = lifeline.pulse(len(states), sum(lags) if lags else -1)
 
     def _obey(self, server: AppRunner) -> None:
-        """Answer what the supervisor asks, until it, or this process, ends."""
+        """Answers the supervisor's requests, until the supervisor or this process ends."""
         while True:
             try:
                 data = self._control.recv(protocol.MESSAGE_MAX)
             except OSError:
                 return
             if not data:
-                return  # The lifeline has noticed, too.
+                return  # The lifeline has seen it, too.
             try:
                 message = protocol.decode(data, protocol.TO_NODE)
             except ValueError as error:
@@ -224,7 +224,7 @@ class Node:
                 return protocol.Resumed(request, is_resumed, is_held=self._app.is_assigned(topic, partition))
             case protocol.Skip(topic=topic, partition=partition, offset=offset, request=request):
                 is_skipped, blocking = app_commands.skipped(self._app, topic, partition, offset)
-                # A failing topic may have very many such messages, and a message between processes has a limit.
+                # A failing topic may have many such messages, and the size of a message between processes is limited.
                 is_held, shown = self._app.is_assigned(topic, partition), blocking[:BLOCKING_MAX]
                 return protocol.Resumed(request, is_skipped, shown, is_held)
             case protocol.Gather(what=what, request=request):

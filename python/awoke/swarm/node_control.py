@@ -1,7 +1,7 @@
 """Starts, watches, stops and reaps the nodes: applies the table in `nodes` and runs its actions.
 
-Events come from the molds (forked, or not), from the processes (messages, tripwires, pidfds, SIGCHLD), from deadlines, and
-from the health checks, the reload and the commands.
+Events come from the molds (forked, or not), from the processes (messages, tripwires, pidfds, SIGCHLD), from deadlines,
+and from the health checks, the reload and the commands.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ class Host(Protocol):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the swarm stops."""
+        """True once the swarm stops."""
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nodes begin no new jobs."""
+        """True while nodes begin no new jobs."""
 
     def end_quiet(self) -> None:
-        """Lets nodes that start from now on begin jobs."""
+        """Makes nodes that start from now on begin jobs again."""
 
     def on_node_up(self) -> None:
         """Called when a node is up."""
 
     def add_exit_code(self, code: int) -> None:
-        """Notes an exit code for the swarm; the first one that is not 0 counts."""
+        """Records an exit code for the swarm; the first one that is not 0 counts."""
 
     def give_up(self, code: int) -> None:
         """Ends the swarm with this exit code."""
 
 
 class NodeControl:
-    """The nodes of one swarm. Belongs to the supervisor's thread; does not block."""
+    """The nodes of one swarm. For the supervisor's thread; does not block, except for `end_processes`."""
 
     def __init__(self, options: Options, loop: Loop, answers: Answers, host: Host) -> None:
         self._options, self._loop, self._answers, self._host = options, loop, answers, host
@@ -71,7 +71,7 @@ class NodeControl:
         self.roll = Roll(self.nodes, self.molds, self._deadlines, self)
         self._health = Health(options, self.nodes, self._deadlines, self)
         self.last_death_ns = 0
-        """When the end of a process was seen last, in nanoseconds of the monotonic clock; 0 never."""
+        """The moment when the end of a process was seen last, in nanoseconds of the monotonic clock; 0 if never."""
         self._actions: Mapping[Action, Callable[[NodeHandle], object]] = {
             Action.MAKE_MOLD: lambda node: self.molds.make_at_once(),
             Action.START: self.start,
@@ -161,7 +161,7 @@ class NodeControl:
             node.send(number)
 
     def has_processes(self) -> bool:
-        """Whether any node has a process, or a mold was asked for one."""
+        """Returns whether any node has a process, or a mold was asked for one."""
         return any(node.state not in WITHOUT_PROCESS for node in self.nodes.values())
 
     def end_processes(self) -> None:
@@ -189,7 +189,7 @@ class NodeControl:
         self.roll.on_candidate_failed(why)
 
     def on_mold_over(self, mold: MoldHandle) -> None:
-        """Lets another mold fork the nodes that this one was asked for."""
+        """Makes another mold fork the nodes that this one was asked for."""
         for node in list(self.nodes.values()):
             if node.state.is_forking and node.mold == mold.generation:
                 self.handle(node, NodeEvent.FORK_LOST)
@@ -197,7 +197,7 @@ class NodeControl:
         self.reap_strays()
 
     def has_running_nodes(self) -> bool:
-        """Whether the process of any node runs."""
+        """Returns whether the process of any node runs."""
         return any(node.state.is_alive for node in self.nodes.values())
 
     def give_up(self, code: int) -> None:
@@ -279,10 +279,9 @@ class NodeControl:
             node.drop_tripwire()
 
     def _on_death(self, node: NodeHandle) -> None:
-        """Notes that the process ends, or was killed.
+        """Records that the process has ended. Its exit code is not known yet.
 
-        How it ended is not known yet. Its ports, locks and files are its own until the system has taken it apart, so
-        nothing follows before.
+        No other process follows yet: the system has not released its ports, locks and files.
         """
         self.handle(node, NodeEvent.DIED)
         if node.tripwire is not None:

@@ -17,7 +17,7 @@ VITALS_LATE_S = 10.0
 
 
 class NodeHandle:
-    """One place in the swarm, and the process that has it now. Belongs to the supervisor's thread; does not block."""
+    """One place in the swarm, and the process that has it now. For the supervisor's thread; does not block."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -26,26 +26,26 @@ class NodeHandle:
         self.pidfd: Pidfd | None = None
         self.control: socket.socket | None = None
         self.tripwire: int | None = None
-        """Closed by the process's end, some milliseconds before the pidfd tells (see `lifeline.rs`)."""
+        """Becomes readable at the process's end, some milliseconds before the pidfd (see `lifeline.rs`)."""
         self.vitals: Vitals | None = None
         self.heard_s = self.began_s = time.monotonic()
         self.restarts = 0
-        """How often it was started again after a failure."""
+        """The number of restarts after a failure."""
         self.assigned = 0
-        """How many partitions are assigned to it, as it said last."""
+        """The number of assigned partitions, as the process said last."""
         self._assigned_s = 0.0
-        """When it said so because that had changed."""
+        """The moment of the last message about a change of `assigned`."""
         self.assigned_ns = 0
-        """When the process last had an assignment, in nanoseconds of the monotonic clock; 0 never."""
+        """The moment of the last assignment, in nanoseconds of the monotonic clock; 0 if there was none."""
         self.is_quiet = False
-        """Whether its process was told to begin no new jobs."""
+        """True if its process was told to begin no new jobs."""
         self.why_not_ready = ""
-        """Why its process is not ready, for its connections to brokers; empty where it is."""
+        """The reason why its process has no connection to brokers; empty if it has one."""
         self.last_error = ""
         self.failure = ""
-        """Why the present process failed; empty if unknown."""
+        """The reason why the present process failed; empty if unknown."""
         self.exit_code, self.ran_s = 0, 0.0
-        """Of its last process, negative for a signal, and how long that ran. Set when it was reaped."""
+        """The exit code of its last process, negative for a signal, and the run time. Set when it was reaped."""
         self.mold = 0
         """The generation of the mold that it was forked from."""
 
@@ -58,11 +58,11 @@ class NodeHandle:
         self.began_s = self.heard_s = time.monotonic()
 
     def holds(self, partitions: int) -> None:
-        """Notes how many partitions are assigned to it, because that has changed."""
+        """Records the number of assigned partitions, after a change."""
         self.assigned, self._assigned_s = partitions, time.monotonic()
 
     def lives(self, vitals: Vitals) -> None:
-        """Notes a sign of life, whose count of partitions may be some seconds old."""
+        """Records a sign of life, whose number of partitions may be some seconds old."""
         self.vitals = vitals
         if time.monotonic() - self._assigned_s > VITALS_LATE_S:
             self.assigned = vitals.assigned
@@ -76,7 +76,7 @@ class NodeHandle:
         return self.pidfd is not None and self.pidfd.send(number)
 
     def fail(self, why: str) -> None:
-        """Notes why its process fails."""
+        """Records the reason why its process fails."""
         self.failure = self.last_error = why[:TEXT_MAX]
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class NodeHandle:
 
     @property
     def memory_bytes(self) -> int:
-        """The resident memory, as the process said last, or as the system says."""
+        """The resident memory in bytes, as the process said last, or as the system says."""
         if self.vitals is not None:
             return self.vitals.resident_bytes
         return 0 if self.pid is None else linux.resident_bytes(self.pid)

@@ -20,8 +20,8 @@ looks up (state, event) here, sets the next state, and then runs the actions in 
 ```
 
 - RETIRE (the swarm shrinks or stops) ends every node for good. QUEUED and WAITING become GONE at once. FORKING becomes
-  CANCELLED: the process that comes is told to end (FORKED -> RETIRING); if none comes, the node is GONE. STOPPING and FAILING
-  become RETIRING; ENDING and CRASHING become LEAVING.
+  CANCELLED: the process that comes is told to end (FORKED -> RETIRING); if none comes, the node is GONE. STOPPING and
+  FAILING become RETIRING; ENDING and CRASHING become LEAVING.
 - KEEP (the swarm grows again) takes that back: CANCELLED -> FORKING, RETIRING -> STOPPING, LEAVING -> ENDING.
 - OVERDUE kills the process. BOOTING and UP become FAILING; the other states stay until DIED.
 """
@@ -69,32 +69,32 @@ class NodeState(Enum):
 
     @property
     def is_serving(self) -> bool:
-        """Whether there is a process that was not told to end."""
+        """True if there is a process that was not told to end."""
         return self in SERVING
 
     @property
     def is_alive(self) -> bool:
-        """Whether there is a process that has not ended."""
+        """True if there is a process that has not ended."""
         return self in ALIVE
 
     @property
     def has_ended(self) -> bool:
-        """Whether there is a process that has ended and was not reaped yet."""
+        """True if there is a process that has ended and was not reaped yet."""
         return self in ENDED
 
     @property
     def is_forking(self) -> bool:
-        """Whether a mold was asked for a process that it has not reported yet."""
+        """True if a mold was asked for a process that it has not reported yet."""
         return self in (NodeState.FORKING, NodeState.CANCELLED)
 
     @property
     def is_settled(self) -> bool:
-        """Whether the node stays as it is until something new happens: it is up, or has no process."""
+        """True if no change of state is under way: the node is up, or has no process."""
         return self in SETTLED
 
     @property
     def is_leaving(self) -> bool:
-        """Whether no process is to follow the present one."""
+        """True if no process follows the present one."""
         return self in (NodeState.CANCELLED, NodeState.RETIRING, NodeState.LEAVING, NodeState.GONE)
 
 
@@ -164,7 +164,7 @@ class Action(Enum):
     KILL = auto()
     """Sends SIGKILL."""
     NOTE_DEATH = auto()
-    """Remembers when a process was last seen to have ended."""
+    """Records the moment at which the end of a process was seen."""
     CLOSE = auto()
     """Closes the descriptors of the process, and cancels the deadlines of the node."""
     TELL_RELOAD = auto()

@@ -1,4 +1,4 @@
-"""The options of a swarm: the command line gives them to the supervisor, and the supervisor to the mold and its nodes."""
+"""The options of a swarm, which the supervisor gets from the command line, and mold and nodes from the supervisor."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def bytes_of(text: str) -> int:
-    """A size as people write it: `512M`, `2G`.
+    """Returns a size such as `512M` or `2G` in bytes.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: The text is no size.
     """
     match = re.fullmatch(r"(\d+)\s*([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if match is None or int(match[1]) == 0:
@@ -78,11 +78,11 @@ def bytes_of(text: str) -> int:
 
 
 def own_folder() -> Path:
-    """Returns this user's folder in the system's folder for temporary files, where every user may make files."""
+    """Returns the user's own folder for sockets, inside the system's folder for temporary files."""
     return Path(tempfile.gettempdir()) / f"awoke-{os.getuid()}"
 
 
 def socket_path(name: str) -> str:
-    """Where the swarm of this target listens, of this user, where nothing else is said."""
+    """Returns the default path of the socket for this target and user."""
     folder = Path(os.environ.get("XDG_RUNTIME_DIR") or own_folder())
     return str(folder / f"awoke-{re.sub(r'[^A-Za-z0-9_.-]', '-', name)}.sock")

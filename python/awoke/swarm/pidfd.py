@@ -1,4 +1,4 @@
-"""A process by its descriptor: whoever gets its number later can't be hit."""
+"""A process by its descriptor: a signal can't reach another process that gets its number later."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Pidfd:
 
     @classmethod
     def open(cls, pid: int) -> Self:
-        """Of a process that is alive, or has not been waited for.
+        """Returns a process that runs, or was not reaped.
 
         Raises:
-            ProcessLookupError: there is none.
+            ProcessLookupError: There is no process of this number.
         """
         return cls(os.pidfd_open(pid), pid)
 
     @classmethod
     def received(cls, descriptor: int, pid: int) -> Self | None:
-        """Returns the process whose descriptor another process has sent; `None`, and closes it, where it is none.
+        """Returns the process of a descriptor that another process has sent.
 
-        It must be a process that this one may signal.
+        Closes the descriptor and returns `None` if it is no pidfd of a process that this one may signal.
         """
         try:
             signal.pidfd_send_signal(descriptor, 0)
@@ -42,11 +42,11 @@ class Pidfd:
         return self._descriptor
 
     def is_alive(self) -> bool:
-        """Whether it has not ended. Does not block."""
+        """Returns whether it has not ended. Does not block."""
         return self.send(0)
 
     def send(self, number: int) -> bool:
-        """Signals it; returns false when it has ended, or belongs to another user by now. Does not block."""
+        """Signals it; returns false if it has ended, or now belongs to another user. Does not block."""
         try:
             signal.pidfd_send_signal(self._descriptor, number)
         except (ProcessLookupError, PermissionError):
@@ -54,12 +54,15 @@ class Pidfd:
         return True
 
     def reap(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs, or is not ours yet. Does not block."""
+        """Reaps it and returns its exit code, negative for a signal. Does not block.
+
+        Returns `None` while it runs, or is not a child of this process yet. SIGCHLD comes when either changes.
+        """
         if self._exit_code is None:
             try:
                 ended = os.waitid(os.P_PIDFD, self._descriptor, os.WEXITED | os.WNOHANG)
             except ChildProcessError:
-                return None  # Its parent has not ended: it becomes ours in a moment.
+                return None  # Its parent has not ended. It becomes a child of this process a moment later.
             if ended is None:
                 return None
             is_exit = ended.si_code == os.CLD_EXITED
@@ -67,7 +70,7 @@ class Pidfd:
         return self._exit_code
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Closes the descriptor. Closing again does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

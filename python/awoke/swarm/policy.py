@@ -11,22 +11,22 @@ from awoke.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_
 
 FIRST_S, LIMIT_S = 1.0, 60.0
 HEALTHY_S = 60.0
-"""A node that ran so long was well: its next restart is at once again."""
+"""A node that ran for this time was well: its next restart is at once again."""
 RESTARTS_MAX, WITHIN_S = 5, 60.0
-"""More restarts than this in so long: something is wrong that a restart does not mend."""
+"""More restarts than this within this time: a restart does not repair the fault."""
 
 
 class Decision(NamedTuple):
-    """What to do after a node has ended."""
+    """The decision after a node or a mold has ended."""
 
     restart_in_s: float | None
-    """None: not at all, the swarm ends."""
+    """The delay of the restart, 0 for at once; `None` ends the swarm."""
     exit_code: int = EXIT_CLEAN
-    """Of the swarm, then."""
+    """The exit code of the swarm, if it ends."""
 
 
 class RestartPolicy:
-    """Of one swarm. Restarts that were asked for do not count."""
+    """Decides when a node that failed starts again. Restarts that a user asked for do not count."""
 
     def __init__(self, restarts_max: int = RESTARTS_MAX, first_s: float = FIRST_S) -> None:
         self._restarts_max = restarts_max
@@ -35,7 +35,7 @@ class RestartPolicy:
         self._in_a_row: dict[int, int] = {}
 
     def after(self, node: int, exit_code: int, ran_s: float) -> Decision:
-        """What to do after this node has ended by itself with this code after so long."""
+        """Decides what follows a node that has failed with this exit code after it ran for `ran_s`."""
         if exit_code == EXIT_CONFIGURATION:
             return Decision(None, EXIT_CONFIGURATION)
         now_s = time.monotonic()
@@ -52,7 +52,7 @@ class RestartPolicy:
 
 
 class MoldPolicy:
-    """Decides when a mold that failed is followed by another one. Running nodes are never ended for the lack of a mold."""
+    """Decides when another mold follows one that failed. Running nodes never end for the lack of a mold."""
 
     def __init__(self, failures_max: int = RESTARTS_MAX, first_s: float = FIRST_S) -> None:
         self._failures_max = failures_max
@@ -61,11 +61,11 @@ class MoldPolicy:
         self._was_ready = False
 
     def on_ready(self) -> None:
-        """Notes that the app was imported: the swarm's start has succeeded."""
+        """Records that the app was imported: the swarm's start has succeeded."""
         self._was_ready = True
 
     def after(self, exit_code: int, served_s: float | None, has_nodes: bool) -> Decision:
-        """Decides whether to restart a mold that ended; `served_s` is how long it was ready, None if it never was."""
+        """Decides what follows a mold that has ended; `served_s` is the time for which it was ready, `None` if never."""
         if not self._was_ready:
             return Decision(None, EXIT_CONFIGURATION if exit_code == EXIT_CONFIGURATION else EXIT_GAVE_UP)
         if served_s is not None and served_s >= HEALTHY_S:

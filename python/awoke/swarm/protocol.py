@@ -1,8 +1,7 @@
-"""What mold, nodes and supervisor say to each other, over sockets that keep messages apart (SOCK_SEQPACKET).
+"""The messages between mold, nodes and supervisor, over sockets that keep messages apart (SOCK_SEQPACKET).
 
-A message is one byte that says what it is, and the rest: JSON, but for the vitals, which a thread writes that knows no
-Python. Mold and nodes run user code, so the supervisor relies on nothing that they say: `decode` refuses it, or it is of
-the type that is declared here.
+The first byte names the format: JSON, or the binary vitals, which a thread of the engine writes without Python. Mold
+and nodes run user code, so the supervisor trusts no message: `decode` refuses one that has not a type declared here.
 """
 
 from __future__ import annotations
@@ -30,23 +29,23 @@ Decoded = TypeVar("Decoded")
 
 
 class Vitals(NamedTuple):
-    """How a node is, in the order in which the engine writes it (`lifeline.rs`)."""
+    """A sign of life. The order of the fields is the engine's (`lifeline.rs`)."""
 
     sequence: int
     resident_bytes: int
     threads: int
     gil_wait_ms: int
-    """How long a Python thread that was woken has waited for the GIL."""
+    """The time for which a Python thread that was woken has waited for the GIL."""
     oldest_job_ms: int
-    """How long the oldest job has run."""
+    """The run time of the oldest job."""
     poll_age_ms: int
-    """How long ago the group member's thread came up last."""
+    """The time since the group member's thread polled last."""
     jobs: int
-    """Given to workers since the start."""
+    """The jobs that workers got since the start."""
     assigned: int
-    """Partitions, as Python knew last."""
+    """The number of assigned partitions, as Python knew last."""
     lag: int
-    """Messages, as Python knew last; -1 unknown."""
+    """The lag in messages, as Python knew last; -1 if unknown."""
 
 
 # A mold to its supervisor.
@@ -59,7 +58,7 @@ class MoldReady(msgspec.Struct, tag_field="kind", tag="ready"):
 
 
 class Refused(msgspec.Struct, tag_field="kind", tag="refused"):
-    """The app can't be run as it is."""
+    """The app can't run as it is."""
 
     text: str
 
@@ -72,7 +71,7 @@ class Forked(msgspec.Struct, tag_field="kind", tag="forked"):
 
 
 class NotForked(msgspec.Struct, tag_field="kind", tag="not_forked"):
-    """A node's process could not be started, or not be told of."""
+    """A node's process could not be started, or not be reported."""
 
     node: Number
     text: str
@@ -91,7 +90,7 @@ class Fork(msgspec.Struct, tag_field="kind", tag="fork"):
 
 
 class Tripwire(msgspec.Struct, tag_field="kind", tag="tripwire"):
-    """Comes with a descriptor that tells of the process's end."""
+    """Comes with a descriptor that becomes readable at the process's end."""
 
 
 class NodeReady(msgspec.Struct, tag_field="kind", tag="ready"):
@@ -99,23 +98,23 @@ class NodeReady(msgspec.Struct, tag_field="kind", tag="ready"):
 
 
 class Assigned(msgspec.Struct, tag_field="kind", tag="assigned"):
-    """The group has given partitions to it."""
+    """The group has assigned partitions to it."""
 
 
 class Holds(msgspec.Struct, tag_field="kind", tag="holds"):
-    """How many partitions it holds now."""
+    """The number of partitions that are assigned to it now."""
 
     count: Number
 
 
 class Connections(msgspec.Struct, tag_field="kind", tag="connections"):
-    """Why it is not ready, for its connections to brokers; empty where it is."""
+    """The reason why it has no connection to brokers; empty if it has one."""
 
     text: str
 
 
 class Failed(msgspec.Struct, tag_field="kind", tag="failed"):
-    """Why the process ends."""
+    """The reason why the process ends."""
 
     text: str
 
@@ -134,7 +133,7 @@ class Resumed(msgspec.Struct, tag_field="kind", tag="resumed"):
     is_done: bool
     blocking: list[Number] = []
     is_held: bool = True
-    """Whether the node holds the partition."""
+    """True if the partition is assigned to the node."""
 
 
 # A supervisor to a node.
@@ -181,22 +180,22 @@ class Received(NamedTuple):
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Returns two ends."""
+    """Returns the two ends of a control socket; the first one does not block."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
     return ours, theirs
 
 
 def encode(message: msgspec.Struct) -> bytes:
-    """Returns a message of JSON as it is sent."""
+    """Returns a JSON message as bytes."""
     return JSON_MARK + msgspec.json.encode(message)
 
 
 def decode(data: bytes, decoder: msgspec.json.Decoder[Decoded]) -> Decoded:
-    """Returns a message of JSON.
+    """Returns a JSON message.
 
     Raises:
-        ValueError: it is none of those that are expected.
+        ValueError: The data is none of the expected messages.
     """
     if data[:1] != JSON_MARK:
         raise ValueError(f"a message of {len(data)} bytes that begins with {data[:1]!r}")
@@ -207,10 +206,10 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[Decoded]) -> Decoded:
 
 
 def decode_node(data: bytes) -> Vitals | NodeSays:
-    """Returns what a node says.
+    """Returns a message of a node.
 
     Raises:
-        ValueError: it is none of a node's messages.
+        ValueError: The data is no message of a node.
     """
     if data[:1] == VITALS_MARK and len(data) == 1 + VITALS.size:
         return Vitals(*VITALS.unpack(data[1:]))
@@ -218,9 +217,9 @@ def decode_node(data: bytes) -> Vitals | NodeSays:
 
 
 def receive(control: socket.socket) -> Received | None:
-    """Returns the next message; `None` when there is none yet.
+    """Returns the next message; `None` if there is none yet.
 
-    Descriptors are missing where this process may open no more.
+    Descriptors are missing if this process may open no more.
     """
     try:
         data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_MAX, DESCRIPTORS_MAX)
@@ -234,7 +233,7 @@ def receive(control: socket.socket) -> Received | None:
 
 
 def close_all(descriptors: Iterable[int]) -> None:
-    """Closes descriptors that came with a message and are not wanted."""
+    """Closes descriptors that came with a message and are not used."""
     for each in descriptors:
         with contextlib.suppress(OSError):
             os.close(each)

@@ -1,6 +1,6 @@
 """`awoke resume` and `awoke skip` of a swarm.
 
-All nodes are asked. The answer comes as soon as the node that holds the partition has done it, or all have refused.
+All nodes are asked. The answer comes as soon as one node has executed the command, or all have refused it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from awoke.web.deadlines import Deadline
 from awoke.web.loop import Loop
 
 ANSWER_WITHIN_S = 2.0
-"""Nodes that have not answered by then are named."""
+"""Nodes that do not answer within this are named in the answer."""
 
 Answer = Callable[[dict[str, Any]], object]
 
@@ -29,19 +29,19 @@ class Timer(Enum):
 
 
 class Request:
-    """A partition to be resumed, or a message of it to be skipped, and the nodes whose answer is missing."""
+    """A request to resume a partition or to skip a message, and the nodes whose answer is missing."""
 
     def __init__(self, command: str, place: str, offset: int | None, missing: set[int], answer: Answer) -> None:
         self.command, self.place, self.offset = command, place, offset
         self.missing, self.answer = missing, answer
         self.blocking: list[int] = []
-        """The offsets of the partition's messages that fail, as the node that holds it has said."""
+        """The offsets of the partition's messages that fail, as its node has said."""
         self.is_held: bool | None = None
-        """Whether a node that has answered holds the partition; None where none has answered."""
+        """True if the partition is assigned to a node that has answered; `None` if no node has answered."""
 
 
 class Resumes:
-    """The requests that are not answered yet. Belongs to the supervisor's thread; does not block."""
+    """The open requests. For the supervisor's thread; does not block."""
 
     def __init__(self, loop: Loop, nodes: Mapping[int, NodeHandle]) -> None:
         self._loop, self._nodes = loop, nodes
@@ -49,7 +49,7 @@ class Resumes:
         self._requests = 0
 
     def begin(self, topic: str, partition: int, answer: Answer, offset: int | None = None) -> None:
-        """Has a partition resumed, or its message at `offset` skipped. Asks all nodes that are up."""
+        """Asks all nodes that are up to resume a partition, or to skip its message at `offset`."""
         self._requests += 1
         request = self._requests
         if offset is None:
@@ -68,7 +68,7 @@ class Resumes:
             self._end(request, {"failed": "no node is up"})
 
     def on_answer(self, node: int, message: protocol.Resumed) -> None:
-        """Takes a node's answer. The first node that has done it is enough."""
+        """Takes a node's answer. The first node that has executed the command is enough."""
         found = self._open.get(message.request)
         if found is None:
             return
@@ -80,7 +80,7 @@ class Resumes:
             self._strike(node, message.request)
 
     def forget(self, node: int) -> None:
-        """Waits no longer for a node that has ended."""
+        """Stops waiting for a node that has ended."""
         for request in list(self._open):
             self._strike(node, request)
 
@@ -103,7 +103,7 @@ class Resumes:
 
 
 def why(request: Request) -> str:
-    """Returns why no node has done it, with the nodes that did not answer."""
+    """Returns the reason why no node has executed the command, with the nodes that did not answer."""
     silent = sorted(request.missing)
     where = " on any node that answered" if silent else " on any node"
     if request.is_held is False:

@@ -1,12 +1,13 @@
-"""A reload: the app is imported anew, and nodes are replaced one by one. The old mold lives until all of them are.
+"""A reload: the app is imported again, and nodes are replaced one by one. The old mold stays until all are replaced.
 
 1. `begin`: a mold imports the new code, the *candidate*. If it fails, nothing has changed.
 2. `on_candidate_ready`: the first node is stopped in order and forked from the candidate.
-3. The new code has *proved itself* when that node has stayed up for `PROVED_AFTER_S` and then gives a sign of life. A node is
-   done when it has partitions, or after `ASSIGNED_WITHIN_S`: there may be none for it. Then the next node follows.
+3. The new code is *proved* when that node has stayed up for `PROVED_AFTER_S` and then gives a sign of life. The next
+   node follows when this one has partitions, or after `ASSIGNED_WITHIN_S`: there may be none for it.
 4. When no node runs the old code, the candidate becomes the current mold.
 
-Any node of the new code that fails meanwhile stops the reload: it is started again from the old mold, and the candidate ends.
+If any node with the new code fails before that, the reload stops: the node starts again from the old mold, and the
+candidate ends.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PROVED_AFTER_S = 5.0
 ASSIGNED_WITHIN_S = 30.0
 
 OnEnd = Callable[[str | None], object]
-"""Gets the reason why a reload failed; `None`: every node runs the new code."""
+"""Gets the reason why a reload failed; `None` if every node runs the new code."""
 
 
 class RollTimer(Enum):
@@ -44,7 +45,7 @@ PROOF, ASSIGNMENT = Deadline(RollTimer.PROOF), Deadline(RollTimer.ASSIGNMENT)
 
 
 class RollState(StrEnum):
-    """What a reload is doing."""
+    """The state of a reload."""
 
     IDLE = "idle"
     IMPORTING = "importing"
@@ -52,7 +53,7 @@ class RollState(StrEnum):
 
 
 class Host(Protocol):
-    """What a reload asks of the supervisor."""
+    """The actions on nodes that a reload needs."""
 
     def stop(self, node: NodeHandle) -> None:
         """Stops a node's process in order; another one follows."""
@@ -65,7 +66,7 @@ class Host(Protocol):
 
 
 class Roll:
-    """The reload of a swarm that is under way, if one is. Belongs to the supervisor's thread; does not block."""
+    """The reload of a swarm, if one is under way. For the supervisor's thread; does not block."""
 
     def __init__(self, nodes: Mapping[int, NodeHandle], molds: MoldControl, deadlines: Deadlines, host: Host) -> None:
         self._nodes, self._molds, self._deadlines, self._host = nodes, molds, deadlines, host
@@ -73,19 +74,19 @@ class Roll:
         self._rolled: int | None = None
         """The node that is being replaced."""
         self._generation: int | None = None
-        """Of the new code's mold, while nodes are replaced."""
+        """The generation of the candidate, while nodes are replaced."""
         self._has_stayed = self._is_proved = False
         self._on_end: list[OnEnd] = []
         self.last_error = ""
-        """Why the last reload failed; empty when it did not."""
+        """The reason why the last reload failed; empty if it did not."""
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a reload has begun and not ended."""
+        """True if a reload has begun and not ended."""
         return self.state is not RollState.IDLE
 
     def begin(self, on_end: OnEnd | None = None) -> bool:
-        """Imports the app anew; returns false when a reload is under way already."""
+        """Imports the app again; returns false if a reload is under way already."""
         if self.is_under_way:
             return False
         logger.info("reload: the app is imported anew")
@@ -95,7 +96,7 @@ class Roll:
         return True
 
     def mold_for(self, node: NodeHandle) -> MoldHandle | None:
-        """Returns the mold that a node is to be forked from; `None`: it must wait for one."""
+        """Returns the mold that forks this node; `None` if the node must wait for one."""
         candidate = self._molds.candidate
         if candidate is None or candidate.state is not MoldState.READY:
             return self._molds.current
@@ -108,22 +109,22 @@ class Roll:
     # What happens.
 
     def on_candidate_ready(self, mold: MoldHandle) -> None:
-        """Begins to replace nodes."""
+        """Begins to replace the nodes."""
         self.state, self._generation = RollState.ROLLING, mold.generation
         self._advance()
 
     def on_candidate_failed(self, why: str) -> None:
-        """Stops: the new code was not imported, or its mold ended."""
+        """Stops the reload: the new code was not imported, or its mold ended."""
         doing = "the app could not be imported" if self.state is RollState.IMPORTING else "the new mold failed"
         self._fail(f"{doing}: {why}")
 
     def on_node_forked(self, node: NodeHandle) -> None:
-        """Stops the node whose turn came while it was being forked from the old mold."""
+        """Stops a node that the old mold was still forking when the reload came to it."""
         if self._rolled == node.number and not self._is_of_candidate(node):
             self._host.stop(node)
 
     def on_node_ready(self, node: NodeHandle) -> None:
-        """Waits for the node's partitions; the first one has to stay up for some time, too."""
+        """Begins to wait for the node's partitions; the first node must also stay up for some time."""
         if self._rolled != node.number or not self._is_of_candidate(node):
             return
         self._has_stayed = False
@@ -132,25 +133,25 @@ class Roll:
         self.on_node_assigned(node)
 
     def on_node_alive(self, node: NodeHandle) -> None:
-        """Takes a sign of life of the first node for a proof, once it has stayed up: a frozen node stays, too."""
+        """Takes a sign of life of the first node as the proof, once it has stayed up. A frozen node gives none."""
         if self._rolled == node.number and self._has_stayed and not self._is_proved and node.state is NodeState.UP:
             logger.info("reload: node %d has stayed up with the new code", node.number)
             self._is_proved = True
             self._advance_when_done()
 
     def on_node_assigned(self, node: NodeHandle) -> None:
-        """Goes on when the node is up and has its partitions."""
+        """Continues when the node is up and has its partitions."""
         if self._rolled == node.number and node.state is NodeState.UP and node.assigned_ns:
             self._deadlines.cancel(ASSIGNMENT)
             self._advance_when_done()
 
     def on_node_stopped(self, node: NodeHandle) -> None:
-        """Waits for the process that follows one which has ended as it was told."""
+        """Begins to wait for the next process of a node whose process has ended as told."""
         if self._rolled == node.number:
             self._deadlines.cancel_all(RollTimer)
 
     def on_node_failed(self, node: NodeHandle, why: str) -> bool:
-        """Returns whether the node is to be started again at once, from `mold_for`; if not, it is an ordinary failure."""
+        """Returns true if the node starts again at once, from `mold_for`; false if it is an ordinary failure."""
         if self.state is not RollState.ROLLING:
             return False
         if not self._is_of_candidate(node):
@@ -161,7 +162,7 @@ class Roll:
         return has_old_mold
 
     def on_node_gone(self, node: NodeHandle) -> None:
-        """Goes on without a node that is not wanted any more."""
+        """Continues without a node that is gone."""
         if self._rolled == node.number:
             self._advance()
 
@@ -180,7 +181,7 @@ class Roll:
             self._advance()
 
     def _advance(self) -> None:
-        """Replaces the next node of the old code, or ends."""
+        """Replaces the next node with old code, or ends the reload."""
         self._deadlines.cancel_all(RollTimer)
         self._rolled = None
         wanted = [node for _, node in sorted(self._nodes.items()) if not node.state.is_leaving]
@@ -200,7 +201,7 @@ class Roll:
             case NodeState.WAITING | NodeState.QUEUED:
                 self._host.start(node)
             case _:
-                pass  # It is being forked, or ends by itself: `on_node_forked`, or the start of its next process, goes on.
+                pass  # It is being forked, or ends: `on_node_forked`, or the start of its next process, continues.
 
     def _fail(self, why: str) -> None:
         new = [
@@ -222,5 +223,5 @@ class Roll:
         self._host.start_queued()
 
     def status(self) -> dict[str, Any]:
-        """The reload, for people and programs."""
+        """Returns the reload as `awoke status` shows it."""
         return {"state": str(self.state), "node": self._rolled, "last_error": self.last_error}

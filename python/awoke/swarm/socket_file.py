@@ -1,4 +1,4 @@
-"""The UNIX socket that commands come to: made for this user only, never taken from a living process, removed at the end."""
+"""The UNIX socket for commands: for this user only, never taken from a running process, removed at the end."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from awoke.web.listener import QUEUE_MAX, ROOT, peer_uid
 
 OWN_MODE = 0o700
 PATH_BYTES_MAX = 107
-"""What Linux allows, less the byte that ends a path."""
+"""The longest path of a socket in Linux, without the byte that ends it."""
 CONNECT_WITHIN_S = 1.0
-"""A process whose queue of connections is full for this long is alive, too."""
+"""The wait for a full queue of connections: a process with such a queue runs, too."""
 
 
 class SocketTaken(ConfigError):
-    """A living process listens there."""
+    """A running process listens there."""
 
 
 class SocketFile:
     """A listening UNIX socket at a path."""
 
     def __init__(self, path: str) -> None:
-        """Listens there. A file that a killed process has left is replaced.
+        """Listens at the path. Replaces a file that a killed process has left.
 
         Raises:
-            SocketTaken: a living process listens there.
-            ConfigError: another file is there, or the folder is not safe or can't be used.
+            SocketTaken: A running process listens there.
+            ConfigError: Another file is there, or the folder is not safe or can't be used.
         """
         self._path = Path(path)
         check_folder(self._path.parent)
@@ -55,7 +55,7 @@ _opened: weakref.WeakSet[SocketFile] = weakref.WeakSet()
 
 
 def _close_in_child() -> None:
-    """A forked child that outlives this process must not make its socket look alive."""
+    """Closes the sockets in a forked child: one that outlives this process must not seem to be it."""
     for each in list(_opened):
         each.listening.close()
 
@@ -64,10 +64,10 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 def check_folder(folder: Path) -> None:
-    """Creates the folder with mode 0700 where there is none; an existing one must be safe from other users.
+    """Creates the folder with mode 0700 if there is none; checks that an existing one is safe from other users.
 
     Raises:
-        ConfigError: it belongs to another user, other users may replace its files, or it can't be created.
+        ConfigError: It belongs to another user, other users may replace its files, or it can't be created.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,10 +79,11 @@ def check_folder(folder: Path) -> None:
 
 
 def judge_folder(folder: Path) -> None:
-    """Refuses a folder that is not safe from other users.
+    """Checks that a folder is safe from other users.
 
     Raises:
-        ConfigError: it belongs to another user, or other users may replace its files; OSError: it can't be looked at.
+        ConfigError: It belongs to another user, or other users may replace its files.
+        OSError: Its owner and mode can't be read.
     """
     owners, mode = {folder.lstat().st_uid, folder.stat().st_uid}, folder.stat().st_mode
     if folder == own_folder() and (owners != {os.getuid()} or stat.S_IMODE(mode) != OWN_MODE or folder.is_symlink()):
@@ -99,10 +100,10 @@ def judge_folder(folder: Path) -> None:
 
 
 def check_peer(connection: socket.socket, path: Path) -> None:
-    """Refuses an answer of another user's process. Root may ask those of the user whose folder it is.
+    """Checks that the listening process is this user's or root's. Root may also ask those of the folder's owner.
 
     Raises:
-        ConfigError: the process that listens is neither this user's nor root's.
+        ConfigError: The listening process belongs to another user.
     """
     uid, own = peer_uid(connection), os.getuid()
     if uid not in (own, ROOT) and not (own == ROOT and uid == path.parent.stat().st_uid):
@@ -110,16 +111,16 @@ def check_peer(connection: socket.socket, path: Path) -> None:
 
 
 def _listen(path: Path) -> socket.socket:
-    """Listens under a name of its own first: under the known name, a socket that does not listen yet looks dead."""
+    """Listens under a temporary name first: under the known name, a socket that does not listen yet looks dead."""
     if len(os.fsencode(path)) > PATH_BYTES_MAX:  # The system would say so to clients only.
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     own = path.parent / f".{os.getpid()}.{listening.fileno()}"
     try:
         with contextlib.suppress(FileNotFoundError):
-            own.unlink()  # Left by a killed process of the same number.
+            own.unlink()  # A killed process of this number has left it.
         listening.bind(str(own))
-        own.chmod(0o600)  # Before `listen`: until then nobody can connect, whatever the mode.
+        own.chmod(0o600)  # Before `listen`: until then no process can connect, whatever the mode.
         listening.listen(QUEUE_MAX)
         _publish(own, path)
     except BaseException:
@@ -132,7 +133,7 @@ def _listen(path: Path) -> socket.socket:
 
 
 def _publish(own: Path, path: Path) -> None:
-    """Gives the socket its known name, where no living process has it."""
+    """Gives the socket its known name, unless a running process has that."""
     try:
         os.link(own, path)
     except FileExistsError:
@@ -145,7 +146,7 @@ def _publish(own: Path, path: Path) -> None:
 
 
 def _is_other_file(path: Path) -> bool:
-    """Whether something else than a socket is there. A process that ends may remove its socket at any moment."""
+    """Returns whether another file than a socket is there. A process that ends may remove its socket meanwhile."""
     try:
         return not stat.S_ISSOCK(path.lstat().st_mode)
     except FileNotFoundError:
@@ -153,7 +154,7 @@ def _is_other_file(path: Path) -> bool:
 
 
 def _is_alive(path: Path) -> bool:
-    """Whether a process listens there."""
+    """Returns whether a process listens there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
         other.settimeout(CONNECT_WITHIN_S)
         try:

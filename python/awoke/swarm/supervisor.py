@@ -2,12 +2,12 @@
 
 The loop:
 
-1. waits until a descriptor is readable or the earliest deadline is due. It does not wake for anything else. Descriptors
-   are: the tripwire and the pidfd of each node, the pidfd of each mold, the control sockets of both, the signals, the
-   admin socket, HTTP, and their connections;
-2. moves all deadlines if this process was not running for a while, so that nodes are not punished for that;
-3. handles each readable descriptor: `NodeControl` and `MoldControl` take messages and ends of processes, `Commands` takes
-   signals, `AdminEndpoint` takes requests;
+1. waits until a descriptor is readable or the earliest deadline is due, and for nothing else. The descriptors are: the
+   tripwire and the pidfd of each node, the pidfd of each mold, the control sockets of both, the signals, the admin
+   socket, HTTP, and their connections;
+2. moves all deadlines if this process did not run for a while: nodes must not be killed for that;
+3. handles each readable descriptor: `NodeControl` and `MoldControl` take messages and ends of processes, `Commands`
+   takes signals, `AdminEndpoint` takes requests;
 4. runs the actions of the deadlines that are due;
 5. ends when the swarm stops and no node has a process.
 
@@ -68,7 +68,7 @@ class Supervisor:
             self.admin.log_status()
 
     def _end(self) -> None:
-        """Leaves no process, no socket and no file."""
+        """Ends all processes, and removes sockets and files."""
         self.control.end_processes()
         self.admin.close()
         self.close()

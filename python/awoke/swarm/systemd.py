@@ -1,4 +1,4 @@
-"""What systemd is told, where it asks to be (`NOTIFY_SOCKET`, `WATCHDOG_USEC`)."""
+"""Messages to systemd, if it asks for them (`NOTIFY_SOCKET`, `WATCHDOG_USEC`)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Timer(Enum):
 
 
 def notify(state: str) -> None:
-    """Tell systemd, if it listens: `READY=1`, `STOPPING=1`, `WATCHDOG=1`. Does not block."""
+    """Sends a state to systemd, if it listens: `READY=1`, `STOPPING=1`, `WATCHDOG=1`. Does not block."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
     kind = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
-    # It may have gone: then nobody is there to be told.
+    # systemd may have gone: the message is not important enough to fail then.
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, kind) as talk:
         talk.sendto(state.encode(), "\0" + address[1:] if address[0] == "@" else address)
 
 
 def watch(deadlines: Deadlines) -> None:
-    """Gives systemd a sign of life now and at each deadline, where it wants them."""
+    """Sends systemd a sign of life now and at each deadline, if it wants them."""
     every_s = watchdog_every_s()
 
     def tell() -> None:
@@ -40,7 +40,7 @@ def watch(deadlines: Deadlines) -> None:
 
 
 def watchdog_every_s() -> float | None:
-    """How often systemd wants a sign of life, at half of what it allows; None when it does not."""
+    """Returns the interval of signs of life, half of the limit that systemd sets; `None` if it wants none."""
     allowed = os.environ.get("WATCHDOG_USEC", "")
     is_ours = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
     return int(allowed) / 2e6 if allowed.isdecimal() and int(allowed) > 0 and is_ours else None

@@ -1,1 +1,1 @@
-"""What a running app shows over HTTP, and the loop and the listening sockets that its commands come over, too."""
+"""Sockets, deadlines and HTTP for the loops of a supervisor, an app's command socket and its HTTP endpoint."""

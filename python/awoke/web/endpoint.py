@@ -1,7 +1,7 @@
 """Metrics, health and threads of a running app over HTTP, for Prometheus, an orchestrator and `awoke threads`.
 
 The thread:
-1. waits for a connection, a request, the deadline of a client, or the bell;
+1. waits until a client connects or sends, the deadline of a client is due, or the bell rings;
 2. answers each request as soon as it is complete, so that slow clients delay no others;
 3. ends when the bell has rung.
 """
@@ -37,7 +37,7 @@ class Thread(Protocol):
 
 
 class Shown(Protocol):
-    """What there is to show."""
+    """The app, as the endpoint shows it."""
 
     def health(self) -> Health: ...
     def why_not_ready(self) -> str | None: ...
@@ -50,14 +50,14 @@ class Endpoint:
     """Serves `/live`, `/ready`, `/health` (200, or 503 with the reasons), `/metrics`, `/threads` and `/status`.
 
     Raises:
-        ConfigError: the port is taken, or not ours to take.
+        ConfigError: The port is taken, or this user may not take it.
     """
 
     def __init__(self, port: int, shown: Shown, host: str = "127.0.0.1", allowed_hosts: str = "") -> None:
         self._shown, self._hosts = shown, http.names_in(allowed_hosts, host)
         self._listening = http.listening_socket(host, port)
         self.port: int = self._listening.getsockname()[1]
-        """The port, also where a free one was asked for."""
+        """The port that is bound, also if the setting was 0."""
         self._bell = Bell()
         self._is_closing = False
         self._thread = threading.Thread(target=self._serve, name="awoke-web", daemon=True)
@@ -105,5 +105,5 @@ class Endpoint:
 
 
 def page(status: int, document: Any) -> bytes:
-    """Returns an answer of JSON."""
+    """Returns an HTTP answer with a JSON document."""
     return http.answer(STATUSES[status], harmless_json(json.dumps(document)), "application/json")

@@ -1,6 +1,6 @@
 """HTTP for health and metrics: one request for each connection, GET and HEAD only, from hosts that are allowed.
 
-A page of another site must not read what is served on loopback: its browser sends the site's name as `Host`, even if that
+A page of another site must not read answers from loopback. The browser sends the site's name as `Host`, even if that
 name resolves to this machine (DNS rebinding). An IP address can't be rebound, so each is allowed.
 """
 
@@ -27,9 +27,9 @@ class Request(NamedTuple):
 
     method: str
     path: str
-    """Without the query."""
+    """The path without the query."""
     host: str | None
-    """The header `Host`; `None` where the client sent none, as browsers always do."""
+    """The header `Host`; `None` if the client sent none. Browsers always send one."""
 
 
 class HttpListener(Listener):
@@ -42,9 +42,9 @@ class HttpListener(Listener):
     def _on_head(self, head: bytes, respond: Respond) -> None:
         request = request_of(head)
         if request is None:
-            respond(answer("400 Bad Request", "this is no request of HTTP/1\n"))
+            respond(answer("400 Bad Request", "this is no HTTP/1 request\n"))
         elif request.method not in ("GET", "HEAD"):
-            respond(answer("405 Method Not Allowed", "there are GET and HEAD\n"))
+            respond(answer("405 Method Not Allowed", "only GET and HEAD are allowed\n"))
         elif not is_allowed(request.host, self._hosts):
             text = "ask by an IP address, as localhost, or by a name in the setting metrics_allowed_hosts\n"
             respond(answer("403 Forbidden", text))
@@ -55,10 +55,10 @@ class HttpListener(Listener):
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Listens for HTTP.
+    """Returns a socket that listens for HTTP.
 
     Raises:
-        ConfigError: the port is taken, or not ours to take.
+        ConfigError: The port is taken, or this user may not take it.
     """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -73,12 +73,12 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def is_complete(request: bytearray) -> bool:
-    """Returns whether the head of a request is complete; nobody is asked for a body."""
+    """Returns whether the head of a request is complete. No request needs a body."""
     return b"\r\n\r\n" in request
 
 
 def request_of(head: bytes) -> Request | None:
-    """Returns what a client asks for; `None` for what is no request, or names two hosts."""
+    """Returns a client's request; `None` if it is none, or names two hosts."""
     first, *lines = head.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
@@ -107,7 +107,7 @@ def is_allowed(host: str | None, names: frozenset[str]) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Returns whether this is an IP address."""
+    """Returns whether a text is an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

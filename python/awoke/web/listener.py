@@ -1,8 +1,8 @@
 """Listening sockets for commands, and for health and metrics over HTTP. They never block the loop that they run in.
 
-A request is read until it is complete, answered, and its connection closed. A connection that takes too long is closed,
-too. When there are too many, the one that has waited longest for its client is closed: idle clients delay no others.
-Everything runs on the thread of one loop: a supervisor's, an app's command socket's or its HTTP endpoint's.
+A listener reads a request until it is complete, answers it, and closes the connection. It also closes a connection that
+takes too long. If there are too many, it closes the one that has waited longest for its client: idle clients delay no
+others. Everything runs on the thread of one loop: a supervisor's, an app's command socket's or its HTTP endpoint's.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ CONNECTIONS_MAX = 64
 QUEUE_MAX = 1_024
 """Connections that the system keeps until they are accepted."""
 CLIENT_WITHIN_S = 2.0
-"""How long a client may take to send its request, and how long to receive the answer."""
+"""The longest time for a client to send its request, and again to receive the answer."""
 DESCRIPTORS_RESERVED = 32
 """Clients leave this many file descriptors to the process, or half of a smaller limit."""
 GRACE_S = 0.05
-"""A connection is not closed for another one before. Clients in the system's queue need none: they send meanwhile."""
+"""The age at which a connection may be closed for another one. Clients in the system's queue send meanwhile."""
 ACCEPT_AGAIN_S = 1.0
-"""When the process has no descriptor left, and no client that can be closed, it accepts again after this."""
+"""The delay until the next accept, if the process has no descriptor left and no client to close."""
 WARN_EVERY_S = 60.0
 
 Respond = Callable[[bytes], object]
@@ -65,7 +65,7 @@ class Listener:
         self._loop, self._listening = loop, listening
         self._is_whole, self._answer = is_whole, answer
         self._connections: dict[socket.socket, bytearray] = {}
-        """What each client has sent; the oldest connection first."""
+        """The data that each client has sent; the oldest connection first."""
         self._accepting = Deadline(Timer.ACCEPT, next(self._numbers))
         self._is_accepting = False
         self._warned_s = -WARN_EVERY_S
@@ -77,7 +77,7 @@ class Listener:
         self._stop_accepting()
         for connection in list(self._connections):
             self._drop(connection)
-        self._stop_accepting()  # A connection that ended may have begun it again.
+        self._stop_accepting()  # `_drop` may have begun it again.
         self._loop.deadlines.cancel(self._accepting)
         self._listening.close()
 
@@ -97,7 +97,7 @@ class Listener:
         self._loop.forget(self._listening)
 
     def _on_connections(self) -> None:
-        """Accepts those that are there, as long as there is room, and makes room for one of them."""
+        """Accepts connections while there is room, and makes room for one of them."""
         if self._is_crowded() and not self._make_room():
             return
         for _ in range(CONNECTIONS_MAX):
@@ -111,7 +111,7 @@ class Listener:
         except BlockingIOError:
             return False
         except ConnectionError:
-            return True  # Its client has gone already.
+            return True  # The client has gone already.
         except OSError as error:
             self._on_shortage(error)
             return False
@@ -126,7 +126,7 @@ class Listener:
         self._connections[connection] = bytearray()
         self._loop.watch(connection, lambda: self._on_request(connection))
         self._expect(connection)
-        self._on_request(connection)  # One that has waited to be accepted has sent its request meanwhile.
+        self._on_request(connection)  # A client that waited in the queue may have sent its request already.
 
     # Room.
 
@@ -134,7 +134,7 @@ class Listener:
         return len(self._connections) >= CONNECTIONS_MAX
 
     def _is_crowded(self) -> bool:
-        """Returns whether there are too many, or clients use descriptors that are reserved for the process.
+        """Returns whether there are too many connections, or clients use descriptors that are reserved for the process.
 
         The system gives out the lowest free descriptor.
         """
@@ -142,11 +142,11 @@ class Listener:
         return self._is_full() or any(each.fileno() >= most for each in self._loop.clients)
 
     def _make_room(self) -> bool:
-        """Closes the connection that has waited longest for its client; returns false where none may be closed now."""
+        """Closes the connection that has waited longest for its client; returns false if none may be closed now."""
         is_full = self._is_full()
         waiting = [each for each in self._loop.clients if not is_full or each in self._connections]
         if not waiting:
-            self._stop_accepting()  # All wait for this process. The first that has ended begins it again.
+            self._stop_accepting()  # All wait for this process. The first one that ends begins it again.
             return False
         left_s = self._loop.clients[waiting[0]].since_s + GRACE_S - time.monotonic()
         if left_s > 0.0:
@@ -157,29 +157,29 @@ class Listener:
         return True
 
     def _on_shortage(self, error: OSError) -> None:
-        """Makes room where descriptors or memory are used up.
+        """Makes room if descriptors or memory are used up.
 
-        Otherwise the connection stays in the system's queue, and would end each wait of the loop at once.
+        Otherwise the connection stays in the system's queue, and ends each wait of the loop at once.
         """
         self._warn(f"can't accept a connection: {error.strerror}")
         if not self._loop.close_oldest_client():
             self._accept_later(ACCEPT_AGAIN_S)
 
     def _warn(self, why: str) -> None:
-        """Says why connections are closed, once a minute: a client must not fill the log."""
+        """Logs why connections are closed, at most once a minute: a client must not fill the log."""
         now_s = time.monotonic()
         if now_s - self._warned_s >= WARN_EVERY_S:
             self._warned_s = now_s
             logger.warning("%s: idle connections are closed, the oldest first (ulimit -n: %d)", why, limit())
 
     def _may_ask(self, connection: socket.socket) -> bool:
-        """On a UNIX socket: only this process's user, and root."""
+        """Returns whether a client may ask. On a UNIX socket only this process's user and root may."""
         return connection.family != socket.AF_UNIX or peer_uid(connection) in (ROOT, os.getuid())
 
     # Requests and answers.
 
     def _expect(self, connection: socket.socket) -> None:
-        """Closes the connection unless the client has done its part in time."""
+        """Sets the deadline at which the connection is closed, unless the client has sent or received in time."""
         self._loop.clients[connection] = Client(lambda: self._drop(connection))
         self._loop.deadlines.set(self._deadline_of(connection), CLIENT_WITHIN_S, lambda: self._drop(connection))
 
@@ -203,19 +203,19 @@ class Listener:
         if not piece or len(request) > REQUEST_MAX:
             self._drop(connection)
         elif self._is_whole(request):
-            self._expect_no_more(connection)  # The next move is this process's.
+            self._expect_no_more(connection)  # This process has the next move.
             self._obey(connection, bytes(request))
 
     def _obey(self, connection: socket.socket, request: bytes) -> None:
         try:
             self._answer(request, lambda answer: self._respond(connection, answer))
         except Exception:
-            # No request may end a supervisor, and with it its nodes.
+            # A request must not end a supervisor, and its nodes with it.
             logger.exception("a request is not answered, which is a bug of awoke")
             self._drop(connection)
 
     def _respond(self, connection: socket.socket, answer: bytes) -> None:
-        """Sends it all, in as many pieces as the receiver wants."""
+        """Sends the whole answer, in as many pieces as the client takes."""
         if connection not in self._connections:
             return
         rest = memoryview(answer)
@@ -232,7 +232,7 @@ class Listener:
             self._drop(connection)
             return True
 
-        # At once, if it fits: the loop may turn no more.
+        # At once, if it fits: the loop may end after this turn.
         if not send():
             self._loop.selector.register(connection, selectors.EVENT_WRITE, send)
             self._expect(connection)
@@ -247,18 +247,18 @@ class Listener:
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """Returns the user of the process at the other end of a UNIX socket; of a listening one: of the process that listens."""
+    """Returns the user id of the process at the other end of a UNIX socket, or of the process that listens."""
     _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return int(uid)
 
 
 def descriptors_for_clients() -> int:
-    """Returns the file descriptor from which on numbers are not for clients."""
+    """Returns the lowest file descriptor that is reserved for the process."""
     return max(limit() - DESCRIPTORS_RESERVED, limit() // 2)
 
 
 def limit() -> int:
-    """Returns how many file descriptors this process may have."""
+    """Returns the limit of this process's file descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 

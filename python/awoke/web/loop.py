@@ -1,4 +1,4 @@
-"""A loop: descriptors, deadlines, and the clock that tells when the process itself was not running."""
+"""A loop: it waits for descriptors and deadlines, and sees by the clock if the process itself did not run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Client:
 
 
 class Loop:
-    """Waits for descriptors and deadlines, and calls what was registered for them. One thread."""
+    """Waits for descriptors and deadlines, and runs the action of each. For one thread."""
 
     def __init__(self) -> None:
         self.selector = selectors.DefaultSelector()
@@ -35,16 +35,16 @@ class Loop:
         self._looked_s = time.monotonic()
 
     def watch(self, descriptor: Any, action: Callable[[], object]) -> None:
-        """Calls this whenever the descriptor is readable."""
+        """Runs the action whenever the descriptor is readable."""
         self.selector.register(descriptor, selectors.EVENT_READ, action)
 
     def forget(self, descriptor: Any) -> None:
-        """Stops watching a descriptor; does nothing when it is not watched or closed."""
+        """Stops watching a descriptor; does nothing if it is not watched, or closed."""
         with contextlib.suppress(KeyError, ValueError):
             self.selector.unregister(descriptor)
 
     def close_oldest_client(self) -> bool:
-        """Closes the connection that has waited longest for its client; returns false when there is none."""
+        """Closes the connection that has waited longest for its client; returns false if there is none."""
         oldest = next(iter(self.clients.values()), None)
         if oldest is not None:
             oldest.close()
@@ -56,11 +56,11 @@ class Loop:
             pass
 
     def turn(self) -> None:
-        """Waits for an event and acts on it."""
+        """Waits for events and runs their actions. Blocks until a descriptor is readable or a deadline is due."""
         wait_s = self.deadlines.next_in_s()
         events = self.selector.select(wait_s)
         self.wakes += 1
-        # Without a deadline it may have waited for ever.
+        # Without a deadline the wait has no limit.
         self._look_at_the_clock(float("inf") if wait_s is None else wait_s)
         for key, _ in events:
             if self._is_watched(key):
@@ -73,7 +73,7 @@ class Loop:
         self.selector.close()
 
     def _look_at_the_clock(self, expected_s: float) -> None:
-        """Moves all deadlines when this process was not running for long: the others must not be punished for it."""
+        """Moves all deadlines if this process did not run for long: others are not late because of that."""
         late_s = time.monotonic() - self._looked_s - expected_s
         if late_s > OVERSLEPT_S:
             logger.warning("woke up %.1f s late: deadlines are moved", late_s)
@@ -81,5 +81,5 @@ class Loop:
         self._looked_s = time.monotonic()
 
     def _is_watched(self, key: selectors.SelectorKey) -> bool:
-        """Returns false when an earlier event of the same turn has ended what the key was registered for."""
+        """Returns false if the action of an earlier event in this turn has removed the descriptor."""
         return any(key is each for each in self.selector.get_map().values())
