@@ -44,7 +44,7 @@ def harmless_json(document: str) -> str:
 
 
 def indented(text: str) -> str:
-    """Returns harmless text of several lines; every line but the first is indented, so that it looks like no log record."""
+    """Returns harmless text of several lines, indented after the first so that none looks like a log record."""
     return harmless(text, keep="\n\t").replace("\n", "\n    ")
 
 

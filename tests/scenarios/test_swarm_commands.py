@@ -1,4 +1,4 @@
-"""What the commands of a swarm show and promise: quiet, status, threads."""
+"""The commands quiet, status and threads of a swarm."""
 
 from __future__ import annotations
 

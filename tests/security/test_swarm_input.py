@@ -1,4 +1,4 @@
-"""What molds, nodes and clients send to a supervisor: none of it ends the supervisor, which would kill every node."""
+"""Messages of molds, nodes and clients to a supervisor: none ends the supervisor, which would end every node."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ MOLD_FRAMES = [
 
 
 class Watched:
-    """A supervisor, with a node and a mold whose ends of the sockets are the test's. A child stands for both processes."""
+    """A supervisor with a node and a mold. The test has their sockets' other ends. One child is both processes."""
 
     def __init__(self, folder: Path) -> None:
         self.child = subprocess.Popen(["sleep", "600"])
@@ -184,7 +184,7 @@ def test_without_descriptors_a_node_is_started_later(watched: Watched, monkeypat
     def full() -> Any:
         raise OSError(24, "Too many open files")
 
-    watched.supervisor.control.handle(watched.node, NodeEvent.FORK_FAILED)
+    watched.supervisor.control.handle(watched.node, NodeEvent.NOT_FORKED)
     monkeypatch.setattr(watched.supervisor.control.roll, "mold_for", lambda node: watched.mold)
     monkeypatch.setattr(protocol, "pair", full)
     watched.supervisor.control.start(watched.node)

@@ -1,6 +1,6 @@
-"""Hides secrets in the arguments of this process: every user of the machine may read them (`ps`, /proc/PID/cmdline).
+"""Hides secrets in the arguments of this process, which every user of the machine may read (`ps`, /proc/PID/cmdline).
 
-They can be read until this has run, and stay in the shell's history. The environment is the better place for them.
+Other users can read them until this has run, and the shell's history keeps them. The environment is a better place.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from awoke.cli.output import say
 
 SECRET_WORDS = ("password", "secret", "token", "key", "pem")
 SECRET_PREFIXES = ("sasl.", "ssl.")
-"""All such properties: one whose name is misspelt holds the same secret."""
+"""All properties with these prefixes are hidden: one whose name is misspelt has the same secret."""
 USERINFO = re.compile(r"://[^/]*@")
 ARG_START, ARG_END = 45, 46
-"""Fields of /proc/PID/stat behind the program's name, as proc(5) numbers them less three."""
+"""Indexes of fields in /proc/PID/stat after the program's name: the numbers of proc(5) less three."""
 
 
 def hide_secrets(properties: Mapping[str, str]) -> None:
-    """Overwrites the values of secret properties in the arguments of this process; warns where that is impossible."""
+    """Overwrites the values of secret properties in the arguments of this process; warns if that is impossible."""
     secrets = {name: value for name, value in properties.items() if value and is_secret(name, value)}
     if secrets and not _overwrite(secrets):
         names = ", ".join(secrets)
@@ -32,7 +32,7 @@ ADVICE = "use the environment instead, as in AWOKE_KAFKA_SASL_PASSWORD"
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Returns whether a property's value must not be seen by other users. Needs no Kafka client: a supervisor has none."""
+    """Returns whether other users must not see a property's value. Needs no Kafka client: a supervisor has none."""
     known = name.lower()
     return (
         known.startswith(SECRET_PREFIXES) or any(word in known for word in SECRET_WORDS) or bool(USERINFO.search(value))
@@ -40,7 +40,7 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def _overwrite(secrets: Mapping[str, str]) -> bool:
-    """Overwrites `name=SECRET` where an argument ends so; returns false where the arguments can't be found (no Linux)."""
+    """Overwrites `name=SECRET` at the end of an argument; returns false if the arguments can't be found (not Linux)."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         start, end = int(fields[ARG_START]), int(fields[ARG_END])

@@ -1,7 +1,7 @@
 """`awoke broker`: a Kafka broker in memory, for trying awoke without an installation of Kafka.
 
-It speaks Kafka's protocol but for the requests that create and delete topics. So `awoke topics create` asks the process
-itself, over a UNIX socket that is named after the broker's address.
+It speaks Kafka's protocol, except for the requests that create and delete topics. `awoke topics create` therefore asks
+the process itself, over a UNIX socket that is named after the broker's address.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def broker(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics to create.")],
     partitions: Annotated[int, typer.Option(min=1, max=10_000, help="Partitions of each topic.")] = PARTITIONS,
 ) -> None:
-    """Run a Kafka broker in memory, for trying, until SIGINT or SIGTERM. Its messages are gone then."""
+    """Run a Kafka broker in memory, to try awoke, until SIGINT or SIGTERM. Its messages are lost then."""
     from awoke.runtime.inbox import Inbox
     from awoke.runtime.signals import HEARD
     from awoke.testing import EmbeddedCluster
@@ -50,25 +50,26 @@ def broker(
         stack.enter_context(taking_commands(cluster, partitions))
         say(f"a broker in memory has the topics {', '.join(topics)}; Ctrl-C stops it. In other shells:")
         say(
-            f"export AWOKE_BOOTSTRAP_SERVERS={cluster.bootstrap_servers} AWOKE_KAFKA_SESSION_TIMEOUT_MS={SESSION_TIMEOUT_MS}"
+            f"export AWOKE_BOOTSTRAP_SERVERS={cluster.bootstrap_servers} "
+            f"AWOKE_KAFKA_SESSION_TIMEOUT_MS={SESSION_TIMEOUT_MS}"
         )
         heard.get()
 
 
 def socket_of(bootstrap_servers: str) -> str:
-    """Returns where the process of a broker in memory takes commands."""
+    """Returns the path of the socket on which the process of a broker in memory takes commands."""
     return socket_path(f"broker-{bootstrap_servers}")
 
 
 def process_of(bootstrap_servers: str) -> str | None:
-    """Returns the socket of the process whose broker in memory has this address; None for other brokers."""
+    """Returns the socket of the process whose broker in memory has this address; `None` for other brokers."""
     path = socket_of(bootstrap_servers)
     return path if Path(path).is_socket() else None
 
 
 @contextlib.contextmanager
 def taking_commands(cluster: EmbeddedCluster, partitions: int) -> Iterator[None]:
-    """Creates topics for other processes inside the block."""
+    """Creates topics for other processes, inside the block."""
     from awoke.swarm.app_socket import AppSocket
     from awoke.swarm.socket_file import SocketFile
 
@@ -105,7 +106,7 @@ class Topics:
         self._cluster = cluster
 
     def __contains__(self, topic: str) -> bool:
-        """Asks the broker. Blocks."""
+        """Returns whether the broker has a topic. Blocks."""
         import awoke
 
         with awoke.Admin(self._cluster.bootstrap_servers) as admin:

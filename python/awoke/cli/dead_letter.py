@@ -1,4 +1,4 @@
-"""`awoke dead-letter`: look at messages that were given up, and send them again."""
+"""`awoke dead-letter`: shows messages that went to a dead letter topic, and sends them again."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from awoke.cli.targets import Targets, summary
 from awoke.errors import AwokeError, ConfigError
 from awoke.printable import printable
 
-app = group("dead-letter", "Look at messages that were given up, and send them again.")
+app = group("dead-letter", "Show messages that went to a dead letter topic, and send them again.")
 
 ERROR_WIDTH = 60
 FAILURES_SHOWN_MAX = 10
 JSON_INTEGER_MAX = 1 << 63
 
 Topic = Annotated[str, typer.Argument(help="The dead letter topic.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document a line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")]
 
 
 @app.command("list")
 def list_letters(
     topic: Topic,
-    limit: Annotated[int | None, typer.Option(min=1, help="Show this many at most.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Show whole errors, and the keys.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Show complete errors, and the keys.")] = False,
     since: Since = None,
     error: Error = None,
     handler: Handler = None,
@@ -45,7 +45,7 @@ def list_letters(
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
-    """List what lies in a dead letter topic: where it came from, and why it was given up."""
+    """List the messages of a dead letter topic: the topic that each came from, and its error."""
     wanted = Filter.of(since, error, handler, key)
     strangers = Counter[str]()
     rows: list[tuple[str, ...]] = [("at", "from", "group", "attempts", "failed at", "error")]
@@ -71,7 +71,7 @@ def list_letters(
 @app.command("summary")
 def summarize(
     topic: Topic,
-    by: Annotated[str, typer.Option(help="What to count by: error, text, topic, handler or key.")] = "error",
+    by: Annotated[str, typer.Option(help="The field to count by: error, text, topic, handler or key.")] = "error",
     since: Since = None,
     error: Error = None,
     handler: Handler = None,
@@ -80,7 +80,7 @@ def summarize(
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
-    """Count the dead letters of a topic by their errors: how many, the first and the last time, and an example."""
+    """Count the dead letters of a topic by their errors, with the first and the last time, and an example."""
     if by not in GROUPS:
         raise ConfigError(f"--by takes one of {', '.join(GROUPS)}, not {by!r}", "--by")
     wanted = Filter.of(since, error, handler, key)
@@ -102,12 +102,14 @@ def summarize(
 @app.command("show")
 def show(
     topic: Topic,
-    place: Annotated[str, typer.Argument(metavar="PARTITION:OFFSET", help="Which.")],
+    place: Annotated[
+        str, typer.Argument(metavar="PARTITION:OFFSET", help="Its partition and offset in the dead letter topic.")
+    ],
     as_json: AsJson = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
-    """Show one dead letter whole."""
+    """Show one dead letter completely."""
     wanted = place_of(place)
     for message in letters.messages(topic, bootstrap_servers, kafka):
         if (message.partition, message.offset) == wanted:
@@ -124,9 +126,10 @@ def show(
 def replay(
     topic: Topic,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="PARTITION:OFFSET", help="Only this one. May be given several times.")
+        list[str] | None,
+        typer.Option(metavar="PARTITION:OFFSET", help="Send only this one. May be given several times."),
     ] = None,
-    to: Annotated[str | None, typer.Option(help="Another topic than the one that each came from.")] = None,
+    to: Annotated[str | None, typer.Option(help="Send to this topic, not to the one that each came from.")] = None,
     of_app: Annotated[
         str | None, typer.Option("--app", metavar="MODULE:APP", help="The app whose routes read the topics.")
     ] = None,
@@ -138,23 +141,23 @@ def replay(
     error: Error = None,
     handler: Handler = None,
     key: Key = None,
-    again: Annotated[bool, typer.Option("--again", help="Also those that were sent before.")] = False,
-    rate: Annotated[float | None, typer.Option(min=0.001, help="Send at most this many a second.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also send those that were sent before.")] = False,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Send at most this many per second.")] = None,
     stop_at_failure: Annotated[
-        bool, typer.Option("--stop-at-failure", help="Send one after the other, and end at the first that is refused.")
+        bool, typer.Option("--stop-at-failure", help="Send one after the other, and stop at the first refused one.")
     ] = False,
     group: Annotated[
-        str | None, typer.Option(help="The consumer group that remembers what was sent: awoke-replay.TOPIC.")
+        str | None, typer.Option(help="The consumer group that stores what was sent (awoke-replay.TOPIC).")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, but about foreign topics.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, and send nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask only about foreign topics.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Send dead letters again, as they were, to the topics that they came from.
 
-    They stay in the dead letter topic; each is sent once, unless --again is given. A letter may be forged: about a topic
-    that neither --to, --yes-to nor a route of --app names, you are asked.
+    They stay in the dead letter topic. Each is sent once, unless --again is given. A letter may be forged, so you are
+    asked about each topic that is named neither by --to, nor by --yes-to, nor by a route of --app.
     """
     targets = Targets(to, of_app, yes_to or ())
     places = [place_of(place) for place in only or ()]
@@ -187,7 +190,7 @@ def read_all(
     """Returns all dead letters of a topic.
 
     Raises:
-        AwokeError: at one of these places there is no message, or none that is a dead letter.
+        AwokeError: One of these places has no message, or one that is no dead letter.
     """
     missing = set(places)
     found = []
@@ -211,10 +214,10 @@ def partitions_of(topic: str, bootstrap_servers: str | None, kafka: list[str] | 
 
 
 def confirm_all(targets: Targets, fresh: list[Letter], before: str, yes: bool) -> list[Letter]:
-    """Asks whether the letters are to be sent: about each foreign topic, and about the others together.
+    """Asks for confirmation: for each foreign topic, and for the others together; returns the confirmed letters.
 
     Raises:
-        ConfigError: there is no terminal to ask at.
+        ConfigError: There is no terminal to ask at.
     """
     confirmed = targets.confirmed(fresh)
     known = [each for each in confirmed if not targets.is_foreign(targets.of(each))]
@@ -224,27 +227,27 @@ def confirm_all(targets: Targets, fresh: list[Letter], before: str, yes: bool) -
 
 
 def say_foreign(targets: Targets, fresh: list[Letter]) -> None:
-    """Says which topics a replay would ask about."""
+    """Prints the topics that a replay would ask about."""
     foreign = targets.foreign(fresh)
     if foreign:
         say(f"it would ask about foreign topics: {summary(foreign)}")
 
 
 def counted(targets: Targets, letters_: Iterable[Letter]) -> str:
-    """Returns how many messages go to each topic."""
+    """Returns the number of messages for each topic, as text."""
     return summary(Counter(map(targets.of, letters_)))
 
 
 def left_out(count: int) -> str:
-    """Returns what is said of messages that were sent before."""
+    """Returns the note about messages that were sent before."""
     return f" ({count} sent before are left out: --again sends them)" if count else ""
 
 
 def report(topic: str, sender: Sender, targets: Targets, letters_: list[Letter]) -> None:
-    """Says what was sent and what was not.
+    """Prints the messages that were sent, and those that were not.
 
     Raises:
-        AwokeError: some were refused.
+        AwokeError: Some were refused.
     """
     failed = {each.place for each, _ in sender.failures}
     done = [each for each in letters_[: sender.sent + len(failed)] if each.place not in failed]
@@ -308,7 +311,7 @@ def cells(letter: Letter, full: bool) -> tuple[str, ...]:
 
 
 def cut(words: str) -> str:
-    """Returns text that fits a table."""
+    """Returns text shortened to the width of a table's column."""
     shown = printable(words[: ERROR_WIDTH + 1])
     return shown if len(shown) <= ERROR_WIDTH else shown[: ERROR_WIDTH - 1] + "…"
 
@@ -321,12 +324,12 @@ def as_document(letter: Letter) -> str:
 
 
 def in_range(value: Any) -> Any:
-    """Returns a number that JSON can't hold as text: a header may say anything."""
+    """Returns a number that is too large for JSON as text: a header may have any number."""
     return str(value) if isinstance(value, int) and not -JSON_INTEGER_MAX <= value < JSON_INTEGER_MAX else value
 
 
 def whole(letter: Letter) -> str:
-    """Returns a dead letter for people."""
+    """Returns a dead letter with all its parts, for people."""
     own = [(name, value) for name, value in letter.message.headers if name not in awoke.dead_letter.HEADERS]
     parts = {**letter.origin._asdict(), "failed_at": time_of(letter.origin.failed_at_ms)}
     if letter.origin.value_bytes is None:
@@ -338,5 +341,5 @@ def whole(letter: Letter) -> str:
 
 
 def block(value: object) -> str:
-    """Returns text of several lines, of which no line looks like the next field."""
+    """Returns text of several lines, indented so that no line looks like the next field."""
     return printable(str(value), KEPT).replace("\n", "\n    ")

@@ -1,4 +1,4 @@
-"""`awoke doctor`: versions, settings with their origin, and whether the brokers answer."""
+"""`awoke doctor`: shows versions, settings with their origin, and whether the brokers answer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from awoke.errors import BrokerUnreachable, KafkaError, OperationTimeout
 def doctor(
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
-    timeout_s: Annotated[float, typer.Option(help="How long to wait for the brokers.")] = 5.0,
+    timeout_s: Annotated[float, typer.Option(help="The longest wait for the brokers, in seconds.")] = 5.0,
 ) -> None:
-    """Show what is installed, what is set and from where, and whether the brokers answer."""
+    """Show versions, settings with their origin, and whether the brokers answer."""
     from awoke.settings import load, load_run, unknown_variables
 
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")})

@@ -1,4 +1,4 @@
-"""Shows errors in one line each, and says with which code the command line ends."""
+"""The text and the exit code of an error of the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_USAGE
 
 
 def show(error: AwokeError) -> None:
-    """Writes an error to standard error, with its traceback where `--traceback` is given."""
+    """Writes an error to standard error, on one line; with its traceback if `--traceback` is given."""
     if "--traceback" in sys.argv:
         say_styled("".join(traceback.format_exception(error)), err=True, keep="\n")
     text = " ".join(str(error).splitlines())
@@ -24,5 +24,5 @@ def code_of(error: AwokeError) -> int:
 
 
 def code_of_run(error: AwokeError) -> int:
-    """Returns the exit code of `awoke run` when the app could not start: the same for one process and for a swarm."""
+    """Returns the exit code of `awoke run` if the app could not start, in one process or in a swarm."""
     return EXIT_CONFIGURATION if isinstance(error, (ConfigError, UnknownTopic)) else EXIT_GAVE_UP

@@ -1,4 +1,4 @@
-"""Reads the dead letters of a topic, and picks those that a command is about."""
+"""The dead letters of a topic, and the filter that selects some of them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Place = tuple[int, int]
 
 Since = Annotated[
     str | None,
-    typer.Option(help="Only what failed since then: a time (2026-01-31T12:00) or how long ago (30m, 2h, 7d)."),
+    typer.Option(help="Only those that failed since: a time (2026-01-31T12:00) or an age (30m, 2h, 7d)."),
 ]
-Error = Annotated[str | None, typer.Option("--error", help="Only errors whose type or text contains this.")]
-Handler = Annotated[str | None, typer.Option(help="Only what this handler failed at.")]
-Key = Annotated[str | None, typer.Option(help="Only messages with this key.")]
+Error = Annotated[str | None, typer.Option("--error", help="Only those whose error's type or text contains this.")]
+Handler = Annotated[str | None, typer.Option(help="Only those of this handler.")]
+Key = Annotated[str | None, typer.Option(help="Only those with this key.")]
 
 
 class Letter(NamedTuple):
-    """A dead letter, and where it came from."""
+    """A dead letter, and its origin."""
 
     message: awoke.Message[bytes | None]
     origin: awoke.dead_letter.Origin
@@ -48,7 +48,7 @@ class Letter(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which dead letters are wanted; None does not matter."""
+    """The dead letters that a command selects; a field that is `None` selects all."""
 
     since_ms: int | None = None
     error: str | None = None
@@ -57,7 +57,7 @@ class Filter(NamedTuple):
 
     @classmethod
     def of(cls, since: str | None, error: str | None, handler: str | None, key: str | None) -> Filter:
-        """Returns the filter that options say.
+        """Returns the filter for these options.
 
         Raises:
             ConfigError: `--since` is neither a time nor a duration.
@@ -66,11 +66,11 @@ class Filter(NamedTuple):
 
     @property
     def is_any(self) -> bool:
-        """Whether every dead letter is wanted."""
+        """True if every dead letter is selected."""
         return all(each is None for each in self)
 
     def wants(self, letter: Letter) -> bool:
-        """Tells whether a dead letter is wanted."""
+        """Returns whether a dead letter is selected."""
         origin = letter.origin
         return (
             (self.since_ms is None or origin.failed_at_ms >= self.since_ms)
@@ -89,7 +89,7 @@ def moment_ms(word: str, now: datetime, option: str = "--since") -> int:
     """Returns a moment in milliseconds since 1970: `30m` is half an hour before `now`.
 
     Raises:
-        ConfigError: the word is neither a time nor a duration.
+        ConfigError: The word is neither a time nor a duration.
     """
     match = re.fullmatch(r"(\d{1,9})([smhd])", word)
     try:
@@ -106,7 +106,7 @@ def moment_ms(word: str, now: datetime, option: str = "--since") -> int:
 def read(
     topic: str, bootstrap_servers: str | None, kafka: list[str] | None, on_stranger: Callable[[], object] | None = None
 ) -> Iterator[Letter]:
-    """Reads the dead letters of a topic as it is now; `on_stranger` hears of each message that is none."""
+    """Yields the dead letters of a topic, up to its present end; calls `on_stranger` for each other message. Blocks."""
     for message in messages(topic, bootstrap_servers, kafka):
         origin = awoke.dead_letter.origin(message)
         if origin is not None:
@@ -118,7 +118,7 @@ def read(
 def messages(
     topic: str, bootstrap_servers: str | None, kafka: list[str] | None
 ) -> Iterator[awoke.Message[bytes | None]]:
-    """Reads all messages of a topic as it is now."""
+    """Yields all messages of a topic, up to its present end. Blocks."""
     with awoke.Reader(topic, bootstrap_servers=bootstrap_servers, kafka=pairs(kafka, "--kafka")) as reader:
         yield from reader.read_until_end(READ_TIMEOUT_S)
 
@@ -127,7 +127,7 @@ def letter_of(message: awoke.Message[Any]) -> Letter:
     """Returns a message as a dead letter.
 
     Raises:
-        AwokeError: it is none.
+        AwokeError: It is no dead letter.
     """
     origin = awoke.dead_letter.origin(message)
     if origin is None:
@@ -137,10 +137,10 @@ def letter_of(message: awoke.Message[Any]) -> Letter:
 
 
 def place_of(word: str) -> Place:
-    """Returns partition and offset.
+    """Returns partition and offset of a word such as `0:42`.
 
     Raises:
-        ConfigError: the word is not of this form.
+        ConfigError: The word has another form.
     """
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,18})", word)
     if match is None:

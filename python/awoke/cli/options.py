@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""The options that several commands share."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from awoke.cli.output import ask
 from awoke.errors import ConfigError
 
 BootstrapServers = Annotated[
-    str | None, typer.Option("--bootstrap-servers", "-b", help="Brokers to begin with: host:port, separated by commas.")
+    str | None,
+    typer.Option("--bootstrap-servers", "-b", help="The first brokers to contact: host:port, separated by commas."),
 ]
 Kafka = Annotated[
     list[str] | None,
     typer.Option(
         "--kafka",
-        help="A librdkafka property, name=value, several times. Secrets: better by AWOKE_KAFKA_SASL_PASSWORD",
+        help="A librdkafka property, name=value; several times. For secrets use AWOKE_KAFKA_SASL_PASSWORD and so on.",
     ),
 ]
 
@@ -27,7 +28,7 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
     """Returns `name=value` words as a dictionary, and hides the secrets among them from other users.
 
     Raises:
-        ConfigError: a word without an equals sign.
+        ConfigError: A word has no equals sign, or no name.
     """
     found = {}
     for word in given or ():
@@ -41,15 +42,16 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
 
 
 Socket = Annotated[
-    str | None, typer.Option(help="The UNIX socket for commands; by default a file of the user's, named after the app.")
+    str | None, typer.Option(help="The UNIX socket for commands. By default a file of the user's, named after the app.")
 ]
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Asks, unless that was answered before.
+    """Asks a question, unless `yes` has answered it.
 
     Raises:
-        ConfigError: there is no terminal.
+        ConfigError: There is no terminal.
+        typer.Abort: The answer is no.
     """
     if yes:
         return

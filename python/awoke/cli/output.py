@@ -1,6 +1,6 @@
-"""Writes what the commands have to say: the only module of the command line that writes to the terminal.
+"""The output of the commands. No other module of the command line writes to the terminal.
 
-Everything comes out as text: no character of it is obeyed by the terminal, and `rich` parses nothing of it as markup.
+All output is plain text: it has no control characters for the terminal, and `rich` parses no markup in it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rich.text import Text
 from awoke.printable import harmless, harmless_json
 
 KEPT = "\n\t"
-"""Control characters that are shown as they are in a text of several lines."""
+"""Control characters that stay as they are in a text of several lines."""
 
 
 def say(text: str, *, err: bool = False, keep: str = "") -> None:
-    """Writes a line, without the control characters in it but for those in `keep`."""
+    """Writes a line; escapes its control characters, except those in `keep`."""
     typer.echo(harmless(text, keep), err=err)
 
 
@@ -31,19 +31,19 @@ def say_json(document: str) -> None:
 
 
 def say_styled(text: str, style: str = "", *, err: bool = False, keep: str = "") -> None:
-    """Writes a line in a colour, where there is a terminal."""
+    """Writes a line, in a colour if there is a terminal."""
     Console(stderr=err, soft_wrap=True, highlight=False).print(Text(harmless(text, keep), style))
 
 
 def write_raw(content: bytes) -> None:
-    """Writes bytes as they are, and a newline: for other programs to read, as the user has asked."""
+    """Writes bytes as they are, and a newline. Only for `--raw`, whose output other programs read."""
     sys.stdout.flush()
     sys.stdout.buffer.write(content + b"\n")
     sys.stdout.buffer.flush()
 
 
 def show_table(names: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Writes a table; a cell that is too wide is folded, for one that is cut tells nothing."""
+    """Writes a table. A cell that is too wide is folded, because a cut cell is useless."""
     table = Table(*names, title=None if title is None else Text(harmless(title)))
     for row in rows:
         table.add_row(*(Text(harmless(each, "\n"), overflow="fold") for each in row))
@@ -51,12 +51,12 @@ def show_table(names: Sequence[str], rows: Iterable[Sequence[str]], title: str |
 
 
 def ask(question: str) -> bool:
-    """Asks a question that is answered with y or n; no answer is no."""
+    """Asks a question for y or n; returns false for no answer."""
     return typer.confirm(harmless(question))
 
 
 def take_any_text() -> None:
-    """Has characters that the terminal's encoding does not know written as escapes: they would end the command."""
+    """Makes streams escape characters that the terminal's encoding lacks: they would end the command with an error."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -64,5 +64,5 @@ def take_any_text() -> None:
 
 
 def drop_the_rest() -> None:
-    """Drops what is still buffered: the reader of the output has gone, and the end must not complain of it."""
+    """Drops buffered output: its reader has gone, and the end of the process must not report that."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`awoke produce`: lines, or JSON documents, from a file or standard input to a topic."""
+"""`awoke produce`: sends lines or JSON documents from a file or standard input to a topic."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from awoke.cli.tables import plural
 from awoke.errors import AwokeError
 
 WINDOW = 50_000
-"""Most messages whose answers are waited for; past it the oldest half is."""
+"""The most messages without an answer. At this number the command waits for the older half."""
 REFRESH_S = 0.1
-"""The progress bar is told this often and not for each line, which would cost more than sending it."""
+"""The interval of the progress bar. An update for each line would cost more than sending it."""
 
 
 class LineError(AwokeError):
@@ -36,19 +36,19 @@ class LineError(AwokeError):
 
 
 class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line that says everything about its message."""
+    """A line that holds all parts of its message."""
 
     value: msgspec.Raw
-    """As written; text without its quotes, null for a tombstone."""
+    """The value as written; text without its quotes, null for a tombstone."""
     key: Any = None
     headers: dict[str, str | None] = {}
     partition: Annotated[int, msgspec.Meta(ge=0)] | None = None
     timestamp_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """Milliseconds since 1970; null, or left out, for now. librdkafka would take 0 for now, too."""
+    """Milliseconds since 1970; null or nothing for the present time. librdkafka takes 0 for that, so 0 is refused."""
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """How a line becomes a message."""
+    """The rules by which a line becomes a message."""
 
     is_json: bool = False
     is_envelope: bool = False
@@ -57,10 +57,10 @@ class Shape(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
 
     def record(self, line: bytes) -> awoke.Record:
-        """The message of one line.
+        """Returns the message of one line.
 
         Raises:
-            ValueError: what is wrong with it.
+            ValueError: The line does not follow the rules; the text says why.
         """
         if self.is_envelope:
             return self._envelope(line)
@@ -98,25 +98,25 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 def key_text(value: Any) -> str | None:
-    """The key that a JSON value gives: text as it is, none for null, JSON for the rest."""
+    """Returns the key of a JSON value: text as it is, none for null, JSON for other values."""
     return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 @command
 def produce(
-    topic: Annotated[str, typer.Argument(help="Where to send.")],
-    file: Annotated[Path, typer.Argument(help="What to send, line by line; - for standard input.")] = Path("-"),
+    topic: Annotated[str, typer.Argument(help="The topic to send to.")],
+    file: Annotated[Path, typer.Argument(help="The file to send, line by line; - for standard input.")] = Path("-"),
     json: Annotated[bool, typer.Option("--json", help="Each line must be a JSON document.")] = False,
     key_field: Annotated[str | None, typer.Option(help="With --json: the field whose value is the key.")] = None,
     envelope: Annotated[
         bool, typer.Option("--envelope", help="Each line is JSON with value, key, headers, partition, timestamp_ms.")
     ] = False,
-    key_separator: Annotated[str | None, typer.Option(help="Without --json: what separates key and value.")] = None,
+    key_separator: Annotated[str | None, typer.Option(help="Without --json: the text between key and value.")] = None,
     header: Annotated[list[str] | None, typer.Option(help="A header for every message, name=value.")] = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
-    """Send each line as a message; an empty line is an empty value. Ends when all are acknowledged."""
+    """Send each line as a message, and wait until all are acknowledged. An empty line is an empty value."""
     check(json, envelope, key_field, key_separator)
     shape = Shape(json, envelope, key_field, key_separator, pairs(header, "--header"))
     properties = pairs(kafka, "--kafka")
@@ -134,7 +134,11 @@ def produce(
 
 
 def check(json: bool, envelope: bool, key_field: str | None, key_separator: str | None) -> None:
-    """Refuse options that contradict one another."""
+    """Checks that the options do not contradict one another.
+
+    Raises:
+        typer.BadParameter: They do.
+    """
     if key_field is not None and (envelope or not json):
         raise typer.BadParameter("needs --json, without --envelope", param_hint="--key-field")
     if key_separator is not None and (json or envelope):
@@ -144,7 +148,11 @@ def check(json: bool, envelope: bool, key_field: str | None, key_separator: str 
 
 
 def opened(file: Path) -> BinaryIO:
-    """The file, or standard input."""
+    """Returns the opened file, or standard input.
+
+    Raises:
+        LineError: The file can't be opened.
+    """
     if str(file) == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)
     try:
@@ -154,7 +162,7 @@ def opened(file: Path) -> BinaryIO:
 
 
 def send(producer: awoke.Producer, topic: str, stream: BinaryIO, shape: Shape, sent: Sent) -> LineError | None:
-    """Send each line; one that can't be sent ends it, and is named by file and number."""
+    """Sends each line. Stops at a line that can't be sent, and returns an error with its file and number."""
     name = "standard input" if stream.name == sys.stdin.fileno() else stream.name
     with progress(stream) as advance:
         for number, line in enumerate(stream, 1):
@@ -169,7 +177,7 @@ def send(producer: awoke.Producer, topic: str, stream: BinaryIO, shape: Shape, s
 
 
 class Sent:
-    """Messages that were sent, and what became of them."""
+    """The messages that were sent, and their results."""
 
     def __init__(self) -> None:
         self._handles: deque[awoke.DeliveryHandle] = deque()
@@ -178,13 +186,13 @@ class Sent:
         self.first_error: BaseException | None = None
 
     def add(self, handle: awoke.DeliveryHandle) -> None:
-        """Remember one; waits for the oldest when there are too many."""
+        """Adds a message. Blocks if too many messages have no answer."""
         self._handles.append(handle)
         if len(self._handles) >= WINDOW:
             self.wait(WINDOW // 2)
 
     def wait(self, left: int) -> None:
-        """Wait until no more than so many are unanswered."""
+        """Blocks until at most `left` messages have no answer."""
         oldest = [self._handles.popleft() for _ in range(len(self._handles) - left)]
         try:
             self.delivered += len(awoke.wait_all(oldest))
@@ -199,21 +207,21 @@ class Sent:
             self.first_error = self.first_error or error
 
     def failure(self) -> str | None:
-        """How many were not delivered and why the first was not; None when all were."""
+        """Returns the number of messages that were not delivered and the first error; `None` if all were."""
         return f"not delivered: {self.failed:,}; the first: {self.first_error}" if self.failed else None
 
 
 class MessageRate(ProgressColumn):
-    """Messages a second, since the beginning."""
+    """The mean of messages per second."""
 
     def render(self, task: Task) -> Text:
-        """What to show for this task."""
+        """Returns the column's text for this task."""
         return Text(f"{task.fields['messages'] / max(task.elapsed or 0.0, 0.001):,.0f} messages/s")
 
 
 @contextlib.contextmanager
 def progress(stream: BinaryIO) -> Iterator[Callable[[int], None]]:
-    """A progress bar where somebody looks; gives what is to be called with the bytes of each message."""
+    """Shows a progress bar on a terminal; yields the function to call with the bytes of each message."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda size_bytes: None
@@ -234,6 +242,6 @@ def progress(stream: BinaryIO) -> Iterator[Callable[[int], None]]:
 
 
 def size_of(stream: BinaryIO) -> int | None:
-    """The bytes of a file; None for a pipe or a terminal."""
+    """Returns the size of a file in bytes; `None` for a pipe or a terminal."""
     status = os.fstat(stream.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None

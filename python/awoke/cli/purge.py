@@ -1,4 +1,4 @@
-"""`awoke dead-letter purge`: deletes what an operator needs no more. A topic is a log: only its oldest messages can go."""
+"""`awoke dead-letter purge`: deletes the oldest messages of a dead letter topic. Kafka can delete no others."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def purge(
     topic: Annotated[str, typer.Argument(help="The dead letter topic.")],
     before: Annotated[
         str | None,
-        typer.Option(help="What was written before then: a time (2026-01-31T12:00) or how long ago (30m, 2h, 7d)."),
+        typer.Option(help="Delete those written before: a time (2026-01-31T12:00) or an age (30m, 2h, 7d)."),
     ] = None,
     until: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PARTITION:OFFSET", help="Up to this one, itself too. May be given for several partitions."
+            metavar="PARTITION:OFFSET", help="Delete up to and including this one. May be given for several partitions."
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that is there now.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Delete all.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
@@ -55,10 +55,10 @@ def purge(
 
 
 def places(topic: str, words: list[str], ends: Mapping[int, int]) -> dict[int, int]:
-    """Returns the offset behind each place, by partition.
+    """Returns the offset after each place, by partition.
 
     Raises:
-        ConfigError: there is no such partition, or no message at that offset yet.
+        ConfigError: There is no such partition, or no message at that offset yet.
     """
     found: dict[int, int] = {}
     for word in words:

@@ -1,7 +1,7 @@
-"""Sends dead letters again, and remembers which: as offsets that a consumer group has committed.
+"""Sends dead letters again, and stores which were sent in the committed offsets of a consumer group.
 
-The group's offset of a partition is that of the first dead letter that was not sent. What was sent behind it stands in the
-metadata beside the offset, as ranges of offsets: `12-15,20`.
+The group's offset of a partition is that of the first dead letter that was not sent. The metadata of that offset has
+the later ones that were sent, as ranges of offsets: `12-15,20`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from awoke.cli.targets import Targets
 from awoke.errors import AwokeError, FencedError, is_refused_for_good
 
 JOINED_WITHIN_S = 60.0
-"""More than the session timeout of a replay that was killed (45 s)."""
+"""The longest wait for all partitions: more than the session timeout of a replay that was killed (45 s)."""
 COMMITTED_WITHIN_S = 30.0
 METADATA_BYTES_MAX = 4_000
-"""Brokers take 4,096 (`offset.metadata.max.bytes`)."""
+"""The longest metadata. Brokers accept 4,096 bytes (`offset.metadata.max.bytes`)."""
 CHUNK_MAX = 1_000
-"""How many messages are sent before their answers are awaited and remembered: these may be sent twice after a crash."""
+"""The number of messages sent before their answers are awaited and stored. After a crash they may be sent twice."""
 
 
 def encode(offsets: Sequence[int], sent: set[int]) -> tuple[int, str] | None:
-    """Returns the offset and the metadata that remember what was sent; None where there is nothing to remember.
+    """Returns the offset and the metadata that store which offsets were sent; `None` if `offsets` is empty.
 
     `offsets` are those of all dead letters of the partition, in order.
     """
@@ -46,7 +46,7 @@ def encode(offsets: Sequence[int], sent: set[int]) -> tuple[int, str] | None:
 
 
 def decode(offsets: Sequence[int], offset: int, metadata: str | None) -> set[int]:
-    """Returns which of these offsets were sent. Metadata of other programs count as none."""
+    """Returns those of these offsets that were sent. Ignores metadata of other programs."""
     sent = {each for each in offsets if each < offset}
     for word in (metadata or "").split(","):
         low, _, high = word.partition("-")
@@ -56,7 +56,7 @@ def decode(offsets: Sequence[int], offset: int, metadata: str | None) -> set[int
 
 
 class Memory:
-    """What was sent again of a dead letter topic. A context manager: a member of a consumer group inside the block."""
+    """The stored state of replays of a topic. A context manager: inside the block it is a member of a group."""
 
     def __init__(self, topic: str, group: str, bootstrap_servers: str | None, kafka: Mapping[str, str]) -> None:
         self._topic, self._group = topic, group
@@ -79,7 +79,7 @@ class Memory:
                     changed.notify_all()
 
             def consume(self, batch: awoke.Batch[bytes]) -> None:
-                """Is never called: the partition is paused."""
+                """Does nothing: the partition is paused, so this is never called."""
 
         return Bookmark
 
@@ -91,10 +91,10 @@ class Memory:
         self._server.stop()
 
     def load(self, letters: Iterable[Letter], partitions: Iterable[int]) -> None:
-        """Learns what was sent of these letters. Blocks until this member has all partitions.
+        """Reads which of these letters were sent. Blocks until this member has all partitions.
 
         Raises:
-            AwokeError: another member has some, or the brokers do not answer.
+            AwokeError: Another member has some partitions, or the brokers do not answer.
         """
         wanted = set(partitions)
         with self._changed:
@@ -109,15 +109,15 @@ class Memory:
             self._sent[partition] = decode(offsets, offset, metadata)
 
     def has_sent(self, letter: Letter) -> bool:
-        """Tells whether a dead letter was sent before."""
+        """Returns whether a dead letter was sent before."""
         partition, offset = letter.place
         return offset in self._sent[partition]
 
     def check_room(self, letters: Iterable[Letter]) -> None:
-        """Refuses to send what could not be remembered.
+        """Checks that the metadata can store these letters.
 
         Raises:
-            AwokeError: the letters lie so far apart that they make too many ranges.
+            AwokeError: They make too many ranges.
         """
         then = {partition: set(sent) for partition, sent in self._sent.items()}
         for letter in letters:
@@ -129,10 +129,10 @@ class Memory:
                 raise AwokeError(f"{text}: send fewer of them at a time, or send those in between, too")
 
     def remember(self, letters: Iterable[Letter]) -> None:
-        """Notes what was sent, and commits it.
+        """Records letters as sent, and commits that. Blocks.
 
         Raises:
-            AwokeError: the brokers did not take it, or another replay has begun.
+            AwokeError: The brokers refused the commit, or another replay has begun.
         """
         changed = {letter.message.partition for letter in letters if not self.has_sent(letter)}
         for letter in letters:
@@ -158,7 +158,7 @@ class Sender:
         self.failures: list[tuple[Letter, AwokeError]] = []
 
     def send(self, letters: Sequence[Letter], stops_at_failure: bool) -> None:
-        """Sends letters in order, and remembers each chunk when it is acknowledged. Blocks."""
+        """Sends letters in order, and records each chunk when it is acknowledged. Blocks."""
         size = CHUNK_MAX if self._rate_per_s is None else max(1, min(CHUNK_MAX, int(self._rate_per_s)))
         for chunk in self._paced(chunks(letters, 1 if stops_at_failure else size)):
             done = self._send_chunk(chunk)
@@ -168,7 +168,7 @@ class Sender:
                 return
 
     def _paced(self, all_chunks: Iterable[Sequence[Letter]]) -> Iterator[Sequence[Letter]]:
-        """Gives each chunk when the rate allows it."""
+        """Yields each chunk at the moment that the rate allows. The wait has nothing to wait for but the time."""
         began_s, count, pause = monotonic(), 0, threading.Event()
         for chunk in all_chunks:
             if self._rate_per_s is not None:
@@ -179,7 +179,7 @@ class Sender:
     def _send_chunk(self, chunk: Sequence[Letter]) -> list[Letter]:
         """Returns the letters that were acknowledged, and keeps the failures of the others."""
         failures = self._try(chunk)
-        if len(chunk) > 1:  # A broker refuses whole batches as too large, so each of them is sent alone.
+        if len(chunk) > 1:  # A broker refuses a complete batch as too large, so each of its messages is sent alone.
             alone = [letter for letter, error in failures if is_refused_for_good(error)]
             failures = [failure for failure in failures if not is_refused_for_good(failure[1])]
             failures += [failure for letter in alone for failure in self._try([letter])]
@@ -188,7 +188,7 @@ class Sender:
         return [letter for letter in chunk if letter.place not in failed]
 
     def _try(self, chunk: Iterable[Letter]) -> list[tuple[Letter, AwokeError]]:
-        """Sends letters together; returns those that were refused, and why."""
+        """Sends letters together; returns those that were refused, with their errors."""
         pending, failures = [], []
         for letter in chunk:
             try:
@@ -209,7 +209,7 @@ class Sender:
 
 
 def chunks(letters: Sequence[Letter], size: int) -> Iterator[Sequence[Letter]]:
-    """Gives letters in order, `size` at a time."""
+    """Yields letters in order, `size` at a time."""
     rest = iter(letters)
     while chunk := list(islice(rest, size)):
         yield chunk

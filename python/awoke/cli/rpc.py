@@ -1,4 +1,4 @@
-"""`awoke rpc`: calls methods of a service, and tells which it has."""
+"""`awoke rpc`: calls methods of a service, and lists them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from awoke.printable import printable
 
 app = group("rpc", "Call methods of a service over Kafka.")
 
+Service = Annotated[str, typer.Argument(help="The service's name.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the result.")]
-Group = Annotated[str | None, typer.Option(help="The responders' group, where it is not the service's name.")]
+Group = Annotated[str | None, typer.Option(help="The responders' group, if it is not the service's name.")]
 Secret = Annotated[
-    str | None, typer.Option(envvar="AWOKE_RPC_SECRET", help="What calls are signed with; better in the environment.")
+    str | None, typer.Option(envvar="AWOKE_RPC_SECRET", help="The secret that signs calls; better in the environment.")
 ]
 
 
 @app.command("call")
 def call(
-    service: str,
-    method: str,
-    arguments: Annotated[list[str] | None, typer.Argument(help="name=value; JSON, or else text.")] = None,
+    service: Service,
+    method: Annotated[str, typer.Argument(help="The method's name.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="name=value; the value is JSON, or else text.")] = None,
     timeout_s: Timeout = 5.0,
-    key: Annotated[str | None, typer.Option(help="Calls with one key are carried out in order.")] = None,
-    # Results of a stream are always printed as they come: the option is kept for scripts that have it.
+    key: Annotated[str | None, typer.Option(help="Calls with the same key are executed in order.")] = None,
+    # Results of a stream are always printed as they come. Scripts may still have this option.
     stream: Annotated[bool, typer.Option("--stream", hidden=True)] = False,
     group: Group = None,
     secret: Secret = None,
@@ -41,12 +42,12 @@ def call(
 ) -> None:
     """Call a method, and print its result as JSON: `awoke rpc call shop quote sku=A1 quantity=3`.
 
-    Of a method that returns a stream, each result is a line, printed when it comes.
+    Each result of a stream is one line, printed when it comes.
     """
     named = {name: value_of(text) for name, text in pairs(arguments, "an argument").items()}
     with open_caller(service, timeout_s, group, secret, bootstrap_servers, kafka) as caller:
         try:
-            # A method that returns one result answers a stream with it.
+            # A method with one result answers with a stream of that one.
             for result in caller.stream(method, key=key, **named):
                 say_json(json.dumps(result, ensure_ascii=False))
         except TypeError as error:
@@ -57,21 +58,21 @@ def call(
 
 @app.command("methods")
 def methods(
-    service: str,
+    service: Service,
     timeout_s: Timeout = 5.0,
     group: Group = None,
     secret: Secret = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
-    """Show the methods of a service: signatures, what they do, whether they may be called twice."""
+    """Show the methods of a service: signature, description, and whether a call may be repeated."""
     with open_caller(service, timeout_s, group, secret, bootstrap_servers, kafka) as caller:
         found = caller.methods()
     show_table(("method", "idempotent", "returns", "what it does"), map(cells, found), title=service)
 
 
 def cells(method: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns a method as a row; what the responder says of it is its own text."""
+    """Returns a method as a row of a table. The responder chooses the texts, so they are made harmless."""
     is_idempotent = "yes" if method["is_idempotent"] else "no"
     returns = f"stream of {method['result_type']}" if method["is_stream"] else method["result_type"]
     return printable(method["signature"]), is_idempotent, printable(returns), printable(method["doc"], keep="\n")
@@ -85,7 +86,7 @@ def open_caller(
     bootstrap_servers: str | None,
     kafka: list[str] | None,
 ) -> awoke.rpc.Caller:
-    """A caller as the options say."""
+    """Returns a caller with these options."""
     return awoke.rpc.Caller(
         service,
         bootstrap_servers,
@@ -98,7 +99,7 @@ def open_caller(
 
 
 def value_of(text: str) -> Any:
-    """JSON, or else the text itself."""
+    """Returns the value of a JSON text, or the text itself if it is no JSON."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -106,7 +107,7 @@ def value_of(text: str) -> Any:
 
 
 def told(caller: awoke.rpc.Caller, error: RpcError) -> RpcError:
-    """An error in the words of the shell."""
+    """Returns an error with advice for the command line."""
     words = printable(f"{error.code}: {error}")
     if isinstance(error, awoke.rpc.Unimplemented):
         words += f"; see: awoke rpc methods {caller.service}"

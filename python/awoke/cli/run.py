@@ -1,4 +1,4 @@
-"""`awoke run module:app`: runs an app until a signal comes, in this process or in a swarm of several."""
+"""`awoke run module:app`: runs an app until a signal comes, in this process or in a swarm of processes."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def run(
     target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
     workers: Annotated[int | None, option(Settings, "workers")] = None,
     metrics_port: Annotated[int | None, option(Settings, "metrics_port")] = None,
-    embedded: Annotated[bool, typer.Option("--embedded", help="Run on brokers inside the process.")] = False,
+    embedded: Annotated[bool, typer.Option("--embedded", help="Run on Kafka brokers inside the process.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
     with_traceback: Annotated[bool, typer.Option("--traceback", hidden=True)] = False,
     **given: Any,
 ) -> None:
-    """Run an app, in this process or in a swarm of several.
+    """Run an app, in this process or in a swarm of processes.
 
-    SIGINT and SIGTERM let running jobs finish, commit their offsets and exit with 0; a second signal does not wait for jobs.
-    Options take precedence over the environment (AWOKE_NODES=4), and the environment over awoke.toml.
+    SIGINT and SIGTERM let running jobs finish, commit their offsets and exit with 0. A second signal does not wait for
+    jobs. Options take precedence over the environment (AWOKE_NODES=4), and the environment over awoke.toml.
     """
     of_app = {
         "bootstrap_servers": bootstrap_servers,
@@ -62,7 +62,8 @@ def _load(given: Mapping[str, Any]) -> RunSettings:
     """Returns the settings of the run.
 
     Raises:
-        typer.BadParameter: an option is wrong; ConfigError: the environment or the file is.
+        typer.BadParameter: An option is wrong.
+        ConfigError: The environment or the file is wrong.
     """
     try:
         loaded = load_run(given)
@@ -132,5 +133,5 @@ def _run_alone(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
         )
     if code == EXIT_LATE or any(thread.name.startswith("awoke-") for thread in threading.enumerate()):
         logging.shutdown()
-        os._exit(code)  # A handler that does not end must not hold up the process's end.
+        os._exit(code)  # A handler that does not end must not delay the end of the process.
     return code

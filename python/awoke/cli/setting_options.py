@@ -1,4 +1,4 @@
-"""Options of `awoke run` that are settings: their names, types, help texts and defaults come from the settings' table."""
+"""The options of `awoke run` that are settings: names, types, help texts and defaults come from the settings."""
 
 from __future__ import annotations
 

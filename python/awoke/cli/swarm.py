@@ -1,6 +1,6 @@
-"""Commands for a running app: `awoke status`, `stop`, `quiet`, `reload`, `scale`, `dump` ask a swarm's supervisor.
+"""Commands for a running swarm: `awoke status`, `stop`, `quiet`, `reload`, `scale`, `dump`, `resume` and `skip`.
 
-`awoke resume` and `awoke skip` ask a single process, too.
+`awoke resume` and `awoke skip` also work for an app in a single process.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ def ask(
     """Returns the answer of a swarm's supervisor, or of an app's single process. Blocks up to `within_s`.
 
     Raises:
-        ConfigError: no process listens there, or it refuses; AwokeError: it does not answer, or the command failed.
+        ConfigError: No process listens there, or the command is wrong.
+        AwokeError: The process does not answer, or the command failed.
     """
     if socket is None and ":" not in target:
         raise ConfigError(f"{target!r} names no app: say MODULE:APP, as in {target}:app", "target")
     path = socket or socket_path(target)
     if socket is None:
-        with contextlib.suppress(OSError):  # Without it there is no process to ask, which is said below.
+        with contextlib.suppress(OSError):  # Without the folder there is no process to ask: see below.
             judge_folder(Path(path).parent)
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as talk:
         try:
@@ -75,22 +76,23 @@ def ask(
 
 
 def _connect(talk: sockets.socket, path: str, within_s: float) -> None:
-    """Connects. Without waiting, the system refuses where many others wait to be accepted (`settimeout` does not help)."""
+    """Connects, and waits while the queue of connections is full: without SO_SNDTIMEO the system refuses then."""
     talk.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDTIMEO, struct.pack("ll", math.ceil(within_s), 0))
     talk.connect(path)
     talk.settimeout(within_s)
 
 
 def nothing_there(target: str, path: str, command: str, error: OSError) -> str:
-    """Returns the text for a socket that no process listens at."""
+    """Returns the error text for a socket on which no process listens."""
     is_for_both = command in ("resume", "skip", "threads")
     wanted, options = ("process or swarm", "") if is_for_both else ("swarm", " --nodes")
-    return f"no {wanted} of {target} listens at {path}: {error.strerror or error}; start it with awoke run {target}{options}"
+    why = error.strerror or error
+    return f"no {wanted} of {target} listens at {path}: {why}; start it with awoke run {target}{options}"
 
 
 @command
 def status(
-    target: Target, socket: Socket = None, json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+    target: Target, socket: Socket = None, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
     """Show the nodes of a swarm: state, memory, the oldest running job, partitions, lag, restarts."""
     found = ask(target, socket, "status")
@@ -127,7 +129,7 @@ def node_row(node: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _remarks(found: dict[str, Any]) -> list[str]:
-    """Returns lines about the mold and the last reload, where something is to be said."""
+    """Returns lines about the mold and the last reload, if there is something to report."""
     remarks = ["quiet: no new jobs begin; a reload ends it"] if found["is_quiet"] else []
     if found["mold_state"] == "waiting":
         remarks.append(f"no mold: {found['mold_error']}; another one is made in {found['mold_retry_in_s']:.0f} s")
@@ -151,7 +153,7 @@ def stop(target: Target, socket: Socket = None) -> None:
 
 @command
 def quiet(target: Target, socket: Socket = None) -> None:
-    """Let a swarm begin no new jobs, and keep its partitions. `status` shows it; a reload ends it."""
+    """Make a swarm begin no new jobs, but keep its partitions. A reload ends that."""
     ask(target, socket, "quiet")
 
 
@@ -159,23 +161,27 @@ def quiet(target: Target, socket: Socket = None) -> None:
 def reload(
     target: Target,
     socket: Socket = None,
-    timeout_s: Annotated[float, typer.Option(help="Wait this long; the reload itself goes on.")] = RELOADED_WITHIN_S,
+    timeout_s: Annotated[
+        float, typer.Option(help="The longest wait, in seconds. The reload itself continues.")
+    ] = RELOADED_WITHIN_S,
 ) -> None:
-    """Import the app anew and replace the nodes one after the other; wait until every node runs the new code."""
+    """Import the app again, replace the nodes one by one, and wait until every node runs the new code."""
     ask(target, socket, "reload", within_s=timeout_s)
 
 
 @command
 def scale(
-    target: Target, nodes: Annotated[int, typer.Argument(help="How many nodes there are to be.")], socket: Socket = None
+    target: Target, nodes: Annotated[int, typer.Argument(help="The number of nodes.")], socket: Socket = None
 ) -> None:
-    """Have more or fewer nodes."""
+    """Change the number of nodes."""
     ask(target, socket, "scale", nodes=nodes)
 
 
 @command
-def dump(target: Target, node: Annotated[int, typer.Argument(help="Which node.")], socket: Socket = None) -> None:
-    """Have a node write the stacks of all its threads to its log."""
+def dump(
+    target: Target, node: Annotated[int, typer.Argument(help="The node's number.")], socket: Socket = None
+) -> None:
+    """Make a node write the stacks of all its threads to the log."""
     ask(target, socket, "dump", node=node)
 
 
@@ -186,7 +192,7 @@ def resume(
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition's number.")],
     socket: Socket = None,
 ) -> None:
-    """Resume a partition that its route has paused, or that is stuck: a stuck one is read from its first message."""
+    """Resume a partition that its route has paused, or that is stuck. A stuck one continues at its first message."""
     ask(target, socket, "resume", topic=topic, partition=partition)
     say(f"resumed {topic}[{partition}]")
 
@@ -199,6 +205,6 @@ def skip(
     offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="The message's offset.")],
     socket: Socket = None,
 ) -> None:
-    """Skip a message that fails and holds up its partition, when it would be tried again; the partition goes on."""
+    """Skip a message that fails and blocks its partition. The partition continues after it."""
     ask(target, socket, "skip", topic=topic, partition=partition, offset=offset)
     say(f"{topic}[{partition}] goes on behind offset {offset}")

@@ -1,4 +1,4 @@
-"""Sets text in columns of equal width, and shows times as times."""
+"""Text in columns of equal width, times and durations for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 
 def time_of(ms: int) -> str:
-    """Returns milliseconds since 1970 as a time of this machine's zone; a number that is no time as it is."""
+    """Returns milliseconds since 1970 as a time in this machine's zone; a number out of range with its unit."""
     try:
         return datetime.fromtimestamp(ms / 1_000, UTC).astimezone().isoformat(" ", "seconds")
     except (OverflowError, ValueError, OSError):

@@ -18,18 +18,22 @@ from awoke.printable import printable
 
 @command
 def tail(
-    topic: Annotated[str, typer.Argument(help="What to read.")],
+    topic: Annotated[str, typer.Argument(help="The topic to read.")],
     start: Annotated[
         str | None,
-        typer.Option(help="earliest, latest, an offset or an ISO time; latest, but with --until-end earliest."),
+        typer.Option(help="earliest, latest, an offset or an ISO time. By default latest; with --until-end earliest."),
     ] = None,
-    last: Annotated[int | None, typer.Option(min=1, help="Begin with the last so many of each partition.")] = None,
-    count: Annotated[int | None, typer.Option(min=0, help="End after so many messages.")] = None,
-    until_end: Annotated[bool, typer.Option("--until-end", help="End where the topic ends now.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON document a message, with all its parts.")] = False,
+    last: Annotated[
+        int | None, typer.Option(min=1, help="Begin with this many of the last messages of each partition.")
+    ] = None,
+    count: Annotated[int | None, typer.Option(min=0, help="Stop after this many messages.")] = None,
+    until_end: Annotated[bool, typer.Option("--until-end", help="Stop at the present end of the topic.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print each message as one JSON document with all its parts.")
+    ] = False,
     keys: Annotated[bool, typer.Option("--keys", help="Print the key before the value.")] = False,
     raw: Annotated[
-        bool, typer.Option("--raw", help="Print the bytes as they are: for other programs, not for a terminal.")
+        bool, typer.Option("--raw", help="Print the bytes unchanged: for other programs, not for a terminal.")
     ] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
@@ -48,7 +52,7 @@ def tail(
 
 
 def place(start: str) -> Any:
-    """Where to begin, as the reader takes it; a time without a zone is of this machine's."""
+    """Returns the start for the reader. A time without a zone is in this machine's zone."""
     if start.isdecimal():
         return int(start)
     try:
@@ -58,11 +62,11 @@ def place(start: str) -> Any:
 
 
 Write = Callable[[Any], object]
-"""Prints a message; its type, looked up here, would load the Kafka client for every command."""
+"""Prints a message. Its type is not named here: that would load the Kafka client for every command."""
 
 
 def writer(as_json: bool, is_raw: bool, with_keys: bool) -> Write:
-    """Returns how messages are printed."""
+    """Returns the function that prints a message."""
     if as_json:
         return lambda message: say_json(document(message))
     if is_raw:
@@ -71,7 +75,7 @@ def writer(as_json: bool, is_raw: bool, with_keys: bool) -> Write:
 
 
 def show(messages: Iterator[awoke.Message[Any]], count: int | None, write: Write) -> None:
-    """Print at most `count` messages."""
+    """Prints at most `count` messages."""
     if count == 0:
         return
     for number, message in enumerate(messages, 1):
@@ -81,19 +85,19 @@ def show(messages: Iterator[awoke.Message[Any]], count: int | None, write: Write
 
 
 def plain(message: awoke.Message[Any], with_key: bool) -> str:
-    """The value as one line of text."""
+    """Returns the value as one line of text."""
     value = printable(message.value)
     return f"{printable(message.key)}\t{value}" if with_key else value
 
 
 def raw_of(message: awoke.Message[Any], with_key: bool) -> bytes:
-    """Returns the value as it is."""
+    """Returns the value unchanged, after the key if that is wanted."""
     value = message.value or b""
     return (message.key or b"") + b"\t" + value if with_key else value
 
 
 def document(message: awoke.Message[Any]) -> str:
-    """All parts of a message as JSON."""
+    """Returns all parts of a message as JSON."""
     parts = {
         "topic": message.topic,
         "partition": message.partition,
@@ -107,5 +111,5 @@ def document(message: awoke.Message[Any]) -> str:
 
 
 def text(value: bytes | None) -> str:
-    """Returns bytes as text for JSON; those that are no UTF-8 with backslashes."""
+    """Returns bytes as text for JSON, with backslash escapes for bytes that are no UTF-8."""
     return "" if value is None else value.decode(errors="backslashreplace")

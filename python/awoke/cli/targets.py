@@ -1,7 +1,7 @@
-"""Decides to which topics dead letters may be sent again.
+"""The topics to which dead letters may be sent again.
 
-A letter names its topic in a header, and anybody who may write to the dead letter topic may forge it. So a topic counts as
-known only if the operator or the app names it. Every other one is foreign, and the operator is asked about it.
+A letter names its topic in a header, and any client that may write to the dead letter topic may forge it. So a topic is
+known only if the operator or the app names it. Every other topic is foreign, and the operator is asked about it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from awoke.errors import AwokeError, ConfigError
 from awoke.printable import printable
 
 FOREIGN_MAX = 10
-"""The most foreign topics that an operator is asked about; more are refused together."""
+"""The most foreign topics that an operator is asked about. More are refused together."""
 SHOWN_MAX = 10
 """The most topics that a summary names."""
 TOPIC_BYTES_MAX = 249
@@ -25,7 +25,7 @@ TOPIC_BYTES_MAX = 249
 
 
 class Targets:
-    """The topics of one replay: where each letter goes, and who has named that topic."""
+    """The target topics of one replay, and the origin of their names."""
 
     def __init__(self, to: str | None, app: str | None, granted: Collection[str]) -> None:
         self._to, self._app = to, app
@@ -37,18 +37,19 @@ class Targets:
         return self._to or letter.origin.topic
 
     def is_foreign(self, topic: str) -> bool:
-        """Tells whether a topic is named by nothing but dead letters."""
+        """Returns whether only dead letters name a topic."""
         return topic not in (self._to, *self._granted) and topic not in self._routes
 
     def is_granted(self, letters: Sequence[Letter]) -> bool:
-        """Tells whether the operator has named every target as one that needs no question."""
+        """Returns whether the operator has named every target with `--yes-to`."""
         return {self.of(each) for each in letters} <= self._granted
 
     def check(self, letter: Letter) -> None:
-        """Refuses a letter that can't be sent again as it was.
+        """Checks that a letter can be sent again unchanged.
 
         Raises:
-            AwokeError: it was sent without its value; ConfigError: it names no topic.
+            AwokeError: The letter has no value: it was too large.
+            ConfigError: Its topic is no valid name.
         """
         origin = letter.origin
         if origin.value_bytes is not None:
@@ -59,10 +60,10 @@ class Targets:
         checks.topic("the letter", "topic", self.of(letter)[: TOPIC_BYTES_MAX + 1])
 
     def confirmed(self, letters: Sequence[Letter]) -> list[Letter]:
-        """Asks about each foreign topic; returns the letters without those that are not to be sent.
+        """Asks about each foreign topic; returns the letters whose topic is known or confirmed.
 
         Raises:
-            ConfigError: there is no terminal to ask at, or there are too many foreign topics.
+            ConfigError: There is no terminal to ask at, or there are too many foreign topics.
         """
         foreign = self.foreign(letters)
         if not foreign:
@@ -73,7 +74,7 @@ class Targets:
         return [each for each in letters if self.of(each) not in refused]
 
     def foreign(self, letters: Sequence[Letter]) -> Counter[str]:
-        """Returns how many letters go to each foreign topic."""
+        """Returns the number of letters for each foreign topic."""
         return Counter(topic for topic in map(self.of, letters) if self.is_foreign(topic))
 
     def _who(self) -> str:
@@ -92,13 +93,13 @@ class Targets:
 
 def routes_of(app: str) -> frozenset[str]:
     """Returns the topics that an app's routes read."""
-    from awoke.application import find_app  # Here: other commands need no app.
+    from awoke.application import find_app  # Imported here, because other commands need no app.
 
     return frozenset(find_app(app).routes)
 
 
 def summary(counts: Counter[str]) -> str:
-    """Returns how many messages go to each topic; of many topics the first ones."""
+    """Returns the number of messages for each topic as text; of many topics only the most frequent ones."""
     named = sorted(counts.most_common(SHOWN_MAX))
     said = ", ".join(f"{count} to {shortened(topic)}" for topic, count in named) or "none"
     rest = len(counts) - len(named)
@@ -106,6 +107,6 @@ def summary(counts: Counter[str]) -> str:
 
 
 def shortened(topic: str) -> str:
-    """Returns the name of a topic as it is shown; a forged one may be of any length."""
+    """Returns the name of a topic, harmless and shortened: a forged one may have any length."""
     name = printable(topic[: TOPIC_BYTES_MAX + 1])
     return name if len(topic) <= TOPIC_BYTES_MAX else f"{name}…"

@@ -23,23 +23,25 @@ FORBIDDEN = 403
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
-    """A thread as the app shows it."""
+    """A thread, as the app reports it."""
 
     owner: str
     name: str
     started_at: str
     node: int | None = None
-    """Of a swarm: the node that it belongs to."""
+    """The node of a swarm that it belongs to; `None` for a single process."""
 
 
 @command
 def threads(
-    target: Annotated[str, typer.Argument(metavar="MODULE:APP|PORT", help="The app, or its metrics_port.")],
-    host: Annotated[str, typer.Option(help="With a port: the app's metrics_host.")] = "127.0.0.1",
+    target: Annotated[
+        str, typer.Argument(metavar="MODULE:APP|PORT", help="The app, as in shop:app, or its metrics_port.")
+    ],
+    host: Annotated[str, typer.Option(help="The app's metrics_host, if a port is given.")] = "127.0.0.1",
     socket: Socket = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the threads of a running app or swarm: who owns each, and where it was started."""
+    """Show the threads of a running app or swarm: the owner of each, and the place where it was started."""
     if ":" in target or socket is not None:
         entries = msgspec.convert(ask(target, socket, "threads")["threads"], list[Entry])
     else:
@@ -60,7 +62,7 @@ def port_of(word: str) -> int:
     """Returns a port.
 
     Raises:
-        ConfigError: the word is none.
+        ConfigError: The word is no port.
     """
     if not word.isdecimal() or not 1 <= int(word) <= PORT_MAX:
         raise ConfigError(f"{word!r} is neither MODULE:APP nor a port from 1 to {PORT_MAX}", "target")
@@ -68,10 +70,10 @@ def port_of(word: str) -> int:
 
 
 def served_at(host: str, port: int) -> list[Entry]:
-    """Returns the threads that an app, or a supervisor, lists over HTTP.
+    """Returns the threads of an app or a swarm, asked over HTTP. Blocks.
 
     Raises:
-        AwokeError: no app answers there.
+        AwokeError: No app answers there.
     """
     url = f"http://{host}:{port}/threads"
     try:

@@ -17,13 +17,15 @@ from awoke.settings import load
 
 app = group("topics", "Create, list, describe and delete topics.")
 
+Name = Annotated[str, typer.Argument(help="The topic's name.")]
+
 
 @app.command("create")
 def create(
-    name: str,
-    partitions: Annotated[int, typer.Option(help="-1: the brokers' default.")] = -1,
-    replicas: Annotated[int, typer.Option(help="-1: the brokers' default.")] = -1,
-    config: Annotated[list[str] | None, typer.Option(help="A topic setting, name=value.")] = None,
+    name: Name,
+    partitions: Annotated[int, typer.Option(help="Their number; -1 for the brokers' default.")] = -1,
+    replicas: Annotated[int, typer.Option(help="Their number; -1 for the brokers' default.")] = -1,
+    config: Annotated[list[str] | None, typer.Option(help="A setting of the topic, name=value; several times.")] = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
@@ -50,7 +52,7 @@ def list_topics(bootstrap_servers: BootstrapServers = None, kafka: Kafka = None)
 
 
 @app.command("describe")
-def describe(name: str, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+def describe(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
     """Show a topic's partitions: leaders, replicas, first and next offset."""
     with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
         topic = admin.describe_topic(name)
@@ -64,7 +66,7 @@ def describe(name: str, bootstrap_servers: BootstrapServers = None, kafka: Kafka
 
 
 @app.command("delete")
-def delete(name: str, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+def delete(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
     """Delete a topic."""
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
     if process_of(loaded.bootstrap_servers) is not None:

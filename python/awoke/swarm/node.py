@@ -82,7 +82,7 @@ def _tell(control: socket.socket, why: str) -> None:
 
 
 def _is_wanted(control: socket.socket) -> bool:
-    """Returns false if the supervisor has closed its end: for it the fork has failed, and another process may follow."""
+    """Returns false if the supervisor has closed its end: it gave this fork up, and another process may follow."""
     poll = select.poll()
     poll.register(control, 0)
     return not poll.poll(0)
@@ -141,7 +141,7 @@ class Node:
             bootstrap_servers=self._options.bootstrap_servers,
             workers=self._options.workers,
             kafka=self._options.kafka,
-            metrics_port=self._options.metrics_port,  # It turns librdkafka's statistics on. The supervisor listens there.
+            metrics_port=self._options.metrics_port,  # Turns on librdkafka's statistics. The supervisor listens.
             **self._names(),
         )
         server = AppRunner(

@@ -342,7 +342,7 @@ class NodeControl:
         logger.error("node %d can't be started: %s; it is tried again in %.0f s", node.number, why, START_AGAIN_S)
         node.fail(f"can't be started: {why}")
         self._loop.close_clients()  # They make room for the node.
-        self.handle(node, NodeEvent.FORK_FAILED)
+        self.handle(node, NodeEvent.NOT_FORKED)
 
     def _try_later(self, node: NodeHandle) -> None:
         self._limit(node, NodeTimer.RESTART, START_AGAIN_S, lambda: self.start(node))

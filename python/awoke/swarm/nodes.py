@@ -4,25 +4,29 @@ A node is one place in the swarm. At most one process has it at a time. `NodeCon
 looks up (state, event) here, sets the next state, and then runs the actions in order.
 
 ```
-            NO_MOLD: stays
- new ---> QUEUED --- FORK_ASKED ---> FORKING --- FORKED ---> BOOTING --- READY ---> UP
-           ^  ^                       |   |                     |                   |
-           |  +------ FORK_LOST ------+   | FORK_FAILED         +---------+---------+
-           |                              v                               |
-           +------------ NO_MOLD ----- WAITING --- FORK_ASKED ---> FORKING
-                                                                          |
-   the end of a process, and what follows:                                |
-                                                                          |
-   STOP      STOPPING --- DIED ---> ENDING ----- REAPED ---> QUEUED   <---+  another process, at once
-   UNWELL    FAILING ---- DIED ---> CRASHING --- REAPED ---> WAITING  <---+  another process, after a back-off
-   (none)    ------------ DIED ---> CRASHING                          <---+
-   RETIRE    RETIRING --- DIED ---> LEAVING ---- REAPED ---> GONE     <---+  no other process
+ the start of a process
+ ----------------------
+                            +------- FORK_LOST --------+
+                            v                          |
+ new node ---------------> QUEUED -- FORK_ASKED --> FORKING -- FORKED --> BOOTING -- READY --> UP
+                            ^ |                       ^ |
+                    NO_MOLD | | NOT_FORKED            | | NOT_FORKED
+                            | v                       | |
+                           WAITING -- FORK_ASKED -----+ |
+                              ^-------------------------+
+
+ its end, and the start of the next one
+ --------------------------------------
+ BOOTING, UP -- STOP ----> STOPPING -- DIED --> ENDING ---- REAPED --> QUEUED    another process, at once
+ BOOTING, UP -- UNWELL --> FAILING --- DIED --> CRASHING -- REAPED --> WAITING   another process, after a back-off
+ BOOTING, UP -------------------------- DIED --> CRASHING
+ BOOTING, UP -- RETIRE --> RETIRING -- DIED --> LEAVING --- REAPED --> GONE      no other process
 ```
 
 - RETIRE (the swarm shrinks or stops) ends every node for good. QUEUED and WAITING become GONE at once. FORKING becomes
-  CANCELLED: the process that comes is told to end (FORKED -> RETIRING); if none comes, the node is GONE. STOPPING and
+  UNWANTED: the process that comes is told to end (FORKED -> RETIRING); if none comes, the node is GONE. STOPPING and
   FAILING become RETIRING; ENDING and CRASHING become LEAVING.
-- KEEP (the swarm grows again) takes that back: CANCELLED -> FORKING, RETIRING -> STOPPING, LEAVING -> ENDING.
+- KEEP (the swarm grows again) takes that back: UNWANTED -> FORKING, RETIRING -> STOPPING, LEAVING -> ENDING.
 - OVERDUE kills the process. BOOTING and UP become FAILING; the other states stay until DIED.
 """
 
@@ -39,7 +43,7 @@ class NodeState(Enum):
     """Has no process. Starts as soon as there is a mold."""
     FORKING = "forking"
     """A mold was asked for a process."""
-    CANCELLED = "cancelled"
+    UNWANTED = "unwanted"
     """A mold was asked for a process that is not wanted any more."""
     BOOTING = "booting"
     """The process exists. The app has not started yet."""
@@ -85,7 +89,7 @@ class NodeState(Enum):
     @property
     def is_forking(self) -> bool:
         """True if a mold was asked for a process that it has not reported yet."""
-        return self in (NodeState.FORKING, NodeState.CANCELLED)
+        return self in (NodeState.FORKING, NodeState.UNWANTED)
 
     @property
     def is_settled(self) -> bool:
@@ -95,11 +99,11 @@ class NodeState(Enum):
     @property
     def is_leaving(self) -> bool:
         """True if no process follows the present one."""
-        return self in (NodeState.CANCELLED, NodeState.RETIRING, NodeState.LEAVING, NodeState.GONE)
+        return self in (NodeState.UNWANTED, NodeState.RETIRING, NodeState.LEAVING, NodeState.GONE)
 
 
 SHOWN = {
-    NodeState.CANCELLED: "forking",
+    NodeState.UNWANTED: "forking",
     NodeState.FAILING: "stopping",
     NodeState.RETIRING: "stopping",
     NodeState.CRASHING: "ending",
@@ -122,7 +126,7 @@ class NodeEvent(Enum):
     """A mold was asked for a process."""
     FORK_LOST = auto()
     """The mold that was asked has ended without forking."""
-    FORK_FAILED = auto()
+    NOT_FORKED = auto()
     """The system could not make the process, or its socket."""
     FORKED = auto()
     """The process exists."""
@@ -150,7 +154,7 @@ class Action(Enum):
     MAKE_MOLD = auto()
     """Makes a mold now, instead of after its back-off, if no node runs."""
     START = auto()
-    """Asks a mold for a process. Raises FORK_ASKED, NO_MOLD or FORK_FAILED."""
+    """Asks a mold for a process. Raises FORK_ASKED, NO_MOLD or NOT_FORKED."""
     TRY_LATER = auto()
     """Starts the node in a second: the system had no room for it."""
     WATCH = auto()
@@ -207,14 +211,14 @@ TRANSITIONS: dict[tuple[NodeState, NodeEvent], Transition] = {
     (S.WAITING, E.NO_MOLD): Transition(S.QUEUED, (A.MAKE_MOLD,)),
     (S.QUEUED, E.FORK_ASKED): Transition(S.FORKING),
     (S.WAITING, E.FORK_ASKED): Transition(S.FORKING),
-    (S.QUEUED, E.FORK_FAILED): Transition(S.WAITING, (A.TRY_LATER,)),
-    (S.WAITING, E.FORK_FAILED): Transition(S.WAITING, (A.TRY_LATER,)),
-    (S.FORKING, E.FORK_FAILED): Transition(S.WAITING, (A.CLOSE, A.TRY_LATER)),
-    (S.CANCELLED, E.FORK_FAILED): Transition(S.GONE, (A.CLOSE, A.FORGET)),
+    (S.QUEUED, E.NOT_FORKED): Transition(S.WAITING, (A.TRY_LATER,)),
+    (S.WAITING, E.NOT_FORKED): Transition(S.WAITING, (A.TRY_LATER,)),
+    (S.FORKING, E.NOT_FORKED): Transition(S.WAITING, (A.CLOSE, A.TRY_LATER)),
+    (S.UNWANTED, E.NOT_FORKED): Transition(S.GONE, (A.CLOSE, A.FORGET)),
     (S.FORKING, E.FORK_LOST): Transition(S.QUEUED, (A.CLOSE,)),
-    (S.CANCELLED, E.FORK_LOST): Transition(S.GONE, (A.CLOSE, A.FORGET)),
+    (S.UNWANTED, E.FORK_LOST): Transition(S.GONE, (A.CLOSE, A.FORGET)),
     (S.FORKING, E.FORKED): Transition(S.BOOTING, (A.WATCH,)),
-    (S.CANCELLED, E.FORKED): Transition(S.RETIRING, (A.WATCH, A.TERMINATE)),
+    (S.UNWANTED, E.FORKED): Transition(S.RETIRING, (A.WATCH, A.TERMINATE)),
     (S.BOOTING, E.READY): Transition(S.UP, (A.ANNOUNCE,)),
     # A process that is to end, and another one follows.
     (S.BOOTING, E.STOP): Transition(S.STOPPING, (A.TERMINATE,)),
@@ -229,14 +233,14 @@ TRANSITIONS: dict[tuple[NodeState, NodeEvent], Transition] = {
     # A node that is not wanted any more, or again.
     (S.QUEUED, E.RETIRE): Transition(S.GONE, (A.FORGET,)),
     (S.WAITING, E.RETIRE): Transition(S.GONE, (A.FORGET,)),
-    (S.FORKING, E.RETIRE): Transition(S.CANCELLED),
+    (S.FORKING, E.RETIRE): Transition(S.UNWANTED),
     (S.BOOTING, E.RETIRE): Transition(S.RETIRING, (A.TERMINATE,)),
     (S.UP, E.RETIRE): Transition(S.RETIRING, (A.TERMINATE,)),
     (S.STOPPING, E.RETIRE): Transition(S.RETIRING),
     (S.FAILING, E.RETIRE): Transition(S.RETIRING),
     (S.ENDING, E.RETIRE): Transition(S.LEAVING),
     (S.CRASHING, E.RETIRE): Transition(S.LEAVING),
-    (S.CANCELLED, E.KEEP): Transition(S.FORKING),
+    (S.UNWANTED, E.KEEP): Transition(S.FORKING),
     (S.RETIRING, E.KEEP): Transition(S.STOPPING),
     (S.LEAVING, E.KEEP): Transition(S.ENDING),
     # The end of a process.
@@ -256,8 +260,8 @@ IGNORED: dict[NodeEvent, frozenset[NodeState]] = {
     E.UNWELL: ALIVE - SERVING | ENDED,
     E.OVERDUE: ENDED,
     E.STOP: ALIVE - SERVING | ENDED,
-    E.RETIRE: frozenset({S.CANCELLED, S.RETIRING, S.LEAVING, S.GONE}),
-    E.KEEP: frozenset(S) - {S.CANCELLED, S.RETIRING, S.LEAVING, S.GONE},
+    E.RETIRE: frozenset({S.UNWANTED, S.RETIRING, S.LEAVING, S.GONE}),
+    E.KEEP: frozenset(S) - {S.UNWANTED, S.RETIRING, S.LEAVING, S.GONE},
     E.DIED: ENDED,  # The tripwire says so first, and the pidfd again.
 }
 """The states in which an event may come and changes nothing."""

@@ -65,7 +65,7 @@ class MoldPolicy:
         self._was_ready = True
 
     def after(self, exit_code: int, served_s: float | None, has_nodes: bool) -> Decision:
-        """Decides what follows a mold that has ended; `served_s` is the time for which it was ready, `None` if never."""
+        """Decides what follows a mold that has ended; it was ready for `served_s`, `None` if never."""
         if not self._was_ready:
             return Decision(None, EXIT_CONFIGURATION if exit_code == EXIT_CONFIGURATION else EXIT_GAVE_UP)
         if served_s is not None and served_s >= HEALTHY_S:

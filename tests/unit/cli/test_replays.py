@@ -1,4 +1,4 @@
-"""What a replay remembers of what it has sent."""
+"""The stored state of a replay: an offset and ranges."""
 
 from __future__ import annotations
 

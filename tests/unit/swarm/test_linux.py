@@ -1,4 +1,4 @@
-"""What Linux says of a process."""
+"""The functions of Linux that a swarm needs."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def test_a_node_that_is_retired_is_forgotten_when_its_process_has_ended(one: Con
 def test_a_process_that_is_not_wanted_any_more_when_it_is_forked_is_told_to_end(one: Controlled) -> None:
     one.control.start(one.node)
     one.control.retire(one.node)
-    assert one.state() is NodeState.CANCELLED
+    assert one.state() is NodeState.UNWANTED
     process = one.fork()
     assert process.signals == [signal.SIGTERM, signal.SIGCONT]
     one.control.keep(one.node)

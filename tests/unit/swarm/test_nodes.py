@@ -11,20 +11,20 @@ from awoke.swarm.nodes import IGNORED, TRANSITIONS, Action, NodeState, Transitio
 from awoke.swarm.nodes import NodeEvent as Event
 
 EXPECTED = """
-            QUEUED   FORKING  CANCELLED BOOTING  UP       STOPPING FAILING  RETIRING ENDING   CRASHING LEAVING  WAITING  GONE
-NO_MOLD     QUEUED   !        !         !        !        !        !        !        !        !        !        QUEUED   !
-FORK_ASKED  FORKING  !        !         !        !        !        !        !        !        !        !        FORKING  !
-FORK_LOST   !        QUEUED   GONE      !        !        !        !        !        !        !        !        !        !
-FORK_FAILED WAITING  WAITING  GONE      !        !        !        !        !        !        !        !        WAITING  !
-FORKED      !        BOOTING  RETIRING  !        !        !        !        !        !        !        !        !        !
-READY       !        !        !         UP       .        .        .        .        .        .        .        !        !
-UNWELL      !        !        !         FAILING  FAILING  .        .        .        .        .        .        !        !
-OVERDUE     !        !        !         FAILING  FAILING  STOPPING FAILING  RETIRING .        .        .        !        !
-STOP        !        !        !         STOPPING STOPPING .        .        .        .        .        .        !        !
-RETIRE      GONE     CANCELLED .        RETIRING RETIRING RETIRING RETIRING .        LEAVING  LEAVING  .        GONE     .
-KEEP        .        .        FORKING   .        .        .        .        STOPPING .        .        ENDING   .        !
-DIED        !        !        !         CRASHING CRASHING ENDING   CRASHING LEAVING  .        .        .        !        !
-REAPED      !        !        !         !        !        !        !        !        QUEUED   WAITING  GONE     !        !
+           QUEUED  FORKING  UNWANTED BOOTING  UP       STOPPING FAILING  RETIRING ENDING  CRASHING LEAVING WAITING GONE
+NO_MOLD    QUEUED  !        !        !        !        !        !        !        !       !        !       QUEUED  !
+FORK_ASKED FORKING !        !        !        !        !        !        !        !       !        !       FORKING !
+FORK_LOST  !       QUEUED   GONE     !        !        !        !        !        !       !        !       !       !
+NOT_FORKED WAITING WAITING  GONE     !        !        !        !        !        !       !        !       WAITING !
+FORKED     !       BOOTING  RETIRING !        !        !        !        !        !       !        !       !       !
+READY      !       !        !        UP       .        .        .        .        .       .        .       !       !
+UNWELL     !       !        !        FAILING  FAILING  .        .        .        .       .        .       !       !
+OVERDUE    !       !        !        FAILING  FAILING  STOPPING FAILING  RETIRING .       .        .       !       !
+STOP       !       !        !        STOPPING STOPPING .        .        .        .       .        .       !       !
+RETIRE     GONE    UNWANTED .        RETIRING RETIRING RETIRING RETIRING .        LEAVING LEAVING  .       GONE    .
+KEEP       .       .        FORKING  .        .        .        .        STOPPING .       .        ENDING  .       !
+DIED       !       !        !        CRASHING CRASHING ENDING   CRASHING LEAVING  .       .        .       !       !
+REAPED     !       !        !        !        !        !        !        !        QUEUED  WAITING  GONE    !       !
 """
 """The next state of each pair; `.`: the event changes nothing; `!`: it can't come."""
 
