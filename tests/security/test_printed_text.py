@@ -182,7 +182,7 @@ def test_an_error_of_a_responder_is_one_harmless_line(capsys: pytest.CaptureFixt
     error = awoke.rpc.Internal(HOSTILE)
     error.remote_traceback = f"Traceback\n  {HOSTILE}"
     caller: Any = None
-    failures.show(rpc.told(caller, error))
+    failures.show(rpc.with_advice(caller, error))
     written = capsys.readouterr().err
     assert controls_in(written, "\n") == []
     assert written.count("\n") == 1

@@ -73,7 +73,7 @@ def taking_commands(cluster: EmbeddedCluster, partitions: int) -> Iterator[None]
     from awoke.swarm.app_socket import AppSocket
     from awoke.swarm.socket_file import SocketFile
 
-    def obey(command: dict[str, Any]) -> dict[str, Any]:
+    def execute(command: dict[str, Any]) -> dict[str, Any]:
         topic, wanted = command.get("topic"), command.get("partitions")
         if command.get("command") != "create_topic" or not isinstance(topic, str) or not isinstance(wanted, int):
             raise ConfigError("this broker knows the command create_topic, with a topic and partitions", "command")
@@ -87,7 +87,7 @@ def taking_commands(cluster: EmbeddedCluster, partitions: int) -> Iterator[None]
 
     known = Topics(cluster)
     try:
-        served = AppSocket(SocketFile(socket_of(cluster.bootstrap_servers)), obey)
+        served = AppSocket(SocketFile(socket_of(cluster.bootstrap_servers)), execute)
     except ConfigError as error:
         logger.warning("awoke topics create can't reach this broker: %s", error)
         yield

@@ -53,7 +53,7 @@ def call(
         except TypeError as error:
             raise ConfigError(f"{method}: {error}", "arguments") from None
         except RpcError as error:
-            raise told(caller, error) from None
+            raise with_advice(caller, error) from None
 
 
 @app.command("methods")
@@ -106,7 +106,7 @@ def value_of(text: str) -> Any:
         return text
 
 
-def told(caller: awoke.rpc.Caller, error: RpcError) -> RpcError:
+def with_advice(caller: awoke.rpc.Caller, error: RpcError) -> RpcError:
     """Returns an error with advice for the command line."""
     words = printable(f"{error.code}: {error}")
     if isinstance(error, awoke.rpc.Unimplemented):

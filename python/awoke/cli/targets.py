@@ -85,7 +85,7 @@ class Targets:
 
     def _refusal(self, foreign: Counter[str]) -> str:
         return (
-            f"foreign topics: {summary(foreign)}; anybody who may write dead letters can name them. "
+            f"foreign topics: {summary(foreign)}; any client that may write dead letters can name them. "
             "Say --app MODULE:APP, whose routes' topics are known, --yes-to TOPIC for each, or --to TOPIC for all; "
             "or answer at a terminal"
         )

@@ -111,7 +111,7 @@ class AdminEndpoint:
                     "threads", lambda texts: answer({"done": name, "threads": threads_of(texts)})
                 )
             else:
-                answer(self._obey(name, command))
+                answer(self._execute(name, command))
         except AwokeError as error:
             answer({"error": str(error)})
 
@@ -120,7 +120,7 @@ class AdminEndpoint:
         if not self._host.reload(lambda why: answer({"done": "reload"} if why is None else {"failed": why})):
             raise ConfigError("a reload is under way already, or the swarm starts or stops", "reload")
 
-    def _obey(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
+    def _execute(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         match name:
             case "status":
                 return self._status()

@@ -16,7 +16,7 @@ class AppCommands:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, command: dict[str, Any]) -> dict[str, Any]:
         """Executes one command; returns the answer.
 
         Raises:

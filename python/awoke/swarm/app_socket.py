@@ -47,7 +47,7 @@ def open_app_socket(app: App, path: str) -> Iterator[None]:
         logger.warning("no commands (awoke resume, skip, threads) for this process: %s", error)
         yield
         return
-    served = AppSocket(file, AppCommands(app).obey)
+    served = AppSocket(file, AppCommands(app).execute)
     served.start()
     try:
         yield
@@ -56,10 +56,10 @@ def open_app_socket(app: App, path: str) -> Iterator[None]:
 
 
 class AppSocket:
-    """A thread that takes commands and answers each with `obey`."""
+    """A thread that takes commands and answers each with `execute`."""
 
-    def __init__(self, file: SocketFile, obey: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        self._file, self._obey = file, obey
+    def __init__(self, file: SocketFile, execute: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._file, self._execute = file, execute
         self._bell = Bell()
         self._is_closing = False
         self._thread = threading.Thread(target=self._serve, name="awoke-commands", daemon=True)
@@ -84,7 +84,7 @@ class AppSocket:
 
     def _on_command(self, request: bytes, respond: Respond) -> None:
         try:
-            answer = self._obey(command_lines.decoded(request))
+            answer = self._execute(command_lines.decoded(request))
         except AwokeError as error:
             answer = {"error": str(error)}
         respond(command_lines.encoded(answer))

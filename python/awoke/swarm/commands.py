@@ -63,7 +63,7 @@ class Commands:
         """Records an exit code for the swarm; the first one that is not 0 counts."""
         self.exit_code = self.exit_code or code
 
-    def give_up(self, code: int) -> None:
+    def end_swarm(self, code: int) -> None:
         """Ends the swarm with this exit code, unless it has one already."""
         self.add_exit_code(code)
         self.stop()

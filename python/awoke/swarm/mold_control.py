@@ -65,7 +65,7 @@ class Host(Protocol):
     def has_running_nodes(self) -> bool:
         """Returns whether the process of any node runs."""
 
-    def give_up(self, code: int) -> None:
+    def end_swarm(self, code: int) -> None:
         """Ends the swarm."""
 
 
@@ -271,7 +271,7 @@ class MoldControl:
         decision = self._policy.after(code, served_s, self._host.has_running_nodes())
         if decision.restart_in_s is None:
             logger.error("there is no mold, and no node runs: the swarm ends. %s", why)
-            self._host.give_up(decision.exit_code)
+            self._host.end_swarm(decision.exit_code)
             return
         delay_s = decision.restart_in_s
         logger.error("there is no mold: %s. Another one is made in %.0f s; running nodes go on", why, delay_s)

@@ -159,7 +159,7 @@ class Node:
         lifeline.watch(server.schedulers, server.member)
         pulse = threading.Thread(target=self._pulse, args=(lifeline, server), name="awoke-pulse", daemon=True)
         pulse.start()
-        control = threading.Thread(target=self._obey, args=(server,), name="awoke-control", daemon=True)
+        control = threading.Thread(target=self._execute, args=(server,), name="awoke-control", daemon=True)
         control.start()
         self._say(protocol.NodeReady())
         code = wait_and_stop(server, self._heard)
@@ -192,16 +192,16 @@ class Node:
 
     def _pulse(self, lifeline: Lifeline, server: AppRunner) -> None:
         """Reports the partitions whenever the lifeline asks. The lifeline measures the wait for the GIL by it."""
-        alive, told = True, None
+        alive, reported = True, None
         while alive:
-            if (why := server.connections.why_not_ready()) != told:
+            if (why := server.connections.why_not_ready()) != reported:
                 self._say(protocol.Connections(why or ""))
-                told = why
+                reported = why
             states = server.partitions()
             lags = [state.lag for state in states if state.lag is not None]
             alive = lifeline.pulse(len(states), sum(lags) if lags else -1)
 
-    def _obey(self, server: AppRunner) -> None:
+    def _execute(self, server: AppRunner) -> None:
         """Answers the supervisor's requests, until the supervisor or this process ends."""
         while True:
             try:

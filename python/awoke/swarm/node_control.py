@@ -55,7 +55,7 @@ class Host(Protocol):
     def add_exit_code(self, code: int) -> None:
         """Records an exit code for the swarm; the first one that is not 0 counts."""
 
-    def give_up(self, code: int) -> None:
+    def end_swarm(self, code: int) -> None:
         """Ends the swarm with this exit code."""
 
 
@@ -200,9 +200,9 @@ class NodeControl:
         """Returns whether the process of any node runs."""
         return any(node.state.is_alive for node in self.nodes.values())
 
-    def give_up(self, code: int) -> None:
+    def end_swarm(self, code: int) -> None:
         """Ends the swarm with this exit code."""
-        self._host.give_up(code)
+        self._host.end_swarm(code)
 
     def on_not_forked(self, mold: MoldHandle, number: int, why: str) -> None:
         """Starts the node later. A process that can't be watched sees that its control socket is closed, and ends."""
@@ -391,7 +391,7 @@ class NodeControl:
         if decision.restart_in_s is None:
             why = "is wrongly configured" if decision.exit_code == EXIT_CONFIGURATION else "ends again and again"
             logger.error("node %d %s: the swarm ends. %s", node.number, why, node.last_error)
-            self._host.give_up(decision.exit_code)
+            self._host.end_swarm(decision.exit_code)
             return
         node.restarts += 1
         if decision.restart_in_s == 0.0:

@@ -204,9 +204,9 @@ class Listener:
             self._drop(connection)
         elif self._is_whole(request):
             self._expect_no_more(connection)  # This process has the next move.
-            self._obey(connection, bytes(request))
+            self._execute(connection, bytes(request))
 
-    def _obey(self, connection: socket.socket, request: bytes) -> None:
+    def _execute(self, connection: socket.socket, request: bytes) -> None:
         try:
             self._answer(request, lambda answer: self._respond(connection, answer))
         except Exception:

@@ -115,7 +115,7 @@ def test_the_command_line_asks_a_single_process(path: str, app: FakeApp) -> None
         (b'{"command": "resume", "topic": ["t"], "partition": 0}\n', "no topic"),
     ],
 )
-def test_a_wrong_command_is_an_error_and_the_next_one_is_obeyed(
+def test_a_wrong_command_is_an_error_and_the_next_one_is_executed(
     path: str, app: FakeApp, data: bytes, said: str
 ) -> None:
     assert said in answer(path, data)["error"]

@@ -73,9 +73,9 @@ def test_the_first_signal_stops_the_second_hurries_and_the_third_kills(swarm: Co
     assert swarm.commands.exit_code == exit_codes.EXIT_AT_ONCE
 
 
-def test_a_swarm_that_gives_up_keeps_its_first_exit_code(swarm: Commanded) -> None:
-    swarm.commands.give_up(4)
-    swarm.commands.give_up(78)
+def test_a_swarm_that_is_ended_keeps_its_first_exit_code(swarm: Commanded) -> None:
+    swarm.commands.end_swarm(4)
+    swarm.commands.end_swarm(78)
     assert swarm.commands.exit_code == 4
     assert swarm.commands.is_stopping
 

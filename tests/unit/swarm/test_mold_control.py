@@ -55,8 +55,8 @@ class FakeSupervisor:
     def has_running_nodes(self) -> bool:
         return self.has_nodes
 
-    def give_up(self, code: int) -> None:
-        self.heard.append(f"gave up: {code}")
+    def end_swarm(self, code: int) -> None:
+        self.heard.append(f"end swarm: {code}")
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_mold_that_is_stopped_while_it_imports_is_killed_at_its_deadline(loop:
     (pid,) = molds.pids()
     os.kill(pid, signal.SIGSTOP)
     turn_until(loop, host, "over")
-    assert host.heard == [f"gave up: {exit_codes.EXIT_GAVE_UP}", "over"]
+    assert host.heard == [f"end swarm: {exit_codes.EXIT_GAVE_UP}", "over"]
     assert molds.pids() == set()
     assert "did not import the app" in molds.last_error
 
@@ -98,7 +98,7 @@ def test_a_mold_whose_app_is_refused_is_made_again_while_a_node_runs(loop: Loop)
     assert "no_such_module" in molds.status()["mold_error"]
     host.has_nodes = False
     molds.make_at_once()
-    turn_until(loop, host, "gave up: 78")
+    turn_until(loop, host, "end swarm: 78")
 
 
 def test_a_candidate_that_fails_changes_nothing(loop: Loop) -> None:

@@ -39,8 +39,8 @@ class FakeSwarm:
     def add_exit_code(self, code: int) -> None:
         self.did.append(f"exit code {code}")
 
-    def give_up(self, code: int) -> None:
-        self.did.append(f"give up {code}")
+    def end_swarm(self, code: int) -> None:
+        self.did.append(f"end swarm {code}")
 
 
 class Controlled:
@@ -146,7 +146,7 @@ def test_a_process_that_crashes_is_followed_at_once_and_the_next_after_a_back_of
     one.control.start(one.node)
     one.fork().end(-9)
     one.loop.turn()
-    assert one.swarm.did == ["up", f"give up {exit_codes.EXIT_TOO_MANY_RESTARTS}"]
+    assert one.swarm.did == ["up", f"end swarm {exit_codes.EXIT_TOO_MANY_RESTARTS}"]
 
 
 def test_a_process_that_can_not_be_reaped_yet_is_reaped_upon_a_signal(one: Controlled) -> None:
