@@ -23,13 +23,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("awoke")
-TESTS = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, so that no worker ends long after the others."""
     rooms = ("history", "scenarios", "security", "contract", "unit")
-    items.sort(key=lambda item: rooms.index(item.path.relative_to(TESTS).parts[0]))
+    items.sort(key=lambda item: rooms.index(item.path.relative_to(Path(__file__).parent).parts[0]))
 
 
 @pytest.fixture(scope="session")

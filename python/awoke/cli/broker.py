@@ -34,7 +34,7 @@ def broker(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics to create.")],
     partitions: Annotated[int, typer.Option(min=1, max=10_000, help="Partitions of each topic.")] = PARTITIONS,
 ) -> None:
-    """Run a Kafka broker in memory, to try awoke, until SIGINT or SIGTERM. Its messages are lost then."""
+    """Run a Kafka broker in memory, for trying, until SIGINT or SIGTERM. Its messages are gone then."""
     from awoke.runtime.inbox import Inbox
     from awoke.runtime.signals import HEARD
     from awoke.testing import EmbeddedCluster

@@ -32,7 +32,8 @@ def option(kind: type[Settings] | type[RunSettings], name: str) -> Any:
     default = getattr(kind(), name)
     is_number = isinstance(default, int | float) and not isinstance(default, bool)
     shown = f"{default:g}" if is_number else str(default).lower()
-    return typer.Option(help=texts_of(kind)[name].replace("`", ""), show_default=False if default is None else shown)
+    text = texts_of(kind)[name].replace("`", "").replace("None", "unset")
+    return typer.Option(help=text, show_default=False if default is None else shown)
 
 
 def type_of(annotation: Any) -> Any:
