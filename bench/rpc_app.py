@@ -1,4 +1,4 @@
-"""The service of `bench.rpc` and `bench.rpc_load`: does nothing, or as much as it is told to."""
+"""The service of `bench.rpc` and `bench.rpc_load`: its methods do nothing, or work for a given time."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 1. Calls per second with 1 to 500 threads and with 1,000 tasks, and the caller's wake-ups for each.
 2. Memory of a waiting call, over 10,000 of them.
-3. Requests whose deadline has passed: skipped per second, none carried out.
+3. Requests whose deadline has passed: skipped per second, none executed.
 4. Goodput: results in time per second at once and at twice what the service can do.
 """
 
@@ -48,7 +48,7 @@ def resident_bytes() -> int:
 
 
 def by_threads(caller: rpc.Caller, threads: int, calls: int) -> dict[str, float]:
-    """Calls per second of so many threads."""
+    """Calls per second of this many threads."""
     each = max(1, calls // threads)
 
     def run(_: int) -> list[float]:
@@ -69,7 +69,7 @@ def by_threads(caller: rpc.Caller, threads: int, calls: int) -> dict[str, float]
 
 
 def by_tasks(caller: rpc.Caller, tasks: int, calls: int) -> dict[str, float]:
-    """Calls per second of so many tasks of one event loop."""
+    """Calls per second of this many tasks of one event loop."""
     each = max(1, calls // tasks)
 
     async def run() -> list[float]:
@@ -111,7 +111,7 @@ def waiting(caller: rpc.Caller, calls: int) -> dict[str, float]:
 
 
 def expired(bootstrap_servers: str, calls: int) -> dict[str, float]:
-    """Requests that nobody wants any more, found in the log at the start."""
+    """Expired requests, found in the log at the start."""
     app, carried_out, end = awoke.App(unique("bench-expired")), Counter[str](), threading.Event()
 
     @app.rpc.method
@@ -143,7 +143,7 @@ def expired(bootstrap_servers: str, calls: int) -> dict[str, float]:
 
 
 def overload(caller: rpc.Caller, seconds: float) -> dict[str, float]:
-    """Results in time per second, when as many calls come as can be carried out, and twice as many."""
+    """Results in time per second, when as many calls come as can be executed, and twice as many."""
     capacity = goodput(caller, 2 * SLOTS, seconds)
     offered = 2 * capacity["good_per_s"]
     twice = goodput_of_rate(caller, offered, seconds)
@@ -158,7 +158,7 @@ def overload(caller: rpc.Caller, seconds: float) -> dict[str, float]:
 
 
 def goodput(caller: rpc.Caller, threads: int, seconds: float) -> dict[str, float]:
-    """What so many callers get, each waiting for its result."""
+    """The results of this many callers, each waiting for its own."""
     until_s = time.monotonic() + seconds
 
     def run(_: int) -> int:

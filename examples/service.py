@@ -19,7 +19,7 @@ PRICES = {"A1": 9.5, "B2": 20.0}
 CALLS = 200
 
 app = awoke.App("shop")
-app.rpc.maps(KeyError, rpc.NotFound)
+app.rpc.map_error(KeyError, rpc.NotFound)
 
 
 class Money(msgspec.Struct):

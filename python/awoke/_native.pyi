@@ -348,8 +348,8 @@ class Job:
     def let_go_of_partition(self) -> None: ...
 
 @final
-class Intake:
-    """Hands out the calls of a service, and decides which are to be carried out. Any thread."""
+class Admission:
+    """Hands out the calls of a service that are to be executed, or answered without being executed. Any thread."""
 
     def __new__(
         cls,
@@ -359,119 +359,164 @@ class Intake:
         reply_topics: Mapping[str, int],
         methods: Sequence[Any],
         events: EventBox,
+        on_cancelled: Callable[[list[Callable[[], object]]], object],
     ) -> Self:
-        """`options` is an `awoke.rpc.methods.Options`, each method an `awoke.rpc.methods.Method`.
+        """`options` is an `awoke.rpc.responder.methods.Options`, each method an `awoke.rpc.responder.methods.Method`.
 
-        `reply_topics` are the topics that replies may go to, each with the number of its partitions.
+        `reply_topics` are the topics that replies may go to, each with the number of its partitions. `on_cancelled` gets
+        the callbacks of a call that was cancelled, on the thread that receives the cancellation.
         """
     def set_reply_topics(self, partitions: Mapping[str, int]) -> None:
         """Replaces the topics that replies may go to. Does not block."""
-    def next(self) -> Work | None:
-        """The next call to be carried out, or refused; None when the scheduler has closed. Blocks with the GIL released."""
-    def end(self, work: Work, kind: str | None, body: bytes) -> list[Work]:
-        """The answer to a call is final (`kind` None: an error, or none); who waits for the same. Does not block."""
-    def leave(self, work: Work) -> Work | None:
-        """A call was carried out; the one that is to be carried out in its place. Does not block."""
+    def next(self) -> IncomingCall | None:
+        """Returns the next call; None once the scheduler has closed. Blocks with the GIL released."""
+    def end(self, call: IncomingCall, kind: str | None, body: bytes) -> list[IncomingCall]:
+        """Records a call's final answer; returns the duplicates that were waiting for it. Does not block.
+
+        `kind` is None if the call failed, or its answer must not be cached.
+        """
+    def release(self, call: IncomingCall) -> IncomingCall | None:
+        """Releases the place of a call that has ended; returns the call that takes it, if one waits. Does not block."""
     def counts(self) -> tuple[int, int]:
-        """How many calls run, and how many stand in line. Does not block."""
+        """Returns how many calls run, and how many wait in the queue. Does not block."""
 
 @final
-class Work:
-    """A call that is to be carried out, or refused, for awoke's own responder. Any thread."""
+class IncomingCall:
+    """The call that a method executes. Any thread."""
 
     @property
-    def verdict(self) -> str | None:
-        """Why it is not to be carried out; None where it is."""
+    def method(self) -> str:
+        """The name of the method."""
     @property
-    def known(self) -> tuple[str, bytes] | None:
-        """Kind and body of the answer, where it was carried out before."""
+    def id(self) -> bytes:
+        """The id that its caller gave it."""
     @property
-    def id(self) -> bytes: ...
+    def caller(self) -> str:
+        """The caller, by its own word; see `docs/rpc.md` for signed calls."""
     @property
-    def name(self) -> str:
-        """Of the method that is called."""
+    def idempotency_key(self) -> bytes | None:
+        """The key that all attempts at one call share; None without one."""
     @property
-    def method(self) -> Any:
-        """As `Intake` was told of it; None where there is none of this name."""
+    def key(self) -> bytes | None:
+        """The key of its record: calls with one key are executed in order."""
     @property
-    def caller(self) -> str: ...
+    def headers(self) -> Mapping[str, bytes | None]:
+        """Its headers, the last of several with one name; of a signed call only those that its caller has signed."""
     @property
-    def reply_to(self) -> tuple[str, int] | None: ...
-    @property
-    def idempotency_key(self) -> bytes | None: ...
-    @property
-    def signed_names(self) -> list[str] | None:
-        """The names of other headers that its caller has signed; None where nothing is signed."""
-    @property
-    def budget_s(self) -> float: ...
-    @property
-    def left_s(self) -> float:
-        """How long its caller still waited when it was read; negative when it did no more."""
-    @property
-    def queued_s(self) -> float:
-        """From the call to the reading, on the callers' clock."""
-    @property
-    def until_s(self) -> float:
-        """When it is to end, on `time.monotonic()`."""
-    @property
-    def remaining_s(self) -> float: ...
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether it was cancelled, or its time is over."""
-    @property
-    def is_given_up(self) -> bool:
-        """Whether it was cancelled."""
-    @property
-    def ran_s(self) -> float: ...
-    @property
-    def job(self) -> Job | None: ...
-    @property
-    def last(self) -> DeliveryHandle | None:
-        """The reply that was sent last."""
-    @property
-    def window(self) -> Any:
-        """Of a stream, its `awoke.rpc.window.Window`."""
-    @property
-    def contribution(self) -> Any: ...
+    def contribution(self) -> Any:
+        """Of an exactly-once service: messages sent through it are committed together with the reply. Else None."""
     @contribution.setter
     def contribution(self, contribution: Any) -> None: ...
     @property
-    def body(self) -> bytes: ...
+    def until_s(self) -> float:
+        """When it is to end, on `time.monotonic()`: its caller stops waiting, or its method's time is over."""
     @property
-    def message(self) -> Message[bytes]: ...
+    def remaining_s(self) -> float:
+        """How long it may still take; at least 0."""
     @property
-    def incoming(self) -> Any:
-        """The call as its method sees it: an `awoke.rpc.context.IncomingCall`."""
-    def when_cancelled(self, function: Callable[[], object]) -> bool:
-        """Have a function called when its caller cancels before it is over; False where it has done so already."""
-    def forget(self, function: Callable[[], object]) -> None: ...
-    def begin(self) -> str | None:
-        """It may run now. Why it is not to be executed: "fenced", "cancelled", "expired" or "impatient"."""
-    def start(self) -> None:
-        """Its method begins."""
-    def stop(self) -> None:
-        """Its method has ended."""
+    def is_cancelled(self) -> bool:
+        """Whether its caller has cancelled it, or its time is over."""
+    def wait_cancelled(self, timeout_s: float | None = None) -> bool:
+        """Waits until it is cancelled or its time is over; returns whether it is. Blocks with the GIL released."""
+    def when_cancelled(self, function: Callable[[], object]) -> None:
+        """Calls a function when the caller cancels, on the thread that receives the cancellation; at once if it has."""
+
+    # For awoke's own responder.
+
+    @property
+    def target(self) -> Any:
+        """Its `awoke.rpc.responder.methods.Method`; None if the service has no such method."""
+    @property
+    def verdict(self) -> tuple[str, str] | None:
+        """Why its method is not executed; None if it is.
+
+        "rejected" or "invalid" and a reason, or "cached" and the kind of the reply.
+        """
+    @property
+    def cached_body(self) -> bytes | None:
+        """The body of the reply, if a call with its idempotency key was executed before."""
+    @property
+    def reply_to(self) -> tuple[str, int] | None:
+        """Topic and partition of its replies; None if it wants none."""
     @property
     def place(self) -> tuple[str, int, int]:
-        """Topic, partition and offset of its record."""
-    def take_job(self) -> Job | None:
-        """Its job, for who ends that before the call."""
-    def reply(self, producer: Producer, kind: str, body: bytes, code: str | None = None) -> None:
-        """Send a reply, if anybody wants it. Blocks while the producer's queue is full. Raises as `Producer.produce`."""
-    def reply_headers(
-        self, kind: str, body: bytes, code: str | None = None
-    ) -> list[tuple[str, bytes | str | None]] | None:
-        """What `reply` would send with it; None where nobody wants it."""
-    def step_aside(self, is_held: bool) -> None: ...
-    def close(self) -> None:
-        """It is over: what nobody kept is let go of."""
-    def end_job(self, delay_s: float) -> None:
-        """End its job when the last reply is acknowledged or refused for good, or now.
+        """Topic, partition and offset of its request."""
+    @property
+    def times_s(self) -> tuple[float, float, float, float]:
+        """The caller's time; what was left of it, and the time in queues, at the reading; the time of the method."""
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether its caller has cancelled it."""
+    @property
+    def body(self) -> bytes:
+        """The arguments as they came."""
+    @property
+    def message(self) -> Message[bytes]:
+        """Its record. Raises ClosedError if it was released before it was read."""
+    @property
+    def credit(self) -> StreamCredit | None:
+        """The credit of a stream; None for a call with one result."""
+    @property
+    def last(self) -> DeliveryHandle | None:
+        """The last reply that was sent."""
+    def mark_seen(self) -> None:
+        """Keeps its record readable after its end, because user code sees the call."""
+    def start(self) -> None:
+        """Starts the clock of its method."""
+    def stop(self) -> None:
+        """Stops the clock of its method."""
 
-        Refused otherwise, it comes again after `delay_s`.
+@final
+class StreamCredit:
+    """The credit of a stream. It has a result when there is credit, or none will come because the call is cancelled."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the request named a credit."""
+    def try_take(self) -> bool:
+        """Takes the credit of one result; returns False if there is none. Does not block."""
+    def done(self) -> bool: ...
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Waits for a result, at most until the call's time is over. Blocks with the GIL released."""
+    def result(self) -> None: ...
+    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+
+@final
+class CallReplies:
+    """Sends the replies of calls through one producer, and ends the calls. Any thread."""
+
+    def __new__(cls, producer: Producer) -> Self: ...
+    @staticmethod
+    def begin(call: IncomingCall) -> str | None:
+        """Begins a call whose turn has come. Does not block.
+
+        Returns why it is not to be executed: "fenced", or the reason of a rejection.
         """
-    def retry(self, delay_s: float) -> None:
-        """Have it carried out again by whoever has the partition then."""
+    def send(self, call: IncomingCall, kind: str, body: bytes, code: str | None = None) -> None:
+        """Sends a reply, if it is wanted. Blocks while the producer's queue is full. Raises as `Producer.produce`."""
+    @staticmethod
+    def headers(
+        call: IncomingCall, kind: str, body: bytes, code: str | None = None
+    ) -> list[tuple[str, bytes | str | None]] | None:
+        """Returns the headers that `send` would send; None if the reply is not wanted."""
+    @staticmethod
+    def leave_slot(call: IncomingCall) -> None:
+        """Leaves the slot of the call's job to other jobs, and copies its record. Does not block."""
+    @staticmethod
+    def take_job(call: IncomingCall) -> Job | None:
+        """Takes the call's job, which the caller of this ends; None if it was taken before. Does not block."""
+    @staticmethod
+    def close(call: IncomingCall) -> None:
+        """Drops the call's callbacks and releases its record. Does not block."""
+    @staticmethod
+    def settle(call: IncomingCall, delay_s: float) -> None:
+        """Completes the call's job when its last reply is acknowledged or refused for good, or now if none was sent.
+
+        Should the reply fail otherwise, the call is executed again after `delay_s`. Does not block.
+        """
+    @staticmethod
+    def give_back(call: IncomingCall, delay_s: float) -> None:
+        """Has the partition's owner execute the call again after `delay_s`. Does not block."""
 
 @final
 class Sorting:
@@ -541,7 +586,7 @@ class Route:
         start: tuple[str, int] | None = None,
         concurrency: _Lanes | None = None,
         is_transactional: bool = False,
-        expires_by: tuple[str, float] | None = None,
+        request_clock_skew_s: float | None = None,
         turn_max_s: float | None = None,
         batch_time_max_s: float | None = None,
         stores_by_hand: bool = False,
@@ -550,7 +595,7 @@ class Route:
     @property
     def expired(self) -> int: ...
 
-class _Whom(Protocol):
+class _ServiceAddress(Protocol):
     @property
     def calls_topic(self) -> str: ...
     @property
@@ -574,7 +619,7 @@ class Caller:
         cls,
         producer_properties: Mapping[str, str],
         consumer_properties: Mapping[str, str],
-        whom: _Whom,
+        address: _ServiceAddress,
         timeout_s: float,
         events: EventBox,
     ) -> Caller: ...
@@ -600,7 +645,7 @@ class Caller:
         idempotency_key: bytes | None = None,
         headers: Sequence[tuple[str, bytes | str | None]] | None = None,
     ) -> tuple[str, bytes | str | None, str | None]:
-        """`call`, `wait` and `result` in one; without time it fails at once. Blocks with the GIL released."""
+        """Makes a call and takes its reply: `call`, `wait` and `result` in one. Blocks with the GIL released."""
     def cast(
         self,
         method: str,
@@ -620,7 +665,7 @@ class Caller:
 class Call:
     def wait(self, timeout_s: float | None = None) -> bool: ...
     def result(self) -> tuple[str, bytes | str | None, str | None] | None:
-        """`reply`, `item` or `error`, and a body; or `end`; or `failed`, a code, words; None for nothing yet."""
+        """Takes the next part: a kind and a body, or `failed`, a code and a text; None if it is not there yet."""
     def done(self) -> bool: ...
     def has_ended(self) -> bool: ...
     def cancel(self) -> bool: ...

@@ -18,8 +18,8 @@ from awoke.lifecycle import Lifecycle, StopRequests
 from awoke.middleware import Middleware
 from awoke.producer import Producer
 from awoke.routing import Route, RouteOptions
-from awoke.rpc.caller import Caller
-from awoke.rpc.methods import Rpc
+from awoke.rpc.caller.caller import Caller
+from awoke.rpc.responder.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
 
 if TYPE_CHECKING:

@@ -89,7 +89,7 @@ class KafkaError(AwokeError):
         self.code_name = code_name
         """The code's name: `_TRANSPORT`, `UNKNOWN_TOPIC_OR_PART`."""
         self.is_retriable = is_retriable
-        """Whether the same call may work a moment later."""
+        """Whether the same call may succeed a moment later."""
 
 
 class BrokerUnreachable(KafkaError):
@@ -228,11 +228,13 @@ class RpcError(AwokeError):
     """A remote call failed; `awoke.rpc.errors` has a class for each code."""
 
     code: str = "unknown"
-    """What went wrong, as one of a few words that both sides know."""
+    """The kind of the error: one of the codes that both sides know."""
     is_retryable: bool = False
-    """Whether the same call may work a moment later."""
+    """Whether the same call may succeed a moment later."""
     is_rejected: bool = False
     """Whether the responder refused to begin the call: its method was not executed."""
+    http_status: int = 500
+    """The HTTP status of the code: see `awoke.rpc.http_status`."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ def new_app(cluster: Cluster, **options: Any) -> awoke.App:
 
 @contextlib.contextmanager
 def calling(app: awoke.App, **options: Any) -> Iterator[rpc.Caller]:
-    """The app runs, and somebody may call it."""
+    """The app runs, and a caller of it is open."""
     options = {"timeout_s": WITHIN_S, **options}
     with running(app), rpc.Caller(app.name, app.settings.bootstrap_servers, **options) as caller:
         caller.wait_until_served()
@@ -104,8 +104,8 @@ def test_wrong_arguments_are_refused_before_the_method_is_called(
 
 def test_errors_come_back_typed_and_tell_no_secrets(cluster: Cluster) -> None:
     app = new_app(cluster)
-    app.rpc.maps(LookupError, rpc.NotFound)
-    app.rpc.maps(ZeroDivisionError, "out_of_stock")
+    app.rpc.map_error(LookupError, rpc.NotFound)
+    app.rpc.map_error(ZeroDivisionError, "out_of_stock")
 
     @app.rpc.method
     def fail(how: str) -> object:
@@ -136,7 +136,7 @@ def test_errors_come_back_typed_and_tell_no_secrets(cluster: Cluster) -> None:
         assert internal.value.remote_traceback is None
 
 
-def test_tracebacks_are_told_where_the_service_says_so(cluster: Cluster) -> None:
+def test_tracebacks_are_sent_if_the_service_says_so(cluster: Cluster) -> None:
     app = new_app(cluster, tracebacks=True)
 
     @app.rpc.method
@@ -234,9 +234,9 @@ def test_a_cancelled_call_reaches_its_method(cluster: Cluster, method: str) -> N
             pending.wait()
 
 
-def test_an_exception_that_nobody_expected_is_an_event_and_one_that_is_mapped_is_not(cluster: Cluster) -> None:
+def test_an_unexpected_exception_is_an_event_and_a_mapped_one_is_not(cluster: Cluster) -> None:
     app, failed = new_app(cluster), Collected[awoke.Event]()
-    app.rpc.maps(KeyError, rpc.NotFound)
+    app.rpc.map_error(KeyError, rpc.NotFound)
     app.events.subscribe("rpc.failed", failed.add)
 
     @app.rpc.method
@@ -253,7 +253,7 @@ def test_an_exception_that_nobody_expected_is_an_event_and_one_that_is_mapped_is
     assert len(failed.items) == 1
 
 
-def test_a_call_that_is_cancelled_in_line_keeps_nobody_else_from_it(cluster: Cluster) -> None:
+def test_a_call_that_is_cancelled_in_the_queue_delays_no_other(cluster: Cluster) -> None:
     app, go, began = new_app(cluster, tasks=1), threading.Event(), threading.Event()
 
     @app.rpc.method
@@ -488,7 +488,7 @@ def test_one_too_many_is_refused_at_once(cluster: Cluster) -> None:
             pending.append(caller.submit("hold", number=number))
             pending[-1].add_done_callback(refused.add)
         (one,) = refused.wait_for(1)
-        with pytest.raises(rpc.ResourceExhausted, match="waiting already") as error:
+        with pytest.raises(rpc.ResourceExhausted, match="queue of calls is full") as error:
             one.result()
         assert error.value.retry_after_s == 0.5
         go.set()
@@ -496,7 +496,7 @@ def test_one_too_many_is_refused_at_once(cluster: Cluster) -> None:
 
 
 def test_what_waited_too_long_is_refused(cluster: Cluster) -> None:
-    app, began = new_app(cluster, threads=1, patience=0.1), threading.Event()
+    app, began = new_app(cluster, threads=1, queue_time_share_max=0.1), threading.Event()
 
     @app.rpc.method
     def hold() -> None:
@@ -636,8 +636,8 @@ def test_many_threads_and_tasks_share_a_caller(cluster: Cluster) -> None:
         assert asyncio.run(ask(caller)) == [2 * number for number in range(500)]
 
 
-def test_calls_in_line_are_carried_out_by_whoever_is_free(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
-    # Whoever puts a call in line and whoever takes it out again may be at it at the same time.
+def test_queued_calls_are_executed_by_free_threads(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    # One thread may still be queuing a call while another one takes it out again.
     app = new_app(cluster, threads=3, waiting_max=10_000)
 
     @app.rpc.method
@@ -806,7 +806,7 @@ def slow_app(cluster: Any) -> awoke.App:
     return app
 
 
-def test_a_caller_is_told_of_the_group_that_responders_are_in(real_cluster: Any) -> None:
+def test_a_caller_finds_responders_in_another_group_by_its_name(real_cluster: Any) -> None:
     app = slow_app(real_cluster)
     with calling(app, group=app.settings.group) as caller:
         assert caller.call("slow") == "done"
@@ -850,7 +850,7 @@ def test_the_new_group_protocol_serves_too(real_cluster: Any) -> None:
         caller.call("echo", number=1, timeout_s=WITHIN_S)
 
 
-def test_somebody_who_takes_long_is_there(real_cluster: Any) -> None:
+def test_a_responder_that_takes_long_is_found(real_cluster: Any) -> None:
     app = new_app(real_cluster)
 
     @app.rpc.method

@@ -1,4 +1,4 @@
-"""What is on the wire: callers in other languages, and records that nobody should believe."""
+"""The records on the wire: callers in other languages, and records that must not be trusted."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_huge_request_is_refused_before_it_is_decoded(cluster: Cluster) -> Non
         wire.call(json.dumps({"text": "x" * 1_000}).encode(), wire.headers())
         wire.call(b'{"text": "x"}', wire.headers(more=b"x" * 500, still=b"x" * 500))
         wire.call(b'{"text": "x"}', wire.headers(), key=b"x" * 1_000)
-        assert wire.refused.wait_for(3) == ["huge"] * 3
+        assert wire.refused.wait_for(3) == ["too_large"] * 3
 
 
 def test_replies_that_make_no_sense_are_counted_and_harmless(cluster: Cluster) -> None:
@@ -109,7 +109,7 @@ def test_replies_that_make_no_sense_are_counted_and_harmless(cluster: Cluster) -
         with pytest.raises(rpc.DeadlineExceeded):
             gone.wait()
         pending = caller.submit("hold", number=1)
-        huge = caller.submit("hold", number=2)
+        large = caller.submit("hold", number=2)
         assert began.wait(WITHIN_S)
         mine = pending.id
         wire.reply(caller, b"0", {})
@@ -118,16 +118,16 @@ def test_replies_that_make_no_sense_are_counted_and_harmless(cluster: Cluster) -
         wire.reply(caller, b"0", {"rpc-id": mine[:8] + b"unknown!", "rpc-kind": "reply"})
         wire.reply(caller, b"0", {"rpc-id": gone.id, "rpc-kind": "reply"})
         wire.reply(caller, b"0", {"rpc-id": mine, "rpc-kind": "nonsense"})
-        wire.reply(caller, b"0" * 1_001, {"rpc-id": huge.id, "rpc-kind": "reply"})
+        wire.reply(caller, b"0" * 1_001, {"rpc-id": large.id, "rpc-kind": "reply"})
         with pytest.raises(rpc.ResourceExhausted, match="1001 bytes"):
-            huge.wait()
+            large.wait()
         assert not pending.done()
         go.set()
         assert pending.wait() == 1
         wire.reply(caller, b"0", {"rpc-id": mine, "rpc-kind": "reply"})
         assert caller.call("hold", number=3) == 3
         counts = {name: count - before[name] for name, count in caller.counters().items()}
-    assert (counts["undecodable"], counts["foreign"], counts["unknown"], counts["huge"]) == (3, 1, 1, 1)
+    assert (counts["undecodable"], counts["foreign"], counts["unknown"], counts["too_large"]) == (3, 1, 1, 1)
     assert counts["late"] >= 1
     assert counts["duplicate"] == 1
 

@@ -112,7 +112,7 @@ def test_a_rejected_call_is_made_again(cluster: Cluster, ask: Callable[[rpc.Call
     def count(number: int) -> Iterator[int]:
         yield number
 
-    retries = rpc.Retries(attempts=1_000, backoff_s=(0.01, 0.01), tokens=1_000)
+    retries = rpc.Retries(attempts=1_000, backoff_s=(0.01, 0.01), budget=1_000)
     with calling(app, retries=retries) as caller, ThreadPoolExecutor(2) as pool:
         held = caller.submit("hold")
         assert began.wait(WITHIN_S)

@@ -1,4 +1,4 @@
-"""A service for a swarm: answers, and writes down what it has carried out."""
+"""A service for a swarm: answers calls, and records the executed ones."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_exactly_once_carries_out_what_it_answers(real_cluster: RealCluster, tmp
         assert caller.counters()["duplicate"] == 0
 
 
-def test_a_callers_fork_is_told(real_cluster: RealCluster) -> None:
+def test_a_forked_caller_gets_an_error(real_cluster: RealCluster) -> None:
     with rpc.Caller(unique("fork"), real_cluster.bootstrap_servers, create_topics=True) as caller:
         pending = caller.submit("anything", timeout_s=10)
 

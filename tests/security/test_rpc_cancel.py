@@ -18,7 +18,7 @@ SECRET = b"0123456789abcdef"
 
 
 class Holding:
-    """A service with a method that waits, until it is told to go on or its call is cancelled."""
+    """A service with a method that waits, until the test lets it go on or its call is cancelled."""
 
     def __init__(self, app: awoke.App) -> None:
         self.began, self.go = Collected[str](), threading.Event()
@@ -77,7 +77,7 @@ def test_a_cancellation_of_a_signed_call_can_not_be_forged(mock_cluster: MockClu
 
 
 @pytest.mark.parametrize("comes_first", ["call", "cancellation"])
-def test_a_call_that_was_cancelled_before_it_began_is_told(mock_cluster: MockCluster, comes_first: str) -> None:
+def test_a_call_that_was_cancelled_before_it_began_gets_an_error(mock_cluster: MockCluster, comes_first: str) -> None:
     app = new_app(mock_cluster, threads=1)
     holding = Holding(app)
     with running(app), awoke.Producer(mock_cluster.bootstrap_servers) as producer:

@@ -1,4 +1,4 @@
-"""Input that is meant to hurt: nested too deeply, too many results, and questions about what is not the caller's concern."""
+"""Input that is meant to hurt: nested too deeply, streams that no caller reads, and questions about hidden methods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.rpc.window import WINDOW_MAX, Window
 from tests.contract.test_rpc import WITHIN_S, calling, new_app
 from tests.support.clusters import MockCluster
 from tests.support.rpc_wire import Wire
@@ -55,16 +54,7 @@ def test_a_request_that_is_nested_too_deeply_is_an_invalid_argument(mock_cluster
         assert caller.call("echo", value=1) == 1
 
 
-def test_credit_is_bounded() -> None:
-    window = Window(10**18)
-    window.add(10**18)
-    taken = 0
-    while window._try_take(lambda: None):
-        taken += 1
-    assert taken == WINDOW_MAX
-
-
-def test_a_stream_whose_results_nobody_wants_ends_at_its_deadline(mock_cluster: MockCluster) -> None:
+def test_a_stream_without_a_reply_ends_at_its_deadline(mock_cluster: MockCluster) -> None:
     app, ended = new_app(mock_cluster), threading.Event()
 
     @app.rpc.method

@@ -11,8 +11,8 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.rpc import reply_topics
 from awoke.rpc import topics as rpc_topics
+from awoke.rpc.responder import reply_topics
 from awoke.settings import Settings
 from awoke.testing import running
 from tests.contract.test_rpc import calling, new_app
@@ -22,7 +22,7 @@ from tests.support.waiting import Collected
 
 
 def deceived(monkeypatch: pytest.MonkeyPatch, partitions: int) -> None:
-    """Has responders believe that each topic of replies has so many partitions."""
+    """Has responders believe that each topic of replies has this many partitions."""
 
     def partitions_of(_: Settings, names: Iterable[str]) -> dict[str, int]:
         return dict.fromkeys(names, partitions)
@@ -101,7 +101,7 @@ def refuse_once(app: awoke.App, cluster: Any) -> None:
     assert refused.items == [wire.topic]
 
 
-def test_an_error_that_is_too_large_is_told_without_its_details(mock_cluster: MockCluster) -> None:
+def test_an_error_that_is_too_large_is_sent_without_its_details(mock_cluster: MockCluster) -> None:
     app, executed = new_app(mock_cluster), Collected[int]()
 
     @app.rpc.method
@@ -125,7 +125,7 @@ def test_a_lookup_is_begun_once_at_a_time_and_not_too_often(monkeypatch: pytest.
 
     monkeypatch.setattr(rpc_topics, "partitions_of", partitions_of)
     found = reply_topics.ReplyTopics(Settings(), ["replies"])
-    assert found.look() == {"replies": 1}
+    assert found.look_up() == {"replies": 1}
     assert not found.is_looking_again(told.add), "it was looked up just now"
     monkeypatch.setattr(reply_topics, "AGAIN_S", 0.0)
     assert found.is_looking_again(told.add)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ def test_the_documentation_has_the_test_vector() -> None:
     topic, body = "shop.rpc.calls", b'{"sku":"A1"}'
     assert sign_request(SECRET, topic, b"A1", headers, body).hex() in page
     assert sign_reply(SECRET, topic, headers["rpc-id"].encode(), "reply", b"28.5").hex() in page
+    more = {"rpc-kind": "more", "rpc-id": headers["rpc-id"], "rpc-caller": "web", "rpc-deadline-ms": "1700000005000"}
+    assert sign_request(SECRET, topic, None, {**more, "rpc-credit": "384"}, b"").hex() in page
 
 
 def signed(wire: Wire, headers: Headers, key: bytes | None = b"key", body: bytes = b'["x"]') -> Headers:
@@ -64,6 +67,34 @@ def test_a_copy_to_another_service_or_key_or_with_other_headers_is_refused(mock_
         assert wire.refused.wait_for(4)[3:] == ["replayed"]
     assert seen.items == [{"tenant": b"7"}], "a header that its caller has not signed is not seen"
     assert seen_by_other.items == []
+
+
+def test_a_copied_grant_of_credit_has_no_effect(mock_cluster: MockCluster) -> None:
+    app = new_app(mock_cluster, secret=SECRET)
+
+    @app.rpc.method
+    def count() -> Iterator[int]:
+        yield from range(100)
+
+    with running(app), awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+        wire = Wire(app, producer)
+
+        def write(kind: str, **changes: str | None) -> None:
+            headers = wire.headers(rpc_kind=kind, rpc_method="count", **changes)
+            wire.call(b"{}", signed(wire, headers, None, b"{}"))
+
+        write("call", rpc_credit="2")
+        wire.replies(2)
+        for _ in range(5):
+            write("more", rpc_credit="3")
+        write("more", rpc_credit="1")
+        wire.replies(3)
+        write("more", rpc_credit="4")
+        wire.replies(4)
+        write("cancel")
+        *items, (kind, error) = wire.replies(5)
+    assert items == [("item", number) for number in range(4)], "the responder sent as many as were granted in total"
+    assert (kind, error["code"]) == ("error", "cancelled")  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

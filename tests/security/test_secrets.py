@@ -20,8 +20,8 @@ from awoke.errors import AwokeError
 from awoke.events import Events
 from awoke.events.catalogue import CATALOGUE
 from awoke.events.pump import deliver
-from awoke.rpc import methods
-from awoke.rpc.opening import Opening, Whom
+from awoke.rpc.caller.opening import Opening, ServiceAddress
+from awoke.rpc.responder import methods
 from awoke.secrets import HIDDEN, is_secret, without_userinfo
 from awoke.settings import Settings, load
 from awoke.swarm.options import Options
@@ -123,13 +123,13 @@ def objects() -> list[Any]:
     """Everything that holds settings, with a canary in each."""
     kafka = planted() | {"sasl.oauthbearer.token.endpoint.url": ADDRESSES[0]}
     settings = Settings(bootstrap_servers=f"user:{CANARY}@host:9092,http://{CANARY}@other", kafka=kafka)
-    whom = Whom("calls", "replies", "group", "me", 1, 1, 1, CANARY.encode())
+    address = ServiceAddress("calls", "replies", "group", "me", 1, 1, 1, CANARY.encode())
     return [
         settings,
         Options(target="shop:app", nodes=1, socket="s", kafka=kafka, bootstrap_servers=f"user:{CANARY}@host:9092"),
         methods.Options(secret=CANARY.encode()),
-        whom,
-        Opening("shop", settings, whom, None, False, 1),
+        address,
+        Opening("shop", settings, address, None, False, 1),
         awoke.App("shop", kafka=kafka),
         load({"kafka": kafka}),
         load({"kafka": kafka}).explain(),

@@ -41,7 +41,7 @@ class Wire:
         app.events.subscribe("rpc.refused", lambda event: self.refused.add(event.fields["reason"]))
 
     def headers(self, **more: str | bytes | None) -> Headers:
-        """Of a call of `echo`."""
+        """Returns the headers of a call of `echo`."""
         plain: Headers = {
             "rpc-kind": "call",
             "rpc-id": ID,
@@ -55,20 +55,20 @@ class Wire:
 
     @property
     def topic(self) -> str:
-        """Where calls go."""
+        """The topic of requests."""
         return f"{self.app.name}.rpc.calls"
 
     def call(self, body: bytes, headers: Headers, *, key: bytes | None = None) -> None:
-        """Write a call."""
+        """Writes a request."""
         self._producer.produce(self.topic, body, key=key, headers=headers, partition=0).wait(WITHIN_S)
 
     def reply(self, caller: rpc.Caller, body: bytes, headers: Headers) -> None:
-        """Write a reply to where a caller looks for them."""
+        """Writes a reply to a caller's partition."""
         topic, partition = caller.replies_at
         self._producer.produce(topic, body, headers=headers, partition=partition).wait(WITHIN_S)
 
     def replies(self, count: int) -> list[tuple[str, object]]:
-        """So many replies of the service: kind and body."""
+        """Waits for this many replies of the service; returns kind and body of each."""
         found: list[tuple[str, object]] = []
         topic, settings = f"{self.app.name}.rpc.replies", self.app.settings
         with awoke.Reader(topic, bootstrap_servers=settings.bootstrap_servers) as reader:

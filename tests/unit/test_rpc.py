@@ -15,7 +15,7 @@ from awoke import rpc
 from awoke.errors import PERMANENT_CODES
 from awoke.rpc import protocol
 from awoke.rpc.errors import KINDS, error_of
-from awoke.rpc.methods import Rpc
+from awoke.rpc.responder.methods import Rpc
 
 
 def declare(function: Any, **options: Any) -> None:
@@ -56,8 +56,8 @@ def test_a_name_is_taken_once() -> None:
     [
         {"threads": 0},
         {"threads": "many"},
-        {"patience": 0},
-        {"patience": 2},
+        {"queue_time_share_max": 0},
+        {"queue_time_share_max": 2},
         {"mode": "twice"},
         {"secret": b""},
         {"nothing": 1},
@@ -112,7 +112,9 @@ def test_every_code_has_an_http_status_and_stands_in_the_protocol() -> None:
 
 
 def test_every_code_of_the_engine_has_its_class() -> None:
-    source = (Path(__file__).resolve().parents[2] / "crates" / "bridge" / "src" / "caller.rs").read_text()
+    source = (
+        Path(__file__).resolve().parents[2] / "crates" / "engine" / "src" / "rpc" / "caller" / "call.rs"
+    ).read_text()
     codes = set(re.findall(r'\(\s*"([a-z_]+)",', source[source.index("fn explain(") :]))
     assert codes >= {"deadline_exceeded", "nobody_there"}
     assert codes - {"closed"} <= set(KINDS)
@@ -143,5 +145,5 @@ class OutOfStock(rpc.FailedPrecondition):
         (ValueError("else"), 500),
     ],
 )
-def test_an_error_is_told_as_an_http_status(error: BaseException, status: int) -> None:
+def test_an_error_has_an_http_status(error: BaseException, status: int) -> None:
     assert rpc.http_status(error) == status

@@ -14,7 +14,7 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.rpc.client import Shape, shape_of
+from awoke.rpc.caller.client import Shape, shape_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TYPED = Path("tests") / "typing" / "rpc_clients.py"

@@ -15,8 +15,8 @@ import awoke
 from awoke._native import Job
 from awoke.cli.main import app as commands
 from awoke.routing import Route
-from awoke.rpc.client import shape_of
-from awoke.rpc.plan import Planner
+from awoke.rpc.caller.client import shape_of
+from awoke.rpc.caller.plan import Planner
 from awoke.runtime.instances import Instances
 
 REPOSITORY = Path(__file__).resolve().parents[2]

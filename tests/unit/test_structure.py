@@ -18,7 +18,7 @@ PACKAGE = REPOSITORY / "python" / "awoke"
 
 LAYERS = [
     {"errors", "printable", "secrets"},
-    {"_native", "_waiting"},
+    {"_native", "_waiting", "drive"},
     {"checks", "environment", "exit_codes", "memory_limit", "backoff"},
     {"broker_lines", "oauth", "pydantic_models", "value_types", "events", "settings", "serde"},
     {"codec", "message"},

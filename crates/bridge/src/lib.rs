@@ -4,8 +4,11 @@
 //! not wait: what is ready is taken first.
 
 mod admin;
+mod admission;
 #[cfg(target_os = "linux")]
 mod allocator;
+mod call;
+mod call_replies;
 mod caller;
 #[cfg(target_os = "linux")]
 mod decompressors;
@@ -14,7 +17,7 @@ mod events;
 mod group_member;
 #[cfg(target_os = "linux")]
 mod groupless;
-mod intake;
+mod incoming_call;
 mod lifeline;
 mod message;
 mod mock_cluster;
@@ -24,14 +27,15 @@ mod producer;
 mod properties;
 mod reader;
 mod record;
+mod request_record;
 mod route;
 mod scheduler;
 mod sequencer;
 mod settings;
+mod stream_credit;
 mod transaction;
 mod transactor;
 mod waiting;
-mod work;
 
 use pyo3::prelude::*;
 
@@ -63,12 +67,14 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(producer::wait_all, module)?)?;
     module.add_class::<admin::Admin>()?;
     module.add_class::<admin::PendingCall>()?;
-    module.add_class::<caller::Call>()?;
+    module.add_class::<admission::Admission>()?;
+    module.add_class::<call_replies::CallReplies>()?;
+    module.add_class::<call::Call>()?;
     module.add_class::<caller::Caller>()?;
     module.add_class::<events::EventBox>()?;
     module.add_class::<group_member::GroupMember>()?;
     module.add_class::<group_member::PendingCommit>()?;
-    module.add_class::<intake::Intake>()?;
+    module.add_class::<incoming_call::IncomingCall>()?;
     module.add_class::<lifeline::Lifeline>()?;
     module.add_class::<message::Batch>()?;
     module.add_class::<message::BatchIterator>()?;
@@ -88,11 +94,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sequencer::Sequencer>()?;
     module.add_class::<sequencer::SequencerPermit>()?;
     module.add_class::<sequencer::SequencerTicket>()?;
+    module.add_class::<stream_credit::StreamCredit>()?;
     module.add_class::<transaction::Transaction>()?;
     module.add_class::<transactor::Contribution>()?;
     module.add_class::<transactor::Transactor>()?;
     module.add_class::<waiting::Bell>()?;
     module.add_class::<waiting::Mailbox>()?;
-    module.add_class::<work::Work>()?;
     Ok(())
 }

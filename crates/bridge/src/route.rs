@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use awoke_engine::consume as engine;
+use awoke_engine::rpc::Expiry;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::errors::{duration, to_python};
+use crate::errors::duration;
 use crate::scheduler::Scheduler;
 
 /// One topic and how its partitions are worked on.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Route {
     pub inner: engine::Route,
-    expiry: Option<Arc<engine::Expiry>>,
+    /// Of a responder's route: skips requests whose deadline has passed.
+    expiry: Option<Arc<Expiry>>,
 }
 
 #[pymethods]
@@ -21,7 +23,7 @@ impl Route {
     #[new]
     #[pyo3(signature = (
         topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
-        tick_every_s=None, start=None, concurrency=None, is_transactional=false, expires_by=None, turn_max_s=None,
+        tick_every_s=None, start=None, concurrency=None, is_transactional=false, request_clock_skew_s=None, turn_max_s=None,
         batch_time_max_s=None, stores_by_hand=false, jobs_max=None
     ))]
     #[allow(clippy::too_many_arguments)] // What a route has; all but two by name.
@@ -38,7 +40,7 @@ impl Route {
         start: Option<(String, i64)>,
         concurrency: Option<Lanes>,
         is_transactional: bool,
-        expires_by: Option<(String, f64)>,
+        request_clock_skew_s: Option<f64>,
         turn_max_s: Option<f64>,
         batch_time_max_s: Option<f64>,
         stores_by_hand: bool,
@@ -53,11 +55,7 @@ impl Route {
             delay: duration(delay_s)?,
             rate: rate_per_s.map(|per_s| Arc::new(engine::RateLimit::new(per_s))),
         };
-        let expiry = expires_by.map(|(header, allowance_s)| {
-            let allowance = duration(Some(allowance_s))?.unwrap_or_default();
-            engine::Expiry::new(&header, allowance).map(Arc::new).map_err(|error| to_python(&error))
-        });
-        let expiry = expiry.transpose()?;
+        let expiry = duration(request_clock_skew_s)?.map(|skew| Arc::new(Expiry::new(skew)));
         let scheduler = Arc::clone(&scheduler.inner);
         let lane = engine::LaneSettings {
             flow,
@@ -70,10 +68,10 @@ impl Route {
         Ok(Self { inner: engine::Route { topic, scheduler, lane, start }, expiry })
     }
 
-    /// How many messages were passed over because they had expired.
+    /// How many requests were skipped because their deadline had passed.
     #[getter]
     fn expired(&self) -> u64 {
-        self.expiry.as_ref().map_or(0, |expiry| expiry.passed_over())
+        self.expiry.as_ref().map_or(0, |expiry| expiry.skipped())
     }
 }
 
@@ -89,7 +87,7 @@ struct Lanes {
 }
 
 impl Lanes {
-    fn settings(self, expiry: Option<Arc<engine::Expiry>>) -> PyResult<engine::Concurrency> {
+    fn settings(self, expiry: Option<Arc<Expiry>>) -> PyResult<engine::Concurrency> {
         let by = match &*self.by {
             "key" => engine::LaneBy::Key,
             "nothing" => engine::LaneBy::Nothing,
@@ -99,7 +97,8 @@ impl Lanes {
         let Self { jobs, in_flight, trail, shares, careful, .. } = self;
         let (jobs_max, in_flight_max, trail_max) = (jobs, in_flight, trail);
         let careful_messages = careful;
-        Ok(engine::Concurrency { jobs_max, by, in_flight_max, trail_max, shares, careful_messages, expiry })
+        let skip = expiry.map(|expiry| expiry as Arc<dyn engine::SkipPolicy>);
+        Ok(engine::Concurrency { jobs_max, by, in_flight_max, trail_max, shares, careful_messages, skip })
     }
 }
 

@@ -122,7 +122,7 @@ CALLS = Metric(
     "awoke_rpc_calls_total",
     "counter",
     ("method", "outcome"),
-    "Remote calls that were answered: ok, known (answered before under the same key), or the code of an error.",
+    "Remote calls that were answered: ok, cached (answered before under the same key), or the code of an error.",
 )
 CALL_QUEUE = Metric(
     "awoke_rpc_queue_seconds", "histogram", ("method",), "From a remote call to its being received, in seconds."
@@ -143,7 +143,7 @@ CALLER = Metric(
     "counter",
     ("service", "what"),
     "Events of callers made by app.caller: calls begun and expired; replies, and those that were late, duplicate, unknown, "
-    "foreign (other callers'), forged, huge or undecodable.",
+    "foreign (other callers'), forged, too_large or undecodable.",
 )
 CALLER_OPEN = Metric("awoke_rpc_open_calls", "gauge", ("service",), "Calls of such callers that have not ended.")
 HEALTHY = Metric("awoke_healthy", "gauge", (), "1 when the process is healthy, else 0; /health has the reasons.")

@@ -1,20 +1,20 @@
-"""What a remote call can end with, in the sense of gRPC's codes.
+"""The errors of remote calls, with gRPC's codes. A code is added here only: its class, and a line in `__all__`.
 
-RpcError                  the base, in `awoke.errors`; what a caller gets for a code that it does not know
-├── Cancelled             the caller gave it up
+RpcError                  the base, in `awoke.errors`; a caller gets it for a code that it does not know
+├── Cancelled             the call was cancelled
 ├── InvalidArgument       the arguments are not what the method takes
-├── DeadlineExceeded      nobody has answered in time; the call may still be carried out
-├── NotFound              what the call is about does not exist
+├── DeadlineExceeded      no reply came in time; the call may still be executed
+├── NotFound              the subject of the call does not exist
 ├── AlreadyExists         it exists already
-├── PermissionDenied      this caller may not
-├── Unauthenticated       the request is not signed, or wrongly
+├── PermissionDenied      this caller may not call the method
+├── Unauthenticated       the request is not signed, or has a wrong signature
 ├── ResourceExhausted     too much is under way; see `retry_after_s`
-├── FailedPrecondition    not in this state
-├── Aborted               something else was going on
+├── FailedPrecondition    the call is not possible in this state
+├── Aborted               a concurrent operation was in the way
 ├── Unimplemented         the service has no such method
 ├── Internal              the method failed
-├── Unavailable           the request or the reply could not be carried
-│   └── NobodyThere       no responder of the service is there
+├── Unavailable           the request or the reply could not be transported
+│   └── NobodyThere       no responder is a member of the group
 └── DataLoss              a part of a stream is missing
 """
 
@@ -26,118 +26,137 @@ from typing import Any
 
 from awoke.errors import BrokerUnreachable, ClosedError, OperationTimeout, QueueFull, RpcError, UnknownTopic
 
+__all__ = [
+    "Aborted",
+    "AlreadyExists",
+    "Cancelled",
+    "DataLoss",
+    "DeadlineExceeded",
+    "FailedPrecondition",
+    "Internal",
+    "InvalidArgument",
+    "NobodyThere",
+    "NotFound",
+    "PermissionDenied",
+    "ResourceExhausted",
+    "Unauthenticated",
+    "Unavailable",
+    "Unimplemented",
+    "http_status",
+]
+
 
 class Cancelled(RpcError):
-    """The caller gave it up."""
+    """The call was cancelled."""
 
     code = "cancelled"
+    http_status = 499
 
 
 class InvalidArgument(RpcError):
     """The arguments are not what the method takes."""
 
     code = "invalid_argument"
+    http_status = 400
 
 
 class DeadlineExceeded(RpcError):
-    """Nobody has answered in time; the call may still be carried out."""
+    """No reply came in time; the call may still be executed."""
 
     code = "deadline_exceeded"
+    http_status = 504
 
 
 class NotFound(RpcError):
-    """What the call is about does not exist."""
+    """The subject of the call does not exist."""
 
     code = "not_found"
+    http_status = 404
 
 
 class AlreadyExists(RpcError):
-    """It exists already."""
+    """The subject of the call exists already."""
 
     code = "already_exists"
+    http_status = 409
 
 
 class PermissionDenied(RpcError):
-    """This caller may not."""
+    """This caller may not call the method."""
 
     code = "permission_denied"
+    http_status = 403
 
 
 class Unauthenticated(RpcError):
-    """The request is not signed, or wrongly."""
+    """The request is not signed, or has a wrong signature."""
 
     code = "unauthenticated"
+    http_status = 401
 
 
 class ResourceExhausted(RpcError):
     """Too much is under way. See `retry_after_s`; `is_rejected` says whether the responder refused to begin the call."""
 
     code = "resource_exhausted"
+    http_status = 429
     is_retryable = True
 
 
 class FailedPrecondition(RpcError):
-    """Not in this state."""
+    """The call is not possible in this state."""
 
     code = "failed_precondition"
+    http_status = 400
 
 
 class Aborted(RpcError):
-    """Something else was going on."""
+    """A concurrent operation was in the way."""
 
     code = "aborted"
+    http_status = 409
 
 
 class Unimplemented(RpcError):
     """The service has no such method."""
 
     code = "unimplemented"
+    http_status = 501
 
 
 class Internal(RpcError):
     """The method failed; the responder's log says how."""
 
     code = "internal"
+    http_status = 500
 
 
 class Unavailable(RpcError):
-    """The request or the reply could not be carried; the call may have been carried out."""
+    """The request or the reply could not be transported; the call may have been executed."""
 
     code = "unavailable"
+    http_status = 503
     is_retryable = True
 
 
 class NobodyThere(Unavailable):
-    """No responder of the service is there. One that comes before the deadline may still carry the call out."""
+    """No responder is a member of the group. One that starts before the deadline may still execute the call."""
 
     code = "nobody_there"
+    http_status = 503
 
 
 class DataLoss(RpcError):
     """A part of a stream is missing."""
 
     code = "data_loss"
+    http_status = 500
 
 
 KINDS: Mapping[str, type[RpcError]] = {
     kind.code: kind
-    for kind in (
-        Cancelled,
-        InvalidArgument,
-        DeadlineExceeded,
-        NotFound,
-        AlreadyExists,
-        PermissionDenied,
-        Unauthenticated,
-        ResourceExhausted,
-        FailedPrecondition,
-        Aborted,
-        Unimplemented,
-        Internal,
-        Unavailable,
-        NobodyThere,
-        DataLoss,
-    )
+    for kind in list(globals().values())
+    if isinstance(kind, type) and issubclass(kind, RpcError) and kind is not RpcError
 }
 """The class of each code."""
 
@@ -153,7 +172,7 @@ def error_of(
     retry_after_s: float | None = None,
     remote_traceback: str | None = None,
 ) -> RpcError:
-    """The error with this code: of the class that is registered for it, and of no other."""
+    """Returns the error with this code, of the class in `kinds`; of `RpcError` if it has none."""
     error = kinds.get(code, RpcError)(message, details=details, is_retryable=is_retryable, retry_after_s=retry_after_s)
     error.code = code
     error.is_rejected = is_rejected
@@ -161,35 +180,14 @@ def error_of(
     return error
 
 
-HTTP_STATUS: Mapping[str, int] = {
-    "cancelled": 499,
-    "invalid_argument": 400,
-    "deadline_exceeded": 504,
-    "not_found": 404,
-    "already_exists": 409,
-    "permission_denied": 403,
-    "unauthenticated": 401,
-    "resource_exhausted": 429,
-    "failed_precondition": 400,
-    "aborted": 409,
-    "unimplemented": 501,
-    "internal": 500,
-    "unavailable": 503,
-    "nobody_there": 503,
-    "data_loss": 500,
-}
-"""The HTTP status of each code, as gRPC's gateways map theirs."""
-
-
 def http_status(error: BaseException) -> int:
-    """Returns the number of the HTTP status that tells of an error.
+    """Returns the HTTP status of an error, as gRPC's gateways map theirs.
 
     A code of the service's own has the status of the class that its class derives from, or 500. A closed client, a full
     queue, a missing topic and unreachable brokers are 503, a time-out is 504, a cancelled task is 499, the rest is 500.
     """
     if isinstance(error, RpcError):
-        codes = [error.code, *(getattr(kind, "code", "") for kind in type(error).__mro__)]
-        return next((HTTP_STATUS[code] for code in codes if code in HTTP_STATUS), 500)
+        return KINDS.get(error.code, type(error)).http_status
     return next((status for kind, status in STATUS_OF_OTHERS if isinstance(error, kind)), 500)
 
 

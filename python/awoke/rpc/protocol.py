@@ -1,4 +1,4 @@
-"""What callers and responders agree on: topics, bodies, kinds of replies. For other languages: `docs/rpc_protocol.md`."""
+"""The protocol of callers and responders: topics, bodies, kinds of replies. For other languages: `docs/rpc_protocol.md`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from awoke import serde
 from awoke.errors import RpcError
 
 PREFIX = "rpc-"
-"""The names of headers that belong to the protocol begin so."""
+"""Prefix of the protocol's headers."""
 
-DEADLINE = "rpc-deadline-ms"
-"""When nobody waits for a call any more. The other headers are the engine's concern: `crates/engine/src/rpc/protocol.rs`."""
+WINDOW_MAX = 65_536
+"""Most results of a stream that may be under way; a caller that allows more gets as many."""
+
+CALLER_WORDS = frozenset({"timeout_s", "key", "idempotent", "idempotency_key", "returns", "headers"})
+"""Options of a call beside its arguments: no parameter of a method may have such a name."""
 
 NAME_BYTES_MAX = 128
 """The longest name of a caller, and of a method."""
 
 REPLY, ITEM, END, ERROR = "reply", "item", "end", "error"
-"""What a reply is: the result, one of several, that there are no more, or that the call failed."""
+"""The kinds of replies: the result, one of several, the end of them, or an error."""
 
 METHODS = "rpc.methods"
-"""The method that every service has: it tells of the others."""
+"""The method that every service has: it describes the others."""
 
 
 class Topics(NamedTuple):
@@ -33,7 +36,7 @@ class Topics(NamedTuple):
 
     @classmethod
     def of(cls, service: str) -> Topics:
-        """By its name."""
+        """Returns the topics of the service with this name."""
         return cls(f"{service}.rpc.calls", f"{service}.rpc.replies")
 
 
@@ -64,16 +67,16 @@ def problem_of(error: RpcError, traceback: str | None = None, *, is_rejected: bo
 
 
 def read_problem(body: bytes) -> Problem:
-    """A body as an error.
+    """Returns a body as an error.
 
     Raises:
-        msgspec.MsgspecError: it is none.
+        msgspec.MsgspecError: it can't be read.
     """
     return _problems.decode(body)
 
 
 def arguments_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-    """Arguments as a body: an object of named ones, or an array.
+    """Returns arguments as a body: an object of named ones, or an array.
 
     Raises:
         TypeError: both kinds; EncodeError: one that can't be written as JSON.

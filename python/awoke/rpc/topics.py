@@ -1,4 +1,4 @@
-"""A service's topics: there, or made."""
+"""Finds the topics of a service, or creates them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from awoke.rpc.protocol import Topics
 from awoke.settings import Settings
 
 RETENTION = {"retention.ms": "3600000", "segment.ms": "600000", "message.timestamp.type": "CreateTime"}
-"""What nobody has taken in an hour nobody waits for any more."""
+"""Requests older than an hour have expired for every caller."""
 
 
 def partitions_of(settings: Settings, topics: Iterable[str]) -> dict[str, int]:
-    """Looks up how many partitions topics have; 0 for one that is not there, or not to be seen.
+    """Looks up how many partitions topics have; 0 for one that does not exist, or may not be described.
 
     Blocks up to `startup_timeout_s` for each.
 
@@ -34,12 +34,12 @@ def partitions_of(settings: Settings, topics: Iterable[str]) -> dict[str, int]:
 
 
 def ensure(settings: Settings, topics: Topics, partitions: int) -> None:
-    """Look whether the topics are there, and make those that are not. Blocks up to `startup_timeout_s` for each.
+    """Creates the topics that do not exist. Blocks up to `startup_timeout_s` for each.
 
     Raises:
-        UnknownTopic: one is not there and can't be made; says why. BrokerUnreachable.
+        UnknownTopic: one does not exist and can't be created; says why. BrokerUnreachable.
     """
-    # Embedded brokers know no other way to make a topic than to be asked for it.
+    # Embedded brokers create a topic only when its metadata is requested.
     kafka = {"allow.auto.create.topics": "true", **settings.kafka}
     with Admin(settings=msgspec.structs.replace(settings, kafka=kafka)) as admin:
         for topic in topics:
@@ -50,10 +50,10 @@ def ensure(settings: Settings, topics: Topics, partitions: int) -> None:
 
 
 def check(settings: Settings, service: str, topics: Topics) -> None:
-    """Look whether the topics are there. Blocks up to `startup_timeout_s` for each.
+    """Checks that the topics exist. Blocks up to `startup_timeout_s` for each.
 
     Raises:
-        UnknownTopic: one is not. BrokerUnreachable.
+        UnknownTopic: one does not. BrokerUnreachable.
     """
     with Admin(settings=settings) as admin:
         for topic in topics:
@@ -73,8 +73,8 @@ def _create(admin: Admin, topic: str, partitions: int, timeout_s: float) -> None
     except KafkaError as error:
         if error.code_name != "TOPIC_ALREADY_EXISTS":
             text = (
-                f"topic {topic!r} does not exist and can't be made ({error}); "
+                f"topic {topic!r} does not exist and can't be created ({error}); "
                 f"create it: awoke topics create {topic} --partitions {partitions}"
             )
             raise UnknownTopic(text, error.code, error.code_name) from None
-        admin.wait_for_topic(topic, timeout_s)  # Somebody else has just made it.
+        admin.wait_for_topic(topic, timeout_s)  # Another process has just created it.

@@ -10,7 +10,7 @@ from awoke import _native
 from awoke.app import App
 from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder
-from awoke.rpc.responder import Responder
+from awoke.rpc.responder.responder import Responder
 from awoke.runtime.connections import Connections
 from awoke.runtime.failures import Failures
 from awoke.runtime.health import reasons

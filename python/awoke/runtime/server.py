@@ -30,7 +30,7 @@ from awoke.events import (
     PartitionsAssigned,
 )
 from awoke.metrics.recorder import Recorder
-from awoke.rpc.responder import Responder
+from awoke.rpc.responder.responder import Responder
 from awoke.runtime import ledger
 from awoke.runtime.alone import AloneProducer
 from awoke.runtime.async_executor import AsyncExecutor

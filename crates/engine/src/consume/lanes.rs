@@ -12,17 +12,14 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::ffi::CString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::finished::{Earlier, write_metadata};
 use super::offsets::ToCommit;
 use super::watermark::{Change, Trail, Watermark};
-use crate::Result;
-use crate::counters::Counter;
-use crate::kafka::{Batch, Client, Loose, Position, TopicPartition, c_string};
+use crate::kafka::{Batch, Client, Loose, Position, TopicPartition};
 
 /// What messages share a lane by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,37 +47,14 @@ pub struct Concurrency {
     pub shares: bool,
     /// After a crash, how many messages are taken one by one.
     pub careful_messages: usize,
-    /// When a message is passed over unseen; `None` for never.
-    pub expiry: Option<Arc<Expiry>>,
+    /// Which messages are skipped; `None`: none is.
+    pub skip: Option<Arc<dyn SkipPolicy>>,
 }
 
-/// Messages that say themselves when nobody wants them any more: they are passed over unseen, and counted.
-#[derive(Debug)]
-pub struct Expiry {
-    header: CString,
-    allowance_ms: u64,
-    passed_over: Counter,
-}
-
-impl Expiry {
-    /// The header holds the moment, in milliseconds since 1970 as a decimal number; so much later it counts as past.
-    ///
-    /// # Errors
-    /// [`crate::Error::Invalid`]: the header's name holds a zero.
-    pub fn new(header: &str, allowance: Duration) -> Result<Self> {
-        let allowance_ms = u64::try_from(allowance.as_millis()).unwrap_or(u64::MAX);
-        Ok(Self { header: c_string("a header", header)?, allowance_ms, passed_over: Counter::default() })
-    }
-
-    /// How many messages were passed over.
-    pub fn passed_over(&self) -> u64 {
-        self.passed_over.get()
-    }
-
-    fn has_passed(&self, message: &Loose, now_ms: u64) -> bool {
-        let moment = message.header(&self.header).and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok());
-        moment.is_some_and(|moment| moment.saturating_add(self.allowance_ms) < now_ms)
-    }
+/// Decides which messages are completed without being processed. Any thread; must not block.
+pub trait SkipPolicy: std::fmt::Debug + Send + Sync {
+    /// Returns whether this message is skipped, at a time in milliseconds since 1970.
+    fn skips(&self, message: &Loose, now_ms: u64) -> bool;
 }
 
 /// What a job of a lane carries with it.
@@ -235,11 +209,8 @@ impl Lanes {
         let mut wakes = Wakes::default();
         for (place, message) in batch.into_loose().into_iter().enumerate() {
             let (offset, leader_epoch) = (message.offset(), message.leader_epoch());
-            let expiry = self.settings.expiry.as_ref().filter(|expiry| expiry.has_passed(&message, now_ms));
-            if let Some(expiry) = expiry {
-                expiry.passed_over.increment();
-            }
-            if expiry.is_some() || state.earlier.has(offset, leader_epoch) {
+            let is_skipped = self.settings.skip.as_ref().is_some_and(|policy| policy.skips(&message, now_ms));
+            if is_skipped || state.earlier.has(offset, leader_epoch) {
                 wakes.is_news |= state.watermark.pass_over(offset, leader_epoch, now) == Change::Moved;
                 passed_over.push(message);
                 continue;

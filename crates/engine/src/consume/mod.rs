@@ -34,7 +34,7 @@ pub use classes::ClassId;
 pub use flow::{Flow, PullLimits, RateLimit};
 pub use group_member::{GroupMember, GroupSettings, PartitionState};
 pub use job::{Hook, HookJob, Job, Sorting, Work};
-pub use lanes::{Concurrency, Expiry, LaneBy};
+pub use lanes::{Concurrency, LaneBy, SkipPolicy};
 pub use open_partitions::Stuck;
 pub use pace::Pace;
 pub use partition_queue::{LaneOwner, LaneSettings, PartitionQueue};

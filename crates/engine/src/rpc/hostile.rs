@@ -3,19 +3,16 @@
 //! No decoder panics, every bound holds, and a record that is accepted has the same meaning when it is encoded again.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::arrival::{Arrival, Received, Unwanted};
-use super::intake::{Entered, Intake, Refusal};
 use super::protocol::{self, RequestHead};
-use super::results::Answer;
-use super::rules::{IntakeOptions, MethodRules};
-use super::signature::SigningKey;
-use super::{CallId, ReplyKind};
+use super::responder::testing::{self, Named, named};
+use super::{
+    Admission, AdmissionOptions, Admitted, Arrival, CallId, InvalidRequest, MethodRules, RejectReason, ReplyKind,
+    RequestRecord, SigningKey,
+};
 use crate::fuzzing::cases;
 use crate::kafka::Fetched;
 
@@ -85,32 +82,20 @@ fn check_bounds(head: &RequestHead<'_>) {
     assert!(head.idempotency_key.is_none_or(|key| key.len() <= 256));
     assert!(head.reply_to.is_none_or(|(topic, partition)| topic.len() <= 249 && partition >= 0));
     assert_eq!(head.reply_to.is_some(), head.kind == protocol::CALL);
-    assert!(head.credit.is_none_or(|credit| credit <= protocol::CREDIT_MAX));
     assert!(head.signed_names.len() <= 4_096);
 }
 
-fn options(key: Option<SigningKey>) -> IntakeOptions {
-    IntakeOptions {
+fn admission(key: Option<SigningKey>) -> Admission<Named> {
+    let options = AdmissionOptions {
         bytes_max: 1_000_000,
-        clock_skew_s: 0.0,
-        patience: 0.5,
-        timeout_max_s: 100.0,
-        reply_topics: HashMap::from([("replies".to_owned(), 2)]),
         key,
-        threads: 1,
-        tasks: 1,
         waiting_max: 100,
         waiting_bytes_max: 100_000,
         results_max: 100,
         results_bytes_max: 50_000,
-        results_ttl: Duration::from_secs(10),
-    }
-}
-
-fn intake(key: Option<SigningKey>) -> Intake<u64> {
-    let method =
-        MethodRules { name: "quote".into(), is_async: false, is_stream: false, concurrency: None, callers: None };
-    Intake::new(options(key), vec![method])
+        ..testing::options()
+    };
+    testing::admission_with(options, vec![MethodRules { name: "quote".into(), ..MethodRules::default() }])
 }
 
 fn key() -> SigningKey {
@@ -139,18 +124,18 @@ proptest! {
         is_signed: bool,
     ) {
         let all = lent(&owned);
-        let intake = intake(is_signed.then(self::key));
+        let admission = admission(is_signed.then(self::key));
         let record =
-            Received { headers: &all, key: key.as_deref(), value: Some(&body), place: (0, 1), sent_ms: NOW_MS as i64 };
-        match intake.read(&record, NOW_MS) {
+            RequestRecord { headers: &all, key: key.as_deref(), value: Some(&body), place: (0, 1), sent_ms: NOW_MS as i64 };
+        match admission.read(&record, NOW_MS) {
             Ok(Arrival::Call(head, times)) => {
                 prop_assert!(!is_signed, "nobody knows the secret");
                 check_bounds(&head);
-                intake.check(&head, &times);
-                intake.enter(&intake.ticket(&head, 0, record.size_bytes()), &1);
+                admission.check(&head, &times);
+                admission.admit(&named(&admission, "any", &head, record.size_bytes()));
             }
-            Ok(Arrival::Cancel(head, times)) => prop_assert_eq!(intake.cancel(&head, &times), None),
-            Ok(Arrival::More(head)) => prop_assert_eq!(intake.find(&head), None),
+            Ok(Arrival::Cancel(head, times)) => prop_assert!(admission.cancel(&head, &times).is_none()),
+            Ok(Arrival::More(head)) => admission.grant(&head),
             Err(_) => (),
         }
     }
@@ -203,50 +188,50 @@ fn call<'a>(more: &[(&'a str, &'a [u8])]) -> Vec<(Cow<'a, str>, Option<&'a [u8]>
     plain.iter().chain(more).map(|(name, value)| (Cow::from(*name), Some(*value))).collect()
 }
 
-fn record<'a>(headers: &'a protocol::HeaderList<'a>) -> Received<'a> {
-    Received { headers, key: None, value: Some(b"{}"), place: (0, 1), sent_ms: NOW_MS as i64 }
+fn record<'a>(headers: &'a protocol::HeaderList<'a>) -> RequestRecord<'a> {
+    RequestRecord { headers, key: None, value: Some(b"{}"), place: (0, 1), sent_ms: NOW_MS as i64 }
 }
 
 #[test]
 fn headers_of_900_kilobytes_are_refused_unheld() {
-    let (intake, long) = (intake(None), vec![b'x'; 900_000]);
+    let (admission, long) = (admission(None), vec![b'x'; 900_000]);
     for name in [protocol::ID, protocol::IDEMPOTENCY, protocol::CALLER, protocol::METHOD, protocol::REPLY_TOPIC] {
         for kind in [&b"call"[..], b"cast", b"cancel", b"more"] {
             let all = call(&[(protocol::KIND, kind), (name, &long)]);
-            assert_eq!(intake.read(&record(&all), NOW_MS).err(), Some(Unwanted::Undecodable), "{name}");
+            assert_eq!(admission.read(&record(&all), NOW_MS).err(), Some(InvalidRequest::Undecodable), "{name}");
         }
     }
     let all = call(&[("x", &long), ("y", &long)]);
-    assert_eq!(intake.read(&record(&all), NOW_MS).err(), Some(Unwanted::Huge), "headers count as bytes");
+    assert_eq!(admission.read(&record(&all), NOW_MS).err(), Some(InvalidRequest::TooLarge), "headers count as bytes");
 }
 
 #[test]
 fn callers_and_idempotency_keys_are_held_within_bounds() {
-    let intake = intake(None);
+    let admission = admission(None);
     for number in 0..1_000u32 {
         let name = format!("{number:0128}");
         let key = [name.as_bytes(), name.as_bytes()].concat();
         let all = call(&[(protocol::CALLER, name.as_bytes()), (protocol::IDEMPOTENCY, &key)]);
-        let Ok(Arrival::Call(head, _)) = intake.read(&record(&all), NOW_MS) else { panic!("as long as may be") };
-        let ticket = intake.ticket(&head, 0, record(&all).size_bytes());
-        assert!(matches!(intake.enter(&ticket, &1), Entered::Now));
-        intake.end(&ticket, &1, Some(Answer { kind: ReplyKind::Result, body: b"1".to_vec() }));
-        intake.leave(&ticket);
-        assert!(intake.results_bytes() <= 50_000);
+        let Ok(Arrival::Call(head, _)) = admission.read(&record(&all), NOW_MS) else { panic!("as long as may be") };
+        let call = named(&admission, "any", &head, record(&all).size_bytes());
+        assert_eq!(admission.admit(&call), Admitted::Run);
+        admission.end(&call, Some(ReplyKind::Result), b"1");
+        admission.release(&call);
+        assert!(admission.results_bytes() <= 50_000);
     }
 }
 
 #[test]
 fn a_reply_address_is_judged_before_the_call() {
-    let intake = intake(None);
+    let admission = admission(None);
     let judge = |topic: &[u8], partition: &[u8]| {
         let all = call(&[(protocol::REPLY_TOPIC, topic), (protocol::REPLY_PARTITION, partition)]);
-        intake.read(&record(&all), NOW_MS).err()
+        admission.read(&record(&all), NOW_MS).err()
     };
     assert_eq!(judge(b"replies", b"1"), None);
-    assert_eq!(judge(b"replies", b"2"), Some(Unwanted::ReplyPartition));
-    assert_eq!(judge(b"__consumer_offsets", b"0"), Some(Unwanted::ReplyTopic));
-    intake.set_reply_topics([("replies".to_owned(), 3)]);
+    assert_eq!(judge(b"replies", b"2"), Some(InvalidRequest::ReplyPartition));
+    assert_eq!(judge(b"__consumer_offsets", b"0"), Some(InvalidRequest::ReplyTopic));
+    admission.set_reply_topics([("replies".to_owned(), 3)]);
     assert_eq!(judge(b"replies", b"2"), None, "partitions were added");
 }
 
@@ -264,18 +249,18 @@ fn signed<'a>(
 
 #[test]
 fn a_copy_of_a_signed_request_is_refused() {
-    let (intake, mut signature) = (intake(Some(key())), Vec::new());
+    let (admission, mut signature) = (admission(Some(key())), Vec::new());
     let all = signed(&mut signature, Some(b"key"), &[]);
-    let at = |place, key| Received { key, place, ..record(&all) };
-    assert!(intake.read(&at((0, 1), Some(b"key")), NOW_MS).is_ok());
-    assert!(intake.read(&at((0, 1), Some(b"key")), NOW_MS).is_ok(), "from its own place");
-    assert_eq!(intake.read(&at((0, 2), Some(b"key")), NOW_MS).err(), Some(Unwanted::Replayed));
+    let at = |place, key| RequestRecord { key, place, ..record(&all) };
+    assert!(admission.read(&at((0, 1), Some(b"key")), NOW_MS).is_ok());
+    assert!(admission.read(&at((0, 1), Some(b"key")), NOW_MS).is_ok(), "from its own place");
+    assert_eq!(admission.read(&at((0, 2), Some(b"key")), NOW_MS).err(), Some(InvalidRequest::Replayed));
     for other in [Some(&b"other"[..]), None] {
-        assert_eq!(intake.read(&at((0, 3), other), NOW_MS).err(), Some(Unwanted::Forged), "under another key");
+        assert_eq!(admission.read(&at((0, 3), other), NOW_MS).err(), Some(InvalidRequest::Forged), "under another key");
     }
-    let elsewhere = self::intake(Some(SigningKey::new(b"secret", "bank.rpc.calls")));
+    let elsewhere = self::admission(Some(SigningKey::new(b"secret", "bank.rpc.calls")));
     let found = elsewhere.read(&at((0, 1), Some(b"key")), NOW_MS).err();
-    assert_eq!(found, Some(Unwanted::Forged), "in the topic of another service");
+    assert_eq!(found, Some(InvalidRequest::Forged), "in the topic of another service");
 }
 
 #[test]
@@ -283,23 +268,23 @@ fn a_copy_that_a_restarted_responder_gets_is_bounded_by_its_deadline() {
     let mut signature = Vec::new();
     let all = signed(&mut signature, None, &[]);
     let copied = |now_ms: f64| {
-        let restarted = intake(Some(key()));
-        let arrival = restarted.read(&Received { place: (0, 9), ..record(&all) }, now_ms);
+        let restarted = admission(Some(key()));
+        let arrival = restarted.read(&RequestRecord { place: (0, 9), ..record(&all) }, now_ms);
         let Ok(Arrival::Call(head, times)) = arrival else { panic!("it is signed") };
         restarted.check(&head, &times).1
     };
     assert_eq!(copied(NOW_MS), None, "the place of the first was forgotten with the process");
-    assert_eq!(copied(NOW_MS + 5_001.0), Some(Refusal::Expired));
+    assert_eq!(copied(NOW_MS + 5_001.0), Some(RejectReason::Expired));
 }
 
 #[test]
 fn a_signed_request_needs_a_deadline_and_an_id() {
-    let intake = intake(Some(key()));
+    let admission = admission(Some(key()));
     for (name, kind) in [(protocol::DEADLINE, &b"call"[..]), (protocol::DEADLINE, b"cancel"), (protocol::ID, b"cast")] {
         let mut all = call(&[(protocol::KIND, kind)]);
         all.retain(|(each, _)| each != name);
         let signature = key().sign_request(None, &all, b"{}");
         all.push((protocol::SIGNATURE.into(), Some(&signature)));
-        assert_eq!(intake.read(&record(&all), NOW_MS).err(), Some(Unwanted::Undecodable), "without {name}");
+        assert_eq!(admission.read(&record(&all), NOW_MS).err(), Some(InvalidRequest::Undecodable), "without {name}");
     }
 }

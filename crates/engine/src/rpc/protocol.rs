@@ -1,37 +1,37 @@
-//! What stands in the headers of calls and replies. `docs/rpc_protocol.md` says it for clients in other languages.
+//! The headers of requests and replies. `docs/rpc_protocol.md` describes them for clients in other languages.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::kafka::Fetched;
 
-/// What a record is: see the constants below.
+/// The kind of a record: see the constants below.
 pub const KIND: &str = "rpc-kind";
-/// Names the call that a record belongs to: 16 bytes, chosen by the caller.
+/// The id of the call that a record belongs to: 16 bytes, chosen by the caller.
 pub const ID: &str = "rpc-id";
 /// The method that is called.
 pub const METHOD: &str = "rpc-method";
-/// Where replies go.
+/// The topic of replies.
 pub const REPLY_TOPIC: &str = "rpc-reply-topic";
 /// The partition there, as a decimal number.
 pub const REPLY_PARTITION: &str = "rpc-reply-partition";
-/// When nobody waits any more, in milliseconds since 1970.
+/// The deadline, in milliseconds since 1970.
 pub const DEADLINE: &str = "rpc-deadline-ms";
-/// How long the caller was ready to wait when it called, in milliseconds.
+/// The time that the caller granted when it called, in milliseconds.
 pub const BUDGET: &str = "rpc-budget-ms";
-/// The same for all attempts at one call.
+/// The key that all attempts at one call share.
 pub const IDEMPOTENCY: &str = "rpc-idempotency-key";
-/// Who calls.
+/// The caller's name.
 pub const CALLER: &str = "rpc-caller";
-/// How many replies of a stream may be under way, or how many more.
+/// The number of results of a stream that the caller grants in total.
 pub const CREDIT: &str = "rpc-credit";
 /// The place of a reply in its stream, from 0.
 pub const SEQUENCE: &str = "rpc-sequence";
 /// The code of an error.
 pub const CODE: &str = "rpc-code";
-/// How long a call stood in queues and ran, in microseconds, with a comma between.
+/// The time of a call in queues, and of its method, in microseconds, with a comma between.
 pub const TIMES: &str = "rpc-times-us";
-/// The names of other headers that the signature covers, with a comma between.
+/// The names of other headers that the signature covers, with commas between.
 pub const SIGNED_NAMES: &str = "rpc-signed";
 /// A version and an HMAC-SHA256: see `signature`.
 pub const SIGNATURE: &str = "rpc-signature";
@@ -40,9 +40,9 @@ pub const SIGNATURE: &str = "rpc-signature";
 pub const CALL: &str = "call";
 /// A call that wants none.
 pub const CAST: &str = "cast";
-/// The caller waits no longer.
+/// The caller cancels the call.
 pub const CANCEL: &str = "cancel";
-/// The caller takes more of a stream.
+/// The caller grants more results of a stream.
 pub const MORE: &str = "more";
 /// A result.
 pub const REPLY: &str = "reply";
@@ -53,10 +53,10 @@ pub const END: &str = "end";
 /// The call failed.
 pub const ERROR: &str = "error";
 
-/// For a request without a deadline, from when it was sent.
+/// The time of a request without a deadline, from its timestamp.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Most bytes of the name of a call.
+/// Most bytes of the id of a call.
 pub const ID_BYTES_MAX: usize = 64;
 /// Most bytes of a method's name, and of a caller's.
 pub const NAME_BYTES_MAX: usize = 128;
@@ -68,43 +68,43 @@ pub const TOPIC_BYTES_MAX: usize = 249;
 pub const SIGNED_NAMES_BYTES_MAX: usize = 4_096;
 /// Most headers of a record, other headers included.
 pub const HEADERS_MAX: usize = 64;
-/// Most results of a stream that may be under way: a larger credit counts as this.
+/// Most results of a stream that may be granted and not sent: a larger credit counts as this.
 pub const CREDIT_MAX: u64 = 65_536;
 
-/// The head of a record in a topic of calls. Every field is bounded, whatever the kind of the record.
+/// The headers of a record in a topic of requests. Every field is bounded, whatever the kind of the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestHead<'a> {
     /// One of [`CALL`], [`CAST`], [`CANCEL`] and [`MORE`].
     pub kind: &'a str,
-    /// Names the call; only of a cast it may be empty.
+    /// The id of the call; only a cast may have an empty one.
     pub id: &'a [u8],
     /// The method that is called.
     pub method: &'a str,
-    /// Who calls.
+    /// The caller's name.
     pub caller: &'a str,
     /// Topic and partition of the replies to a call; `None` for other kinds.
     pub reply_to: Option<(&'a str, i32)>,
-    /// When nobody waits any more.
+    /// The deadline, in milliseconds since 1970.
     pub deadline_ms: Option<u64>,
-    /// How long the caller was ready to wait.
+    /// The time that the caller granted.
     pub budget_ms: Option<u64>,
-    /// The same for all attempts at one call.
+    /// The key that all attempts at one call share.
     pub idempotency_key: Option<&'a [u8]>,
-    /// How many replies may be under way, or how many more; at most [`CREDIT_MAX`].
+    /// How many results of a stream the caller has granted in total.
     pub credit: Option<u64>,
-    /// The names of other headers that the signature covers, with a comma between.
+    /// The names of other headers that the signature covers, with commas between.
     pub signed_names: &'a str,
 }
 
 /// A record's headers, in order.
 pub type HeaderList<'a> = [(Cow<'a, str>, Option<&'a [u8]>)];
 
-/// The header's value. Of several with one name the last that has one, which is also what the signature covers.
-pub(super) fn header_of<'a, N: AsRef<str>>(headers: &[(N, Option<&'a [u8]>)], name: &str) -> Option<&'a [u8]> {
+/// Returns a header's value: of several with one name the last that has one, which is also the one that the signature covers.
+pub(in crate::rpc) fn header_of<'a, N: AsRef<str>>(headers: &[(N, Option<&'a [u8]>)], name: &str) -> Option<&'a [u8]> {
     headers.iter().rev().find_map(|(each, value)| value.filter(|_| each.as_ref() == name))
 }
 
-/// Bytes of a record: its key, its value, and the names and values of its headers.
+/// Returns the bytes of a record: its key, its value, and the names and values of its headers.
 pub fn size_bytes(key: Option<&[u8]>, value: Option<&[u8]>, headers: &HeaderList<'_>) -> usize {
     let of = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
     let headers: usize = headers.iter().map(|(name, value)| name.len() + of(*value)).sum();
@@ -115,7 +115,7 @@ impl<'a> RequestHead<'a> {
     /// Reads headers.
     ///
     /// # Errors
-    /// A header that is missing, malformed or too long, in words.
+    /// A header is missing, malformed or too long; the text says which.
     pub fn read(headers: &'a HeaderList<'a>) -> std::result::Result<Self, String> {
         if headers.len() > HEADERS_MAX {
             return Err(format!("{} headers", headers.len()));
@@ -133,7 +133,7 @@ impl<'a> RequestHead<'a> {
             idempotency_key: of(IDEMPOTENCY)
                 .map(|value| bounded(IDEMPOTENCY, value, IDEMPOTENCY_BYTES_MAX))
                 .transpose()?,
-            credit: of(CREDIT).map(|value| number(CREDIT, value)).transpose()?.map(|credit| credit.min(CREDIT_MAX)),
+            credit: of(CREDIT).map(|value| number(CREDIT, value)).transpose()?,
             signed_names: text(SIGNED_NAMES, of(SIGNED_NAMES).unwrap_or_default(), SIGNED_NAMES_BYTES_MAX)?,
         };
         if head.id.is_empty() && head.kind != CAST {
@@ -142,7 +142,7 @@ impl<'a> RequestHead<'a> {
         Ok(head)
     }
 
-    /// The address of replies, whose form is checked for every kind; only a call has one.
+    /// Reads the address of replies, whose form is checked for every kind; only a call has one.
     fn read_address(headers: &'a HeaderList<'a>, kind: &str) -> std::result::Result<Option<(&'a str, i32)>, String> {
         let topic =
             header_of(headers, REPLY_TOPIC).map(|value| text(REPLY_TOPIC, value, TOPIC_BYTES_MAX)).transpose()?;
@@ -156,7 +156,7 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    /// The headers that `read` reads this from, in the order in which a signature covers them.
+    /// Returns the headers that `read` reads this from, in the order in which a signature covers them.
     pub fn encode(&self) -> Vec<(&'static str, Cow<'a, [u8]>)> {
         let digits = |number: u64| Cow::Owned(number.to_string().into_bytes());
         let mut headers = vec![
@@ -179,26 +179,26 @@ impl<'a> RequestHead<'a> {
         headers
     }
 
-    /// The names of other headers that the signature covers.
+    /// Returns the names of other headers that the signature covers.
     pub fn names_signed(&self) -> impl Iterator<Item = &'a str> {
         self.signed_names.split(',').filter(|name| !name.is_empty())
     }
 }
 
-/// The time of a call, as its responder sees it; seconds on the callers' clock.
+/// The times of a call, as its responder sees them; in seconds, on the callers' clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
-    /// How long the caller was ready to wait when it called.
+    /// The time that the caller granted when it called.
     pub budget_s: f64,
-    /// How long it still waits; negative when it does no more.
+    /// The rest of that time; negative when it is over.
     pub left_s: f64,
-    /// From the call to here.
+    /// The time from the call to now.
     pub queued_s: f64,
 }
 
 impl RequestHead<'_> {
-    /// The call's time, for a record that was sent, and is looked at, so many milliseconds after the beginning of 1970. Clocks may be apart
-    /// by `clock_skew_s`, in the caller's favour. A budget counts as at most `budget_max_s`, and so does the time in queues.
+    /// Returns the call's times, for a record that was sent, and is read, at these milliseconds since 1970. Clocks may be apart by
+    /// `clock_skew_s`, in the caller's favour. A budget counts as at most `budget_max_s`, and so does the time in queues.
     #[allow(clippy::cast_precision_loss)] // Milliseconds of our century have 41 bits.
     pub fn times(&self, sent_ms: i64, now_ms: f64, clock_skew_s: f64, budget_max_s: f64) -> Times {
         let sent_ms = if sent_ms <= 0 { now_ms } else { sent_ms as f64 };
@@ -225,7 +225,7 @@ fn number(name: &str, value: &[u8]) -> std::result::Result<u64, String> {
         .ok_or_else(|| format!("{name} is no number"))
 }
 
-/// What a reply is.
+/// The kind of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyKind {
     /// The result, and the only one.
@@ -239,14 +239,14 @@ pub enum ReplyKind {
 }
 
 impl ReplyKind {
-    /// By its name in the header.
+    /// Returns the kind with this name in the header.
     pub fn of(text: &[u8]) -> Option<Self> {
         [(REPLY, Self::Result), (ITEM, Self::Item), (END, Self::End), (ERROR, Self::Error)]
             .into_iter()
             .find_map(|(name, kind)| (name.as_bytes() == text).then_some(kind))
     }
 
-    /// Its name in the header.
+    /// Returns its name in the header.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Result => REPLY,
@@ -257,44 +257,44 @@ impl ReplyKind {
     }
 }
 
-/// What a responder sent.
+/// A reply of a responder.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// What it is.
+    /// Its kind.
     pub kind: ReplyKind,
     /// Its place among several, from 0.
     pub sequence: u64,
-    /// JSON; empty where there is nothing to say.
+    /// JSON; empty at the end of a stream.
     pub body: Vec<u8>,
 }
 
-/// The name of a call: the caller's part, then the call's.
+/// The id of a call: the caller's part, then the call's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallId {
-    pub(super) caller: u64,
-    pub(super) call: u64,
+    pub(in crate::rpc) caller: u64,
+    pub(in crate::rpc) call: u64,
 }
 
 impl CallId {
-    /// As in the header.
+    /// Returns it as in the header.
     pub fn to_bytes(self) -> [u8; 16] {
         ((u128::from(self.caller) << 64) | u128::from(self.call)).to_be_bytes()
     }
 
-    /// Read from the header.
-    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+    /// Reads it from the header.
+    pub(in crate::rpc) fn of(bytes: &[u8]) -> Option<Self> {
         let number = u128::from_be_bytes(bytes.try_into().ok()?);
         Some(Self { caller: (number >> 64) as u64, call: number as u64 })
     }
 }
 
-/// The header's value.
-pub(super) fn header<'a>(headers: &'a [(Cow<'a, str>, Cow<'a, [u8]>)], name: &str) -> Option<&'a [u8]> {
+/// Returns a header's value.
+pub(in crate::rpc) fn header<'a>(headers: &'a [(Cow<'a, str>, Cow<'a, [u8]>)], name: &str) -> Option<&'a [u8]> {
     headers.iter().find_map(|(each, value)| (each == name).then_some(&**value))
 }
 
-/// Reads a fetched record as a reply; `None` when it is none.
-pub(super) fn read_reply(fetched: &Fetched<'_>) -> Option<Reply> {
+/// Reads a fetched record as a reply; returns `None` if it is malformed.
+pub(in crate::rpc) fn read_reply(fetched: &Fetched<'_>) -> Option<Reply> {
     if fetched.headers.len() > HEADERS_MAX {
         return None;
     }
@@ -306,8 +306,8 @@ pub(super) fn read_reply(fetched: &Fetched<'_>) -> Option<Reply> {
     Some(Reply { kind, sequence, body: fetched.value.to_vec() })
 }
 
-/// The deadline's header: so long from now.
-pub(super) fn deadline_ms(budget: Duration) -> u64 {
+/// Returns the deadline this long from now, in milliseconds since 1970.
+pub(in crate::rpc) fn deadline_ms(budget: Duration) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from((now + budget).as_millis()).unwrap_or(u64::MAX)
 }
@@ -403,13 +403,13 @@ mod tests {
     }
 
     #[test]
-    fn a_credit_is_bounded() {
+    fn a_credit_is_a_total_of_any_size() {
         let all = headers(&[(CREDIT, Some(b"999999999999999999"))]);
-        assert_eq!(RequestHead::read(&all).expect("makes sense").credit, Some(CREDIT_MAX));
+        assert_eq!(RequestHead::read(&all).expect("makes sense").credit, Some(999_999_999_999_999_999));
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_headers_are_refused() {
         let long = [b'x'; ID_BYTES_MAX + 1];
         let wrong: [(&str, Option<&[u8]>); 13] = [
             (KIND, None),

@@ -41,7 +41,7 @@ impl std::fmt::Debug for SigningKey {
 type Fields<'a> = Vec<Option<&'a [u8]>>;
 
 impl SigningKey {
-    /// Any bytes, better 32 random ones; and the service's topic of requests.
+    /// A key of any bytes, better 32 random ones, for the service with this topic of requests.
     pub fn new(secret: &[u8], topic: &str) -> Self {
         Self { secret: secret.to_vec(), topic: topic.as_bytes().to_vec() }
     }
@@ -80,7 +80,7 @@ impl SigningKey {
     }
 
     /// Checks the signature of a reply.
-    pub(super) fn is_reply_signed(&self, reply: &Fetched<'_>) -> bool {
+    pub(in crate::rpc) fn is_reply_signed(&self, reply: &Fetched<'_>) -> bool {
         let of = |name| header(&reply.headers, name);
         let fields = [of(ID), of(KIND), of(SEQUENCE), of(CODE), Some(&*reply.value)];
         self.verify(REPLY, &fields, of(SIGNATURE))
@@ -101,7 +101,7 @@ impl SigningKey {
         [&[VERSION], &*mac].concat()
     }
 
-    /// Takes equally long for any wrong signature of the right version.
+    /// Verifies a signature, in the same time for every wrong one of the right version.
     fn verify(&self, purpose: &[u8], fields: &[Option<&[u8]>], signature: Option<&[u8]>) -> bool {
         match signature.and_then(<[u8]>::split_first) {
             Some((&VERSION, signature)) => self.mac(purpose, fields).verify_slice(signature).is_ok(),
@@ -110,7 +110,7 @@ impl SigningKey {
     }
 }
 
-/// Key, headers of the protocol, other headers that `rpc-signed` names, body.
+/// Returns the signed fields: key, headers of the protocol, other headers that `rpc-signed` names, body.
 fn request_fields<'a, N: AsRef<str>>(
     key: Option<&'a [u8]>,
     headers: &'a [(N, Option<&'a [u8]>)],

@@ -1,0 +1,128 @@
+//! A call of a caller, as Python sees it.
+
+use std::sync::{Arc, Weak};
+
+use awoke_engine::clock::Deadline;
+use awoke_engine::fork_guard::Birthplace;
+use awoke_engine::rpc as engine;
+use awoke_engine::wake::Waker;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::{duration, to_python};
+use crate::waiting::{Mailbox, Turn, is_main_thread, wait_in_turn};
+
+/// A call of a caller.
+#[pyclass(frozen, freelist = 256, module = "awoke._native")]
+pub struct Call {
+    inner: Arc<engine::Call>,
+    birthplace: Birthplace,
+    /// Weak: a call that is kept, by an exception for example, must keep no client. Without the client, the call has ended.
+    caller: Weak<engine::Caller>,
+}
+
+#[pymethods]
+impl Call {
+    /// Waits for the next part, at most until the call's deadline; returns whether it is there. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    pub fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
+        self.check_process()?;
+        if self.inner.is_ready() {
+            return Ok(true);
+        }
+        let deadline = Deadline::after(duration(timeout_s)?);
+        let Some(caller) = self.caller.upgrade() else { return Ok(self.inner.is_ready()) };
+        if is_main_thread() {
+            let deadline = deadline.or_earlier(Some(self.inner.until()));
+            wait_in_turn(py, &deadline, |waker| caller.begin_wait(&self.inner, waker))?;
+        }
+        // On the main thread the deadline may have ended that wait before it ended the call.
+        Ok(py.detach(|| {
+            let is_there = self.inner.is_ready() || caller.wait(&self.inner, &deadline);
+            drop(caller); // Without the GIL: it may be the last reference.
+            is_there
+        }))
+    }
+
+    /// Takes the next part: `reply`, `item` or `error` and a body; or `end`; or `failed`, a code and a text; `None` if it is not there
+    /// yet. Does not block.
+    pub fn result<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.check_process()?;
+        let next = match self.caller.upgrade() {
+            Some(caller) => caller.try_next(&self.inner).map_err(|error| to_python(&error))?,
+            None => self.inner.try_next(),
+        };
+        next.map(|next| part(py, next)).transpose()
+    }
+
+    /// Returns whether the next part is there. Does not block.
+    fn done(&self) -> PyResult<bool> {
+        self.check_process()?;
+        Ok(self.inner.is_ready())
+    }
+
+    /// Returns whether the call has ended. Does not block.
+    fn has_ended(&self) -> PyResult<bool> {
+        self.check_process()?;
+        Ok(self.inner.has_ended())
+    }
+
+    /// Cancels the call and tells its responder; returns `False` if it had ended before. Does not block.
+    pub fn cancel(&self) -> PyResult<bool> {
+        self.check_process()?;
+        let Some(caller) = self.caller.upgrade() else { return Ok(false) };
+        caller.cancel(&self.inner).map_err(|error| to_python(&error))
+    }
+
+    /// Posts `token` to the mailbox when the next part is there; returns `False` if it is there now.
+    fn notify(&self, mailbox: &Mailbox, token: u64) -> PyResult<bool> {
+        self.check_process()?;
+        Ok(self.inner.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox.inner), token }))
+    }
+
+    /// The call's id, as in its header.
+    #[getter]
+    fn id(&self) -> [u8; 16] {
+        self.inner.id().to_bytes()
+    }
+
+    /// When the waiting thread or task was woken, in nanoseconds of `time.monotonic_ns()`; 0: none was.
+    #[getter]
+    fn woken_at_ns(&self) -> u64 {
+        self.inner.woken_at_ns()
+    }
+}
+
+impl Call {
+    pub fn new(inner: Arc<engine::Call>, caller: &Arc<engine::Caller>) -> Self {
+        Self { inner, birthplace: caller.birthplace(), caller: Arc::downgrade(caller) }
+    }
+
+    fn check_process(&self) -> PyResult<()> {
+        self.birthplace.check("call").map_err(|error| to_python(&error))
+    }
+}
+
+impl Turn for engine::Waiting {
+    fn step(&self, deadline: &Deadline) -> bool {
+        self.step(deadline)
+    }
+
+    fn is_follower(&self) -> bool {
+        self.is_follower()
+    }
+}
+
+/// Returns the next part of a call as Python takes it.
+pub fn part(py: Python<'_>, next: engine::Next) -> PyResult<Bound<'_, PyAny>> {
+    let none = || py.None().into_bound(py);
+    let parts = match next {
+        engine::Next::Reply(reply) => (reply.kind.name(), PyBytes::new(py, &reply.body).into_any(), none()),
+        engine::Next::End => ("end", none(), none()),
+        engine::Next::Failed(failure) => {
+            let (code, text) = failure.explain();
+            ("failed", code.into_pyobject(py)?.into_any(), text.into_pyobject(py)?.into_any())
+        }
+    };
+    Ok(parts.into_pyobject(py)?.into_any())
+}

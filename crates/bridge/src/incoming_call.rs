@@ -1,0 +1,250 @@
+//! A call on its responder, as its method sees it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use awoke_engine::clock::Deadline;
+use awoke_engine::rpc as engine;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use crate::errors::duration;
+use crate::message::{Message, bytes};
+use crate::producer::DeliveryHandle;
+use crate::request_record::RequestRecord;
+use crate::stream_credit::StreamCredit;
+use crate::waiting::wait_for;
+
+/// A call on its responder. Its callbacks may form a reference cycle with it; `close` drops them.
+#[pyclass(frozen, freelist = 256, module = "awoke._native")]
+pub struct IncomingCall {
+    pub call: engine::IncomingCall,
+    pub record: RequestRecord,
+    /// `awoke.rpc.responder.methods.Method`; `None` if the service has no such method.
+    target: Option<Py<PyAny>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Called when the caller cancels.
+    callbacks: Vec<Py<PyAny>>,
+    /// Sends what is committed together with the call.
+    contribution: Option<Py<PyAny>>,
+    /// The last reply that was sent.
+    last: Option<Py<DeliveryHandle>>,
+    /// User code has seen the call, and may look at its record later.
+    is_seen: bool,
+    is_closed: bool,
+}
+
+impl IncomingCall {
+    pub fn new(call: engine::IncomingCall, record: RequestRecord, target: Option<Py<PyAny>>) -> Self {
+        Self { call, record, target, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the functions that are called when the caller cancels.
+    pub fn take_callbacks(&self) -> Vec<Py<PyAny>> {
+        std::mem::take(&mut self.state().callbacks)
+    }
+
+    /// Keeps the last reply that was sent.
+    pub fn set_last(&self, sent: Py<DeliveryHandle>) {
+        let _before = self.state().last.replace(sent); // Dropped after the lock is released.
+    }
+
+    /// Drops the callbacks and releases the record, of which user code keeps what it has seen. Does not block.
+    pub fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let (_callbacks, is_seen) = {
+            let mut state = self.state();
+            state.is_closed = true;
+            (std::mem::take(&mut state.callbacks), state.is_seen)
+        };
+        self.record.release(py, is_seen)
+    }
+}
+
+#[pymethods]
+impl IncomingCall {
+    /// The name of the method.
+    #[getter]
+    fn method<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        PyString::new(py, self.call.method())
+    }
+
+    /// The id that its caller gave it.
+    #[getter]
+    fn id<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.call.id())
+    }
+
+    /// The caller, by its own word.
+    #[getter]
+    fn caller(&self) -> &str {
+        self.call.caller()
+    }
+
+    /// The key that all attempts at one call share; `None` without one.
+    #[getter]
+    fn idempotency_key<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        bytes(py, self.call.idempotency_key())
+    }
+
+    /// The key of its record.
+    #[getter]
+    fn key(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.record.message(py)?.getattr(py, "key")
+    }
+
+    /// Its headers by name, the last of several with one name; of a signed call those that its caller has signed.
+    #[getter]
+    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.record.headers(py, self.call.signed_names())
+    }
+
+    /// Sends what is committed together with the call; `None` if the service is not exactly-once.
+    #[getter]
+    fn contribution(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.state().contribution.as_ref().map(|contribution| contribution.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_contribution(&self, contribution: Option<Py<PyAny>>) {
+        let _before = std::mem::replace(&mut self.state().contribution, contribution); // As above.
+    }
+
+    /// When it is to end, on `time.monotonic()`.
+    #[getter]
+    fn until_s(&self) -> f64 {
+        self.call.until_ns() as f64 / 1e9
+    }
+
+    /// How long it may still take, in seconds; at least 0.
+    #[getter]
+    fn remaining_s(&self) -> f64 {
+        self.call.remaining_s()
+    }
+
+    /// Whether its caller has cancelled it, or its time is over.
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.call.is_cancelled()
+    }
+
+    /// Waits until it is cancelled or its time is over; returns whether it is. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    fn wait_cancelled(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
+        let left = Duration::try_from_secs_f64(self.call.remaining_s()).unwrap_or(Duration::MAX);
+        let timeout = duration(timeout_s)?.map_or(left, |timeout| timeout.min(left));
+        wait_for(py, self.call.cancelled(), &Deadline::after(Some(timeout)))?;
+        Ok(self.call.is_cancelled())
+    }
+
+    /// Calls a function when the caller cancels, on the thread that receives the cancellation; at once if it has. Does not block.
+    fn when_cancelled(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<()> {
+        let mut state = self.state();
+        // Under the lock: a cancellation completes first, and takes the callbacks then.
+        if self.call.cancelled().is_done() {
+            drop(state);
+            return function.call0(py).map(drop);
+        }
+        if !state.is_closed {
+            state.callbacks.push(function);
+        }
+        Ok(())
+    }
+
+    // For awoke's own responder.
+
+    /// The method itself; `None` if the service has no such method.
+    #[getter]
+    fn target(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.target.as_ref().map(|target| target.clone_ref(py))
+    }
+
+    /// Why its method is not executed; `None` if it is.
+    #[getter]
+    fn verdict(&self) -> Option<(&'static str, &'static str)> {
+        self.call.verdict().map(|verdict| match verdict {
+            engine::Verdict::Rejected(reason) => ("rejected", reason.name()),
+            engine::Verdict::Invalid(reason) => ("invalid", reason.name()),
+            engine::Verdict::Cached(answer) => ("cached", answer.kind.name()),
+        })
+    }
+
+    /// The body of the answer, if a call with its idempotency key was executed before.
+    #[getter]
+    fn cached_body<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let Some(engine::Verdict::Cached(answer)) = self.call.verdict() else { return None };
+        Some(PyBytes::new(py, &answer.body))
+    }
+
+    /// Topic and partition of its replies; `None` if it wants none.
+    #[getter]
+    fn reply_to(&self) -> Option<(&str, i32)> {
+        self.call.reply_to()
+    }
+
+    /// Topic, partition and offset of its request.
+    #[getter]
+    fn place(&self) -> (&str, i32, i64) {
+        let (at, offset) = self.call.place();
+        (&at.topic, at.partition, offset)
+    }
+
+    /// The caller's time; what was left of it, and the time in queues, when it was read; the time of its method. In seconds.
+    #[getter]
+    fn times_s(&self) -> (f64, f64, f64, f64) {
+        let times = self.call.times();
+        (times.budget_s, times.left_s, times.queued_s, self.call.ran_s())
+    }
+
+    /// Whether its caller has cancelled it.
+    #[getter]
+    fn was_cancelled(&self) -> bool {
+        self.call.cancelled().is_done()
+    }
+
+    /// The arguments as they came. Raises `ClosedError` if the record was released.
+    #[getter]
+    fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.record.body(py)
+    }
+
+    /// The record. Raises `ClosedError` if it was released before.
+    #[getter]
+    fn message(&self, py: Python<'_>) -> PyResult<Py<Message>> {
+        Ok(self.record.message(py)?.clone_ref(py))
+    }
+
+    /// The credit of a stream; `None` for a call with one result.
+    #[getter]
+    fn credit(slf: &Bound<'_, Self>) -> Option<StreamCredit> {
+        slf.get().call.credit().map(|_| StreamCredit::new(slf.clone().unbind()))
+    }
+
+    /// The last reply that was sent.
+    #[getter]
+    pub fn last(&self, py: Python<'_>) -> Option<Py<DeliveryHandle>> {
+        self.state().last.as_ref().map(|last| last.clone_ref(py))
+    }
+
+    /// Keeps its record readable after its end, because user code sees the call from here on.
+    fn mark_seen(&self) {
+        self.state().is_seen = true;
+    }
+
+    /// Starts the clock of its method.
+    fn start(&self) {
+        self.call.method_began();
+    }
+
+    /// Stops the clock of its method.
+    fn stop(&self) {
+        self.call.method_ended();
+    }
+}

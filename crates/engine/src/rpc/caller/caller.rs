@@ -1,0 +1,372 @@
+//! Makes calls: sends their requests, and ends them when a request can't be delivered.
+//!
+//! A call takes this way: room for it → `calls`, under an id that can't be guessed → the request, through a producer without linger →
+//! a responder → `replies` → `Call`. It is added to `calls` before its request is sent, and removed when it ends.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::call::{Call, Failure, Next, Wanted};
+use super::calls::{CallCounters, Calls};
+use super::random_ids::RandomIds;
+use super::replies::{Names, Replies, Waiting};
+use super::request::{CallerOptions, Request, check_bounds};
+use crate::clock::Deadline;
+use crate::events::EventBox;
+use crate::fork_guard::Birthplace;
+use crate::kafka::{ClientConfig, TopicPartition, ffi};
+use crate::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
+use crate::rpc::protocol::{self, CallId, RequestHead};
+use crate::wake::{Listener, Parker, Waker};
+use crate::{Error, Result};
+
+/// Delivery reports may wait this long: a call whose request was refused ends that much later.
+const REPORT_COALESCING: Duration = Duration::from_millis(10);
+
+/// Calls methods of a service. Usable from any number of threads.
+pub struct Caller {
+    inner: Arc<Inner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Calls whose requests are not acknowledged yet, with the delivery of each.
+type Unacknowledged = HashMap<u64, (Arc<Call>, Arc<DeliveryHandle>)>;
+
+#[derive(Debug)]
+struct Inner {
+    options: CallerOptions,
+    /// The caller's part of the ids of its calls.
+    number: u64,
+    /// Source of the calls' own parts.
+    ids: RandomIds,
+    producer: Sender,
+    replies: Arc<Replies>,
+    calls: Arc<Calls>,
+    /// Number of partitions of the topic of requests.
+    partitions: usize,
+    sent: Mutex<Unacknowledged>,
+}
+
+struct Sender(Producer);
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sender")
+    }
+}
+
+impl Caller {
+    /// Finds the end of the caller's partition of the reply topic: from here on no reply can be missed. Blocks the calling thread.
+    pub fn new(
+        producer_config: &ClientConfig,
+        consumer_config: &ClientConfig,
+        options: CallerOptions,
+        events: Arc<EventBox>,
+        timeout: Duration,
+    ) -> Result<Self> {
+        let deadline = Deadline::after(Some(timeout));
+        let ids = RandomIds::default();
+        let number = ids.draw()?;
+        let calls =
+            Arc::new(Calls::new(options.calls_max, options.bytes_max, options.reply_bytes_max, options.key.clone()));
+        let names = Names {
+            caller: number,
+            group: options.group.clone(),
+            calls_topic: options.calls_topic.clone(),
+            replies_topic: options.replies_topic.clone(),
+        };
+        let (replies, partitions) =
+            Replies::new(consumer_config, Arc::clone(&events), names, Arc::clone(&calls), &deadline)?;
+        let producer = Sender(Producer::new(
+            producer_config,
+            ProducerOptions { patience: REPORT_COALESCING, ..ProducerOptions::default() },
+            events,
+        )?);
+        let thread = std::thread::Builder::new()
+            .name("awoke-replies".into())
+            .spawn({
+                let replies = Arc::clone(&replies);
+                move || replies.run()
+            })
+            .map_err(|error| Error::System { operation: "start the replies' thread", detail: error.to_string() })?;
+        let inner = Inner { options, number, ids, producer, replies, calls, partitions, sent: Mutex::default() };
+        Ok(Self { inner: Arc::new(inner), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Makes a call if there is room for it; returns `None` if there is none. Does not block.
+    pub fn try_call(&self, request: &Request<'_>, wanted: Wanted) -> Result<Option<Arc<Call>>> {
+        self.inner.producer.0.check_process()?;
+        if !self.inner.calls.try_acquire(request.size_bytes())? {
+            return Ok(None);
+        }
+        self.inner.begin(request, wanted, request.timeout, false)
+    }
+
+    /// Makes a call, waiting for room. Blocks the calling thread while as many calls are under way as may be.
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`]: there was no room in time; those of [`Producer::produce`]. The call was not made then.
+    pub fn call(&self, request: &Request<'_>, wanted: Wanted) -> Result<Arc<Call>> {
+        self.inner.producer.0.check_process()?;
+        let deadline = Deadline::after(Some(request.timeout));
+        self.inner.calls.acquire(request.size_bytes(), &deadline)?;
+        let left = deadline.remaining().unwrap_or(request.timeout);
+        let begun = self.inner.begin(request, wanted, left, true)?;
+        begun.ok_or(Error::Closed { what: "caller" }) // Impossible: it has waited for room.
+    }
+
+    /// Sends a request without a reply. Blocks the calling thread while the producer's queue is full.
+    pub fn cast(&self, request: &Request<'_>) -> Result<Arc<DeliveryHandle>> {
+        let inner = &self.inner;
+        let id = CallId { caller: inner.number, call: inner.ids.draw()? };
+        let at = inner.place_for(request, id);
+        let header = Header { kind: protocol::CAST, id, left: request.timeout, credit: None };
+        let sent = inner.send(&header, request, &at, true)?;
+        sent.ok_or(Error::Closed { what: "caller" }) // Impossible: it has waited for room.
+    }
+
+    /// Cancels a call and tells its responder. Does not block. Returns `false` if the call had ended before.
+    pub fn cancel(&self, call: &Arc<Call>) -> Result<bool> {
+        self.inner.producer.0.check_process()?;
+        if !self.inner.calls.fail(call, Failure::Cancelled) {
+            return Ok(false);
+        }
+        // Without room in the queue the responder is not told. It ends the call at its deadline.
+        self.inner.follow_up(call, protocol::CANCEL, None).map(|_| true)
+    }
+
+    /// Takes the next reply of a call, or its end; `None` if neither is there yet. Grants a stream's responder more. Does not block.
+    pub fn try_next(&self, call: &Arc<Call>) -> Result<Option<Next>> {
+        let next = call.try_next();
+        if let Some(total) = call.due_credit()
+            && self.inner.follow_up(call, protocol::MORE, Some(total))?
+        {
+            call.granted(total);
+        }
+        Ok(next)
+    }
+
+    /// Begins a wait for the next reply of a call; returns `None` if it is there.
+    pub fn begin_wait(&self, call: &Arc<Call>, waker: Waker) -> Option<Waiting> {
+        self.inner.replies.begin_wait(call, waker)
+    }
+
+    /// Waits for the next reply of a call, at most until its deadline; returns whether it is there. Blocks the calling thread, which
+    /// serves replies if no other thread does.
+    pub fn wait(&self, call: &Arc<Call>, deadline: &Deadline) -> bool {
+        let parker = Arc::new(Parker::default());
+        if let Some(waiting) = self.begin_wait(call, Waker::Parker(Arc::clone(&parker))) {
+            let deadline_of_both = deadline.or_earlier(Some(call.until));
+            while !waiting.step(deadline) && !deadline.has_passed() {
+                if waiting.is_follower() {
+                    parker.park_until(&deadline_of_both);
+                }
+            }
+        }
+        call.is_ready()
+    }
+
+    /// The partition of the reply topic that the caller reads.
+    pub fn replies_at(&self) -> &TopicPartition {
+        self.inner.replies.at()
+    }
+
+    /// Returns how many calls have not ended.
+    pub fn open_calls(&self) -> usize {
+        self.inner.calls.count()
+    }
+
+    /// The caller's counters.
+    pub fn counters(&self) -> &CallCounters {
+        &self.inner.calls.counters
+    }
+
+    /// The process that the caller belongs to.
+    pub fn birthplace(&self) -> Birthplace {
+        self.inner.replies.birthplace()
+    }
+
+    /// Refuses use in another process than the caller's.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn check_process(&self) -> Result<()> {
+        self.inner.producer.0.check_process()
+    }
+
+    /// Ends all calls and the caller's thread, and delivers sent requests. Blocks the calling thread, at most for the timeout.
+    pub fn close(&self, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        self.inner.calls.close();
+        self.inner.replies.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic of the thread has been printed; there is nothing left to save.
+            drop(thread.join());
+        }
+        self.inner.producer.0.close(Some(timeout)).map(drop)
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if self.check_process().is_ok() {
+            drop(self.close(Duration::ZERO));
+        }
+    }
+}
+
+impl Inner {
+    /// Makes a call, for which room was acquired; returns `None` if the producer's queue is full and it may not wait.
+    fn begin(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        wanted: Wanted,
+        left: Duration,
+        may_wait: bool,
+    ) -> Result<Option<Arc<Call>>> {
+        let size_bytes = request.size_bytes();
+        let begun = self.ids.draw().and_then(|number| {
+            let id = CallId { caller: self.number, call: number };
+            let call = Call::new(id, wanted, left, self.place_for(request, id), size_bytes);
+            self.calls.add(&call).map(|moment| (call, moment))
+        });
+        let (call, moment) = begun.inspect_err(|_| self.calls.release(size_bytes))?;
+        self.replies.arm(moment);
+        let credit = match wanted {
+            Wanted::Stream(window) => Some(window),
+            Wanted::One | Wanted::Several(_) => None,
+        };
+        let header = Header { kind: protocol::CALL, id: call.id, left, credit };
+        match self.send(&header, request, &call.request_at, may_wait) {
+            Ok(Some(delivery)) => {
+                self.watch(&call, &delivery);
+                Ok(Some(call))
+            }
+            other => {
+                self.calls.fail(&call, Failure::Closed);
+                other.map(|_| None)
+            }
+        }
+    }
+
+    /// Ends the call when its request can't be delivered.
+    fn watch(self: &Arc<Self>, call: &Arc<Call>, delivery: &Arc<DeliveryHandle>) {
+        let token = call.id.call;
+        let waker = Waker::Listener { listener: Arc::<Self>::clone(self), token };
+        self.sent().insert(token, (Arc::clone(call), Arc::clone(delivery)));
+        if !delivery.completion().register(waker) {
+            self.tell(token);
+        }
+    }
+
+    fn sent(&self) -> MutexGuard<'_, Unacknowledged> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the partition of a request: by its key, or any.
+    fn place_for(&self, request: &Request<'_>, id: CallId) -> TopicPartition {
+        let partition = match request.key.or(request.idempotency_key) {
+            // SAFETY: reads the key; the topic's handle is not looked at.
+            Some(key) => unsafe {
+                ffi::rd_kafka_msg_partitioner_murmur2(
+                    std::ptr::null(),
+                    key.as_ptr().cast(),
+                    key.len(),
+                    self.partitions as i32,
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
+                )
+            },
+            None => (id.call % self.partitions as u64) as i32,
+        };
+        TopicPartition::new(self.options.calls_topic.as_str(), partition)
+    }
+
+    /// Sends a record; returns `None` if the producer's queue is full and it may not wait.
+    fn send(
+        &self,
+        header: &Header<'_>,
+        request: &Request<'_>,
+        at: &TopicPartition,
+        may_wait: bool,
+    ) -> Result<Option<Arc<DeliveryHandle>>> {
+        let Header { kind, left, credit, .. } = *header;
+        let id = header.id.to_bytes();
+        let signed_names = self.signed_names(request)?;
+        let head = RequestHead {
+            kind,
+            id: &id,
+            method: request.method,
+            caller: &self.options.name,
+            reply_to: (kind == protocol::CALL)
+                .then_some((self.options.replies_topic.as_str(), self.replies.at().partition)),
+            deadline_ms: Some(protocol::deadline_ms(left)),
+            budget_ms: u64::try_from(left.as_millis()).ok(),
+            idempotency_key: request.idempotency_key,
+            credit,
+            signed_names: &signed_names,
+        };
+        check_bounds(&head, request.headers.len())?;
+        let fields = head.encode();
+        let mut headers: Vec<(&str, Option<&[u8]>)> = Vec::with_capacity(fields.len() + request.headers.len() + 1);
+        headers.extend(fields.iter().map(|(name, value)| (*name, Some(&**value))));
+        headers.extend_from_slice(request.headers);
+        let signature = self.options.key.as_ref().map(|key| key.sign_request(request.key, &headers, request.body));
+        if let Some(signature) = &signature {
+            headers.push((protocol::SIGNATURE, Some(signature)));
+        }
+        let record = Record {
+            value: Some(request.body),
+            key: request.key,
+            partition: Some(at.partition),
+            timestamp_ms: None,
+            headers: &headers,
+            variant: None,
+        };
+        match self.producer.0.try_produce(&at.topic, &record)? {
+            None if may_wait => self.producer.0.produce(&at.topic, &record, &Deadline::after(Some(left))).map(Some),
+            sent => Ok(sent),
+        }
+    }
+
+    /// Returns the names of the request's other headers, all of which a signature covers.
+    fn signed_names(&self, request: &Request<'_>) -> Result<String> {
+        if self.options.key.is_none() {
+            return Ok(String::new());
+        }
+        let names: Vec<&str> = request.headers.iter().map(|(name, _)| *name).collect();
+        if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains(',')) {
+            return Err(Error::Invalid { reason: format!("a header named {name:?} can't be signed") });
+        }
+        Ok(names.join(","))
+    }
+
+    /// Sends a cancellation or credit for a call to its responder; returns whether there was room for it.
+    fn follow_up(&self, call: &Call, kind: &str, credit: Option<u64>) -> Result<bool> {
+        let left = call.until.saturating_duration_since(Instant::now());
+        let nothing = Request { method: "", body: b"", key: None, timeout: left, idempotency_key: None, headers: &[] };
+        let header = Header { kind, id: call.id, left, credit };
+        self.send(&header, &nothing, &call.request_at, false).map(|sent| sent.is_some())
+    }
+}
+
+/// The headers of a record that are not parts of the request.
+struct Header<'a> {
+    kind: &'a str,
+    id: CallId,
+    left: Duration,
+    credit: Option<u64>,
+}
+
+impl Listener for Inner {
+    /// Handles the broker's answer for a request.
+    fn tell(&self, token: u64) {
+        let Some((call, delivery)) = self.sent().remove(&token) else { return };
+        if let Some(Err(error)) = delivery.result() {
+            self.calls.fail(&call, Failure::Unavailable(format!("the request was not delivered: {error}")));
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! Reads the caller's partition of the reply topic, ends calls at their deadlines, and finds out when no reply can come.
+//!
+//! A caller reads its partition from the offset that was the end before the first call: no reply can be missed, and no group is joined.
+//! A thread that waits for a reply serves the queue if no other thread does, and so takes its own reply without a change of threads. It
+//! leads; the other waiting threads follow, and when it has its reply, the first of them is handed the lead.
+//!
+//! The thread `awoke-replies`:
+//! 1. Wait until a reply comes while no thread leads, or something is due.
+//! 2. Serve the queue, if no thread leads.
+//! 3. End calls whose deadline has passed. Look up the responders' group if calls have waited long. End all calls if the broker of the
+//!    reply partition is gone.
+//! 4. End when the caller is closed.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::call::{Call, Failure};
+use super::calls::Calls;
+use crate::clock::Deadline;
+use crate::events::{EventBox, What};
+use crate::fork_guard::Birthplace;
+use crate::kafka::{
+    Client, ClientConfig, Code, Kind, PartitionInfo, Position, Presence, Queue, QueueEvent, TopicPartition,
+    TopicPartitionList, ffi,
+};
+use crate::wake::{Lead, Listener, Parker, Place, Waker};
+use crate::{Error, Result};
+
+/// The interval at which the end of a partition without a leader is looked up.
+const LEADER_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// Time for the lookup of a partition's leader while a broker is unreachable.
+const LEADER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time for the lookup of the responders' group.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Records that a thread serves after its own reply has come.
+const SERVED_FOR_OTHERS_MAX: usize = 64;
+
+thread_local! {
+    /// The call that this thread serves the queue for; 0 for none.
+    static SERVES_FOR: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The caller's partition of the reply topic.
+pub(super) struct Replies {
+    client: Arc<Client>,
+    queue: Queue,
+    at: TopicPartition,
+    /// The caller's part of the ids of its calls.
+    caller: u64,
+    calls: Arc<Calls>,
+    /// The responders' group.
+    group: String,
+    /// The thread that serves the queue. Its lock is taken under the queue's; no librdkafka function is called under it.
+    lead: Lead,
+    /// The parking place of the thread `awoke-replies`.
+    parker: Parker,
+    state: Mutex<State>,
+    is_closing: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// When the thread wakes by itself.
+    armed: Option<Instant>,
+    /// When the group lookup that is under way began.
+    lookup_began: Option<Instant>,
+    /// When the last group lookup began, if it found no member.
+    absent: Option<Instant>,
+    /// Whether any reply has come.
+    has_answered: bool,
+    /// Brokers that could not be reached since the last reply.
+    suspects: BTreeSet<i32>,
+    is_in_trouble: bool,
+    /// The broker that led the partition when last heard.
+    leader: i32,
+}
+
+impl std::fmt::Debug for Replies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Replies({})", self.at)
+    }
+}
+
+/// The names of caller and service.
+pub(super) struct Names {
+    pub(super) caller: u64,
+    pub(super) group: String,
+    pub(super) calls_topic: String,
+    pub(super) replies_topic: String,
+}
+
+impl Replies {
+    /// Makes the client, looks up the end of a partition, and begins to fetch from there. Also returns the number of partitions of the
+    /// topic of requests. Blocks the calling thread.
+    pub(super) fn new(
+        config: &ClientConfig,
+        events: Arc<EventBox>,
+        names: Names,
+        calls: Arc<Calls>,
+        deadline: &Deadline,
+    ) -> Result<(Arc<Self>, usize)> {
+        let mut native = config.clone();
+        native
+            .set_default("group.id", "awoke-caller") // librdkafka requires a name; no group is joined.
+            .set_default("fetch.error.backoff.ms", "50")
+            .set("auto.offset.reset", "latest")
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false");
+        let client = Client::new(Kind::Consumer, "caller", &native, events, None, |conf| {
+            // SAFETY: the configuration is valid while the client is made.
+            unsafe { ffi::rd_kafka_conf_set_events(conf, ffi::RD_KAFKA_EVENT_ERROR) };
+        })?;
+        // SAFETY: the handle is alive.
+        Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
+        let queue = Queue::consumer(&client).ok_or(Error::Closed { what: "caller" })?;
+        // Before the first fetch: later lookups wait behind it on the same connection.
+        let calls_partitions = partitions_of(&client, &names.calls_topic, deadline)?.len();
+        let partitions = partitions_of(&client, &names.replies_topic, deadline)?;
+        let chosen = &partitions[(names.caller % partitions.len() as u64) as usize];
+        let at = TopicPartition::new(names.replies_topic.as_str(), chosen.partition);
+        let offset = end_of(&client, &queue, &at, deadline)?;
+        let mut list = TopicPartitionList::new();
+        list.add(&at, Some(Position { offset, leader_epoch: -1 }))?;
+        // SAFETY: handle and list are alive; librdkafka copies the list.
+        Code::of(unsafe { ffi::rd_kafka_assign(client.handle(), list.as_ptr()) })
+            .check(format!("read replies from {at}"))?;
+        let replies = Arc::new(Self {
+            client,
+            queue,
+            at,
+            caller: names.caller,
+            calls,
+            group: names.group,
+            lead: Lead::default(),
+            parker: Parker::default(),
+            state: Mutex::new(State { leader: chosen.leader, ..State::default() }),
+            is_closing: AtomicBool::new(false),
+        });
+        // SAFETY: the callback is disabled before the last reference goes.
+        unsafe { replies.queue.enable_callback(on_non_empty, Arc::as_ptr(&replies).cast_mut().cast()) };
+        // Records that came before the callback would keep the queue from turning non-empty again.
+        if !replies.queue.is_empty() {
+            replies.parker.unpark();
+        }
+        Ok((replies, calls_partitions))
+    }
+
+    pub(super) const fn at(&self) -> &TopicPartition {
+        &self.at
+    }
+
+    /// The process that the caller belongs to.
+    pub(super) fn birthplace(&self) -> Birthplace {
+        self.client.birthplace()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the thread at this moment at the latest.
+    pub(super) fn arm(&self, moment: Instant) {
+        let mut state = self.state();
+        if state.armed.is_none_or(|armed| moment < armed) {
+            state.armed = Some(moment);
+            drop(state);
+            self.parker.unpark();
+        }
+    }
+
+    /// The thread.
+    pub(super) fn run(&self) {
+        while !self.is_closing.load(Ordering::Acquire) {
+            let armed = self.state().armed;
+            self.parker.park_until(&Deadline::NEVER.or_earlier(armed));
+            if self.lead.try_take() {
+                self.serve(None, &Deadline::after(Some(Duration::ZERO)));
+                self.leave(Place::Leader);
+            }
+            // Before `run_due`: a call that is added after it arms again.
+            self.state().armed = None;
+            let due = self.calls.run_due(Instant::now());
+            if let Some(next) = due.next {
+                self.arm_at_latest(next);
+            }
+            let is_doubtful = due.needs_lookup || self.state().is_in_trouble;
+            let is_broken = is_doubtful && self.is_partition_unreachable();
+            if due.needs_lookup && !is_broken {
+                self.look_up_group();
+            }
+        }
+    }
+
+    fn arm_at_latest(&self, moment: Instant) {
+        let mut state = self.state();
+        state.armed = Some(state.armed.map_or(moment, |armed| armed.min(moment)));
+    }
+
+    /// Serves the queue until it is empty, waiting for the first record. When the thread's own call is ready, it serves a bounded number
+    /// of records more. Blocks the calling thread, which leads.
+    fn serve(&self, mine: Option<&Call>, deadline: &Deadline) {
+        let mut next = self.queue.poll(deadline);
+        let mut for_others = SERVED_FOR_OTHERS_MAX;
+        while let Some(event) = next {
+            self.handle(&event);
+            if mine.is_some_and(Call::is_ready) {
+                for_others -= 1;
+                if for_others == 0 {
+                    return;
+                }
+            }
+            next = self.queue.poll(&Deadline::after(Some(Duration::ZERO)));
+        }
+    }
+
+    fn handle(&self, event: &QueueEvent) {
+        match event.kind() {
+            ffi::RD_KAFKA_EVENT_FETCH => {
+                let fetched = event.fetched();
+                if fetched.is_empty() {
+                    return;
+                }
+                for each in fetched {
+                    self.calls.deliver(self.caller, &each);
+                }
+                let mut state = self.state();
+                state.suspects.clear();
+                (state.absent, state.has_answered) = (None, true);
+            }
+            ffi::RD_KAFKA_EVENT_LISTCONSUMERGROUPS_RESULT => self.on_presence(event),
+            ffi::RD_KAFKA_EVENT_ERROR => {
+                let (code, text) = (event.code(), event.error_text());
+                if let Some(broker) = broker_of(&text) {
+                    let mut state = self.state();
+                    state.suspects.insert(broker);
+                    state.is_in_trouble = true;
+                    drop(state);
+                    self.parker.unpark();
+                }
+                self.client.emit(What::Error { code, text, fatal: code == Code::FATAL });
+            }
+            _ => (),
+        }
+    }
+
+    /// Looks up the responders' group, unless a lookup is under way.
+    fn look_up_group(&self) {
+        if self.group.is_empty() {
+            return; // The caller was made with `checks_group=False`.
+        }
+        let now = Instant::now();
+        let mut state = self.state();
+        // A lookup without an answer counts as ended after twice its time.
+        if state.lookup_began.is_some_and(|began| now < began + 2 * LOOKUP_TIMEOUT) {
+            return;
+        }
+        state.lookup_began = Some(now);
+        drop(state);
+        if let Err(error) = self.client.ask_for_groups(&self.queue, LOOKUP_TIMEOUT) {
+            self.client.emit(What::Error { code: error.code(), text: error.to_string(), fatal: false });
+        }
+    }
+
+    /// Ends calls that were open during two lookups without a member: a responder that has just started joins meanwhile.
+    fn on_presence(&self, event: &QueueEvent) {
+        let mut state = self.state();
+        let Some(began) = state.lookup_began.take() else { return };
+        let is_absent = match Presence::of(event, &self.group) {
+            Presence::Empty => true,
+            // A group that has answered exists: brokers do not list it to this client, which may not see it.
+            Presence::Unlisted => !state.has_answered,
+            Presence::Present | Presence::Unknown => false,
+        };
+        if !is_absent {
+            state.absent = None;
+            return;
+        }
+        let before = state.absent.replace(began);
+        drop(state);
+        if let Some(before) = before {
+            let text = format!("group {:?}, which should answer, has no member", self.group);
+            self.calls.fail_unanswered(before, &Failure::NobodyThere(text));
+        }
+    }
+
+    /// Returns whether the broker that leads the partition can't be reached; all calls end then. Blocks the calling thread.
+    fn is_partition_unreachable(&self) -> bool {
+        let (suspects, known) = {
+            let mut state = self.state();
+            state.is_in_trouble = false;
+            (state.suspects.clone(), state.leader)
+        };
+        if suspects.is_empty() {
+            return false;
+        }
+        let now = Instant::now();
+        let leader = self.leader().unwrap_or(known);
+        self.state().leader = leader;
+        let is_broken = leader < 0 || suspects.contains(&leader);
+        if is_broken {
+            let text = format!("the broker that leads {} can't be reached, so no reply can come", self.at);
+            self.calls.fail_unanswered(now, &Failure::Unavailable(text));
+        } else {
+            self.state().suspects.clear();
+        }
+        is_broken
+    }
+
+    /// Returns the broker that leads the partition now, -1 for none; `None` if no broker answers.
+    fn leader(&self) -> Option<i32> {
+        let deadline = Deadline::after(Some(LEADER_TIMEOUT));
+        let metadata = self.client.metadata(Some(&self.at.topic), &deadline).ok()?;
+        let topic = metadata.topics.into_iter().next()?;
+        topic.partitions.iter().find(|each| each.partition == self.at.partition).map(|each| each.leader)
+    }
+
+    fn leave(&self, place: Place) {
+        if self.lead.leave(place) && !self.queue.is_empty() {
+            self.parker.unpark();
+        }
+    }
+
+    /// Ends the thread's loop. Does not wait for it.
+    pub(super) fn close(&self) {
+        self.queue.disable_callback();
+        self.is_closing.store(true, Ordering::Release);
+        self.parker.unpark();
+        self.queue.interrupt();
+    }
+
+    /// Begins a wait for the next reply of a call; returns `None` if it is there. The waker is woken when the call may be ready: see
+    /// `Waiting`.
+    pub(super) fn begin_wait(self: &Arc<Self>, call: &Arc<Call>, waker: Waker) -> Option<Waiting> {
+        if call.is_ready() {
+            return None;
+        }
+        let place = Cell::new(self.lead.join(waker.clone()));
+        let waiting = Waiting { call: Arc::clone(call), replies: Arc::clone(self), place, waker };
+        // A leader notices its reply itself.
+        let is_there = waiting.is_follower() && !call.register(waiting.waker.clone());
+        (!is_there).then_some(waiting)
+    }
+}
+
+impl Listener for Replies {
+    /// Ends the poll of the leader whose call is ready.
+    fn tell(&self, token: u64) {
+        // Not from the leader's own thread, which notices.
+        if SERVES_FOR.get() != token {
+            self.queue.interrupt();
+        }
+    }
+}
+
+impl Drop for Replies {
+    fn drop(&mut self) {
+        if self.client.check_process().is_ok() {
+            self.queue.disable_callback();
+            // SAFETY: the handle is alive; a null list stops fetching.
+            unsafe { ffi::rd_kafka_assign(self.client.handle(), std::ptr::null()) };
+        }
+    }
+}
+
+/// A wait for the next reply of a call, of a thread that serves the queue while it leads. Dropped, it hands the lead over.
+pub struct Waiting {
+    call: Arc<Call>,
+    replies: Arc<Replies>,
+    place: Cell<Place>,
+    waker: Waker,
+}
+
+impl Waiting {
+    /// Serves the queue, if this thread leads, until the call is ready or a deadline passes: the call's own, or this one. Returns whether
+    /// the call is ready. May return early; then a follower waits for its waker and calls this again. Blocks a leader.
+    pub fn step(&self, deadline: &Deadline) -> bool {
+        let (call, replies) = (&self.call, &self.replies);
+        let place = replies.lead.look(self.place.get());
+        self.place.set(place);
+        if place == Place::Leader && !call.is_ready() {
+            let token = call.id.call;
+            let listener = Waker::Listener { listener: Arc::<Replies>::clone(replies), token };
+            if call.register(listener.clone()) {
+                SERVES_FOR.set(token);
+                replies.serve(Some(call), &deadline.or_earlier(Some(call.until)));
+                SERVES_FOR.set(0);
+                call.unregister(&listener);
+            }
+        }
+        if !call.is_ready() && Instant::now() >= call.until {
+            replies.calls.fail(call, Failure::DeadlineExceeded);
+        }
+        call.is_ready()
+    }
+
+    /// Returns whether another thread serves the queue.
+    pub fn is_follower(&self) -> bool {
+        self.place.get() != Place::Leader
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.call.unregister(&self.waker);
+        self.replies.leave(self.place.get());
+    }
+}
+
+/// Returns the end offset of a partition. A new topic may have no leader yet: the lookup is repeated until the deadline.
+fn end_of(client: &Client, queue: &Queue, at: &TopicPartition, deadline: &Deadline) -> Result<i64> {
+    loop {
+        match client.end_offset(at, deadline) {
+            Err(error) if error.is_retriable() && !deadline.has_passed() => {
+                queue.poll(&deadline.or_earlier(Some(Instant::now() + LEADER_RETRY_INTERVAL)));
+            }
+            found => return found,
+        }
+    }
+}
+
+/// librdkafka's callback: the queue has turned non-empty. Runs on its threads, under the queue's lock.
+unsafe extern "C" fn on_non_empty(_rk: *mut ffi::rd_kafka_t, opaque: *mut c_void) {
+    // SAFETY: the replies live until the callback has been disabled.
+    let replies = unsafe { &*opaque.cast::<Replies>() };
+    if !replies.lead.is_led() {
+        replies.parker.unpark();
+    }
+}
+
+/// Returns the partitions of a topic; at least one.
+fn partitions_of(client: &Client, topic: &str, deadline: &Deadline) -> Result<Vec<PartitionInfo>> {
+    let metadata = client.metadata(Some(topic), deadline)?;
+    let partitions = metadata.topics.into_iter().next().map_or_else(Vec::new, |topic| topic.partitions);
+    if partitions.is_empty() {
+        return Err(Error::kafka(format!("describe topic {topic}"), Code::UNKNOWN_TOPIC, ""));
+    }
+    Ok(partitions)
+}
+
+/// Returns the broker that a librdkafka error is about: its text begins with `host:port/id: `.
+fn broker_of(text: &str) -> Option<i32> {
+    let (name, _) = text.split_once(": ")?;
+    name.rsplit_once('/')?.1.parse().ok()
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_their_broker() {
+        assert_eq!(broker_of("127.0.0.1:9092/3: Connect to ipv4#127.0.0.1:9092 failed: refused"), Some(3));
+        assert_eq!(broker_of("127.0.0.1:9092/bootstrap: Connect failed"), None);
+        assert_eq!(broker_of("2/3 brokers are down"), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! Flow control of a stream: how many results the caller has granted in total, and how many were sent.
+//!
+//! Credit is absolute. The request grants the first results; each `more` carries the total number of results granted so far. A copied
+//! or repeated `more` therefore has no effect.
+
+use std::sync::Arc;
+
+use crate::clock::Deadline;
+use crate::rpc::protocol::CREDIT_MAX;
+use crate::sync::{Mutex, lock};
+use crate::wake::{Parker, Waker};
+
+/// The credit of one stream. One thread or task takes; any thread may grant.
+#[derive(Debug)]
+pub struct Credit {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Results that may be sent in total. Never less than before, and never more than `CREDIT_MAX` ahead of `sent`.
+    granted: u64,
+    /// Results that were sent.
+    sent: u64,
+    /// The caller waits no longer: there is nothing to wait for.
+    has_ended: bool,
+    /// Threads and tasks to wake when there is credit.
+    waiting: Vec<Waker>,
+}
+
+impl Inner {
+    const fn is_ready(&self) -> bool {
+        self.has_ended || self.sent < self.granted
+    }
+}
+
+impl Credit {
+    /// A stream whose request grants this many results.
+    pub fn new(granted: u64) -> Self {
+        Self { inner: Mutex::new(Inner { granted: granted.min(CREDIT_MAX), ..Inner::default() }) }
+    }
+
+    /// Raises the total number of granted results. A total that is not higher than before has no effect. Does not block.
+    pub fn grant(&self, total: u64) {
+        let mut inner = lock(&self.inner);
+        inner.granted = inner.granted.max(total.min(inner.sent + CREDIT_MAX));
+        let waiting = if inner.is_ready() { std::mem::take(&mut inner.waiting) } else { Vec::new() };
+        drop(inner);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ends all waits: the caller waits no longer. Does not block.
+    pub fn end(&self) {
+        let mut inner = lock(&self.inner);
+        inner.has_ended = true;
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Takes the credit of one result; returns `false` if there is none. Does not block.
+    pub fn try_take(&self) -> bool {
+        let mut inner = lock(&self.inner);
+        let is_granted = inner.sent < inner.granted;
+        inner.sent += u64::from(is_granted);
+        is_granted
+    }
+
+    /// Returns whether there is credit, or none will come. Does not block.
+    pub fn is_ready(&self) -> bool {
+        lock(&self.inner).is_ready()
+    }
+
+    /// Waits until there is credit, none will come, or the deadline passes. Blocks the calling thread.
+    pub fn wait(&self, deadline: &Deadline) {
+        let parker = Arc::new(Parker::default());
+        let waker = Waker::Parker(Arc::clone(&parker));
+        while self.register(waker.clone()) {
+            parker.park_until(deadline);
+            self.unregister(&waker);
+            if deadline.has_passed() {
+                return;
+            }
+        }
+    }
+
+    /// Registers a waker; returns `false`, and registers nothing, if the credit is ready.
+    pub fn register(&self, waker: Waker) -> bool {
+        let mut inner = lock(&self.inner);
+        let is_ready = inner.is_ready();
+        if !is_ready {
+            inner.waiting.push(waker);
+        }
+        !is_ready
+    }
+
+    /// Removes a registration.
+    pub fn unregister(&self, waker: &Waker) {
+        lock(&self.inner).waiting.retain(|each| !each.is(waker));
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    fn taken(credit: &Credit) -> u64 {
+        std::iter::from_fn(|| credit.try_take().then_some(())).count() as u64
+    }
+
+    #[test]
+    fn credit_is_a_total() {
+        let credit = Credit::new(2);
+        assert_eq!(taken(&credit), 2);
+        credit.grant(5);
+        assert_eq!(taken(&credit), 3, "two of five were sent before");
+    }
+
+    #[test]
+    fn a_repeated_or_older_grant_has_no_effect() {
+        let credit = Credit::new(2);
+        for total in [4, 4, 4, 3, 0] {
+            credit.grant(total);
+        }
+        assert_eq!(taken(&credit), 4);
+        credit.grant(4);
+        assert_eq!(taken(&credit), 0, "a copy of the last `more`");
+    }
+
+    #[test]
+    fn no_grant_exceeds_the_limit() {
+        let credit = Credit::new(u64::MAX);
+        credit.grant(u64::MAX);
+        assert_eq!(taken(&credit), CREDIT_MAX);
+        credit.grant(u64::MAX);
+        assert_eq!(taken(&credit), CREDIT_MAX, "counted from what was sent");
+    }
+
+    #[test]
+    fn a_grant_and_the_end_wake_the_waiting_thread() {
+        for wake in [|credit: &Credit| credit.grant(1), |credit: &Credit| credit.end()] {
+            let (credit, parker) = (Credit::new(0), Arc::new(Parker::default()));
+            let waker = Waker::Parker(Arc::clone(&parker));
+            assert!(credit.register(waker.clone()));
+            credit.grant(0);
+            assert!(!credit.is_ready(), "a grant of nothing");
+            wake(&credit);
+            parker.park_until(&Deadline::NEVER);
+            assert!(credit.is_ready() && !credit.register(waker));
+        }
+    }
+}

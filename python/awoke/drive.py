@@ -1,0 +1,115 @@
+"""Runs flows: coroutines that wait for the engine, written once for blocking callers and for event loops.
+
+A flow waits with `until` and `elsewhere` only. There are two ways to run it:
+
+- `drive` on any thread: it blocks, with the GIL released, until the flow has ended;
+- `await` on an event loop, which runs the flow as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import types
+from asyncio.events import _get_running_loop
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, Protocol, TypeVar
+
+from awoke._waiting import Pending, resolve
+
+Result = TypeVar("Result")
+ResultOut = TypeVar("ResultOut", covariant=True)
+
+
+class Waitable(Protocol[ResultOut]):
+    """A result that comes later, for a flow to wait for."""
+
+    def wait(self) -> ResultOut:
+        """Waits for the result on the calling thread, with the GIL released, and returns it."""
+
+    def __await__(self) -> Generator[Any, Any, ResultOut]: ...
+
+
+class Handle(Pending[ResultOut], Protocol[ResultOut]):
+    """A result of the engine's that a thread can wait for."""
+
+    def wait(self) -> Any: ...
+
+
+class ResultOf(Generic[Result]):
+    """The result of one of the engine's handles, for a flow to wait for."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: Handle[Result]) -> None:
+        self._handle = handle
+
+    def wait(self) -> Result:
+        """Waits for the result on the calling thread and returns it."""
+        self._handle.wait()
+        return self._handle.result()
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        return resolve(self._handle).__await__()
+
+
+class _Thread(threading.local):
+    """The state of the calling thread."""
+
+    loop: object = "none"
+    """The running event loop, or None, of the place where `drive` was called; a text outside of `drive`."""
+
+
+_thread = _Thread()
+
+
+def is_driven() -> bool:
+    """Tells whether the calling flow is run by `drive`, and not by an event loop.
+
+    A method that `drive` runs may run an event loop of its own: the flows in there are the loop's.
+    """
+    return _thread.loop is _get_running_loop()
+
+
+@types.coroutine
+def until(awaited: Waitable[Result]) -> Generator[Any, Any, Result]:
+    """Waits for a result within a flow and returns it; raises its error."""
+    if not is_driven():
+        return (yield from awaited.__await__())
+    result: Result = yield awaited
+    return result
+
+
+async def elsewhere(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Calls a function that blocks; from an event loop, on another thread.
+
+    The call goes on if the task that waits for it is cancelled.
+    """
+    if not is_driven():
+        return await asyncio.to_thread(function, *arguments)
+    return function(*arguments)
+
+
+def drive(flow: Coroutine[Any, Any, Result]) -> Result:
+    """Runs a flow to its end and returns its result; raises its error. Blocks. Any thread."""
+    try:
+        awaited = _resume(flow.send, None)
+        while True:
+            try:
+                value = awaited.wait()
+            except BaseException as error:
+                awaited = _resume(flow.throw, error)
+            else:
+                awaited = _resume(flow.send, value)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+
+
+def _resume(step: Callable[[Any], Any], value: Any) -> Any:
+    """Runs a flow up to its next wait and returns what it waits for. User code may run a flow within a flow."""
+    before, _thread.loop = _thread.loop, _get_running_loop()
+    try:
+        return step(value)
+    finally:
+        _thread.loop = before

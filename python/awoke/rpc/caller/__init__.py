@@ -1,0 +1,1 @@
+"""The caller's side of remote calls: requests, replies, retries, typed clients."""

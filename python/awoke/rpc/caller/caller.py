@@ -1,0 +1,387 @@
+"""Calls methods of a service over Kafka, and gets their results: blocking, awaited, streamed, or from several responders."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from asyncio.events import _get_running_loop
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+from awoke._native import DeliveryHandle
+from awoke.drive import drive
+from awoke.errors import ConfigError, RpcError
+from awoke.events import Events
+from awoke.oauth import TokenFunction
+from awoke.rpc import protocol
+from awoke.rpc.caller.blocking import warn_blocking
+from awoke.rpc.caller.calling import Calling
+from awoke.rpc.caller.client import Proxy, client_of
+from awoke.rpc.caller.opening import CallerOptions, Opening, ServiceAddress
+from awoke.rpc.caller.pending import Gathered, Gathering, PendingResult, Stream
+from awoke.rpc.caller.plan import Headers, Planner
+from awoke.rpc.caller.reading import Reading
+from awoke.rpc.caller.retries import Retries, RetryBudget
+from awoke.rpc.errors import KINDS, NobodyThere
+from awoke.rpc.protocol import WINDOW_MAX, Topics
+from awoke.settings import KafkaValue, Settings, load
+from awoke.tracing import Tracer
+
+TIMEOUT_S = 5.0
+"""How long a call waits unless its caller says otherwise."""
+
+Methods = TypeVar("Methods")
+
+
+class Caller:
+    """Calls methods of a service. Any number of threads and event loops; a context manager: leaving it closes.
+
+    It reads a partition of the service's reply topic from an offset that is found before this returns: no reply can be
+    missed. Blocks up to `startup_timeout_s`. On the thread of a running event loop it does not block: there `async with`,
+    `await Caller.open(…)` or else the first call opens it, and raises the errors of connections and topics below.
+
+    `timeout_s` is the time of calls without their own; within a method, no call waits longer than the method's own caller.
+    `name` is the caller's name, as responders see it. `group` is the responders' consumer group, if it is not the service's
+    name: a call without a reply ends with `NobodyThere` when that group has no member. With `checks_group=False` the group
+    is not checked, and such a call ends at its deadline: for responders without a group.
+    At most `calls_max` calls, and `bytes_max` bytes of requests, are under way; more wait for room in their time. A reply
+    larger than `reply_bytes_max` is refused. With a `secret`, requests are signed and replies must be. `errors` are
+    classes for codes of the service's own. `idempotent` names methods that may be executed twice. `window` is how many
+    results of a stream may be under way. With `create_topics`, missing topics are created with `partitions` partitions
+    each; else the service makes them when it starts.
+
+    Raises:
+        ConfigError, BrokerUnreachable; UnknownTopic: the service's topics are not there.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        bootstrap_servers: str | None = None,
+        *,
+        name: str = "",
+        group: str | None = None,
+        checks_group: bool = True,
+        timeout_s: float = TIMEOUT_S,
+        retries: Retries | None = None,
+        idempotent: Iterable[str] = (),
+        errors: Iterable[type[RpcError]] = (),
+        secret: bytes | None = None,
+        calls_max: int = 10_000,
+        bytes_max: int = 64 * 1024 * 1024,
+        reply_bytes_max: int = 16 * 1024 * 1024,
+        window: int = 256,
+        create_topics: bool = False,
+        partitions: int = 1,
+        kafka: Mapping[str, KafkaValue] | None = None,
+        oauth_token: TokenFunction | None = None,
+        settings: Settings | None = None,
+        events: Events | None = None,
+    ) -> None:
+        arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
+        settings = settings or load(arguments).values
+        if not service:
+            raise ConfigError("a caller needs the name of a service, which is that of its app", "service")
+        for word, value in (("timeout_s", timeout_s), ("calls_max", calls_max), ("window", window)):
+            if value <= 0:
+                raise ConfigError(f"caller: {word} must be more than 0, not {value}", word)
+        if window > WINDOW_MAX:
+            raise ConfigError(f"caller: window must be at most {WINDOW_MAX}, not {window}", "window")
+        if len(name.encode()) > protocol.NAME_BYTES_MAX:
+            raise ConfigError(f"caller: name has more than {protocol.NAME_BYTES_MAX} bytes", "name")
+        self.service = service
+        self.timeout_s = timeout_s
+        budget = RetryBudget(retries or Retries())
+        reading = Reading(service, {**KINDS, **{kind.code: kind for kind in errors}})
+        tracer = Tracer(name or service, group or service) if settings.tracing else None
+        self._plan = Planner(timeout_s, frozenset(idempotent), budget.retries.attempts > 1, tracer).plan
+        if group is not None and not (group and checks_group):
+            text = (
+                "caller: group must not be empty" if checks_group else "caller: checks_group=False goes without a group"
+            )
+            raise ConfigError(text, "group")
+        group = (group or service) if checks_group else ""
+        at = Topics.of(service)
+        address = ServiceAddress(at.calls, at.replies, group, name, calls_max, bytes_max, reply_bytes_max, secret)
+        opening = Opening(service, settings, address, events, create_topics, partitions)
+        self._calling = Calling(opening, reading, budget, window)
+        if _get_running_loop() is None:
+            self._calling.open()
+
+    @classmethod
+    async def open(cls, service: str, bootstrap_servers: str | None = None, **options: Unpack[CallerOptions]) -> Self:
+        """Makes a caller without blocking the running event loop; arguments and errors are those of `Caller`.
+
+        ```python
+        shop = await Caller.open("shop")
+        async with Caller("billing") as billing:  # opens without blocking, too, and closes
+            ...
+        ```
+        """
+        return await cls(service, bootstrap_servers, **options).__aenter__()
+
+    def call(
+        self,
+        method: str,
+        /,
+        *args: Any,
+        timeout_s: float | None = None,
+        key: bytes | str | None = None,
+        idempotent: bool | None = None,
+        idempotency_key: str | bytes | None = None,
+        returns: Any = Any,
+        headers: Headers | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Calls a method and waits for its result, which is read as `returns`. Blocks with the GIL released.
+
+        Arguments come by name, or all in order. Calls with one `key` are executed in order, by one responder. On the thread
+        of a running event loop it warns (`BlockingCallWarning`): use `acall` there. A method that returns a stream of results
+        is an error: use `stream`.
+
+        Raises:
+            RpcError: see `awoke.rpc.errors`; DeadlineExceeded: no reply within `timeout_s`; NobodyThere: there is no
+            responder; InvalidArgument, Unimplemented, Internal. DecodeError: the result can't be read as `returns`.
+            EncodeError; ClosedError; ForkedClientError. TypeError: arguments by name and in order. ValueError: a header of
+            the protocol's.
+        """
+        if _get_running_loop() is not None:
+            warn_blocking("call", "await caller.acall(…)")
+        plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers, returns)
+        return drive(self._calling.result(plan, returns))
+
+    async def acall(
+        self,
+        method: str,
+        /,
+        *args: Any,
+        timeout_s: float | None = None,
+        key: bytes | str | None = None,
+        idempotent: bool | None = None,
+        idempotency_key: str | bytes | None = None,
+        returns: Any = Any,
+        headers: Headers | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As `call`, awaited on the running loop. A task that is cancelled cancels its call."""
+        plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers, returns)
+        return await self._calling.result(plan, returns)
+
+    def submit(
+        self,
+        method: str,
+        /,
+        *args: Any,
+        timeout_s: float | None = None,
+        key: bytes | str | None = None,
+        idempotency_key: str | bytes | None = None,
+        returns: Any = Any,
+        headers: Headers | None = None,
+        **kwargs: Any,
+    ) -> PendingResult:
+        """Calls a method, and returns the pending result. It is called once: nothing is retried.
+
+        Blocks, up to `timeout_s`, only if as many calls are under way as may be.
+
+        Raises:
+            ResourceExhausted: there was no room in time; EncodeError; ClosedError; ForkedClientError; TypeError.
+        """
+        plan = self._plan(method, args, kwargs, timeout_s, key, None, idempotency_key, headers, returns)
+        plan.attempts += 1
+        return PendingResult(self._calling.reading, plan, drive(self._calling.begin(plan)), returns)
+
+    def cast(
+        self,
+        method: str,
+        /,
+        *args: Any,
+        timeout_s: float | None = None,
+        key: bytes | str | None = None,
+        idempotency_key: str | bytes | None = None,
+        headers: Headers | None = None,
+        **kwargs: Any,
+    ) -> DeliveryHandle:
+        """Calls a method without a reply, and returns the delivery handle of the request.
+
+        The method is not begun later than `timeout_s` from now. Blocks and raises as `submit`.
+        """
+        plan = self._plan(method, args, kwargs, timeout_s, key, None, idempotency_key, headers)
+        return self._calling.open().cast(
+            method,
+            plan.body,
+            plan.left_s(),
+            key=plan.key,
+            idempotency_key=plan.idempotency_key,
+            headers=plan.headers,
+        )
+
+    def stream(
+        self,
+        method: str,
+        /,
+        *args: Any,
+        timeout_s: float | None = None,
+        key: bytes | str | None = None,
+        returns: Any = Any,
+        headers: Headers | None = None,
+        **kwargs: Any,
+    ) -> Stream:
+        """Calls a method that gives its results one by one; iterate over them, with `for` or `async for`.
+
+        All of them must come within `timeout_s`. At most `window` are under way: a slow reader slows the method down.
+        Leaving the iteration cancels the call. A rejected one is made again, as by `call`; one that has begun is not. Raises
+        as `submit`, and, while iterating, as `call`.
+        """
+        plan = self._plan(method, args, kwargs, timeout_s, key, None, None, headers, returns)
+        return Stream(self._calling, plan, drive(self._calling.begin_stream(plan)), returns)
+
+    def scatter(
+        self,
+        method: str,
+        /,
+        *args: Any,
+        replies: int,
+        until: Callable[[list[Any]], bool] | None = None,
+        timeout_s: float | None = None,
+        returns: Any = Any,
+        headers: Headers | None = None,
+        **kwargs: Any,
+    ) -> Gathered:
+        """Calls all responders, of groups of their own, at once: each group answers.
+
+        Returns when `replies` have answered, when `until(results)` is true, or when the time is up: then `is_partial` is
+        true, and there is no error. Blocks with the GIL released, and warns as `call`. Raises as `submit`.
+        """
+        if _get_running_loop() is not None:
+            warn_blocking("scatter", "await caller.ascatter(…)")
+        plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers, returns)
+        return drive(Gathering(self._calling, plan, replies, until, returns).run())
+
+    async def ascatter(
+        self,
+        method: str,
+        /,
+        *args: Any,
+        replies: int,
+        until: Callable[[list[Any]], bool] | None = None,
+        timeout_s: float | None = None,
+        returns: Any = Any,
+        headers: Headers | None = None,
+        **kwargs: Any,
+    ) -> Gathered:
+        """As `scatter`, awaited on the running loop."""
+        plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers, returns)
+        return await Gathering(self._calling, plan, replies, until, returns).run()
+
+    def proxy(self, *, timeout_s: float | None = None) -> Proxy:
+        """Returns the service's methods as attributes: `shop.quote(sku="A1")`. The responder checks that they exist."""
+        return Proxy(partial(self.call, timeout_s=timeout_s))
+
+    def aproxy(self, *, timeout_s: float | None = None) -> Proxy:
+        """As `proxy`, to be awaited: `await shop.quote(sku="A1")`."""
+        return Proxy(partial(self.acall, timeout_s=timeout_s))
+
+    def client(self, methods: Callable[..., Methods], *, timeout_s: float | None = None) -> Methods:
+        """Returns an object with the methods of a `typing.Protocol` or class, each of which calls the method of its name.
+
+        ```python
+        class Shop(Protocol):
+            def quote(self, sku: str, quantity: int = 1) -> float: ...
+            def report(self, day: str) -> Iterator[Line]: ...
+
+        shop = caller.client(Shop)
+        price = shop.quote("A1", quantity=3)
+        ```
+
+        Results are read as the annotations say. `def` blocks as `call` does; `async def` is awaited, as `acall`; a `def` that
+        returns an `Iterator` or `AsyncIterator` is a `stream`. Nothing of the class is executed.
+
+        Raises:
+            ConfigError: no class, or a method that can't be called by name.
+        """
+        client: Methods = client_of(self, methods, timeout_s)
+        return client
+
+    def aclient(self, methods: Callable[..., Methods], *, timeout_s: float | None = None) -> Methods:
+        """As `client`, for an event loop: none of the methods may block.
+
+        Raises:
+            ConfigError: as `client`; a method that is neither `async def` nor returns an `AsyncIterator`.
+        """
+        client: Methods = client_of(self, methods, timeout_s, is_async=True)
+        return client
+
+    def methods(self, timeout_s: float | None = None) -> list[dict[str, Any]]:
+        """Returns name, signature, doc, is_idempotent, is_stream and result_type of each method of the service.
+
+        Blocks; raises as `call`.
+        """
+        found: list[dict[str, Any]] = self.call(protocol.METHODS, timeout_s=timeout_s, idempotent=True)
+        return found
+
+    def wait_until_served(self, timeout_s: float = 30.0) -> None:
+        """Waits until a responder answers. Blocks.
+
+        Raises:
+            RpcError: none did within `timeout_s`.
+        """
+        until_s = time.monotonic() + timeout_s
+        while True:
+            try:
+                self.methods(timeout_s=max(0.0, until_s - time.monotonic()))
+            except NobodyThere:
+                continue  # The lookup of the group takes a while: this does not spin.
+            return
+
+    def open_calls(self) -> int:
+        """Returns how many calls have not ended. Does not block."""
+        native = self._calling.native
+        return 0 if native is None else native.open_calls()
+
+    def counters(self) -> dict[str, int]:
+        """Returns the counters; empty before the caller is opened. Does not block.
+
+        Calls `begun` and `expired`; `replies`, and those that were `late`, `duplicate`, `unknown` (to no call of this
+        caller), `foreign` (to other callers), `forged`, `too_large` or `undecodable`.
+        """
+        native = self._calling.native
+        return {} if native is None else native.counters()
+
+    @property
+    def replies_at(self) -> tuple[str, int]:
+        """Topic and partition of this caller's replies."""
+        return self._calling.open().replies_at()
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Ends all calls, those in a back-off included, and delivers what was sent. Blocks. Closing again does nothing."""
+        self._calling.close(timeout_s)
+
+    async def aclose(self, timeout_s: float = 5.0) -> None:
+        """As `close`, on another thread, so that the running loop goes on."""
+        await asyncio.to_thread(self.close, timeout_s)
+
+    def __enter__(self) -> Self:
+        self._calling.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await asyncio.to_thread(self._calling.open)
+        except asyncio.CancelledError:
+            self._calling.closing.close()
+            # The thread that opens goes on; it must leave nothing open behind.
+            asyncio.get_running_loop().run_in_executor(None, self.close)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

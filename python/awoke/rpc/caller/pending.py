@@ -1,0 +1,181 @@
+"""Calls that were made and have their results later: one result, a stream, or the results of several responders."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import Any, NamedTuple
+
+from awoke import _native
+from awoke._waiting import call_back, resolve
+from awoke.drive import drive
+from awoke.errors import RpcError
+from awoke.rpc import protocol
+from awoke.rpc.caller.calling import Calling, Stop
+from awoke.rpc.caller.plan import Plan
+from awoke.rpc.caller.reading import Part, Reading
+
+END = object()
+"""There are no more results."""
+
+
+class PendingResult:
+    """A call that was made, and has its result later. Any thread, any event loop."""
+
+    def __init__(self, reading: Reading, plan: Plan, native: _native.Call, returns: Any) -> None:
+        self._reading, self._plan, self._native, self._returns = reading, plan, native, returns
+        self._part: Part | None = None
+
+    def wait(self, timeout_s: float | None = None) -> Any:
+        """Waits for the result, at most until the call's own deadline. Blocks with the GIL released.
+
+        Raises:
+            RpcError: the call failed. TimeoutError: no result within `timeout_s`; the call goes on.
+        """
+        if self._part is None:
+            try:
+                is_there = self._native.wait(timeout_s)
+            except BaseException:
+                self.cancel()  # Ctrl-C: the caller waits no longer.
+                raise
+            if not is_there:
+                raise TimeoutError(f"{self._plan.method}: no result within {timeout_s} s")
+        return self.result()
+
+    def result(self) -> Any:
+        """Returns the result, which must be there. Does not block.
+
+        Raises:
+            RpcError: the call failed. TimeoutError: there is no result yet.
+        """
+        if self._part is None:
+            part = self._native.result()
+            if part is None:
+                raise TimeoutError(f"{self._plan.method}: no result yet")
+            self._part = part
+        return self._reading.read(self._plan, self._part, self._returns)
+
+    def done(self) -> bool:
+        """Tells whether the result is there. Does not block."""
+        return self._part is not None or self._native.done()
+
+    def cancel(self) -> bool:
+        """Cancels the call and tells its responder; returns False if it had ended. Does not block."""
+        return self._native.cancel()
+
+    def add_done_callback(self, callback: Callable[[PendingResult], object]) -> None:
+        """Calls `callback(self)` when the result is there, on a thread of awoke's; what it raises is logged."""
+        call_back(self._native, lambda _: callback(self))
+
+    @property
+    def id(self) -> bytes:
+        """The call's id, as in its headers."""
+        return bytes(self._native.id)
+
+    @property
+    def woken_at_ns(self) -> int:
+        """When the result came, in nanoseconds of `time.monotonic_ns()`; 0 if no thread or task was waiting for it."""
+        return self._native.woken_at_ns
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._resolve().__await__()
+
+    async def _resolve(self) -> Any:
+        if self._part is None:
+            try:
+                self._part = await resolve(self._native)
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        return self.result()
+
+
+class Stream:
+    """The results of a call, one by one. One thread, or one task, iterates."""
+
+    def __init__(self, calling: Calling, plan: Plan, native: _native.Call, returns: Any) -> None:
+        self._calling, self._plan, self._native, self._returns = calling, plan, native, returns
+
+    def __iter__(self) -> Iterator[Any]:
+        """Blocks between results. Raises RpcError when the call fails."""
+        try:
+            while (item := drive(self._next())) is not END:
+                yield item
+        finally:
+            self.cancel()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        """As iterating, on the running loop."""
+        try:
+            while (item := await self._next()) is not END:
+                yield item
+        finally:
+            self.cancel()
+
+    async def _next(self) -> Any:
+        """Returns the next result, or `END`. A flow."""
+        while True:
+            part = await self._calling.next_part(self._native)
+            if part is None or part[0] == protocol.END:
+                return END
+            try:
+                return self._calling.reading.read_item(self._plan, part, self._returns)
+            except RpcError as error:
+                self._native = await self._calling.repeat_stream(self._plan, error)
+
+    def cancel(self) -> bool:
+        """Cancels the call; returns False if it had ended. Does not block."""
+        return not self._native.has_ended() and self._native.cancel()
+
+
+@contextlib.contextmanager
+def cancelling(pending: _native.Call) -> Iterator[None]:
+    """Cancels a call that has not ended when its wait ends, for any reason."""
+    try:
+        yield
+    finally:
+        if not pending.has_ended():
+            pending.cancel()
+
+
+class Gathered(NamedTuple):
+    """The replies of several responders."""
+
+    results: list[Any]
+    errors: list[RpcError]
+    is_partial: bool
+    """Whether the time was up before all of them had answered, or fewer were enough."""
+
+
+class Gathering:
+    """Collects the replies of several responders, as they come."""
+
+    def __init__(self, calling: Calling, plan: Plan, replies: int, is_enough: Stop | None, returns: Any) -> None:
+        self._calling, self._plan, self._replies = calling, plan, replies
+        self._is_enough, self._returns = is_enough, returns
+        self._results: list[Any] = []
+        self._errors: list[RpcError] = []
+
+    async def run(self) -> Gathered:
+        """Makes the call and waits until there are enough replies, or the time is up. A flow."""
+        call = await self._calling.begin(self._plan, replies=self._replies)
+        with cancelling(call):
+            while not self._add(await self._calling.next_part(call)):
+                pass
+        return Gathered(self._results, self._errors, not self._has_all())
+
+    def _add(self, part: Part | None) -> bool:
+        """Adds a reply; returns whether there are enough."""
+        if part is None or part[0] == protocol.END or part[:2] == ("failed", "deadline_exceeded"):
+            return True
+        try:
+            self._results.append(self._calling.reading.read(self._plan, part, self._returns))
+        except RpcError as error:
+            if part[0] == "failed":
+                raise
+            self._errors.append(error)
+        return self._has_all() or (self._is_enough is not None and self._is_enough(self._results))
+
+    def _has_all(self) -> bool:
+        return len(self._results) + len(self._errors) >= self._replies

@@ -1,0 +1,89 @@
+"""The parts of a call, for all its attempts."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from awoke import serde
+from awoke.rpc import protocol
+from awoke.rpc.context import current
+from awoke.tracing import Tracer
+
+Headers = Mapping[str, bytes | str | None]
+
+
+class Plan(msgspec.Struct, eq=False, gc=False):
+    """A call that is made once or several times. It is in no cycle, so the garbage collector need not look at it."""
+
+    method: str
+    body: bytes
+    timeout_s: float
+    until_s: float
+    """When its time is over, on `time.monotonic()`."""
+    key: bytes | None
+    is_idempotent: bool
+    idempotency_key: bytes | None
+    headers: list[tuple[str, bytes | str | None]] | None
+    attempts: int = 0
+
+    def left_s(self) -> float:
+        """Returns the rest of its time; negative when it is over."""
+        return self.until_s - time.monotonic()
+
+
+class Planner:
+    """Makes the plans of one caller's calls. Any thread."""
+
+    def __init__(self, timeout_s: float, idempotent: frozenset[str], is_retried: bool, tracer: Tracer | None) -> None:
+        self._timeout_s, self._idempotent, self._is_retried, self._tracer = timeout_s, idempotent, is_retried, tracer
+
+    def plan(
+        self,
+        method: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        timeout_s: float | None,
+        key: bytes | str | None,
+        idempotent: bool | None,
+        idempotency_key: str | bytes | None,
+        headers: Headers | None,
+        returns: Any = Any,
+    ) -> Plan:
+        """Returns the plan of a call, whose time begins now.
+
+        Raises:
+            ConfigError: nothing can be read as `returns`. EncodeError, TypeError, ValueError: see `Caller.call`.
+        """
+        if returns is not Any and returns is not None:
+            serde.result_decoder(returns)  # Before the call: its answer could not be read.
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        executing = current.get()
+        if executing is not None:
+            timeout_s = min(timeout_s, executing.remaining_s)
+        is_idempotent = idempotency_key is not None or (
+            method in self._idempotent if idempotent is None else idempotent
+        )
+        if is_idempotent and idempotency_key is None and self._is_retried:
+            idempotency_key = uuid.uuid4().bytes
+        more = None if headers is None and self._tracer is None else self._headers(headers or {})
+        return Plan(
+            method,
+            protocol.arguments_of(args, kwargs),
+            timeout_s,
+            time.monotonic() + timeout_s,
+            key.encode() if isinstance(key, str) else key,
+            is_idempotent,
+            idempotency_key.encode() if isinstance(idempotency_key, str) else idempotency_key,
+            more,
+        )
+
+    def _headers(self, headers: Headers) -> list[tuple[str, bytes | str | None]]:
+        if any(name.startswith(protocol.PREFIX) for name in headers):
+            raise ValueError(f"headers whose names begin with {protocol.PREFIX} belong to the protocol")
+        pairs = list(headers.items())
+        return pairs if self._tracer is None else self._tracer.headers(pairs)

@@ -1,0 +1,52 @@
+"""The parts of a process that its responder uses."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Protocol
+
+from awoke import _native
+from awoke._native import Job, Message, PendingCommit
+from awoke.rpc.context import Sender
+from awoke.settings import Settings
+
+
+class Contribution(Sender, Protocol):
+    """Messages that are committed together with an offset."""
+
+    def submit(self, job: Job, offset: int | None) -> PendingCommit: ...
+
+
+class Transactions(Protocol):
+    """Makes contributions."""
+
+    def contribution(self) -> Contribution: ...
+
+
+class Tracer(Protocol):
+    """Makes spans."""
+
+    def message(self, message: Message[Any], handler: str) -> contextlib.AbstractContextManager[None]: ...
+
+
+class Metrics(Protocol):
+    """Counts."""
+
+    def call_ended(self, method: str, outcome: str, queue_s: float, run_s: float) -> None: ...
+    def reply_acknowledged(self, method: str, reply_s: float) -> None: ...
+
+
+class Host(Protocol):
+    """The process of a responder."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def member(self) -> _native.GroupMember | None: ...
+    @property
+    def transactions(self) -> Transactions | None: ...
+    @property
+    def tracer(self) -> Tracer | None: ...
+    @property
+    def metrics(self) -> Metrics | None: ...
+    def give_up(self, error: BaseException) -> None: ...

@@ -1,0 +1,316 @@
+"""The methods of a service: by exact name, with typed arguments that are checked before they are called."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeVar, overload
+
+import msgspec
+
+from awoke.errors import ConfigError, RpcError
+from awoke.handlers import kind_of
+from awoke.rpc.context import current
+from awoke.rpc.errors import KINDS, Internal, InvalidArgument
+from awoke.rpc.protocol import CALLER_WORDS, METHODS
+from awoke.rpc.responder.arguments import Arguments, check_result
+from awoke.secrets import shown_fields, shown_repr
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of a service: `app.rpc.options(…)`."""
+
+    mode: Literal["at_most_once", "at_least_once", "exactly_once"] = "at_least_once"
+    """A call whose responder dies is not executed again; is executed again; or its reply, the messages that it sent and its
+    offset are one transaction."""
+    threads: int = 8
+    """Most calls of `def` methods that run at once in each process."""
+    tasks: int = 1_000
+    """Most calls of `async def` methods that run at once in each process."""
+    waiting_max: int = 1_000
+    """Most calls that wait in a process for a thread, a task, or their method; more are rejected."""
+    waiting_bytes_max: int = 64 * 1024 * 1024
+    """Most bytes of their requests."""
+    queue_time_share_max: float = 0.5
+    """A call that has spent more than this share of its caller's time in queues is rejected, so that others are in time."""
+    retry_after_s: float = 0.1
+    """Delay that the caller of a rejected call is told to wait before the next attempt."""
+    clock_skew_s: float = 0.0
+    """Tolerated clock skew: a call expires this long after its deadline."""
+    timeout_max_s: float = 3_600.0
+    """A call whose deadline is farther away is rejected."""
+    request_bytes_max: int = 1024 * 1024
+    """A larger request is refused before it is decoded."""
+    reply_topics: tuple[str, ...] = ()
+    """Topics that replies may go to, beside the service's own."""
+    partitions: int = 1
+    """Number of partitions of new topics."""
+    secret: bytes | None = None
+    """The key of signatures: requests must be signed with it, and replies are."""
+    tracebacks: bool = False
+    """Whether callers get the text and traceback of an unexpected exception."""
+    results_max: int = 10_000
+    """Most results that are kept for repeated calls with the same idempotency key."""
+    results_bytes_max: int = 64 * 1024 * 1024
+    """Most bytes of these results."""
+    results_ttl_s: float = 300.0
+    """How long they are kept."""
+
+    def __post_init__(self) -> None:
+        for name in ("threads", "tasks", "waiting_max", "waiting_bytes_max", "partitions", "request_bytes_max"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"rpc option {name!r}: must be at least 1, not {getattr(self, name)}", name)
+        for name in ("retry_after_s", "clock_skew_s", "results_max", "results_bytes_max", "results_ttl_s"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"rpc option {name!r}: must not be negative, but is {getattr(self, name)}", name)
+        if not 0 < (share := self.queue_time_share_max) <= 1:
+            text = f"rpc option 'queue_time_share_max': must be more than 0 and at most 1, not {share}"
+            raise ConfigError(text, "queue_time_share_max")
+        if self.timeout_max_s <= 0:
+            raise ConfigError(
+                f"rpc option 'timeout_max_s': must be more than 0, not {self.timeout_max_s}", "timeout_max_s"
+            )
+        if self.secret is not None and not self.secret:
+            raise ConfigError("rpc option 'secret': must not be empty", "secret")
+
+    def __repr__(self) -> str:
+        return shown_repr(self, self.__struct_fields__)
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return shown_fields(self, self.__struct_fields__)
+
+
+class Method:
+    """One method of a service."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        is_idempotent: bool,
+        concurrency: int | None,
+        callers: frozenset[str] | None,
+        deadline_s: float | None,
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.is_idempotent = is_idempotent
+        self.concurrency = concurrency
+        """Most of its calls that run at once in a process; None for no limit of its own."""
+        self.callers = callers
+        """The callers that may call it; None for all."""
+        self.deadline_s = deadline_s
+        """How long a call may run, whatever its caller grants; None for no limit of its own."""
+        if not callable(function) or isinstance(function, type):
+            raise ConfigError(f"an rpc method is a function, not {function!r}", "method")
+        kind = kind_of(function)
+        self.is_async = kind.startswith("async")
+        """Whether it runs on the event loop."""
+        self.is_stream = kind.endswith("generator")
+        """Whether it gives several results."""
+        self._arguments: Arguments | None = None
+        self._check()
+
+    def prepare(self, *, is_early: bool = False) -> None:
+        """Reads its annotations. If it `is_early`, a name that does not exist yet is left for later.
+
+        Raises:
+            ConfigError: JSON can't be read as the type of a parameter, or the results can't be written as JSON.
+        """
+        self._arguments = None
+        try:
+            hints = typing.get_type_hints(self.function, include_extras=True)
+            self._arguments = Arguments(self.function, hints)
+            check_result(self.function, hints.get("return", Any), self.is_stream)
+        except (TypeError, NameError, ValueError, msgspec.MsgspecError) as error:
+            if is_early and isinstance(error, NameError):
+                return
+            what = "parameters can't be read from JSON" if self._arguments is None else "result can't be sent"
+            raise ConfigError(f"rpc method {self.name!r}: its {what}: {error}", "method") from None
+
+    def arguments(self, body: bytes) -> dict[str, Any]:
+        """Returns a request's body as named arguments.
+
+        Raises:
+            InvalidArgument: one is missing, unknown, or of a wrong kind; names it.
+        """
+        assert self._arguments is not None
+        try:
+            return self._arguments.read(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidArgument(f"{self.name}: {error}", details={"method": self.name}) from None
+
+    def describe(self) -> dict[str, Any]:
+        """Returns its description for callers."""
+        signature = without_defaults(inspect.signature(self.function, eval_str=True))
+        return {
+            "name": self.name,
+            "signature": f"{self.name}{signature}",
+            "doc": inspect.getdoc(self.function) or "",
+            "is_idempotent": self.is_idempotent,
+            "is_stream": self.is_stream,
+            "result_type": self._result_type(signature.return_annotation),
+        }
+
+    def _result_type(self, hint: Any) -> str:
+        """Names the type of the result, or of each result of a stream: `Iterator[Line]` gives `Line`."""
+        if self.is_stream and hint is not inspect.Signature.empty:
+            hint = (typing.get_args(hint) or (Any,))[0]
+        return "Any" if hint is inspect.Signature.empty else inspect.formatannotation(hint)
+
+    def _check(self) -> None:
+        if not NAME.fullmatch(self.name) or keyword.iskeyword(self.name):
+            raise ConfigError(f"rpc method {self.name!r}: is no name for a method", "method")
+        if self.concurrency is not None and self.concurrency < 1:
+            raise ConfigError(f"rpc method {self.name!r}: concurrency must be at least 1", "concurrency")
+        if self.deadline_s is not None and self.deadline_s <= 0:
+            raise ConfigError(f"rpc method {self.name!r}: deadline_s must be more than 0", "deadline_s")
+        for parameter in inspect.signature(self.function).parameters.values():
+            problem = None
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                problem = "arguments come by their names: no *args, no **kwargs, nothing that has a place only"
+            elif parameter.name in CALLER_WORDS:
+                problem = "that is a word of the caller's; give it another name"
+            if problem is not None:
+                raise ConfigError(f"rpc method {self.name!r}, parameter {parameter.name!r}: {problem}", "method")
+
+
+class Hidden:
+    """Stands for a default value that callers are not told: it may be a secret."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+def without_defaults(signature: inspect.Signature) -> inspect.Signature:
+    """Returns a signature that shows which parameters have a default, and not which."""
+    parameters = signature.parameters.values()
+    hidden = [each if each.default is each.empty else each.replace(default=Hidden()) for each in parameters]
+    return signature.replace(parameters=hidden)
+
+
+class Rpc:
+    """The methods of an app's service: `app.rpc`."""
+
+    def __init__(self, service: str) -> None:
+        self.service = service
+        self.methods: dict[str, Method] = {}
+        self.settings = Options()
+        self._mapped: dict[type[Exception], type[RpcError] | str] = {}
+
+    @overload
+    def method(self, function: Function, /) -> Function: ...
+
+    @overload
+    def method(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        idempotent: bool = False,
+        concurrency: int | None = None,
+        callers: Iterable[str] | None = None,
+        deadline_s: float | None = None,
+    ) -> Callable[[Function], Function]: ...
+
+    def method(
+        self,
+        function: Function | None = None,
+        /,
+        *,
+        name: str | None = None,
+        idempotent: bool = False,
+        concurrency: int | None = None,
+        callers: Iterable[str] | None = None,
+        deadline_s: float | None = None,
+    ) -> Function | Callable[[Function], Function]:
+        """Serves the decorated function, `def` or `async def`, under its name. A generator gives its results one by one.
+
+        Arguments are read as its annotations say and checked before it is called. `idempotent` says that it may be executed
+        twice. At most `concurrency` of its calls run at once in a process. Of callers, only
+        those named in `callers` may call it. It may run for `deadline_s`, or for as long as its caller waits.
+
+        Raises:
+            ConfigError: the name is taken, or an option is out of range.
+        """
+
+        def decorate(function: Function) -> Function:
+            allowed = None if callers is None else frozenset([callers] if isinstance(callers, str) else callers)
+            own_name = str(getattr(function, "__name__", function))
+            method = Method(function, name or own_name, idempotent, concurrency, allowed, deadline_s)
+            method.prepare(is_early=True)
+            self._add(method)
+            return function
+
+        return decorate if function is None else decorate(function)
+
+    def options(self, **options: Any) -> None:
+        """Sets options of the service: see `awoke.rpc.Options`.
+
+        Raises:
+            ConfigError: an option does not exist or is out of range.
+        """
+        merged = {**{name: getattr(self.settings, name) for name in Options.__struct_fields__}, **options}
+        try:
+            self.settings = msgspec.convert(merged, Options)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"rpc options: {error}", "rpc") from None
+
+    def map_error(self, kind: type[Exception], to: type[RpcError] | str) -> None:
+        """Maps an exception, and those that derive from it, to an error or code for callers. Its message is kept.
+
+        Raises:
+            ConfigError: neither an exception, nor an error or a code.
+        """
+        is_code = isinstance(to, str) or (isinstance(to, type) and issubclass(to, RpcError))
+        if not (isinstance(kind, type) and issubclass(kind, Exception) and is_code):
+            raise ConfigError(f"rpc: {kind!r} can't be mapped to {to!r}", "map_error")
+        self._mapped[kind] = to
+
+    def error_of(self, error: BaseException) -> RpcError:
+        """Returns the error for callers of an exception."""
+        if isinstance(error, RpcError):
+            return error
+        if not isinstance(error, Exception):
+            return Internal("the responder ends")
+        for kind in type(error).__mro__:
+            to = self._mapped.get(kind)
+            if to is None:
+                continue
+            if isinstance(to, str):
+                found = KINDS.get(to, RpcError)(str(error))
+                found.code = to
+                return found
+            return to(str(error))
+        words = f": {error}" if self.settings.tracebacks else "; the service's log says more"
+        return Internal(f"{type(error).__name__}{words}")
+
+    def prepare(self) -> None:
+        """Reads all annotations.
+
+        Raises:
+            ConfigError: see `Method.prepare`.
+        """
+        if METHODS not in self.methods:
+            self._add(Method(self._describe, METHODS, True, None, None, None))
+        for method in self.methods.values():
+            method.prepare()
+
+    def _describe(self) -> list[Mapping[str, Any]]:
+        """Describes the methods that the caller may call."""
+        call = current.get()
+        caller = "" if call is None else call.caller
+        visible = (method for name, method in sorted(self.methods.items()) if name != METHODS)
+        return [method.describe() for method in visible if method.callers is None or caller in method.callers]
+
+    def _add(self, method: Method) -> None:
+        if method.name in self.methods:
+            raise ConfigError(f"rpc method {method.name!r}: the service has one of this name", "method")
+        self.methods[method.name] = method

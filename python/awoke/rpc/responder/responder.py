@@ -1,0 +1,337 @@
+"""Executes the calls of a service, in one process of its app.
+
+A call takes this way: the engine's admission control (who calls, may it, is there time; now or later) → `_run_call`, or
+`Rejections` if it is not executed → `Answers` → its job ends when the reply is acknowledged, or with its transaction.
+
+There is one thread more than may run methods at once, so that one of them always receives: a cancellation, an expired call
+and one too many are seen while all others are busy. The thread that receives a call executes it, if it may run; a thread
+that has ended one goes on with the next in the queue. A call that comes to an idle service changes threads once.
+
+Each thread `awoke-rpc-<number>`:
+1. Wait for a call that may run, or has a verdict.
+2. Answer a call that has a verdict.
+3. Run the method of a call and answer it, or hand it to the thread of the event loop. Then take the next one in the queue.
+4. End when the scheduler is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import AsyncGenerator, Generator
+from functools import partial
+from typing import Any
+
+from awoke import _native, serde
+from awoke._native import IncomingCall
+from awoke.concurrency import Lanes
+from awoke.drive import ResultOf, drive, elsewhere, until
+from awoke.errors import AwokeError
+from awoke.events import Events
+from awoke.rpc import protocol
+from awoke.rpc.context import call_all, current
+from awoke.rpc.errors import DeadlineExceeded, Unavailable, streaming_error
+from awoke.rpc.protocol import Topics
+from awoke.rpc.responder.answers import Answers, encoded
+from awoke.rpc.responder.host import Host
+from awoke.rpc.responder.methods import Rpc
+from awoke.rpc.responder.rejections import Rejections
+from awoke.rpc.responder.reply_topics import ReplyTopics
+from awoke.settings import client_properties
+
+logger = logging.getLogger(__name__)
+
+IN_FLIGHT = 10_000
+"""Most calls of one partition that were received and have not ended."""
+
+COMMIT_GAP_MAX = 100_000
+"""Most requests of one partition from the first that has not ended to the last that was received."""
+
+COMMIT_TIMEOUT_S = 10.0
+"""Time to commit the offset of an at-most-once call before it is executed."""
+
+LOOK_AGAIN_S = 0.2
+"""A call whose reply partition is being looked up is read again after this time."""
+
+REPORT_COALESCING_S = 0.01
+"""Delivery reports of replies may wait this long: no caller waits for them, and many cost no more than one."""
+
+
+class Responder:
+    """Executes the calls of a service. `start` and `close` are called once; its threads do the rest."""
+
+    def __init__(self, host: Host, rpc: Rpc, events: Events, box: _native.EventBox) -> None:
+        rpc.prepare()
+        self._host, self._rpc = host, rpc
+        self._options = options = rpc.settings
+        self.topics = Topics.of(rpc.service)
+        self.scheduler = _native.Scheduler()
+        self.route = self._make_route()
+        properties = client_properties(host.settings, **{"linger.ms": "0", **host.settings.kafka})
+        self._producer = _native.Producer(
+            properties, serde.encode, host.settings.produce_timeout_s, None, box, REPORT_COALESCING_S
+        )
+        self._reply_topics = ReplyTopics(host.settings, {self.topics.replies, *options.reply_topics})
+        self._admission = _native.Admission(
+            self.scheduler,
+            options,
+            self.topics.calls,
+            self._reply_topics.look_up(),
+            list(rpc.methods.values()),
+            box,
+            call_all,
+        )
+        self._replies = _native.CallReplies(self._producer)
+        self._answers = Answers(host, rpc, events, self._replies, self._admission)
+        self._rejections = Rejections(rpc, events, self._answers, self._replies)
+        self._threads: list[threading.Thread] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+
+    def _make_route(self) -> _native.Route:
+        return _native.Route(
+            self.topics.calls,
+            self.scheduler,
+            messages_max=IN_FLIGHT,
+            bytes_max=self._options.waiting_bytes_max,
+            start=("earliest", 0),
+            concurrency=Lanes("key", self._options.threads + 1, IN_FLIGHT, COMMIT_GAP_MAX, False, IN_FLIGHT),
+            is_transactional=self._options.mode == "exactly_once",
+            request_clock_skew_s=self._options.clock_skew_s,
+        )
+
+    def start(self) -> None:
+        """Starts the threads. Calls come once the group has assigned partitions. Does not block."""
+        methods = self._rpc.methods.values()
+        if any(method.is_async for method in methods):
+            self._loop = asyncio.new_event_loop()
+            self._threads.append(threading.Thread(target=self._run_loop, name="awoke-rpc-loop", daemon=True))
+        for number in range(self._options.threads + 1):
+            self._threads.append(threading.Thread(target=self._run, name=f"awoke-rpc-{number}", daemon=True))
+        for thread in self._threads:
+            thread.start()
+
+    def close(self, deadline_s: float) -> list[threading.Thread]:
+        """Ends the threads and delivers the replies; returns threads that still run at the deadline. Blocks."""
+        self.scheduler.close()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._cancel_tasks)
+        started = [thread for thread in self._threads if thread.ident is not None]
+        for thread in started:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+        self._reply_topics.close(deadline_s)
+        self._producer.close(max(1.0, deadline_s - time.monotonic()))
+        return [thread for thread in started if thread.is_alive()]
+
+    def threads(self) -> list[threading.Thread]:
+        """Returns the threads that run methods. Does not block."""
+        return list(self._threads)
+
+    def counts(self) -> dict[str, int]:
+        """Returns how many calls run, wait in the queue, and were skipped because they had expired. Does not block."""
+        running, waiting = self._admission.counts()
+        return {"running": running, "waiting": waiting, "expired": self.route.expired}
+
+    # A call is received.
+
+    def _run(self) -> None:
+        while True:
+            try:
+                call = self._admission.next()
+            except Exception:
+                logger.exception("a call could not be received")
+                continue
+            if call is None:
+                return
+            verdict = call.verdict
+            if verdict is not None:
+                self._end_by_verdict(call, *verdict)
+                call = None  # A call that is over must not wait for the next one to be freed.
+            while call is not None:
+                call = self._execute(call)
+
+    def _end_by_verdict(self, call: IncomingCall, kind: str, reason: str) -> None:
+        try:
+            set_topics = self._admission.set_reply_topics
+            if reason == "reply_partition" and self._reply_topics.is_looking_again(set_topics):
+                self._replies.give_back(call, LOOK_AGAIN_S)  # The partition may be new.
+            else:
+                self._rejections.end(call, kind, reason)
+        except Exception:
+            logger.exception("a call could not be answered (%s, %s); it is read again", kind, reason)
+            self._answers.give_back(call, 1.0)
+
+    # A call is executed.
+
+    def _execute(self, call: IncomingCall) -> IncomingCall | None:
+        """Executes a call that has a place; returns the call that gets the place next. Blocks as user code does."""
+        loop = self._loop
+        if loop is not None and call.target.is_async:
+            self._replies.leave_slot(call)
+            loop.call_soon_threadsafe(self._begin_task, call)
+            return None
+        drive(self._run_call(call))
+        return self._admission.release(call)
+
+    def _begin_task(self, call: IncomingCall) -> None:
+        assert self._loop is not None
+        task = self._loop.create_task(self._execute_on_loop(call))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _execute_on_loop(self, call: IncomingCall) -> None:
+        # Within the task: a task that is cancelled before it begins would not end its call.
+        task = asyncio.current_task()
+        assert task is not None
+        call.when_cancelled(partial(self._cancel_task, task))
+        await self._run_call(call)
+        following = self._admission.release(call)
+        if following is not None and not self._is_closing:
+            self._begin_task(following)
+
+    def _cancel_task(self, task: asyncio.Task[Any]) -> None:
+        assert self._loop is not None
+        with contextlib.suppress(RuntimeError):  # The loop has ended, and with it the task.
+            self._loop.call_soon_threadsafe(task.cancel)
+
+    async def _run_call(self, call: IncomingCall) -> None:
+        """Begins a call, runs its method, and answers it. A flow; raises nothing."""
+        try:
+            if await self._begin(call):
+                result = await self._call_method(call)
+                self._answers.send_result(call, result)
+        except BaseException as error:
+            is_stopped = call.target.is_async and isinstance(error, asyncio.CancelledError)
+            told = Unavailable("the responder has stopped") if is_stopped else error
+            if call.target.is_async and isinstance(error, TimeoutError) and call.remaining_s <= 0:
+                told = out_of_time(call)
+            self._answers.send_error(call, told, is_shared=not is_stopped)
+
+    async def _begin(self, call: IncomingCall) -> bool:
+        """Begins a call whose turn has come; returns whether it is to be executed. Commits its offset first, if it must."""
+        reason = self._replies.begin(call)
+        if reason == "fenced":
+            self._answers.give_back(call)
+            return False
+        if reason is not None:
+            self._rejections.reject(call, reason)
+            return False
+        mode = self._options.mode
+        if mode == "at_most_once":
+            await elsewhere(self._commit, call)
+        elif mode == "exactly_once":
+            assert self._host.transactions is not None
+            call.contribution = self._host.transactions.contribution()
+        return True
+
+    def _commit(self, call: IncomingCall) -> None:
+        """Commits the offset of a call, which is then not executed again, whatever happens. Blocks."""
+        job = self._replies.take_job(call)
+        assert job is not None
+        assert self._host.member is not None
+        try:
+            job.complete()
+            self._host.member.commit().wait(COMMIT_TIMEOUT_S)
+        except AwokeError as error:
+            raise Unavailable(f"the call was not executed: its offset could not be committed: {error}") from None
+
+    async def _call_method(self, call: IncomingCall) -> Any:
+        token, tracer = current.set(call), self._host.tracer
+        call.start()
+        try:
+            if tracer is None:
+                return await self._run_method(call)
+            with tracer.message(call.message, call.method):
+                return await self._run_method(call)
+        finally:
+            call.stop()
+            current.reset(token)
+
+    async def _run_method(self, call: IncomingCall) -> Any:
+        method = call.target
+        if method.is_stream:
+            check_wants_stream(call)
+        async with asyncio.timeout(call.remaining_s) if method.is_async else contextlib.nullcontext():
+            result = method.function(**method.arguments(call.body))
+            if not method.is_stream:
+                return await result if method.is_async else result
+            await self._send_all(call, result if method.is_async else as_async(result))
+            return None
+
+    async def _send_all(self, call: IncomingCall, results: AsyncGenerator[Any, None]) -> None:
+        """Sends the results of a stream as fast as its caller takes them. However it ends, the generator is closed.
+
+        Raises:
+            DeadlineExceeded: its time is over; a stream that is cut off must not look complete.
+        """
+        async with contextlib.aclosing(results):
+            async for result in results:
+                if not call.is_cancelled:
+                    await self._wait_for_credit(call)
+                if call.is_cancelled:
+                    break
+                self._answers.send(call, protocol.ITEM, encoded(result, call.method))
+            else:
+                return
+        if not call.was_cancelled:
+            raise out_of_time(call)
+
+    async def _wait_for_credit(self, call: IncomingCall) -> None:
+        """Waits until one more result may be sent, and takes its credit; until the call is cancelled at most."""
+        # No result is sent without a reply address, and none before the commit in a transaction.
+        if call.contribution is not None or call.reply_to is None:
+            return
+        credit = call.credit
+        assert credit is not None
+        while not credit.try_take() and not call.is_cancelled:
+            await until(ResultOf(credit))
+
+    # The event loop of `async def` methods.
+
+    def _run_loop(self) -> None:
+        assert self._loop is not None
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    def _cancel_tasks(self) -> None:
+        """Cancels the tasks that still run: the group member has been closed, so their results change nothing."""
+        assert self._loop is not None
+        self._is_closing = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            waiting = asyncio.gather(*self._tasks, return_exceptions=True)
+            waiting.add_done_callback(lambda _: self._loop is not None and self._loop.stop())
+        else:
+            self._loop.stop()
+
+
+async def as_async(results: Generator[Any, None, None]) -> AsyncGenerator[Any, None]:
+    """Gives the results of a generator, and closes it in the end."""
+    with contextlib.closing(results):
+        for result in results:
+            yield result
+
+
+def out_of_time(call: IncomingCall) -> DeadlineExceeded:
+    """Returns the error of a call whose time is over."""
+    return DeadlineExceeded(f"{call.method} took too long")
+
+
+def check_wants_stream(call: IncomingCall) -> None:
+    """Refuses a call that wants one result of a method that returns a stream, before the method is executed.
+
+    Raises:
+        InvalidArgument: the request names no credit.
+    """
+    if call.reply_to is not None and (call.credit is None or not call.credit.is_named):
+        raise streaming_error(call.method)

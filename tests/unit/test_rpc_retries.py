@@ -1,0 +1,75 @@
+"""The policy of retries, and the budget that all calls of a caller share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import awoke
+from awoke.rpc import NobodyThere, ResourceExhausted, Retries, RpcError, Unavailable
+from awoke.rpc.caller.plan import Plan, Planner
+from awoke.rpc.caller.retries import RetryBudget
+
+
+def plan(timeout_s: float = 60.0, *, idempotent: bool = False, attempts: int = 1) -> Plan:
+    planner = Planner(timeout_s, frozenset(), True, None)
+    made = planner.plan("quote", (), {}, None, None, idempotent, None, None)
+    made.attempts = attempts
+    return made
+
+
+def rejected(retry_after_s: float | None = None) -> RpcError:
+    error = ResourceExhausted("busy", retry_after_s=retry_after_s)
+    error.is_rejected = True
+    return error
+
+
+@pytest.mark.parametrize(
+    "options", [{"attempts": 0}, {"backoff_s": (-1.0, 1.0)}, {"backoff_s": (2.0, 1.0)}, {"budget": -1.0}]
+)
+def test_a_policy_that_is_out_of_range_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(awoke.ConfigError) as refused:
+        Retries(**options)
+    assert refused.value.property == "retries"
+
+
+def test_the_back_off_doubles_up_to_its_limit() -> None:
+    retries = Retries(backoff_s=(1.0, 4.0))
+    for attempt, most_s in ((1, 1.0), (2, 2.0), (3, 4.0), (4, 4.0), (10_000, 4.0)):
+        assert most_s / 2 <= retries.delay_s(attempt) <= most_s
+
+
+def test_the_delay_is_at_least_what_the_responder_says() -> None:
+    assert RetryBudget(Retries(backoff_s=(0.0, 0.0))).delay_s(plan(), rejected(1.5)) == 1.5
+
+
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        (plan(), Unavailable("it may have been executed")),
+        (plan(idempotent=True), RpcError("not retryable")),
+        (plan(idempotent=True), NobodyThere("no member")),
+        (plan(attempts=3), rejected()),
+        (plan(0.5), rejected(1.0)),
+    ],
+    ids=["not idempotent", "not retryable", "no responder", "the last attempt", "no time left"],
+)
+def test_a_call_that_must_not_be_made_again_raises_its_error(made: Plan, error: RpcError) -> None:
+    with pytest.raises(type(error)) as raised:
+        RetryBudget(Retries()).delay_s(made, error)
+    assert raised.value is error
+
+
+def test_an_empty_budget_refuses_retries_until_calls_succeed() -> None:
+    budget = RetryBudget(Retries(budget=1.0, budget_refill=0.5))
+    budget.delay_s(plan(), rejected())
+    assert budget.is_short
+    with pytest.raises(ResourceExhausted):
+        budget.delay_s(plan(), rejected())
+    budget.refill()
+    with pytest.raises(ResourceExhausted):
+        budget.delay_s(plan(), rejected())
+    budget.refill()
+    assert not budget.is_short
+    budget.delay_s(plan(), rejected())
