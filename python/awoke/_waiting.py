@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from awoke._native import DeliveryHandle, Mailbox, hurry_all
+from awoke._native import DeliveryHandle, Mailbox, flush_now
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class LoopMailbox:
         future = self._futures[token] = loop.create_future()
         if isinstance(pending, DeliveryHandle):
             if not self._lingering:
-                loop.call_soon(self._hurry)
+                loop.call_soon(self._flush)
             self._lingering.append(pending)
         try:
             if pending.notify(self._mailbox, token):
@@ -69,9 +69,9 @@ class LoopMailbox:
         finally:
             self._futures.pop(token, None)
 
-    def _hurry(self) -> None:
+    def _flush(self) -> None:
         handles, self._lingering = self._lingering, []
-        hurry_all(handles)
+        flush_now(handles)
 
     def _deliver(self) -> None:
         for token in self._mailbox.drain():

@@ -13,7 +13,7 @@ from awoke.errors import ConfigError
 
 LaneOf = Callable[[Message[Any]], object]
 
-TRAIL = 100_000
+COMMIT_GAP = 100_000
 
 
 class Concurrency(msgspec.Struct, frozen=True):
@@ -25,14 +25,14 @@ class Concurrency(msgspec.Struct, frozen=True):
     lane_of: LaneOf | None = None
     in_flight: int = 1_000
     """The most messages of a partition that are taken in and not done."""
-    trail: int = TRAIL
+    commit_gap: int = COMMIT_GAP
     """How far the first message that is not done may be behind the last that was begun, in messages."""
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "in_flight", "trail"):
+        for name in ("jobs", "in_flight", "commit_gap"):
             checks.whole("concurrency", name, getattr(self, name), 1, "concurrency")
-        if self.in_flight < self.jobs or self.trail < self.in_flight:
-            text = f"concurrency: 1 <= jobs ({self.jobs}) <= in_flight ({self.in_flight}) <= trail ({self.trail})"
+        if self.in_flight < self.jobs or self.commit_gap < self.in_flight:
+            text = f"concurrency: 1 <= jobs ({self.jobs}) <= in_flight ({self.in_flight}) <= commit_gap ({self.commit_gap})"
             raise ConfigError(text, "concurrency")
 
 
@@ -41,20 +41,20 @@ def by_partition() -> Concurrency:
     return Concurrency()
 
 
-def by_key(jobs: int = 16, *, in_flight: int | None = None, trail: int = TRAIL) -> Concurrency:
+def by_key(jobs: int = 16, *, in_flight: int | None = None, commit_gap: int = COMMIT_GAP) -> Concurrency:
     """Up to so many jobs of a partition at once; messages with the same key one after another, in order.
 
     A message without a key has no order to keep. A key that is slow or fails holds up nobody else. A partition takes in no
     more messages while `in_flight` of them are not done (None: 1,000, or 4 for each job), or while the first that is not
-    done is `trail` messages behind.
+    done is `commit_gap` messages behind.
 
     Raises:
         ConfigError: fewer than one job, or bounds that contradict each other.
     """
-    return Concurrency("key", jobs, None, _in_flight(jobs, in_flight), trail)
+    return Concurrency("key", jobs, None, _in_flight(jobs, in_flight), commit_gap)
 
 
-def by(lane_of: LaneOf, jobs: int = 16, *, in_flight: int | None = None, trail: int = TRAIL) -> Concurrency:
+def by(lane_of: LaneOf, jobs: int = 16, *, in_flight: int | None = None, commit_gap: int = COMMIT_GAP) -> Concurrency:
     """As `by_key`, but what keeps its order is what `lane_of(message)` returns the same for: anything that can be hashed.
 
     `lane_of` is called once for each message, before its handler, in order; where it raises, the message goes by its key.
@@ -64,16 +64,16 @@ def by(lane_of: LaneOf, jobs: int = 16, *, in_flight: int | None = None, trail: 
     """
     if not callable(lane_of):
         raise ConfigError(f"concurrency: by() takes a function of a message, not {lane_of!r}", "concurrency")
-    return Concurrency("route", jobs, lane_of, _in_flight(jobs, in_flight), trail)
+    return Concurrency("route", jobs, lane_of, _in_flight(jobs, in_flight), commit_gap)
 
 
-def unordered(jobs: int = 16, *, in_flight: int | None = None, trail: int = TRAIL) -> Concurrency:
+def unordered(jobs: int = 16, *, in_flight: int | None = None, commit_gap: int = COMMIT_GAP) -> Concurrency:
     """As `by_key`, but no message waits for another.
 
     Raises:
         ConfigError: as `by_key`.
     """
-    return Concurrency("nothing", jobs, None, _in_flight(jobs, in_flight), trail)
+    return Concurrency("nothing", jobs, None, _in_flight(jobs, in_flight), commit_gap)
 
 
 def _in_flight(jobs: int, in_flight: int | None) -> int:
@@ -87,7 +87,7 @@ class Lanes(NamedTuple):
     by: str
     jobs: int
     in_flight: int
-    trail: int
+    commit_gap: int
     shares: bool
     """Whether a job may hold messages of several lanes, because user code wants batches."""
     careful: int

@@ -170,11 +170,11 @@ def _properties_of(settings: Settings, transactional_id: str | None) -> dict[str
     properties = client_properties(settings)
     if "transactional.id" in properties:
         raise ConfigError("set transactional_id=…, not kafka={'transactional.id': …}", "transactional.id")
-    if transactional_id is None:
-        return properties
-    if not transactional_id:
-        raise ConfigError("a transactional_id must not be empty", "transactional_id")
-    return {**properties, "transactional.id": transactional_id}
+    if transactional_id is not None:
+        if not transactional_id:
+            raise ConfigError("a transactional_id must not be empty", "transactional_id")
+        properties["transactional.id"] = transactional_id  # A copy would lose the source of tokens.
+    return properties
 
 
 class Variant:

@@ -118,7 +118,7 @@ class Reader:
             await rung
         finally:
             loop.remove_reader(self._native.fileno())
-            self._native.quiet()
+            self._native.clear()
 
     def _sort(self, found: Batch[bytes | None] | tuple[str, int] | None) -> Iterable[Message[bytes | None]]:
         """Returns the messages of a batch; none for the end of a partition, which is noted."""

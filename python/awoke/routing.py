@@ -237,7 +237,7 @@ class Route:
         if each.by == "partition":
             return None
         careful = max(CAREFUL_MESSAGES, each.in_flight)
-        return Lanes(each.by, each.jobs, each.in_flight, each.trail, self.consumer is not None, careful)
+        return Lanes(each.by, each.jobs, each.in_flight, each.commit_gap, self.consumer is not None, careful)
 
     @property
     def topics_out(self) -> Sequence[str]:

@@ -245,7 +245,7 @@ def test_a_partition_takes_in_no_more_while_its_oldest_is_too_far_behind(cluster
     name, done, release = topic(), Collected[int](), threading.Event()
     app = new_app(cluster)
 
-    @app.on(name, concurrency=awoke.by_key(4, in_flight=10, trail=30))
+    @app.on(name, concurrency=awoke.by_key(4, in_flight=10, commit_gap=30))
     def handle(message: awoke.Message[bytes]) -> None:
         if message.offset == 2:
             release.wait(WITHIN_S)
@@ -406,7 +406,7 @@ def test_wrong_concurrency_is_refused() -> None:
     with pytest.raises(awoke.ConfigError):
         awoke.by_key(10, in_flight=5)
     with pytest.raises(awoke.ConfigError):
-        awoke.unordered(10, trail=5)
+        awoke.unordered(10, commit_gap=5)
     with pytest.raises(awoke.ConfigError):
         awoke.by("key")  # type: ignore[arg-type]
     app = awoke.App("manual")

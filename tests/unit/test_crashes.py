@@ -56,7 +56,7 @@ class FakeJob:
     def assignment(self) -> FakePartition:
         return self._assigned
 
-    def cut(self, messages: int) -> None:
+    def truncate(self, messages: int) -> None:
         self.cuts += messages
 
 

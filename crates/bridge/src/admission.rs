@@ -146,7 +146,7 @@ impl Admission {
                     continue;
                 }
                 Work::Closed => return Ok(None),
-                Work::Sort(_) | Work::EndOfPartition(_) | Work::TimedOut => continue,
+                Work::AssignLanes(_) | Work::EndOfPartition(_) | Work::TimedOut => continue,
             };
             let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3;
             match self.inner.receive(job, now_ms, |call, lent| self.wrap(py, call, lent))? {

@@ -24,7 +24,7 @@ impl EventBox {
 
     /// The descriptor that becomes readable when there are events.
     fn fileno(&self) -> i32 {
-        self.inner.bell().descriptor()
+        self.inner.notifier().descriptor()
     }
 
     /// Takes all events, oldest first: (client, name, fields). Does not block.

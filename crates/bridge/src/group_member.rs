@@ -1,4 +1,4 @@
-//! A group member as the server sees it.
+//! A group member, as the runtime sees it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,16 +10,17 @@ use awoke_engine::kafka::TopicPartition;
 use awoke_engine::wake::{Completion, Waker};
 use pyo3::prelude::*;
 
+use crate::batcher::TransactionBatcher;
 use crate::errors::{duration, to_python};
 use crate::events::EventBox;
 use crate::open::Open;
 use crate::properties::Properties;
 use crate::route::Route;
 use crate::settings::EngineSettings;
-use crate::transactor::Transactor;
 use crate::waiting::{Mailbox, wait_for};
 
-/// Topic, partition, stored, committed, position, end that the last fetch saw, trail (messages, done, oldest offset, seconds).
+/// Topic, partition, stored, committed, position, end that the last fetch saw, commit gap (messages, done, oldest
+/// offset, seconds).
 type Assigned = (String, i32, Option<i64>, Option<i64>, Option<i64>, Option<i64>, Option<(usize, usize, i64, f64)>);
 
 /// A member of a consumer group.
@@ -29,7 +30,7 @@ pub struct GroupMember {
 }
 
 impl GroupMember {
-    /// The member itself, as long as it is open.
+    /// Returns a weak reference to the engine's member, as long as it is open.
     pub fn weak(&self) -> Result<std::sync::Weak<engine::GroupMember>, Error> {
         Ok(Arc::downgrade(&self.inner.get()?))
     }
@@ -45,27 +46,26 @@ impl GroupMember {
         properties: Properties,
         routes: Vec<Py<Route>>,
         settings: EngineSettings,
-        transactor: Option<&Transactor>,
+        batcher: Option<&TransactionBatcher>,
         events: &EventBox,
     ) -> PyResult<Self> {
         let routes = routes.iter().map(|route| route.get().inner.clone()).collect();
         let settings = settings.group()?;
         let events = Arc::clone(&events.inner);
-        let transactor = transactor.map(Transactor::weak).transpose().map_err(|error| to_python(&error))?;
-        let joined =
-            py.detach(|| engine::GroupMember::join(&properties.config(), routes, settings, transactor, events));
+        let batcher = batcher.map(TransactionBatcher::weak).transpose().map_err(|error| to_python(&error))?;
+        let joined = py.detach(|| engine::GroupMember::join(&properties.config(), routes, settings, batcher, events));
         let member = joined.map_err(|error| to_python(&error))?;
         Ok(Self { inner: Open::new("group member", member) })
     }
 
-    /// Commits what is stored now. Does not block; the answer is in what is returned.
+    /// Commits the stored offsets. Does not block; the returned object has the answer.
     fn commit(&self) -> PyResult<PendingCommit> {
         let completion = self.inner.get().and_then(|member| member.commit()).map_err(|error| to_python(&error))?;
         Ok(PendingCommit { completion })
     }
 
-    /// Gives everything back in order and leaves the group; `False` when a call of librdkafka's did not return 10 s after the
-    /// deadline. Blocks with the GIL released.
+    /// Gives all partitions back in order and leaves the group. Returns `False` when a call of librdkafka's did not
+    /// return 10 s after the deadline. Blocks with the GIL released.
     #[pyo3(signature = (timeout_s=None))]
     fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
         let timeout = duration(timeout_s)?;
@@ -76,43 +76,44 @@ impl GroupMember {
             };
             let has_ended = member.close(timeout)?;
             drop(self.inner.take()?);
-            drop(member); // Here, where waiting for the client's threads holds up nobody.
+            drop(member); // Waits for the client's threads, so it is done without the GIL.
             Ok(has_ended)
         });
         closed.map_err(|error: Error| to_python(&error))
     }
 
-    /// Makes a close that waits for jobs wait no longer. Does not block.
-    fn hurry(&self) {
+    /// Ends the wait of a close for running jobs. Does not block.
+    fn stop_waiting(&self) {
         if let Ok(member) = self.inner.get() {
-            member.hurry();
+            member.stop_waiting();
         }
     }
 
-    /// The partitions that are assigned now: (topic, partition, stored, committed, next to be done, end offset that the last
-    /// fetch saw, trail). A trail is (messages, how many of them are done, offset of the oldest, seconds since that was begun).
+    /// Returns the partitions that are assigned now: (topic, partition, stored, committed, next to be done, end offset
+    /// that the last fetch saw, commit gap). A commit gap is (messages, how many of them are done, offset of the
+    /// oldest, seconds since that was begun).
     fn partitions(&self) -> Vec<Assigned> {
         let Ok(member) = self.inner.get() else { return Vec::new() };
         let states = member.partitions().into_iter();
         states
             .map(|state| {
-                let engine::PartitionState { at, stored, committed, position, end_seen, trail } = state;
-                let trail = trail.map(|trail| {
-                    (trail.messages, trail.done, trail.oldest_offset, trail.oldest_since.elapsed().as_secs_f64())
-                });
-                (at.topic.to_string(), at.partition, stored, committed, position, end_seen, trail)
+                let engine::PartitionState { at, stored, committed, position, end_seen, commit_gap } = state;
+                let commit_gap = commit_gap
+                    .map(|gap| (gap.messages, gap.done, gap.oldest_offset, gap.oldest_since.elapsed().as_secs_f64()));
+                (at.topic.to_string(), at.partition, stored, committed, position, end_seen, commit_gap)
             })
             .collect()
     }
 
-    /// Lets a stuck partition go on from its first message; `False` when it is not stuck. Does not block.
+    /// Lets a stuck partition go on, from its first message or after the batch that cannot be read. Returns `False`
+    /// when it is not stuck. Does not block.
     fn resume(&self, topic: &str, partition: i32) -> PyResult<bool> {
         let resumed = self.inner.get().and_then(|member| member.resume(&TopicPartition::new(topic, partition)));
         resumed.map_err(|error| to_python(&error))
     }
 
-    /// Partitions, and topics (partition -1), whose messages do not come any more: (topic, partition, why, whether `resume` reads it
-    /// from its first message). Does not block.
+    /// Returns partitions, and topics (partition -1), whose messages do not come any more: (topic, partition, why,
+    /// whether `resume` reads it). Does not block.
     fn stuck(&self) -> Vec<(String, i32, String, bool)> {
         let Ok(member) = self.inner.get() else { return Vec::new() };
         let row =
@@ -120,12 +121,13 @@ impl GroupMember {
         member.stuck().into_iter().map(row).collect()
     }
 
-    /// The most bytes that are fetched ahead of each partition that is held; `None` where librdkafka's own settings say it.
+    /// Returns the most bytes that are fetched ahead of each assigned partition; `None` where librdkafka's own settings
+    /// bound them.
     fn fetch_queue_bytes(&self) -> Option<u64> {
         self.inner.get().ok()?.fetch_queue_bytes()
     }
 
-    /// The error that made the member unusable: (code, name, text), or `None`.
+    /// Returns the error that made the member unusable: (code, name, text), or `None`.
     fn fatal_error(&self) -> Option<(i32, String, String)> {
         self.inner.get().ok()?.fatal_error().map(|(code, text)| (code.0, code.name(), text))
     }
@@ -155,17 +157,17 @@ impl PendingCommit {
         answer.unwrap_or_else(timed_out).map_err(|error| to_python(&error))
     }
 
-    /// Whether the answer is there. Does not block.
+    /// Returns whether the answer is there. Does not block.
     fn done(&self) -> bool {
         self.completion.is_done()
     }
 
-    /// Has `token` posted to the mailbox when the answer comes; `False` when it is there already.
+    /// Has `token` posted to the mailbox when the answer comes. Returns `False` when it is there already.
     fn notify(&self, mailbox: &Mailbox, token: u64) -> bool {
         self.completion.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox.inner), token })
     }
 
-    /// The answer, which must be there: returns or raises. Does not block.
+    /// Returns, or raises the answer, which must be there. Does not block.
     fn result(&self) -> PyResult<()> {
         let not_yet = || Err(Error::Invalid { reason: "the commit has no answer yet".into() });
         self.completion.get().unwrap_or_else(not_yet).map_err(|error| to_python(&error))

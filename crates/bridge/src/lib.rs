@@ -1,23 +1,30 @@
 //! The bridge between awoke's engine and Python: converts, releases the GIL, calls, converts; decides nothing.
 //!
-//! One file per noun of the engine. Invariant: the GIL is never held while waiting, and not let go of on a path that need
-//! not wait: what is ready is taken first.
+//! One file per noun of the engine. Invariant: the GIL is never held during a wait, and is not released where no wait
+//! is needed: a result that is ready is taken first.
 
 mod admin;
 mod admission;
 #[cfg(target_os = "linux")]
 mod allocator;
+mod batch;
+mod batcher;
 mod call;
 mod call_replies;
 mod caller;
+mod decoding;
 #[cfg(target_os = "linux")]
 mod decompressors;
+mod delivery_handle;
 mod errors;
 mod events;
 mod group_member;
 #[cfg(target_os = "linux")]
 mod groupless;
+mod hook_job;
 mod incoming_call;
+mod job;
+mod lane_assignment;
 mod lifeline;
 mod message;
 mod mock_cluster;
@@ -31,10 +38,14 @@ mod request_record;
 mod route;
 mod scheduler;
 mod sequencer;
+mod sequencer_permit;
+mod sequencer_sink;
 mod settings;
 mod stream_credit;
 mod transaction;
-mod transactor;
+mod turns;
+mod value_buffer;
+mod view;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -45,7 +56,7 @@ fn librdkafka_version() -> &'static str {
     awoke_engine::kafka::librdkafka_version()
 }
 
-/// Whether the value of this librdkafka property must never be shown.
+/// True if the value of this librdkafka property must never be shown.
 #[pyfunction]
 fn is_secret(property: &str) -> bool {
     awoke_engine::kafka::is_secret(property)
@@ -62,9 +73,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(librdkafka_version, module)?)?;
     module.add_function(wrap_pyfunction!(is_secret, module)?)?;
     module.add_function(wrap_pyfunction!(set_fetched_batch_max, module)?)?;
-    module.add_function(wrap_pyfunction!(producer::first_undelivered, module)?)?;
-    module.add_function(wrap_pyfunction!(producer::hurry_all, module)?)?;
-    module.add_function(wrap_pyfunction!(producer::wait_all, module)?)?;
+    module.add_function(wrap_pyfunction!(delivery_handle::first_undelivered, module)?)?;
+    module.add_function(wrap_pyfunction!(delivery_handle::flush_now, module)?)?;
+    module.add_function(wrap_pyfunction!(delivery_handle::wait_all, module)?)?;
     module.add_class::<admin::Admin>()?;
     module.add_class::<admin::PendingCall>()?;
     module.add_class::<admission::Admission>()?;
@@ -76,29 +87,29 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<group_member::PendingCommit>()?;
     module.add_class::<incoming_call::IncomingCall>()?;
     module.add_class::<lifeline::Lifeline>()?;
-    module.add_class::<message::Batch>()?;
+    module.add_class::<batch::Batch>()?;
     module.add_class::<message::BatchIterator>()?;
     module.add_class::<message::Message>()?;
-    module.add_class::<message::ValueBuffer>()?;
+    module.add_class::<value_buffer::ValueBuffer>()?;
     module.add_class::<mock_cluster::MockCluster>()?;
     module.add_class::<partition::Partition>()?;
-    module.add_class::<producer::DeliveryHandle>()?;
+    module.add_class::<delivery_handle::DeliveryHandle>()?;
     module.add_class::<producer::Producer>()?;
     module.add_class::<producer::Variant>()?;
     module.add_class::<reader::Reader>()?;
     module.add_class::<route::Route>()?;
-    module.add_class::<scheduler::HookJob>()?;
-    module.add_class::<scheduler::Job>()?;
+    module.add_class::<hook_job::HookJob>()?;
+    module.add_class::<job::Job>()?;
     module.add_class::<scheduler::Scheduler>()?;
-    module.add_class::<scheduler::Sorting>()?;
+    module.add_class::<lane_assignment::LaneAssignment>()?;
     module.add_class::<sequencer::Sequencer>()?;
-    module.add_class::<sequencer::SequencerPermit>()?;
-    module.add_class::<sequencer::SequencerTicket>()?;
+    module.add_class::<sequencer_permit::SequencerPermit>()?;
+    module.add_class::<sequencer_permit::SequencerTicket>()?;
     module.add_class::<stream_credit::StreamCredit>()?;
     module.add_class::<transaction::Transaction>()?;
-    module.add_class::<transactor::Contribution>()?;
-    module.add_class::<transactor::Transactor>()?;
-    module.add_class::<waiting::Bell>()?;
+    module.add_class::<batcher::TransactionEntry>()?;
+    module.add_class::<batcher::TransactionBatcher>()?;
+    module.add_class::<waiting::Notifier>()?;
     module.add_class::<waiting::Mailbox>()?;
     Ok(())
 }

@@ -30,7 +30,8 @@ pub struct Lifeline {
 
 #[pymethods]
 impl Lifeline {
-    /// The tripwire, the writing end of a pipe, belongs to the lifeline from here on: its number is another's in a moment.
+    /// The tripwire, the writing end of a pipe, belongs to the lifeline from here on: its number is another's in a
+    /// moment.
     #[new]
     fn new(socket: i32, tripwire: i32, interval_s: f64, drain_s: f64, exit_code: i32) -> PyResult<Self> {
         let settings = engine::LifelineSettings {
@@ -51,20 +52,21 @@ impl Lifeline {
     fn watch(&self, schedulers: Vec<Py<Scheduler>>, member: &GroupMember) -> PyResult<()> {
         let schedulers: Vec<_> = schedulers.iter().map(|scheduler| Arc::downgrade(&scheduler.get().inner)).collect();
         let member = member.weak().map_err(|error| to_python(&error))?;
-        let look = move || {
+        let read = move || {
             let schedulers = || schedulers.iter().filter_map(std::sync::Weak::upgrade);
-            let oldest = schedulers().filter_map(|scheduler| scheduler.oldest_busy()).min();
-            engine::Work {
+            let oldest = schedulers().filter_map(|scheduler| scheduler.oldest_running()).min();
+            engine::Activity {
                 oldest_job: oldest.map_or_else(Default::default, |since: Instant| since.elapsed()),
                 poll_age: member.upgrade().map_or_else(Default::default, |member| member.poll_age()),
                 jobs: schedulers().map(|scheduler| scheduler.counters().jobs.get()).sum(),
             }
         };
-        self.inner.watch(Box::new(look));
+        self.inner.watch(Box::new(read));
         Ok(())
     }
 
-    /// Answers with what Python knows, and waits until it is asked again; `False` at the end. Blocks with the GIL released.
+    /// Answers with what Python knows, and waits until it is asked again; `False` at the end. Blocks with the GIL
+    /// released.
     fn pulse(&self, py: Python<'_>, assigned: u32, lag: i64) -> bool {
         py.detach(|| self.inner.pulse(assigned, lag))
     }

@@ -1,4 +1,4 @@
-//! One assignment of a partition, as its consumer sees it between and beside its jobs.
+//! One assignment of a partition, as its consumer uses it between and beside its jobs.
 
 use std::sync::{Arc, Weak};
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 
-/// One assignment of a partition. Keeps nothing of it alive: when it has ended, everything here raises `FencedError`.
+/// One assignment of a partition. Does not keep it alive: when it has ended, all methods raise `FencedError`.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Partition {
     inner: Weak<PartitionQueue>,
@@ -21,7 +21,7 @@ impl Partition {
         Self { inner: Arc::downgrade(partition), at: partition.topic_partition().clone() }
     }
 
-    /// The partition itself, as long as it is assigned.
+    /// Returns the engine's partition, as long as it is assigned.
     pub fn queue(&self) -> Result<Arc<PartitionQueue>, Error> {
         let ended = || Error::Fenced { topic: self.at.topic.to_string(), partition: self.at.partition };
         self.inner.upgrade().ok_or_else(ended)
@@ -34,18 +34,18 @@ impl Partition {
 
 #[pymethods]
 impl Partition {
-    /// Whether it is still assigned. Does not block.
+    /// True if it is still assigned. Does not block.
     #[getter]
     fn is_current(&self) -> bool {
         self.inner.upgrade().is_some_and(|partition| partition.check_current().is_ok())
     }
 
-    /// Stored and committed offset. Does not block.
+    /// Returns the stored and the committed offset. Does not block.
     fn offsets(&self) -> PyResult<(Option<i64>, Option<i64>)> {
         self.with(|partition| Ok(partition.stored_and_committed()))
     }
 
-    /// Gives its messages to nobody until `resume`. Does not block.
+    /// Begins no job until `resume`. Does not block.
     fn pause(&self) -> PyResult<()> {
         self.with(PartitionQueue::pause)
     }
@@ -55,9 +55,9 @@ impl Partition {
         self.with(PartitionQueue::resume)
     }
 
-    /// Has messages that wait for their back-off tried again now. Does not block.
-    fn hasten(&self) -> PyResult<()> {
-        self.with(PartitionQueue::hasten)
+    /// Ends the back-off of messages that wait to be tried again. Does not block.
+    fn clear_backoff(&self) -> PyResult<()> {
+        self.with(PartitionQueue::clear_backoff)
     }
 
     /// Goes on from this offset (-2 the first, -1 the end) after the job that runs now. Does not block.
@@ -65,12 +65,13 @@ impl Partition {
         self.with(|partition| partition.seek(offset))
     }
 
-    /// The first offset at or after a time in milliseconds since 1970; -1 for the end. Blocks with the GIL released.
+    /// Returns the first offset at or after a time in milliseconds since 1970; -1 for the end. Blocks with the GIL
+    /// released.
     fn offset_at(&self, py: Python<'_>, timestamp_ms: i64) -> PyResult<i64> {
         py.detach(|| self.with(|partition| partition.offset_at(timestamp_ms)))
     }
 
-    /// What the group has committed: offset and metadata, or `None`. Blocks with the GIL released.
+    /// Returns what the group has committed: offset and metadata, or `None`. Blocks with the GIL released.
     fn committed(&self, py: Python<'_>) -> PyResult<Option<(i64, Option<String>)>> {
         let committed = py.detach(|| self.with(PartitionQueue::committed))?;
         Ok(committed.map(|found| (found.offset, found.metadata.map(|text| text.to_string()))))

@@ -8,9 +8,9 @@ use awoke_engine::consume as engine;
 use awoke_engine::kafka::TopicPartition;
 use pyo3::prelude::*;
 
+use crate::batch::Batch;
 use crate::errors::{duration, to_python};
 use crate::events::EventBox;
-use crate::message::Batch;
 use crate::open::Open;
 use crate::properties::Properties;
 use crate::route::start_at;
@@ -19,7 +19,7 @@ use crate::route::start_at;
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Reader {
     inner: Open<engine::Reader>,
-    bell: Arc<awoke_engine::wake::EventFd>,
+    notifier: Arc<awoke_engine::wake::EventFd>,
 }
 
 #[pymethods]
@@ -39,15 +39,15 @@ impl Reader {
             })
             .collect::<PyResult<Vec<_>>>()?;
         let events = Arc::clone(&events.inner);
-        let settings = engine::LaneSettings::default();
+        let settings = engine::PartitionSettings::default();
         let reader = py
             .detach(|| engine::Reader::new(&properties.config(), &starts, &settings, events))
             .map_err(|error| to_python(&error))?;
-        let bell = awoke_engine::wake::EventFd::new().map_err(|error| to_python(&error))?;
-        Ok(Self { inner: Open::new("reader", reader), bell: Arc::new(bell) })
+        let notifier = awoke_engine::wake::EventFd::new().map_err(|error| to_python(&error))?;
+        Ok(Self { inner: Open::new("reader", reader), notifier: Arc::new(notifier) })
     }
 
-    /// The next batch; (topic, partition) at the end of a partition; `None` when the time was up.
+    /// Returns the next batch; (topic, partition) at the end of a partition; `None` when the time was up.
     ///
     /// Blocks with the GIL released; Ctrl-C ends the wait on the main thread.
     #[pyo3(signature = (timeout_s=None))]
@@ -55,7 +55,7 @@ impl Reader {
         let deadline = Deadline::after(duration(timeout_s)?);
         let reader = self.open()?;
         loop {
-            let read = reader.next_or_ring(&self.bell).map_err(|error| to_python(&error))?;
+            let read = reader.next_or_notify(&self.notifier).map_err(|error| to_python(&error))?;
             match read {
                 Some(engine::Read::Batch(batch)) => {
                     let count = batch.len();
@@ -67,28 +67,28 @@ impl Reader {
                 Some(engine::Read::Closed) => return Err(to_python(&Error::Closed { what: "reader" })),
                 None if deadline.has_passed() => return Ok(None),
                 None => {
-                    crate::waiting::wait_readable(py, &self.bell, &deadline)?;
-                    awoke_engine::wake::Bell::quiet(&*self.bell);
+                    crate::waiting::wait_readable(py, &self.notifier, &deadline)?;
+                    awoke_engine::wake::Notifier::reset(&*self.notifier);
                 }
             }
         }
     }
 
-    /// Readable when there is something to read after `next` found nothing.
+    /// Returns a descriptor that is readable when there is something to read after `next` found nothing.
     fn fileno(&self) -> i32 {
-        self.bell.descriptor()
+        self.notifier.descriptor()
     }
 
     /// Makes `fileno` unreadable until there is something again.
-    fn quiet(&self) {
-        awoke_engine::wake::Bell::quiet(&*self.bell);
+    fn clear(&self) {
+        awoke_engine::wake::Notifier::reset(&*self.notifier);
     }
 
     /// Stops fetching. Blocks with the GIL released. Closing again, or in a forked child, does nothing.
     fn close(&self, py: Python<'_>) {
         if let Ok(Some(reader)) = self.inner.take() {
             py.detach(|| {
-                reader.close(); // A thread that waits in `next` is rung, and drops the last reference.
+                reader.close(); // A thread that waits in `next` wakes, and drops the last reference.
                 drop(reader);
             });
         }

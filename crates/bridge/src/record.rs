@@ -1,4 +1,4 @@
-//! What Python says of a message to be sent: bytes, text, nothing, or something to encode.
+//! A message to be sent, as Python gives it: bytes, text, nothing, or a value to encode.
 
 use awoke_engine::produce as engine;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -7,7 +7,7 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyMapping, PyString, PyTuple};
 
-/// Bytes of a key or a value, held for as long as the call lasts.
+/// Bytes of a key or a value, kept for the duration of the call.
 pub enum Bytes {
     Bytes(PyBackedBytes),
     Text(PyBackedStr),
@@ -26,7 +26,7 @@ pub type Headers = Vec<(PyBackedStr, Option<Bytes>)>;
 
 type HeaderView<'a> = (&'a str, Option<&'a [u8]>);
 
-/// A message to be sent, whose bytes are Python's for as long as this lives.
+/// A message to be sent, whose bytes are Python's.
 pub struct Outgoing {
     value: Option<Bytes>,
     key: Option<Bytes>,
@@ -72,7 +72,7 @@ impl Outgoing {
             return Self::new(encoder, &parts.get_item(0)?, key.as_ref(), headers.as_ref(), partition, timestamp_ms);
         }
         if !message.is_exact_instance_of::<PyTuple>() {
-            return Self::new(encoder, message, None, None, None, None); // A tuple of somebody's own is a value.
+            return Self::new(encoder, message, None, None, None, None); // Another class of tuple is a value.
         }
         if parts.len() != 2 {
             let text = format!(
@@ -84,7 +84,7 @@ impl Outgoing {
         Self::new(encoder, &parts.get_item(0)?, part(1)?.as_ref(), None, None, None)
     }
 
-    /// Calls `send` with the engine's view of many.
+    /// Calls `send` with the engine's view of many messages.
     pub fn with_all<T>(
         all: &[Self],
         variant: Option<&engine::Variant>,
@@ -96,7 +96,7 @@ impl Outgoing {
         send(&records)
     }
 
-    /// Calls `send` with the engine's view of it.
+    /// Calls `send` with the engine's view of the message.
     pub fn with<T>(&self, variant: Option<&engine::Variant>, send: impl FnOnce(&engine::Record<'_>) -> T) -> T {
         send(&self.view(&self.header_views(), variant))
     }
@@ -116,7 +116,7 @@ impl Outgoing {
         }
     }
 
-    /// A copy, to be sent later.
+    /// Makes a copy, to be sent later.
     pub fn to_owned(&self, topic: &str) -> engine::OwnedRecord {
         let copy = |bytes: &Option<Bytes>| bytes.as_ref().map(|bytes| bytes.as_slice().to_vec());
         engine::OwnedRecord {
@@ -138,7 +138,7 @@ fn value_bytes(encoder: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult
     plain(&bytes)?.ok_or_else(|| PyTypeError::new_err("the encoder must return bytes"))
 }
 
-/// Bytes, text or nothing as they are; `None` for anything else.
+/// Returns bytes, text or nothing as they are; `None` for any other value.
 #[allow(clippy::option_option)] // Outer: is it plain? Inner: a tombstone is plain and has no bytes.
 fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Bytes>>> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
@@ -161,7 +161,7 @@ fn key_bytes(key: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
 }
 
 pub fn header_list(headers: &Bound<'_, PyAny>) -> PyResult<Headers> {
-    // A list first: whether something else is a mapping, Python's registry of abstract classes has to say.
+    // A list first: to check for a mapping, Python looks into its registry of abstract classes.
     let mapping = if headers.is_instance_of::<PyList>() { None } else { headers.cast::<PyMapping>().ok() };
     let items = mapping.map_or_else(|| Ok(headers.clone()), |mapping| mapping.items().map(Bound::into_any))?;
     items

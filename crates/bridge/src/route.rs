@@ -1,4 +1,4 @@
-//! One topic and how its partitions are worked on, as Python says it.
+//! One topic and the settings of its partitions, as Python gives them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::errors::duration;
 use crate::scheduler::Scheduler;
 
-/// One topic and how its partitions are worked on.
+/// One topic and the settings of its partitions.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Route {
     pub inner: engine::Route,
@@ -26,7 +26,7 @@ impl Route {
         tick_every_s=None, start=None, concurrency=None, is_transactional=false, request_clock_skew_s=None, turn_max_s=None,
         batch_time_max_s=None, stores_by_hand=false, jobs_max=None
     ))]
-    #[allow(clippy::too_many_arguments)] // What a route has; all but two by name.
+    #[allow(clippy::too_many_arguments)] // The settings of a route; all but two by name.
     fn new(
         topic: String,
         scheduler: &Scheduler,
@@ -57,7 +57,7 @@ impl Route {
         };
         let expiry = duration(request_clock_skew_s)?.map(|skew| Arc::new(Expiry::new(skew)));
         let scheduler = Arc::clone(&scheduler.inner);
-        let lane = engine::LaneSettings {
+        let settings = engine::PartitionSettings {
             flow,
             class: scheduler.add_class(weight, jobs_max),
             tick_every: duration(tick_every_s)?,
@@ -65,23 +65,23 @@ impl Route {
             is_transactional,
         };
         let start = start.map(|(word, number)| start_at(&word, number)).transpose()?;
-        Ok(Self { inner: engine::Route { topic, scheduler, lane, start }, expiry })
+        Ok(Self { inner: engine::Route { topic, scheduler, settings, start }, expiry })
     }
 
-    /// How many requests were skipped because their deadline had passed.
+    /// The number of requests that were skipped because their deadline had passed.
     #[getter]
     fn expired(&self) -> u64 {
         self.expiry.as_ref().map_or(0, |expiry| expiry.skipped())
     }
 }
 
-/// How many messages of a partition are worked on at once, as Python says it: `awoke.routing.Lanes`.
+/// The work on several messages of a partition at once, as Python gives it: `awoke.concurrency.Lanes`.
 #[derive(FromPyObject)]
 struct Lanes {
     by: String,
     jobs: usize,
     in_flight: usize,
-    trail: usize,
+    commit_gap: usize,
     shares: bool,
     careful: usize,
 }
@@ -94,15 +94,19 @@ impl Lanes {
             "route" => engine::LaneBy::Route,
             other => return Err(PyValueError::new_err(format!("lanes are by key, nothing or route, not {other:?}"))),
         };
-        let Self { jobs, in_flight, trail, shares, careful, .. } = self;
-        let (jobs_max, in_flight_max, trail_max) = (jobs, in_flight, trail);
-        let careful_messages = careful;
-        let skip = expiry.map(|expiry| expiry as Arc<dyn engine::SkipPolicy>);
-        Ok(engine::Concurrency { jobs_max, by, in_flight_max, trail_max, shares, careful_messages, skip })
+        Ok(engine::Concurrency {
+            jobs_max: self.jobs,
+            by,
+            in_flight_max: self.in_flight,
+            commit_gap_max: self.commit_gap,
+            shares: self.shares,
+            careful_messages: self.careful,
+            skip: expiry.map(|expiry| expiry as Arc<dyn engine::SkipPolicy>),
+        })
     }
 }
 
-/// `earliest`, `latest`, or `last`, `offset`, `time` with a number.
+/// Converts `earliest`, `latest`, or `last`, `offset`, `time` with a number.
 pub fn start_at(word: &str, number: i64) -> PyResult<engine::StartAt> {
     match word {
         "earliest" => Ok(engine::StartAt::Earliest),

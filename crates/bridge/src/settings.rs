@@ -1,6 +1,7 @@
 //! The settings of an app that reach the engine, as one object of Python's.
 
 use awoke_engine::consume as engine;
+use awoke_engine::transact::TransactionLimits;
 use pyo3::prelude::*;
 
 use crate::errors::duration;
@@ -28,8 +29,8 @@ impl EngineSettings {
     }
 
     /// Returns the part that the transactions of `exactly_once` routes need.
-    pub fn transactions(self) -> PyResult<engine::TransactionLimits> {
+    pub fn transactions(self) -> PyResult<TransactionLimits> {
         let interval = duration(Some(self.transaction_interval_s))?.unwrap_or_default();
-        Ok(engine::TransactionLimits { interval, records_max: self.transaction_records_max })
+        Ok(TransactionLimits { interval, records_max: self.transaction_records_max })
     }
 }

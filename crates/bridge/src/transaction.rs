@@ -6,11 +6,11 @@ use awoke_engine::clock::Deadline;
 use awoke_engine::produce as engine;
 use pyo3::prelude::*;
 
+use crate::delivery_handle::DeliveryHandle;
 use crate::errors::{duration, to_python};
-use crate::producer::DeliveryHandle;
 use crate::record::Outgoing;
 
-/// A transaction that is open. Dropped without an end, it is aborted.
+/// An open transaction. Dropped without an end, it is aborted.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Transaction {
     inner: engine::Transaction,
@@ -32,18 +32,18 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // Nobody ended it: that is done here, and holds up nobody who wants the GIL.
+        // It was not ended: the abort does not hold the GIL.
         let deadline = Deadline::after(Some(ABORT_WITHIN));
         Python::try_attach(|py| py.detach(|| self.inner.abort(&deadline)));
     }
 }
 
-/// How long the abort of a transaction that nobody ended may take.
+/// The longest time for the abort of a transaction that was not ended.
 const ABORT_WITHIN: Duration = Duration::from_secs(5);
 
 #[pymethods]
 impl Transaction {
-    /// Sends a message as a part of it; see the stub.
+    /// Sends a message in the transaction; see the stub.
     #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None))]
     #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
     fn produce(

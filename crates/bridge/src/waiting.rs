@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use awoke_engine::clock::Deadline;
 use awoke_engine::fork_guard::Birthplace;
-use awoke_engine::wake::{Bell as _, Completion, EventFd, Mailbox as EngineMailbox, Waker};
+use awoke_engine::wake::{Completion, EventFd, Mailbox as EngineMailbox, Notifier as _, Waker};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -23,13 +23,13 @@ pub struct Mailbox {
 impl Mailbox {
     #[new]
     fn new() -> PyResult<Self> {
-        let bell = EventFd::new().map_err(|error| to_python(&error))?;
-        Ok(Self { inner: Arc::new(EngineMailbox::new(bell)) })
+        let notifier = EventFd::new().map_err(|error| to_python(&error))?;
+        Ok(Self { inner: Arc::new(EngineMailbox::new(notifier)) })
     }
 
     /// The descriptor that becomes readable when there are tokens.
     fn fileno(&self) -> i32 {
-        self.inner.bell().descriptor()
+        self.inner.notifier().descriptor()
     }
 
     /// Takes all tokens. Does not block.
@@ -43,32 +43,32 @@ impl Mailbox {
     }
 }
 
-/// What a scheduler rings when an event loop should come for work.
+/// Makes a descriptor readable when an event loop should look for work.
 #[pyclass(frozen, module = "awoke._native")]
-pub struct Bell {
+pub struct Notifier {
     pub inner: Arc<EventFd>,
 }
 
 #[pymethods]
-impl Bell {
+impl Notifier {
     #[new]
     fn new() -> PyResult<Self> {
         Ok(Self { inner: Arc::new(EventFd::new().map_err(|error| to_python(&error))?) })
     }
 
-    /// The descriptor that becomes readable when the bell rings.
+    /// The descriptor that becomes readable when it is notified.
     fn fileno(&self) -> i32 {
         self.inner.descriptor()
     }
 
-    /// Makes the bell quiet until it rings again. Does not block.
-    fn quiet(&self) {
-        self.inner.quiet();
+    /// Makes the descriptor unreadable until the next `notify`. Does not block.
+    fn clear(&self) {
+        self.inner.reset();
     }
 
-    /// Rings. Does not block; any thread.
-    fn ring(&self) {
-        self.inner.ring();
+    /// Makes the descriptor readable. Does not block; any thread.
+    fn notify(&self) {
+        self.inner.notify();
     }
 }
 
@@ -138,8 +138,9 @@ pub fn wait_until_ready(py: Python<'_>, awaited: &impl Awaited, deadline: &Deadl
         return Ok(());
     };
     loop {
-        let woken = wait_readable(py, mailbox.bell(), deadline);
-        // What woke us stays in the mailbox until the next wait clears it: nothing stands between the answer and its use.
+        let woken = wait_readable(py, mailbox.notifier(), deadline);
+        // What woke us stays in the mailbox until the next wait clears it: nothing stands between the answer and its
+        // use.
         if awaited.is_ready() {
             return woken;
         }
@@ -164,9 +165,9 @@ const FOR_SIGNALS: Duration = Duration::from_millis(100);
 
 /// Waits in turn on Python's main thread with the GIL released, until the thing is there or the deadline passes.
 ///
-/// It comes up for signals: as a follower at once, because it waits on a descriptor, as a leader after a tenth of a second at most.
-/// While a signal's handler runs, this wait has no place: the handler may wait for something of the same queue, and would wait for ever
-/// for a leader that is further down on its own stack.
+/// It comes up for signals: as a follower at once, because it waits on a descriptor, as a leader after a tenth of a
+/// second at most. While a signal's handler runs, this wait has no place: the handler may wait for something of the
+/// same queue, and would wait for ever for a leader that is further down on its own stack.
 pub fn wait_in_turn<T: Turn + Send>(
     py: Python<'_>,
     deadline: &Deadline,
@@ -189,7 +190,8 @@ pub fn wait_in_turn<T: Turn + Send>(
     }
 }
 
-/// Serves, or follows, until it is time to look for signals, and gives the place up; whether the thing is there. Blocks the calling thread.
+/// Serves, or follows, until it is time to look for signals, and gives the place up; whether the thing is there. Blocks
+/// the calling thread.
 fn is_there_soon(turn: &impl Turn, mailbox: &Tokens, deadline: &Deadline) -> bool {
     let step = || turn.step(&deadline.or_earlier(Some(Instant::now() + FOR_SIGNALS)));
     if step() {
@@ -198,19 +200,19 @@ fn is_there_soon(turn: &impl Turn, mailbox: &Tokens, deadline: &Deadline) -> boo
     if !turn.is_follower() {
         return false;
     }
-    poll_readable(mailbox.bell(), deadline);
+    poll_readable(mailbox.notifier(), deadline);
     step()
 }
 
-/// Waits until the bell rings, a signal has been handled, or the deadline passes; raises what a signal handler raised.
-pub fn wait_readable(py: Python<'_>, bell: &EventFd, deadline: &Deadline) -> PyResult<()> {
-    py.detach(|| poll_readable(bell, deadline));
+/// Waits for a notification, a signal, or the deadline; raises the exception of a signal handler.
+pub fn wait_readable(py: Python<'_>, notifier: &EventFd, deadline: &Deadline) -> PyResult<()> {
+    py.detach(|| poll_readable(notifier, deadline));
     py.check_signals()
 }
 
-/// Waits until the bell rings, a signal comes, or the deadline passes. Blocks the calling thread.
-fn poll_readable(bell: &EventFd, deadline: &Deadline) {
-    let mut poll = libc::pollfd { fd: bell.descriptor(), events: libc::POLLIN, revents: 0 };
+/// Waits for a notification, a signal, or the deadline. Blocks the calling thread.
+fn poll_readable(notifier: &EventFd, deadline: &Deadline) {
+    let mut poll = libc::pollfd { fd: notifier.descriptor(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one pollfd on our stack.
     unsafe { libc::poll(&raw mut poll, 1, deadline.remaining_ms()) };
 }
@@ -243,8 +245,8 @@ pub fn main_mailbox() -> PyResult<Arc<Tokens>> {
         if let Some((_, mailbox)) = kept.as_ref().filter(|(process, _)| !process.is_foreign()) {
             return Ok(Arc::clone(mailbox));
         }
-        let bell = EventFd::new().map_err(|error| to_python(&error))?;
-        let mailbox = Arc::new(Tokens::new(bell));
+        let notifier = EventFd::new().map_err(|error| to_python(&error))?;
+        let mailbox = Arc::new(Tokens::new(notifier));
         // The parent's mailbox, if there is one, is left alone: its lock may be held for ever.
         std::mem::forget(kept.replace((Birthplace::here(), Arc::clone(&mailbox))));
         Ok(mailbox)

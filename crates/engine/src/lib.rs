@@ -2,7 +2,8 @@
 //!
 //! Read the folder names as the life of a message: `kafka` is the safe face of librdkafka, `consume` holds one file per
 //! station from the fetcher to the committed offset, `produce` one file per station from a record to its delivery
-//! report, `rpc` asks questions over both, and `wake` holds what they all wait with. ARCHITECTURE.md walks both ways step by step.
+//! report, `transact` puts both into transactions, `rpc` sends calls over them, and `wake` has what they all wait with.
+//! ARCHITECTURE.md walks both ways step by step.
 
 pub use awoke_kafka::{self as kafka, Error, Result, events};
 use awoke_wake::sync;
@@ -12,6 +13,7 @@ pub mod consume;
 pub mod lifeline;
 pub mod produce;
 pub mod rpc;
+pub mod transact;
 
 #[cfg(all(test, not(feature = "model")))]
 mod fuzzing;

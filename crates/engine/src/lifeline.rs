@@ -1,12 +1,12 @@
-//! A thread that tells a supervisor that its process is alive, and notices when the supervisor is not.
+//! A thread that tells a supervisor that its process is alive, and notices when the supervisor has ended.
 //!
-//! It knows no Python: whoever holds the interpreter's lock for an hour is alive all the same, and a supervisor's death is noticed
-//! even then. What it sends is read by `swarm/protocol.py`.
+//! It needs no Python: a process whose code holds the interpreter's lock for an hour is alive all the same, and the
+//! supervisor's end is noticed even then. `swarm/protocol.py` reads its messages.
 //!
-//! The thread also holds a tripwire: the writing end of a pipe, in a table of descriptors that is this thread's alone. A process that is
-//! killed gives its memory back first and closes its descriptors then, which takes milliseconds, and only after that does anybody
-//! else learn of its end. But each of its threads ends by itself and at once, and closes what is the thread's own: the supervisor,
-//! at the reading end, hears of the kill while the system is still at work on the rest.
+//! The thread also has a tripwire: the writing end of a pipe, in a table of descriptors of its own. A process that is
+//! killed frees its memory first and closes its descriptors then, which takes milliseconds, and only after that other
+//! processes learn of its end. But each of its threads ends at once, and closes its own descriptors: the supervisor, at
+//! the reading end, learns of the kill while the system still works on the rest.
 
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -15,31 +15,31 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::clock::{Deadline, monotonic_ns};
-use crate::wake::{Bell, EventFd, Parker};
+use crate::wake::{EventFd, Notifier, Parker};
 use crate::{Error, Result};
 
-/// What the engine knows of a process's work.
+/// The activity of a process, as far as the engine knows it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Work {
-    /// How long the oldest job has run.
+pub struct Activity {
+    /// The time for which the oldest job has run.
     pub oldest_job: Duration,
-    /// How long ago the group member's thread came up last.
+    /// The time since the group member's thread came up last.
     pub poll_age: Duration,
     /// Jobs given to workers.
     pub jobs: u64,
 }
 
-/// Asks for it; called by the lifeline's thread.
-pub type Look = Box<dyn Fn() -> Work + Send>;
+/// Reads the activity; called by the lifeline's thread.
+pub type ReadActivity = Box<dyn Fn() -> Activity + Send>;
 
-/// How a lifeline behaves.
+/// The settings of a lifeline.
 #[derive(Clone, Copy, Debug)]
 pub struct LifelineSettings {
-    /// How far apart the signs of life are.
+    /// The interval of the signs of life.
     pub interval: Duration,
-    /// How long a process whose supervisor died may take to stop, after it was signalled to.
+    /// The time that a process has to stop, after it was signalled because its supervisor ended.
     pub drain: Duration,
-    /// What it ends with when that was not enough.
+    /// The exit code when that was not enough.
     pub exit_code: i32,
 }
 
@@ -50,27 +50,30 @@ pub struct Lifeline {
 }
 
 struct Shared {
-    /// What is looked at, once there is something.
-    look: Mutex<Option<Look>>,
+    /// `None` until there is an activity.
+    read_activity: Mutex<Option<ReadActivity>>,
     /// The control socket; its owner keeps it open.
     socket: RawFd,
     settings: LifelineSettings,
     stop: EventFd,
     is_closing: AtomicBool,
     sequence: AtomicU32,
-    /// When a pulse was asked for that has not been answered, in nanoseconds of the monotonic clock; 0 when none is.
+    /// The time of a request for a pulse that has no answer, in nanoseconds of the monotonic clock; 0 for none.
     asked_ns: AtomicU64,
-    /// Where the thread of Python's waits that answers.
+    /// The parker of the Python thread that answers.
     pulse: Parker,
     assigned: AtomicU32,
     lag: AtomicI64,
 }
 
 impl Lifeline {
-    /// Starts the thread, and leaves the tripwire to it alone.
+    /// Starts the thread, and gives the tripwire to it alone.
+    ///
+    /// # Errors
+    /// [`Error::System`]: there are no descriptors, or the thread did not start.
     pub fn start(socket: RawFd, tripwire: OwnedFd, settings: LifelineSettings) -> Result<Self> {
         let shared = Arc::new(Shared {
-            look: Mutex::default(),
+            read_activity: Mutex::default(),
             socket,
             settings,
             stop: EventFd::new()?,
@@ -97,19 +100,20 @@ impl Lifeline {
         if apart.recv() == Ok(true) {
             drop(tripwire);
         } else {
-            // Linux before 5.9: it ends with the process's other descriptors, and tells its end no sooner than they do.
+            // Linux before 5.9: it is closed with the process's other descriptors, and no sooner.
             let _ = tripwire.into_raw_fd();
         }
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Says where the process's work is seen from now on.
-    pub fn watch(&self, look: Look) {
-        *self.shared.look.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);
+    /// Sets the function that reads the activity. Does not block.
+    pub fn watch(&self, read: ReadActivity) {
+        *self.shared.read_activity.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
     }
 
-    /// Answers the last pulse with what Python knows, and waits for the next; `false` when the lifeline has ended. Blocks the
-    /// calling thread. How long the answer takes tells how long a thread waits for the interpreter's lock.
+    /// Answers the last pulse with numbers that Python knows, and waits for the next; `false` when the lifeline has
+    /// ended. Blocks the calling thread. The delay of the answer shows how long a thread waits for the interpreter's
+    /// lock.
     pub fn pulse(&self, assigned: u32, lag: i64) -> bool {
         self.shared.assigned.store(assigned, Ordering::Relaxed);
         self.shared.lag.store(lag, Ordering::Relaxed);
@@ -121,10 +125,10 @@ impl Lifeline {
     /// Ends the thread. Closing again does nothing.
     pub fn close(&self) {
         self.shared.is_closing.store(true, Ordering::Release);
-        self.shared.stop.ring();
+        self.shared.stop.notify();
         self.shared.pulse.unpark();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // A panic of the thread has been printed; there is nothing left to save.
+            // A panic of the thread has been printed; nothing is left to save.
             drop(thread.join());
         }
     }
@@ -138,25 +142,26 @@ impl Drop for Lifeline {
 
 impl Shared {
     /// 1. Wait for the next sign of life, the end, or the supervisor's.
-    /// 2. Send one; what does not fit is dropped, the next one says more.
+    /// 2. Send one; if it does not fit it is dropped, and the next one tells more.
     /// 3. Without a supervisor have the process stop in order, and end it if it does not.
     fn run(&self) {
         let mut next = Instant::now();
         while !self.is_closing.load(Ordering::Acquire) {
             if self.wait_until(next) {
-                self.leave_alone();
+                self.stop_process();
                 return;
             }
             if Instant::now() >= next {
                 next = Instant::now() + self.settings.interval;
-                let work = self.look.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|look| look());
-                self.send(work.unwrap_or_default());
+                let activity =
+                    self.read_activity.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|read| read());
+                self.send(activity.unwrap_or_default());
                 self.ask_for_pulse();
             }
         }
     }
 
-    /// Waits until a moment or the end; whether the supervisor has gone.
+    /// Waits until a moment or the end. Returns whether the supervisor has ended.
     fn wait_until(&self, moment: Instant) -> bool {
         let timeout_ms = Deadline::at(moment).remaining_ms();
         let gone = libc::POLLHUP | libc::POLLERR | libc::POLLRDHUP;
@@ -169,7 +174,7 @@ impl Shared {
         polls[0].revents & gone != 0
     }
 
-    fn send(&self, work: Work) {
+    fn send(&self, activity: Activity) {
         let asked_ns = self.asked_ns.load(Ordering::Acquire);
         let gil_wait_ms = if asked_ns == 0 { 0 } else { (monotonic_ns() - asked_ns) / 1_000_000 };
         let (resident_bytes, threads) = of_this_process();
@@ -179,12 +184,13 @@ impl Shared {
         message.extend_from_slice(&resident_bytes.to_le_bytes());
         message.extend_from_slice(&threads.to_le_bytes());
         message.extend_from_slice(&gil_wait_ms.to_le_bytes());
-        message.extend_from_slice(&(work.oldest_job.as_millis() as u64).to_le_bytes());
-        message.extend_from_slice(&(work.poll_age.as_millis() as u64).to_le_bytes());
-        message.extend_from_slice(&work.jobs.to_le_bytes());
+        message.extend_from_slice(&(activity.oldest_job.as_millis() as u64).to_le_bytes());
+        message.extend_from_slice(&(activity.poll_age.as_millis() as u64).to_le_bytes());
+        message.extend_from_slice(&activity.jobs.to_le_bytes());
         message.extend_from_slice(&self.assigned.load(Ordering::Relaxed).to_le_bytes());
         message.extend_from_slice(&self.lag.load(Ordering::Relaxed).to_le_bytes());
-        // SAFETY: the message outlives the call. Full or closed, it is dropped: the next poll tells which.
+        // SAFETY: the message outlives the call. If the socket is full or closed, it is dropped: the next poll tells
+        // which.
         unsafe {
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
             libc::send(self.socket, message.as_ptr().cast(), message.len(), flags);
@@ -197,15 +203,15 @@ impl Shared {
         }
     }
 
-    /// The supervisor is gone: the process is to stop as for SIGTERM, and within its time.
-    fn leave_alone(&self) {
+    /// Stops the process as SIGTERM does, and within its time, because the supervisor has ended.
+    fn stop_process(&self) {
         // SAFETY: signals this very process.
         unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
         let mut poll = libc::pollfd { fd: self.stop.descriptor(), events: libc::POLLIN, revents: 0 };
         let deadline = Deadline::after(Some(self.settings.drain));
         while !self.is_closing.load(Ordering::Acquire) {
             if deadline.has_passed() {
-                // SAFETY: ends the process; nothing of it may hold that up any more.
+                // SAFETY: ends the process, whose time is up.
                 unsafe { libc::_exit(self.settings.exit_code) };
             }
             // SAFETY: one pollfd on our stack.
@@ -214,20 +220,22 @@ impl Shared {
     }
 }
 
-/// Gives the calling thread a table of descriptors of its own, with these and the standard streams; whether the system can.
+/// Gives the calling thread a table of descriptors of its own, with these and the standard streams. Returns whether the
+/// system can.
 ///
-/// What else the process has open must not stay open in that table: whoever waits for its end would wait for this thread's.
+/// Other descriptors of the process must not stay open in that table: a reader at their other end would wait for the
+/// end of this thread.
 fn keep_only(mut kept: [RawFd; 3]) -> bool {
     const STREAMS: RawFd = 3;
     kept.sort_unstable();
-    // From the highest on: the first call makes the table, and copies no more into it than it must.
+    // From the highest on: the first call makes the table, and copies as few descriptors into it as possible.
     let mut last = u32::MAX;
     let mut flags = libc::CLOSE_RANGE_UNSHARE;
     for each in kept.into_iter().rev().chain([STREAMS - 1]) {
         let first = each.unsigned_abs() + 1;
         if first <= last {
-            // SAFETY: takes no pointers. What it closes it closes for this thread, which has used none of it; not so only where
-            // the first call fails, and then there is no second one.
+            // SAFETY: takes no pointers. It closes descriptors for this thread only, which has used none of them; if
+            // the first call, which makes the table, fails, there is no second one.
             if unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } != 0 {
                 return false;
             }
@@ -238,7 +246,7 @@ fn keep_only(mut kept: [RawFd; 3]) -> bool {
     true
 }
 
-/// Resident bytes and threads.
+/// Returns the resident bytes and the threads of this process.
 fn of_this_process() -> (u64, u32) {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
@@ -268,7 +276,7 @@ mod tests {
         let pipe = std::fs::read_link(format!("/proc/self/fd/{}", reading.as_raw_fd())).expect("ours");
         let ends = names.filter(|each| std::fs::read_link(each.path()).is_ok_and(|file| file == pipe)).count();
         assert_eq!(ends, 1, "the process has the other end, too");
-        // What others close is closed: the thread has no copy of it.
+        // A descriptor that another thread closes is closed: this thread has no copy of it.
         drop(other);
         assert_eq!(beside.read(&mut [0]).expect("a pipe"), 0);
         let mut poll = libc::pollfd { fd: reading.as_raw_fd(), events: libc::POLLIN, revents: 0 };

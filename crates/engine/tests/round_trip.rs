@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
-use awoke_engine::consume::{GroupMember, GroupSettings, LaneSettings, PartitionScheduler, Route, Work};
+use awoke_engine::consume::{GroupMember, GroupSettings, PartitionScheduler, PartitionSettings, Route, Work};
 use awoke_engine::kafka::{Admin, AdminOutcome};
 use awoke_engine::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
 use support::{Cluster, WITHIN, events};
@@ -29,8 +29,12 @@ fn produce(cluster: &Cluster, topic: &str) -> Vec<Arc<DeliveryHandle>> {
 fn join(cluster: &Cluster, topic: &str, scheduler: &Arc<PartitionScheduler>) -> GroupMember {
     let mut config = cluster.config();
     config.set("group.id", "round-trip");
-    let route =
-        Route { topic: topic.into(), scheduler: Arc::clone(scheduler), lane: LaneSettings::default(), start: None };
+    let route = Route {
+        topic: topic.into(),
+        scheduler: Arc::clone(scheduler),
+        settings: PartitionSettings::default(),
+        start: None,
+    };
     let settings = GroupSettings {
         commit_interval: Duration::from_secs(5),
         revoke_timeout: WITHIN,
@@ -55,7 +59,7 @@ fn work(scheduler: &PartitionScheduler, mut on_job: impl FnMut(usize)) -> Vec<i6
                 job.complete().expect("not fenced");
                 on_job(seen.len());
             }
-            Work::Sort(_) => panic!("the route has no lanes"),
+            Work::AssignLanes(_) => panic!("the route has no lanes"),
             Work::Closed => return seen,
             Work::EndOfPartition(_) => (),
             Work::TimedOut => panic!("only {} messages came", seen.len()),

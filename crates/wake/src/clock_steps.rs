@@ -15,8 +15,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::clock::monotonic_ns;
 use crate::fork_guard::ForkGuard;
-use crate::{Bell, EventFd};
 use crate::{Error, Result};
+use crate::{EventFd, Notifier};
 
 /// Told by how many nanoseconds the clock was set forward, or back (negative). Called by a thread of its own.
 pub type OnStep = Box<dyn Fn(i64) + Send>;
@@ -29,7 +29,7 @@ pub struct ClockSteps {
 }
 
 struct Stop {
-    bell: EventFd,
+    notifier: EventFd,
     is_set: AtomicBool,
 }
 
@@ -47,7 +47,7 @@ impl ClockSteps {
             }
             OwnedFd::from_raw_fd(timer)
         };
-        let stop = Arc::new(Stop { bell: EventFd::new()?, is_set: AtomicBool::new(false) });
+        let stop = Arc::new(Stop { notifier: EventFd::new()?, is_set: AtomicBool::new(false) });
         let thread = std::thread::Builder::new()
             .name("awoke-clock".into())
             .spawn({
@@ -62,12 +62,12 @@ impl ClockSteps {
 impl Drop for ClockSteps {
     fn drop(&mut self) {
         if self.guard.is_foreign() {
-            // In a forked child the thread is not there, and the bell is the parent's.
+            // In a forked child the thread is not there, and the notifier is the parent's.
             std::mem::forget(self.thread.take());
             return;
         }
         self.stop.is_set.store(true, Ordering::Release);
-        self.stop.bell.ring();
+        self.stop.notifier.notify();
         // A panic of the thread has been printed; there is nothing left to save.
         drop(self.thread.take().map(JoinHandle::join));
     }
@@ -102,8 +102,8 @@ fn arm(timer: &OwnedFd) {
 /// Waits for a step or the end; whether the timer ended.
 fn wait(timer: &OwnedFd, stop: &Stop) -> bool {
     let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut polls = [poll(timer.as_raw_fd()), poll(stop.bell.descriptor())];
-    // SAFETY: two pollfds on our stack. Without a deadline: the owner rings the bell.
+    let mut polls = [poll(timer.as_raw_fd()), poll(stop.notifier.descriptor())];
+    // SAFETY: two pollfds on our stack. Without a deadline: the owner rings the notifier.
     unsafe { libc::poll(polls.as_mut_ptr(), 2, -1) };
     polls[0].revents != 0
 }

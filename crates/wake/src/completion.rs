@@ -1,8 +1,8 @@
-//! One result that arrives once, and those who wait for it.
+//! One result that arrives once, and its waiters.
 //!
-//! The same type stands behind a produce, an admin call and a synchronous commit. Whoever completes it wakes exactly
-//! those who registered, each once, after the lock is down; whoever gives up takes its registration back, so a handle on
-//! which somebody waits again and again with a short time-out does not grow.
+//! The same type is behind a produce, an admin call and a synchronous commit. The completing thread wakes exactly the
+//! registered waiters, each once, after the lock is released. A wait that times out takes its registration back, so a
+//! handle does not grow with repeated waits of short time-outs.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::clock::{Deadline, monotonic_ns};
 use crate::sync::{Mutex, lock};
 use crate::{EventFd, Mailbox, Parker};
 
-/// One way of being told that a completion has its result.
+/// A way to learn that a completion has its result.
 #[derive(Clone, Debug)]
 pub enum Waker {
-    /// Nobody: a thread waits that sees for itself what comes, because it is the one that serves it.
-    Oneself,
+    /// The leader: it serves the queue, so it sees the result itself and is not woken.
+    Leader,
     /// A thread that waits for this completion alone.
     Parker(Arc<Parker>),
     /// A thread that waits for the last of several.
@@ -23,14 +23,14 @@ pub enum Waker {
     Mailbox {
         /// Where to drop it.
         mailbox: Arc<Mailbox<u64, EventFd>>,
-        /// What tells the receiver which completion this was.
+        /// The number by which the receiver knows the completion.
         token: u64,
     },
     /// A part of the engine that goes on by itself: called on the thread that completes, so it must be short.
     Listener {
-        /// What is called.
+        /// The object to call.
         listener: Arc<dyn Listener>,
-        /// What tells it which completion this was.
+        /// The number by which it knows the completion.
         token: u64,
     },
 }
@@ -45,7 +45,7 @@ impl Waker {
     /// Wakes the waiting thread, loop or latch. Does not block.
     pub fn wake(self) {
         match self {
-            Self::Oneself => (),
+            Self::Leader => (),
             Self::Parker(parker) => parker.unpark(),
             Self::Latch(latch) => latch.count_down(),
             Self::Mailbox { mailbox, token } => mailbox.post(token),
@@ -56,7 +56,7 @@ impl Waker {
     /// Tells whether both wake the same waiter.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Oneself, Self::Oneself) => true,
+            (Self::Leader, Self::Leader) => true,
             (Self::Parker(mine), Self::Parker(other)) => Arc::ptr_eq(mine, other),
             (Self::Latch(mine), Self::Latch(other)) => Arc::ptr_eq(mine, other),
             (Self::Mailbox { mailbox, token }, Self::Mailbox { mailbox: other, token: its }) => {
@@ -109,12 +109,12 @@ impl<T: Clone> Completion<T> {
         true
     }
 
-    /// The result, if it is there. Does not block.
+    /// Returns the result, if it is there. Does not block.
     pub fn get(&self) -> Option<T> {
         lock(&self.inner).result.clone()
     }
 
-    /// Whether the result is there. Does not block.
+    /// Returns whether the result is there. Does not block.
     pub fn is_done(&self) -> bool {
         lock(&self.inner).result.is_some()
     }

@@ -2,6 +2,7 @@
 //!
 //! `models` proves them: loom tries every interleaving (`cargo test -p awoke-wake --features model`).
 
+mod budget;
 pub mod clock;
 #[cfg(target_os = "linux")]
 mod clock_steps;
@@ -12,7 +13,6 @@ pub mod fork_guard;
 mod lead;
 mod mailbox;
 mod parker;
-mod room;
 mod sequencer;
 pub mod sync;
 mod waits;
@@ -20,13 +20,13 @@ mod waits;
 #[cfg(all(test, feature = "model"))]
 mod models;
 
+pub use budget::Budget;
 #[cfg(target_os = "linux")]
 pub use clock_steps::{ClockSteps, OnStep};
 pub use completion::{Completion, Latch, Listener, Waker};
 pub use error::{Error, Result};
 pub use lead::{Lead, Place};
-pub use mailbox::{Bell, EventFd, Mailbox};
+pub use mailbox::{EventFd, Mailbox, Notifier};
 pub use parker::Parker;
-pub use room::Room;
 pub use sequencer::{Missing, Permit, Sequencer, Sink, Ticket};
 pub use waits::Registration;

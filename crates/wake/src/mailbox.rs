@@ -1,8 +1,9 @@
-//! Items from any thread for one receiver, who is rung once per batch and not once per item.
+//! Items from any thread for one receiver, which is notified once for a batch and not once for each item.
 //!
-//! The receiver waits on the bell (an event loop watches its descriptor, a thread selects on it) and then takes all there
-//! is. Only the item that finds the box empty rings, so a burst of a thousand costs one wake-up. The bell is quiet again
-//! *before* the items are taken: an item that comes between the two rings anew, and none is left lying unannounced.
+//! The receiver waits on the notifier (an event loop watches its descriptor, a thread selects on it) and then takes all
+//! items. Only an item for an empty box notifies, so a burst of a thousand costs one wake-up. The notifier is reset
+//! *before* the items are taken: an item that comes between the two notifies again, and none stays in the box without a
+//! notification.
 
 use std::collections::VecDeque;
 
@@ -10,33 +11,34 @@ use crate::counters::Counter;
 use crate::sync::{Mutex, lock};
 use crate::{Error, Result};
 
-/// What wakes the receiver.
-pub trait Bell: Send + Sync {
-    /// Wakes the receiver, now or at its next look.
-    fn ring(&self);
-    /// Makes the bell quiet until it rings again.
-    fn quiet(&self);
+/// Wakes a receiver.
+pub trait Notifier: Send + Sync {
+    /// Wakes the receiver, now or when it waits next.
+    fn notify(&self);
+    /// Takes the notification back.
+    fn reset(&self);
 }
 
 /// Items from any thread for one receiver.
 #[derive(Debug)]
 pub struct Mailbox<T, B> {
     items: Mutex<VecDeque<T>>,
-    bell: B,
+    notifier: B,
     /// The most items held; past it the oldest goes.
     capacity: usize,
     dropped: Counter,
 }
 
-impl<T, B: Bell> Mailbox<T, B> {
-    /// A box for items whose number is bounded by whoever posts them (one per handle that waits).
-    pub fn new(bell: B) -> Self {
-        Self::bounded(bell, usize::MAX)
+impl<T, B: Notifier> Mailbox<T, B> {
+    /// Makes a box for items whose number is bounded by their senders (one for each handle that waits).
+    pub fn new(notifier: B) -> Self {
+        Self::bounded(notifier, usize::MAX)
     }
 
-    /// A box that holds at most `capacity` items: a receiver that does not come loses the oldest, and the loss is counted.
-    pub fn bounded(bell: B, capacity: usize) -> Self {
-        Self { items: Mutex::new(VecDeque::new()), bell, capacity, dropped: Counter::default() }
+    /// Makes a box of at most `capacity` items: a receiver that does not come loses the oldest, and the loss is
+    /// counted.
+    pub fn bounded(notifier: B, capacity: usize) -> Self {
+        Self { items: Mutex::new(VecDeque::new()), notifier, capacity, dropped: Counter::default() }
     }
 
     /// Drops an item into the box. Never blocks for the receiver.
@@ -50,17 +52,18 @@ impl<T, B: Bell> Mailbox<T, B> {
         items.push_back(item);
         drop(items);
         if was_empty {
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 
     /// Takes everything, oldest first; empty when there is nothing. Never blocks for a sender.
     pub fn drain(&self) -> Vec<T> {
-        self.bell.quiet();
+        self.notifier.reset();
         std::mem::take(&mut *lock(&self.items)).into()
     }
 
-    /// Throws away what is there. Without a system call when nothing is; the bell may still ring for what was. Never blocks for a sender.
+    /// Throws away what is there. Without a system call when nothing is; the notifier may still ring for what was.
+    /// Never blocks for a sender.
     pub fn discard(&self) {
         if !lock(&self.items).is_empty() {
             self.drain();
@@ -72,13 +75,13 @@ impl<T, B: Bell> Mailbox<T, B> {
         self.dropped.get()
     }
 
-    /// The bell, for the receiver to wait on.
-    pub const fn bell(&self) -> &B {
-        &self.bell
+    /// The notifier, for the receiver to wait on.
+    pub const fn notifier(&self) -> &B {
+        &self.notifier
     }
 }
 
-/// A bell that a `select` can wait for: Linux's eventfd, a pipe elsewhere.
+/// A notifier that a `select` can wait for: Linux's eventfd, a pipe elsewhere.
 #[derive(Debug)]
 pub struct EventFd {
     read: i32,
@@ -86,7 +89,7 @@ pub struct EventFd {
 }
 
 impl EventFd {
-    /// A quiet bell.
+    /// A quiet notifier.
     ///
     /// # Errors
     /// [`Error::System`] when the process has no descriptor left.
@@ -97,7 +100,7 @@ impl EventFd {
         if fd < 0 { Err(Error::last_system("eventfd")) } else { Ok(Self { read: fd, write: fd }) }
     }
 
-    /// A quiet bell.
+    /// A quiet notifier.
     ///
     /// # Errors
     /// [`Error::System`] when the process has no descriptor left.
@@ -118,20 +121,20 @@ impl EventFd {
         Ok(Self { read: ends[0], write: ends[1] })
     }
 
-    /// The descriptor that becomes readable when the bell rings.
+    /// The descriptor that becomes readable when the notifier rings.
     pub const fn descriptor(&self) -> i32 {
         self.read
     }
 }
 
-impl Bell for EventFd {
-    fn ring(&self) {
+impl Notifier for EventFd {
+    fn notify(&self) {
         let one = 1u64.to_ne_bytes();
         // SAFETY: writes eight bytes that live on the stack. A full counter or pipe rings as well as an added one.
         unsafe { libc::write(self.write, one.as_ptr().cast(), one.len()) };
     }
 
-    fn quiet(&self) {
+    fn reset(&self) {
         let mut count = [0u8; 64];
         // SAFETY: reads into a buffer on the stack; the descriptor does not block.
         unsafe { libc::read(self.read, count.as_mut_ptr().cast(), count.len()) };
@@ -157,21 +160,21 @@ mod tests {
     #[derive(Default)]
     struct Count(Counter);
 
-    impl Bell for Count {
-        fn ring(&self) {
+    impl Notifier for Count {
+        fn notify(&self) {
             self.0.increment();
         }
-        fn quiet(&self) {}
+        fn reset(&self) {}
     }
 
     #[test]
     fn a_burst_rings_once() {
         let mailbox = Mailbox::new(Count::default());
         (0..1000).for_each(|item| mailbox.post(item));
-        assert_eq!(mailbox.bell().0.get(), 1);
+        assert_eq!(mailbox.notifier().0.get(), 1);
         assert_eq!(mailbox.drain().len(), 1000);
         mailbox.post(0);
-        assert_eq!(mailbox.bell().0.get(), 2);
+        assert_eq!(mailbox.notifier().0.get(), 2);
     }
 
     #[test]

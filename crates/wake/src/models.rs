@@ -10,7 +10,7 @@ use loom::thread;
 
 use crate::clock::Deadline;
 use crate::sync::{Condvar, Mutex, lock};
-use crate::{Bell, Completion, Latch, Lead, Mailbox, Parker, Place, Room, Sequencer, Sink, Waker};
+use crate::{Budget, Completion, Latch, Lead, Mailbox, Notifier, Parker, Place, Sequencer, Sink, Waker};
 
 /// Every interleaving with at most this many forced switches: beyond three, no bug of this kind has been seen to hide.
 fn check(model: impl Fn() + Sync + Send + 'static) {
@@ -87,7 +87,7 @@ fn a_latch_opens_with_the_last_completion() {
     });
 }
 
-/// A bell that one thread can wait for.
+/// A notifier that one thread can wait for.
 struct Gong {
     rang: Mutex<bool>,
     sound: Condvar,
@@ -102,12 +102,12 @@ impl Gong {
     }
 }
 
-impl Bell for Gong {
-    fn ring(&self) {
+impl Notifier for Gong {
+    fn notify(&self) {
         *lock(&self.rang) = true;
         self.sound.notify_one();
     }
-    fn quiet(&self) {
+    fn reset(&self) {
         *lock(&self.rang) = false;
     }
 }
@@ -124,7 +124,7 @@ fn a_mailbox_announces_every_item() {
             .collect();
         let mut received = 0;
         while received < 2 {
-            mailbox.bell().wait();
+            mailbox.notifier().wait();
             received += mailbox.drain().len();
         }
         senders.into_iter().for_each(|sender| sender.join().expect("no panic"));
@@ -132,29 +132,29 @@ fn a_mailbox_announces_every_item() {
 }
 
 #[test]
-fn a_time_out_against_room_keeps_the_count() {
+fn a_time_out_during_a_release_keeps_the_count() {
     check(|| {
-        let room = Arc::new(Room::new(1, 10));
-        assert!(room.try_enter(1).expect("open"));
+        let budget = Arc::new(Budget::new(1, 10));
+        assert!(budget.try_acquire(1).expect("open"));
         let parker = Arc::new(Parker::default());
         let (deadline, clock) = time(&parker);
-        let other = Arc::clone(&room);
-        let leaver = thread::spawn(move || other.leave(1, 1));
-        let entered = room.enter_on(&parker, 2, &deadline).is_ok();
+        let other = Arc::clone(&budget);
+        let leaver = thread::spawn(move || other.release(1, 1));
+        let entered = budget.acquire_on(&parker, 2, &deadline).is_ok();
         leaver.join().expect("no panic");
         clock.join().expect("no panic");
-        assert_eq!(room.occupancy(), if entered { (1, 2) } else { (0, 0) });
+        assert_eq!(budget.used(), if entered { (1, 2) } else { (0, 0) });
     });
 }
 
 #[test]
-fn closing_the_room_turns_away_who_waits() {
+fn closing_the_budget_fails_a_waiter() {
     check(|| {
-        let room = Arc::new(Room::new(1, 10));
-        assert!(room.try_enter(1).expect("open"));
-        let other = Arc::clone(&room);
-        let waiting = thread::spawn(move || other.enter_on(&Arc::default(), 1, &Deadline::NEVER).is_err());
-        room.close();
+        let budget = Arc::new(Budget::new(1, 10));
+        assert!(budget.try_acquire(1).expect("open"));
+        let other = Arc::clone(&budget);
+        let waiting = thread::spawn(move || other.acquire_on(&Arc::default(), 1, &Deadline::NEVER).is_err());
+        budget.close();
         assert!(waiting.join().expect("no panic"));
     });
 }
@@ -294,7 +294,7 @@ fn closing_a_sequencer_ends_every_wait() {
     });
 }
 
-/// Answers that whoever leads takes out of one queue, and as many threads that wait for one each.
+/// Answers that the leader takes out of one queue, and threads that wait for one each.
 #[test]
 fn the_lead_is_never_lost_while_somebody_waits() {
     check(|| {

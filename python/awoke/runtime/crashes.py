@@ -131,7 +131,7 @@ class CrashRecords:
             if record.commit is None or record.commit.done():
                 return Verdict(None, 0)
             return Verdict(record.commit, 0)
-        job.cut(1)
+        job.truncate(1)
         if first > record.offset:
             self._records[key] = record._replace(offset=first)
             return self._write(record.partition, first, 1, 0, commit)
@@ -160,7 +160,7 @@ class CrashRecords:
     def _begin(self, key: Key, partition: Partition, deaths: int, job: Job, commit: Commit) -> Verdict:
         first = job.first_offset
         if deaths:
-            job.cut(1)
+            job.truncate(1)
         verdict = self._write(partition, first, deaths + 1, deaths, commit)
         careful_until = first + self._careful_messages if deaths else 0
         self._records[key] = _Record(partition, first, careful_until, verdict.commit)

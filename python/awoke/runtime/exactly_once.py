@@ -29,9 +29,9 @@ DECIDES_ON_TIMEOUT = frozenset(
 class Contribution:
     """What one job sends. Nothing leaves before it is submitted."""
 
-    def __init__(self, transactor: _native.Transactor, middleware: Sequence[Middleware]) -> None:
-        self._transactor, self._middleware = transactor, middleware
-        self._native = transactor.contribution()
+    def __init__(self, batcher: _native.TransactionBatcher, middleware: Sequence[Middleware]) -> None:
+        self._batcher, self._middleware = batcher, middleware
+        self._native = batcher.entry()
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
         """Add a message. Does not block."""
@@ -43,14 +43,14 @@ class Contribution:
     def produce_all(self, topic: str, records: Sequence[Record]) -> None:
         """Adds records of one message. Does not block. If one of them can't be sent, none is added."""
         messages = [through(self._middleware, Outgoing(topic, *record)) for record in records]
-        for native in (self._transactor.contribution(), self._native):  # The first one is thrown away.
+        for native in (self._batcher.entry(), self._native):  # The first one is thrown away.
             for message in messages:
                 native.produce(message.topic, message.value, **message.options)
 
     def submit(self, job: Job, offset: int | None) -> PendingCommit:
         """Commit it, and that the job is done up to this offset (None: to its end). Does not block; what is returned
         tells."""
-        return self._transactor.submit(self._native, job, offset)
+        return self._batcher.submit(self._native, job, offset)
 
 
 class Transactions:
@@ -62,7 +62,7 @@ class Transactions:
             text = "exactly_once needs isolation.level=read_committed: an aborted message must not be processed"
             raise ConfigError(text, "isolation.level")
         self._middleware = server.app.middleware
-        self.native = self._transactor = _native.Transactor(
+        self.native = self._batcher = _native.TransactionBatcher(
             transactional_properties(settings, server.group, may_send_letters=sends_letters(server)),
             settings.transactional_id is None,
             settings.for_engine(),
@@ -72,15 +72,15 @@ class Transactions:
 
     def contribution(self) -> Contribution:
         """An empty one."""
-        return Contribution(self._transactor, self._middleware)
+        return Contribution(self._batcher, self._middleware)
 
     def commit(self, partition: Partition) -> PendingCommit:
         """Commit what is stored for a partition, with the text beside it. Does not block."""
-        return self._transactor.commit(partition)
+        return self._batcher.commit(partition)
 
     def close(self) -> None:
         """End: what has not been committed is not. Blocks while a transaction is under way."""
-        self._transactor.close()
+        self._batcher.close()
 
 
 def transactional_id_of(settings: Settings, group: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Literal
 
-from awoke._native import Batch, HookJob, Job, Message, Partition, PendingCommit, Sorting
+from awoke._native import Batch, HookJob, Job, LaneAssignment, Message, Partition, PendingCommit
 from awoke._waiting import call_back
 from awoke.consumer import current_job
 from awoke.errors import AwokeError, ClosedError, FencedError, ProcessDied, ProducerFenced
@@ -91,12 +91,12 @@ class Executor:
         """Returns the threads that run user code for the workers. Does not block."""
         return []
 
-    def run_sorting(self, sorting: Sorting) -> None:
+    def assign_lanes(self, assignment: LaneAssignment) -> None:
         """Say which messages keep their order among themselves."""
         lane_of = self._route.concurrency.lane_of
         assert lane_of is not None
         numbers = []
-        for message in sorting.batch(self._route.decoder):
+        for message in assignment.batch(self._route.decoder):
             try:
                 lane = lane_of(message)
                 numbers.append(hash(lane) & MASK)
@@ -105,13 +105,13 @@ class Executor:
                 self._server.app.events.emit(
                     LaneFailed(
                         handler=self._route.name,
-                        topic=sorting.topic,
-                        partition=sorting.partition,
+                        topic=assignment.topic,
+                        partition=assignment.partition,
                         offset=message.offset,
                         error=error,
                     )
                 )
-        sorting.finish(numbers)
+        assignment.finish(numbers)
 
     def run_job(self, job: Job) -> None:
         """Process a batch and give the job back, done or to be tried again. Blocks as long as user code does."""
@@ -291,7 +291,7 @@ class Executor:
     def _contribute(self, job: Job, contribution: Contribution) -> None:
         """Have it committed: the job ends with that, and its worker goes on."""
         if job.is_of_lanes:
-            job.step_aside(True)
+            job.leave_slot(True)
         try:
             committed = contribution.submit(job, None)
         except (ClosedError, FencedError):
@@ -339,7 +339,7 @@ class Executor:
         failed: Message[Any] | None,
     ) -> None:
         """A job has failed in its middle: the messages before end by themselves when their results are acknowledged."""
-        part = None if done is None else job.part(done.offset)
+        part = None if done is None else job.split_off(done.offset)
         if part is not None:
             results.pass_over_before(None if failed is None else failed.offset)
             outgoing.seal(part)

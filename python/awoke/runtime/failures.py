@@ -102,7 +102,7 @@ class Failures:
             asked = [known[offset] for offset in self._asked.get((topic, partition), ())]
         for entry in asked[:1]:
             with contextlib.suppress(FencedError):
-                entry.assignment.hasten()
+                entry.assignment.clear_backoff()
 
     def passed(self, job: Job, offset: int | None = None) -> None:
         """Notes that a message, or the job's first one, fails no more. To be called before the job ends."""
@@ -133,7 +133,7 @@ class Failures:
                 return False
             self._asked.setdefault((topic, partition), set()).add(offset)
         with contextlib.suppress(FencedError):
-            entry.assignment.hasten()  # It does not wait for its back-off.
+            entry.assignment.clear_backoff()  # It does not wait for its back-off.
         return True
 
     def blocking(self, topic: str, partition: int) -> list[int]:

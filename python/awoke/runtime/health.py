@@ -64,7 +64,11 @@ def _blocked(server: Observed) -> Iterator[str]:
 def _full(server: Observed) -> Iterator[str]:
     for state in server.partitions():
         route = server.app.routes.get(state.topic)
-        if state.commit_gap is not None and route is not None and state.commit_gap.messages >= route.concurrency.trail:
+        if (
+            state.commit_gap is not None
+            and route is not None
+            and state.commit_gap.messages >= route.concurrency.commit_gap
+        ):
             at = f"{state.topic}[{state.partition}]"
             oldest = f"offset {state.commit_gap.oldest_offset} is not done after {state.commit_gap.oldest_s:.0f} s"
             yield f"{at} takes in no more: {oldest}, with {state.commit_gap.messages} messages behind it"

@@ -67,7 +67,7 @@ class Outgoing:
             if count > 1:
                 self._owed[offset] = count
             if self._job is not None:
-                self._job.hold_partition()
+                self._job.keep_assigned()
         for place, record in enumerate(records):
             try:
                 handle = produce(server.app.producer, route, record)
@@ -83,7 +83,7 @@ class Outgoing:
     def seal(self, job: Job) -> None:
         """No more will be added: the job, which has done what it was for, leaves its slot and ends with the last answer."""
         with self._lock:
-            job.step_aside(self._under_way > 0)
+            job.leave_slot(self._under_way > 0)
             self._job = job
             is_over = self._advance(job)
         if is_over:
@@ -135,7 +135,7 @@ class Outgoing:
             with contextlib.suppress(FencedError):
                 job.done(self._done)
         if self._under_way == 0 and self._open:
-            job.let_go_of_partition()
+            job.allow_revoke()
         return not self._open
 
     def _finish(self, job: Job) -> None:
@@ -154,7 +154,7 @@ class OrderedOutput:
     def __init__(self, server: AppRunner, route: Route) -> None:
         # A message whose result waits is not done: so many of them may be open that one for each has room.
         # The sink is not this object's, so that nothing keeps itself alive: jobs wait in here, and with them a client.
-        self._sequencer: Sequencer[_Entry] = Sequencer(partial(send, server, route), route.concurrency.trail)
+        self._sequencer: Sequencer[_Entry] = Sequencer(partial(send, server, route), route.concurrency.commit_gap)
 
     def add(self, ordinal: int, outgoing: Outgoing, offset: int, answer: Answer) -> bool:
         """Bring the result of a message, which is sent when those of all before it have been; False when its turn is over."""

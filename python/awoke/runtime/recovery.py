@@ -48,7 +48,7 @@ Instead = Callable[[BaseException], GivenUp | None]
 def narrow(job: Job) -> None:
     """Cut an exactly-once job that is tried again: a transaction does not say which message's record the broker refused."""
     if job.attempt > 1:
-        job.cut(job.remaining >> job.attempt - 1)
+        job.truncate(job.remaining >> job.attempt - 1)
 
 
 def fail(
@@ -89,7 +89,7 @@ def fail(
         )
     )
     if is_over:
-        job.pass_on()  # User code had marked all of it as done before it failed: there is nothing to try again.
+        job.release_rest()  # User code had marked all of it as done before it failed: there is nothing to try again.
         return None
     if not is_exhausted:
         server.failures.failed(job, error, delay_s)
@@ -240,4 +240,4 @@ def _pass_by(server: AppRunner, route: Route, job: Job, offset: int, event: End,
     )
     with contextlib.suppress(FencedError):
         job.done(offset)
-    job.pass_on()
+    job.release_rest()

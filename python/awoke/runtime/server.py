@@ -221,7 +221,7 @@ class AppRunner(Observed):
         store_progress(*self._work())
         if self.member is not None:
             self.last_commits.note_all(self.app, self.partitions())
-            self.member.hurry()
+            self.member.stop_waiting()
         return True
 
     def _work(self) -> tuple[list[threading.Thread], list[Any]]:

@@ -48,7 +48,7 @@ class Undecodable:
             return
         places = [place for place, offset in enumerate(job.batch().offsets()) if place > 0 and offset in known]
         if places:
-            job.cut(places[0])
+            job.truncate(places[0])
 
     def forget(self, hook: HookJob) -> None:
         """Drops what is known of an assignment that has ended."""

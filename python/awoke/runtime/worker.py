@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from awoke._native import Bell, HookJob, Job, Scheduler, Sorting
+from awoke._native import HookJob, Job, LaneAssignment, Notifier, Scheduler
 from awoke.runtime.async_executor import AsyncExecutor
 from awoke.runtime.executor import Executor
 
@@ -49,14 +49,14 @@ class Worker:
             elif isinstance(work, HookJob):
                 executor.run_hook(work)
             else:
-                executor.run_sorting(work)
+                executor.assign_lanes(work)
             del work  # A job that is over must not wait for the next one to be freed.
 
 
 class AsyncWorker:
     """A thread with an event loop, on which jobs of `async def` handlers run as tasks, at most so many at once.
 
-    1. The bell rings, a timer fires or a task ends: take work as long as there is some and room for it.
+    1. The notifier is notified, a timer fires or a task ends: take work as long as there is some and room for it.
     2. Each piece of work is a task that runs through its route's executor, which gives it back.
     3. When the scheduler has closed and the last task has ended, jobs are over; async shutdown functions may still run.
     4. When `finish` was called, too, the loop ends.
@@ -66,7 +66,7 @@ class AsyncWorker:
         self._scheduler = scheduler
         self._executors = executors
         self._jobs_max = jobs_max
-        self._bell = Bell()
+        self._notifier = Notifier()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_serving = threading.Event()
@@ -111,7 +111,7 @@ class AsyncWorker:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._is_over = self._loop.create_future()
-        self._loop.add_reader(self._bell.fileno(), self._on_bell)
+        self._loop.add_reader(self._notifier.fileno(), self._on_notified)
         self._is_serving.set()
         self._take()
         try:
@@ -119,15 +119,15 @@ class AsyncWorker:
             self._has_no_jobs.set()
             await self._is_to_end.wait()
         finally:
-            self._loop.remove_reader(self._bell.fileno())
+            self._loop.remove_reader(self._notifier.fileno())
 
-    def _on_bell(self) -> None:
-        self._bell.quiet()
+    def _on_notified(self) -> None:
+        self._notifier.clear()
         self._take()
 
     def _take(self) -> None:
         while len(self._tasks) < self._jobs_max:
-            work, seconds, is_closed = self._scheduler.next_or_ring(self._bell)
+            work, seconds, is_closed = self._scheduler.next_or_notify(self._notifier)
             if is_closed:
                 if not self._tasks and not self._is_over.done():
                     self._is_over.set_result(None)
@@ -135,8 +135,8 @@ class AsyncWorker:
             if work is None:
                 self._set_timer(seconds)
                 return
-            if isinstance(work, Sorting):
-                self._executors[work.topic].run_sorting(work)
+            if isinstance(work, LaneAssignment):
+                self._executors[work.topic].assign_lanes(work)
                 continue
             task = self._loop.create_task(self._run(work))
             self._tasks.add(task)

@@ -1,9 +1,9 @@
 """The command socket of an app that runs in a single process, without a supervisor.
 
 The thread:
-1. waits until a client connects or sends, the deadline of a client is due, or the bell rings;
+1. waits until a client connects or sends, the deadline of a client is due, or the notifier is notified;
 2. executes one command (`resume`, `skip` or `threads`) and answers it;
-3. ends when the bell has rung.
+3. ends when the notifier was notified.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from awoke._native import Bell
+from awoke._native import Notifier
 from awoke.app import App
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm import command_lines
@@ -60,7 +60,7 @@ class AppSocket:
 
     def __init__(self, file: SocketFile, execute: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self._file, self._execute = file, execute
-        self._bell = Bell()
+        self._notifier = Notifier()
         self._is_closing = False
         self._thread = threading.Thread(target=self._serve, name="awoke-commands", daemon=True)
 
@@ -72,12 +72,12 @@ class AppSocket:
         """Removes the file, ends the thread and joins it."""
         self._file.remove()
         self._is_closing = True
-        self._bell.ring()
+        self._notifier.notify()
         self._thread.join(JOIN_WITHIN_S)
 
     def _serve(self) -> None:
         with contextlib.closing(Loop()) as loop:
-            loop.watch(self._bell.fileno(), lambda: None)
+            loop.watch(self._notifier.fileno(), lambda: None)
             with contextlib.closing(Listener(loop, self._file.listening, listener.is_whole_line, self._on_command)):
                 while not self._is_closing:
                     loop.turn()

@@ -1,9 +1,9 @@
 """Metrics, health and threads of a running app over HTTP, for Prometheus, an orchestrator and `awoke threads`.
 
 The thread:
-1. waits until a client connects or sends, the deadline of a client is due, or the bell rings;
+1. waits until a client connects or sends, the deadline of a client is due, or the notifier is notified;
 2. answers each request as soon as it is complete, so that slow clients delay no others;
-3. ends when the bell has rung.
+3. ends when it has been notified.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from awoke._native import Bell
+from awoke._native import Notifier
 from awoke.metrics.health import Health
 from awoke.printable import harmless_json
 from awoke.web import http
@@ -58,7 +58,7 @@ class Endpoint:
         self._listening = http.listening_socket(host, port)
         self.port: int = self._listening.getsockname()[1]
         """The port that is bound, also if the setting was 0."""
-        self._bell = Bell()
+        self._notifier = Notifier()
         self._is_closing = False
         self._thread = threading.Thread(target=self._serve, name="awoke-web", daemon=True)
 
@@ -69,14 +69,14 @@ class Endpoint:
     def close(self) -> None:
         """Ends and joins the thread."""
         self._is_closing = True
-        self._bell.ring()
+        self._notifier.notify()
         if self._thread.ident is not None:
             self._thread.join()
         self._listening.close()
 
     def _serve(self) -> None:
         with contextlib.closing(Loop()) as loop:
-            loop.watch(self._bell.fileno(), lambda: None)
+            loop.watch(self._notifier.fileno(), lambda: None)
             with contextlib.closing(HttpListener(loop, self._listening, self._hosts, self._answer)):
                 while not self._is_closing:
                     loop.turn()

@@ -1,9 +1,9 @@
-//! The partitions that this member holds, from the moment they are assigned until they are given back.
+//! The partitions of a group member, from the moment they are assigned until they are given back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::partition_queue::{PartitionQueue, Surroundings};
+use super::partition_queue::{PartitionContext, PartitionQueue};
 use super::route::Route;
 use super::{Hook, StartAt};
 use crate::clock::Deadline;
@@ -11,43 +11,43 @@ use crate::kafka::{CommittedOffset, TopicPartition};
 use crate::wake::Parker;
 use crate::{Error, Result};
 
-/// The partitions that this member holds.
+/// The partitions of a group member.
 pub(super) struct Assignment {
     routes: HashMap<String, Route>,
     partitions: HashMap<TopicPartition, Arc<PartitionQueue>>,
-    surroundings: Surroundings,
+    context: PartitionContext,
     /// Counts assignments of any partition, so that each has a number of its own.
     generations: u64,
 }
 
 impl Assignment {
-    pub(super) fn new(routes: Vec<Route>, surroundings: Surroundings) -> Self {
+    pub(super) fn new(routes: Vec<Route>, context: PartitionContext) -> Self {
         let routes = routes.into_iter().map(|route| (route.topic.clone(), route)).collect();
-        Self { routes, partitions: HashMap::new(), surroundings, generations: 0 }
+        Self { routes, partitions: HashMap::new(), context, generations: 0 }
     }
 
-    /// All of them.
+    /// Returns all partitions.
     pub(super) fn partitions(&self) -> Vec<TopicPartition> {
         self.partitions.keys().cloned().collect()
     }
 
-    /// One of them.
+    /// Returns one partition.
     pub(super) fn get(&self, at: &TopicPartition) -> Option<&Arc<PartitionQueue>> {
         self.partitions.get(at)
     }
 
-    /// All of them, as queues.
+    /// Returns the queues of all partitions.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<PartitionQueue>> {
         self.partitions.values()
     }
 
-    /// How many they are.
+    /// Returns how many partitions there are.
     pub(super) fn len(&self) -> usize {
         self.partitions.len()
     }
 
-    /// Opens partitions, with what the group has committed for them, and their hook `assigned` in front; to be called before librdkafka
-    /// begins to fetch.
+    /// Opens partitions, which go on after the group's commits, and posts their hook `assigned`; to be called before
+    /// librdkafka begins to fetch.
     pub(super) fn open(
         &mut self,
         partitions: &[TopicPartition],
@@ -61,15 +61,15 @@ impl Assignment {
             let partition = PartitionQueue::open(
                 at.clone(),
                 self.generations,
-                &route.lane,
+                &route.settings,
                 &route.scheduler,
-                self.surroundings.clone(),
+                self.context.clone(),
             )?;
             // Before the hook, which may seek.
             if let Some(committed) = committed.get(at) {
-                partition.remember(committed);
+                partition.resume_from(committed);
             }
-            route.scheduler.post_hook(partition.lane(), Hook::Assigned);
+            route.scheduler.post_hook(partition.unit(), Hook::Assigned);
             if let Some(earlier) = self.partitions.insert(at.clone(), partition) {
                 earlier.close();
             }
@@ -77,67 +77,64 @@ impl Assignment {
         Ok(())
     }
 
-    /// Where reading of a partition begins that has no committed offset, if its route says so.
+    /// Returns where the route has a partition without a committed offset begin, if it does.
     pub(super) fn start_of(&self, at: &TopicPartition) -> Option<StartAt> {
         self.routes.get(&*at.topic)?.start
     }
 
-    /// Lets no new job of these partitions begin.
+    /// Begins no job of these partitions from now on.
     pub(super) fn withdraw(&self, partitions: &[TopicPartition]) {
-        for partition in self.held(partitions) {
+        for partition in self.open_ones(partitions) {
             partition.withdraw();
         }
     }
 
-    /// Puts a hook behind what the partitions are doing.
+    /// Posts a hook, which runs after the present jobs of the partitions.
     pub(super) fn post_hook(&self, partitions: &[TopicPartition], hook: Hook) {
-        for partition in self.held(partitions) {
-            partition.scheduler().post_hook(partition.lane(), hook);
+        for partition in self.open_ones(partitions) {
+            partition.scheduler().post_hook(partition.unit(), hook);
         }
     }
 
-    /// Waits until no job or hook of these partitions runs; returns those that did not end before the deadline.
+    /// Waits until no job or hook of these partitions runs. Returns the partitions that were not released before the
+    /// deadline.
     ///
-    /// Blocks the calling thread. Unparking `parker` makes it look again whether it is to `give_up`.
+    /// Blocks the calling thread. Unparking `parker` makes it check `is_impatient` again, which ends the wait.
     pub(super) fn wait_released(
         &self,
         partitions: &[TopicPartition],
         parker: &Arc<Parker>,
         deadline: &Deadline,
-        give_up: impl Fn() -> bool,
+        is_impatient: impl Fn() -> bool,
     ) -> Vec<TopicPartition> {
-        let is_released = |partition: &PartitionQueue, lane| loop {
-            let now_or_never = if give_up() { &Deadline::after(Some(std::time::Duration::ZERO)) } else { deadline };
-            if partition.scheduler().wait_released(lane, parker, now_or_never) {
+        let is_released = |partition: &PartitionQueue, unit| loop {
+            let until = if is_impatient() { &Deadline::after(Some(std::time::Duration::ZERO)) } else { deadline };
+            if partition.scheduler().wait_released(unit, parker, until) {
                 return true;
             }
-            if give_up() || deadline.has_passed() {
+            if is_impatient() || deadline.has_passed() {
                 return false;
             }
         };
         let is_overdue = |partition: &&Arc<PartitionQueue>| {
-            // The slots first: what goes on outside of them holds the partition's own lane, and may begin in one.
-            let lanes: Vec<_> = partition.all_lanes().collect();
-            !lanes.into_iter().rev().all(|lane| is_released(partition, lane))
+            // The slots first: an operation that goes on outside of them is pending for the partition's own unit, and
+            // may begin in one.
+            let units: Vec<_> = partition.all_units().collect();
+            !units.into_iter().rev().all(|unit| is_released(partition, unit))
         };
-        let overdue = self.held(partitions).filter(is_overdue);
+        let overdue = self.open_ones(partitions).filter(is_overdue);
         overdue.map(|partition| partition.topic_partition().clone()).collect()
     }
 
-    /// Whether a partition must not be read before it is known what the group has committed for it.
+    /// Returns whether a partition must not be read before the group's committed offset is known.
     pub(super) fn needs_committed(&self, at: &TopicPartition) -> bool {
         let route = self.routes.get(&*at.topic);
         route.is_some_and(|route| {
-            route.start.is_some() || route.lane.concurrency.is_some() || route.lane.is_transactional
+            route.start.is_some() || route.settings.concurrency.is_some() || route.settings.is_transactional
         })
     }
 
-    /// Has reading begin at the right place; whether some partitions are not fetched yet, and to be tried again.
-    pub(super) fn start(&self) -> bool {
-        self.partitions.values().filter(|partition| !partition.start()).count() > 0
-    }
-
-    /// Lets go of partitions: what their jobs still report changes nothing.
+    /// Closes partitions: later results of their jobs change nothing.
     pub(super) fn close(&mut self, partitions: &[TopicPartition]) {
         for at in partitions {
             if let Some(partition) = self.partitions.remove(at) {
@@ -146,7 +143,7 @@ impl Assignment {
         }
     }
 
-    fn held<'a>(&'a self, partitions: &'a [TopicPartition]) -> impl Iterator<Item = &'a Arc<PartitionQueue>> {
+    fn open_ones<'a>(&'a self, partitions: &'a [TopicPartition]) -> impl Iterator<Item = &'a Arc<PartitionQueue>> {
         partitions.iter().filter_map(|at| self.partitions.get(at))
     }
 }

@@ -1,9 +1,9 @@
-//! What is done beyond the committed offset, as a text that fits into a commit's metadata.
+//! The messages that are done beyond the committed offset, as a text that fits into a commit's metadata.
 //!
-//! The idea is that of Confluent's Parallel Consumer: whoever reads on after a restart passes over what it names. Two forms, of which
-//! the one is taken that says more within the limit: `r`, lengths in turn of what is not done and what is, and `b`, a bit
-//! for each offset; both from the committed offset on, in base 64 without padding. What does not fit is left out, and done
-//! again.
+//! The idea is that of Confluent's Parallel Consumer: after a restart these messages are skipped. The text has two
+//! forms, and the one that names more within the limit is used: `r`, alternating lengths of ranges that are not done
+//! and that are, and `b`, a bit for each offset; both from the committed offset on, in base 64 without padding.
+//! Messages that do not fit are left out, and processed again.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 
 /// The most that a commit's metadata may have, of the 4,096 bytes that a broker takes by default.
 const METADATA_BYTES_MAX: usize = 4_000;
-/// What stands before the text, behind what user code has written.
+/// The mark before the text, after the note of user code.
 const MARK: &str = "awoke:done=";
 /// Between the leader epoch of the last message that is done, and the text.
 const EPOCH_END: char = '.';
 /// The most bytes that the mark and an epoch take.
 const HEAD_BYTES_MAX: usize = MARK.len() + 12;
 
-/// What an earlier life has done beyond the committed offset.
+/// The messages that an earlier process has done beyond the committed offset.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
     /// In order.
     ranges: Vec<Range<i64>>,
-    /// The leader epoch of the last message of it.
+    /// The leader epoch of the last of them.
     epoch: i32,
 }
 
 impl Earlier {
-    /// Whether a message was done. A message of a later leader epoch than that life knew says that the log was truncated meanwhile,
-    /// or went on: nothing from there on was done.
+    /// Returns whether a message was done. A message of a later leader epoch shows that the log was truncated
+    /// meanwhile, or went on: no message from there on was done.
     pub(super) fn has(&mut self, offset: i64, leader_epoch: i32) -> bool {
         if leader_epoch > self.epoch {
             self.ranges.clear();
@@ -40,13 +40,14 @@ impl Earlier {
         self.ranges.get(place).is_some_and(|range| range.contains(&offset))
     }
 
-    /// One past the last message that was done.
+    /// Returns one past the last message that was done.
     pub(super) fn end(&self) -> Option<i64> {
         self.ranges.last().map(|last| last.end)
     }
 }
 
-/// A commit's metadata: what user code or a crash record wrote, and what is done beyond the offset.
+/// Splits a commit's metadata into the note of user code or of a crash record, and the messages that are done beyond
+/// the offset.
 pub(super) fn split_metadata(base: i64, text: &str) -> (Option<&str>, Earlier) {
     let (note, finished) = text.split_once(MARK).unwrap_or((text, ""));
     // A text without an epoch is of a release that did not write it.
@@ -55,7 +56,8 @@ pub(super) fn split_metadata(base: i64, text: &str) -> (Option<&str>, Earlier) {
     ((!note.is_empty()).then_some(note), earlier)
 }
 
-/// A commit's metadata from such parts, and whether it says all that is done; `epoch` is that of the last message that is done.
+/// Makes a commit's metadata of a note and the messages that are done; `epoch` is that of the last one. Returns whether
+/// it names all.
 pub(super) fn write_metadata(note: &str, base: i64, finished: &[Range<i64>], epoch: i32) -> (Option<Arc<str>>, bool) {
     let (text, is_whole) = encode(base, finished, METADATA_BYTES_MAX.saturating_sub(note.len() + HEAD_BYTES_MAX));
     let metadata = match (note, &*text) {
@@ -66,7 +68,8 @@ pub(super) fn write_metadata(note: &str, base: i64, finished: &[Range<i64>], epo
     (metadata, is_whole)
 }
 
-/// The text for what is done from `base` on, of at most so many bytes, and whether it says all; empty when nothing is.
+/// Returns the text for the messages that are done from `base` on, of at most `limit` bytes, and whether it names all;
+/// empty for none.
 pub(super) fn encode(base: i64, finished: &[Range<i64>], limit: usize) -> (String, bool) {
     let Some(last) = finished.last() else { return (String::new(), true) };
     let Some(room) = limit.checked_sub(1).map(|left| left / 4 * 3) else { return (String::new(), false) };
@@ -77,7 +80,7 @@ pub(super) fn encode(base: i64, finished: &[Range<i64>], limit: usize) -> (Strin
     (text, end >= last.end)
 }
 
-/// What a text says is done; nothing when it is none of ours.
+/// Returns the messages that a text names; none when it is not such a text.
 pub(super) fn decode(base: i64, text: &str) -> Vec<Range<i64>> {
     let mut characters = text.chars();
     let (form, rest) = (characters.next(), characters.as_str());
@@ -89,7 +92,7 @@ pub(super) fn decode(base: i64, text: &str) -> Vec<Range<i64>> {
     }
 }
 
-/// The bytes, and the first offset that they say nothing of.
+/// Returns the bytes, and the first offset after those that they cover.
 fn as_runs(base: i64, finished: &[Range<i64>], room: usize) -> (Vec<u8>, i64) {
     let (mut bytes, mut at) = (Vec::new(), base);
     for range in finished {

@@ -1,6 +1,7 @@
-//! How fast a route's messages may come: how much at once, how long a batch may fill, how old and how many per second.
+//! Limits how fast a route's messages come: the size of a batch, how long it may fill, the age of messages and their
+//! rate.
 //!
-//! Whatever has to wait here waits on the scheduler's timer; nobody sleeps for it.
+//! Messages wait by a timer of the scheduler's; no thread sleeps for them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,17 +9,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::pace::Pace;
 use crate::kafka::Batch;
 
-/// How much one job may hold.
+/// The most messages of one job.
 #[derive(Clone, Copy, Debug)]
 pub struct PullLimits {
     /// Most messages of a batch.
     pub messages_max: usize,
-    /// A batch ends with the first few hundred messages that reach this sum of keys and values.
+    /// A batch ends with the first few hundred messages whose keys and values reach this sum.
     pub bytes_max: usize,
 }
 
 impl PullLimits {
-    /// Whether a batch of this size need not wait for more.
+    /// Returns whether a batch of this size need not wait for more.
     pub(super) const fn are_reached(&self, messages: usize, bytes: usize) -> bool {
         messages >= self.messages_max || bytes >= self.bytes_max
     }
@@ -30,26 +31,26 @@ impl Default for PullLimits {
     }
 }
 
-/// How fast a route's messages may come.
+/// Limits how fast a route's messages come.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// How much one job may hold.
+    /// The most messages of one job.
     pub limits: PullLimits,
-    /// How long a batch that is not full may wait for more; `None` takes what is there.
+    /// The longest wait of a batch that is not full for more messages; `None` for not at all.
     pub wait_max: Option<Duration>,
-    /// How long a job of single messages may run before it ends between two of them; `None` until it is done.
+    /// The longest run of a job of single messages, which then ends between two of them; `None` until it is done.
     pub turn_max: Option<Duration>,
-    /// Whether user code alone says which offset is stored.
+    /// True if only user code stores offsets.
     pub stores_by_hand: bool,
     /// Bounds batches by the time that they take; `None` for limits alone.
     pub pace: Option<Arc<Pace>>,
-    /// How old a message must be, by its timestamp, before it is processed.
+    /// The age that a message must have, by its timestamp, before it is processed.
     pub delay: Option<Duration>,
     /// Shared by all partitions of the route.
     pub rate: Option<Arc<RateLimit>>,
 }
 
-/// What a flow allows of a batch now.
+/// The part of a batch that a flow allows now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Allowed {
     /// The messages before this index.
@@ -59,7 +60,7 @@ pub(super) enum Allowed {
 }
 
 impl Flow {
-    /// What may be processed now of the messages from `first` on, of which there is one at least.
+    /// Returns which of the messages from `first` on, of which there is one at least, may be processed now.
     pub(super) fn allow(&self, batch: &Batch, first: usize) -> Allowed {
         let mut end = batch.len();
         if let Some(delay) = self.delay {
@@ -76,7 +77,7 @@ impl Flow {
     }
 }
 
-/// Messages without a timestamp are due at once.
+/// Returns the messages that are old enough; those without a timestamp are due at once.
 fn due(batch: &Batch, first: usize, delay: Duration) -> Allowed {
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
     let delay_ms = delay.as_millis() as i64;
@@ -91,7 +92,7 @@ fn due(batch: &Batch, first: usize, delay: Duration) -> Allowed {
     Allowed::Until((first + 1..batch.len()).find(|index| wait_ms(*index) > 0).unwrap_or(batch.len()))
 }
 
-/// So many messages per second, in portions of up to a tenth of a second's: a token bucket.
+/// A rate in messages per second, in portions of up to the messages of a tenth of a second: a token bucket.
 #[derive(Debug)]
 pub struct RateLimit {
     per_s: f64,
@@ -106,19 +107,19 @@ struct Bucket {
 }
 
 impl RateLimit {
-    /// So many messages per second, which must be more than none.
+    /// Makes a limit in messages per second, which must be more than 0.
     pub fn new(per_s: f64) -> Self {
         let portion = (per_s / 10.0).max(1.0);
         Self { per_s, portion, bucket: Mutex::new(Bucket { tokens: portion, filled_at: Instant::now() }) }
     }
 
-    /// Up to `wanted` messages, at least one; or the moment at which a portion of them will be allowed.
+    /// Takes up to `wanted` messages, at least one; or returns the moment at which a portion of them will be allowed.
     fn take(&self, wanted: usize, now: Instant) -> Result<usize, Instant> {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let since_s = now.saturating_duration_since(bucket.filled_at).as_secs_f64();
         bucket.tokens = since_s.mul_add(self.per_s, bucket.tokens).min(self.portion);
         bucket.filled_at = bucket.filled_at.max(now);
-        // A hair's breadth, so that the moment given below is one at which there is a whole token.
+        // A little more, so that at the moment returned below there is a whole token despite rounding.
         let whole = (bucket.tokens + 1e-6).floor().min(wanted as f64);
         if whole >= 1.0 {
             bucket.tokens -= whole;

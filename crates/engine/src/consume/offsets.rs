@@ -1,12 +1,12 @@
-//! Which offsets are stored (ready to be committed) and which the broker holds, by partition.
+//! The stored offsets (next to commit) and the committed ones (held by the broker), by partition.
 //!
-//! An entry belongs to one assignment, its *generation*: a job that outlived its assignment finds another generation, or
-//! none, and changes nothing. Stored offsets go back only in `rewind`: after a seek, or when the log went back.
+//! An entry belongs to one assignment, its *generation*: a job that outlived its assignment finds another generation,
+//! or none, and changes nothing. Stored offsets go back only in `rewind`: after a seek, or when the log went back.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Trail;
+use super::CommitGap;
 use super::lanes::Lanes;
 use crate::kafka::{Position, TopicPartition};
 use crate::{Error, Result};
@@ -20,42 +20,43 @@ pub(super) struct Offsets {
 #[derive(Debug, Default)]
 struct State {
     entries: HashMap<TopicPartition, Entry>,
-    /// Somebody has been told that there is something to commit, and has not taken it yet.
+    /// The committer was woken for stored offsets, and has not taken them yet.
     is_announced: bool,
 }
 
-/// How far a partition has come.
+/// The progress of a partition.
 pub(super) struct Progress {
     pub(super) at: TopicPartition,
     pub(super) stored: Option<i64>,
     pub(super) committed: Option<i64>,
     pub(super) begun: Option<i64>,
-    pub(super) trail: Option<Trail>,
+    pub(super) commit_gap: Option<CommitGap>,
 }
 
-/// What is to be committed of a partition.
-pub(super) struct ToCommit {
-    pub(super) position: Position,
-    /// The text beside it.
-    pub(super) metadata: Option<Arc<str>>,
-    /// Whether position and text say all that is done: what they do not say is done again after a restart.
-    pub(super) is_whole: bool,
+/// The position to commit of a partition.
+pub(crate) struct ToCommit {
+    pub(crate) position: Position,
+    /// The text to commit beside it.
+    pub(crate) metadata: Option<Arc<str>>,
+    /// True if position and text name all messages that are done: others are processed again after a restart.
+    pub(crate) is_whole: bool,
 }
 
 #[derive(Debug)]
 struct Entry {
     generation: u64,
     stored: Option<Position>,
-    /// What is to be written beside the stored offset.
+    /// The text to commit beside the stored offset.
     metadata: Option<Arc<str>>,
     committed: Option<i64>,
     /// The first message that was pulled, where the group had committed nothing.
     begun: Option<i64>,
     /// Stored, and in no commit yet.
     is_dirty: bool,
-    /// Where messages end in any order: knows what is stored. `stored` and `metadata` are then a note and its place.
+    /// The lanes of a partition whose messages end in any order: they know the stored offset. `stored` and `metadata`
+    /// are then a note and its offset.
     lanes: Option<Arc<Lanes>>,
-    /// Committed in transactions only, with what came of the messages: the committer leaves it alone.
+    /// Committed in transactions only, with the records that go with it: the committer ignores it.
     is_transactional: bool,
 }
 
@@ -65,7 +66,7 @@ impl State {
         entry.ok_or_else(|| Error::Fenced { topic: at.topic.to_string(), partition: at.partition })
     }
 
-    /// Whether the committer is to be told.
+    /// Returns whether the committer has to be woken.
     const fn announce(&mut self) -> bool {
         !std::mem::replace(&mut self.is_announced, true)
     }
@@ -85,12 +86,12 @@ impl Entry {
         }
     }
 
-    /// Whether the committer has something to do.
+    /// Returns whether the committer has something to do.
     const fn is_due(&self) -> bool {
         self.is_dirty && !self.is_transactional
     }
 
-    /// What is to be committed.
+    /// Returns the position to commit.
     fn current(&self) -> Option<ToCommit> {
         let Some(lanes) = &self.lanes else {
             return Some(ToCommit { position: self.stored?, metadata: self.metadata.clone(), is_whole: true });
@@ -115,25 +116,25 @@ impl Offsets {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins an assignment of this partition.
+    /// Begins an assignment of a partition.
     pub(super) fn open(&self, at: &TopicPartition, generation: u64, lanes: Option<Arc<Lanes>>, is_transactional: bool) {
         self.state().entries.insert(at.clone(), Entry::new(generation, lanes, is_transactional));
     }
 
-    /// Ends that assignment: later results of its jobs are refused.
+    /// Ends an assignment: later results of its jobs are refused.
     pub(super) fn close(&self, at: &TopicPartition, generation: u64) {
         let mut state = self.state();
         if state.entries.get(at).is_some_and(|entry| entry.generation == generation) {
             state.entries.remove(at);
         }
-        // A lost partition is not committed, so nothing takes what was announced for it. Without this the first store of the
-        // next assignment would find it announced, and the committer would never be told.
+        // A lost partition is not committed, so the committer takes nothing of it. Without this the first store of the
+        // next assignment would take the committer for woken, and it would never be.
         if !state.entries.values().any(Entry::is_due) {
             state.is_announced = false;
         }
     }
 
-    /// Stores the next offset to read; `true` when the committer is to be told that there is something for it again.
+    /// Stores the next offset to read. Returns whether the committer has to be woken.
     ///
     /// # Errors
     /// [`Error::Fenced`] when the assignment has ended.
@@ -148,22 +149,22 @@ impl Offsets {
         Ok(is_due && state.announce())
     }
 
-    /// Stores the end of a partition all of whose messages are done; whether it is beyond what was stored. Before the first message
-    /// it stores nothing.
+    /// Stores the end of a partition all of whose messages are done. Returns whether it is after the stored offset.
+    /// Before the first message it stores nothing.
     ///
     /// # Errors
     /// [`Error::Fenced`] when the assignment has ended.
     pub(super) fn store_end(&self, at: &TopicPartition, generation: u64, end: Position) -> Result<bool> {
         let mut state = self.state();
         let entry = state.entry(at, generation)?;
-        let is_news = entry.stored.is_some_and(|stored| stored.offset < end.offset);
-        if is_news {
+        let is_later = entry.stored.is_some_and(|stored| stored.offset < end.offset);
+        if is_later {
             entry.put(end, None);
         }
-        Ok(is_news)
+        Ok(is_later)
     }
 
-    /// Notes that lanes have more to commit; answers as `store`.
+    /// Notes that lanes have more to commit. Returns whether the committer has to be woken.
     ///
     /// # Errors
     /// [`Error::Fenced`] when the assignment has ended.
@@ -175,7 +176,7 @@ impl Offsets {
         Ok(is_due && state.announce())
     }
 
-    /// As `store`, with a text beside the offset, which replaces another one at the same offset.
+    /// Stores an offset as `store`, with a text beside it, which replaces another one at the same offset.
     ///
     /// # Errors
     /// [`Error::Fenced`] when the assignment has ended.
@@ -188,10 +189,10 @@ impl Offsets {
     ) -> Result<bool> {
         let mut state = self.state();
         let entry = state.entry(at, generation)?;
-        let is_news = entry.stored.is_none_or(|stored| {
+        let is_later = entry.stored.is_none_or(|stored| {
             stored.offset < position.offset || (stored.offset == position.offset && entry.metadata != metadata)
         });
-        if !is_news {
+        if !is_later {
             return Ok(false);
         }
         entry.put(position, metadata);
@@ -199,7 +200,7 @@ impl Offsets {
         Ok(is_due && state.announce())
     }
 
-    /// Forgets what is stored, because reading goes on from another offset (negative: one that is not known yet).
+    /// Forgets the stored offset, because reading goes on from another one (negative: not known yet).
     pub(super) fn rewind(&self, at: &TopicPartition, generation: u64, offset: i64) {
         let mut state = self.state();
         let Ok(entry) = state.entry(at, generation) else { return };
@@ -214,12 +215,12 @@ impl Offsets {
         self.state().entry(at, generation).map(drop)
     }
 
-    /// Whether anything is to be committed.
+    /// Returns whether there is anything to commit.
     pub(super) fn is_dirty(&self) -> bool {
         self.state().entries.values().any(Entry::is_due)
     }
 
-    /// What is to be committed; it counts as clean from here on.
+    /// Takes the positions to commit; they count as committed from here on.
     pub(super) fn take_dirty(&self) -> Vec<(TopicPartition, Position, Option<Arc<str>>)> {
         let mut state = self.state();
         state.is_announced = false;
@@ -232,7 +233,7 @@ impl Offsets {
             .collect()
     }
 
-    /// What a transaction is to commit of this assignment; `None` where nothing is stored.
+    /// Returns what a transaction has to commit of an assignment; `None` where nothing is stored.
     ///
     /// # Errors
     /// [`Error::Fenced`] when the assignment has ended.
@@ -240,7 +241,7 @@ impl Offsets {
         Ok(self.state().entry(at, generation)?.current())
     }
 
-    /// The broker holds this offset now.
+    /// Notes that the broker holds this offset.
     pub(super) fn committed(&self, at: &TopicPartition, offset: i64) {
         if let Some(entry) = self.state().entries.get_mut(at) {
             // Answers come in the order of the commits, and a log that went back takes the committed offset with it.
@@ -255,14 +256,14 @@ impl Offsets {
         }
     }
 
-    /// The broker did not take it: the next commit brings it, or what has been stored since, again.
+    /// Notes that the broker refused the offset: the next commit brings it, or a later one, again.
     pub(super) fn not_committed(&self, at: &TopicPartition) {
         if let Some(entry) = self.state().entries.get_mut(at) {
             entry.is_dirty = entry.stored.is_some() || entry.lanes.is_some();
         }
     }
 
-    /// Every partition that is assigned, and how far it has come.
+    /// Returns the progress of every partition that is assigned.
     pub(super) fn all(&self) -> Vec<Progress> {
         let state = self.state();
         let progress = |(at, entry): (&TopicPartition, &Entry)| Progress {
@@ -270,12 +271,12 @@ impl Offsets {
             stored: entry.stored(),
             committed: entry.committed,
             begun: entry.begun,
-            trail: entry.lanes.as_ref().and_then(|lanes| lanes.trail()),
+            commit_gap: entry.lanes.as_ref().and_then(|lanes| lanes.commit_gap()),
         };
         state.entries.iter().map(progress).collect()
     }
 
-    /// Stored and committed offset of a partition that is assigned.
+    /// Returns the stored and the committed offset of a partition that is assigned.
     pub(super) fn of(&self, at: &TopicPartition) -> Option<(Option<i64>, Option<i64>)> {
         self.state().entries.get(at).map(|entry| (entry.stored(), entry.committed))
     }
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_behind_control_records_is_stored_behind_a_message_only() {
+    fn the_end_after_control_records_is_stored_after_a_message_only() {
         let offsets = Offsets::default();
         offsets.open(&at(), 1, None, false);
         assert!(!offsets.store_end(&at(), 1, end(12)).expect("assigned"), "nothing was read");
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_after_a_lost_partition_tells_the_committer() {
+    fn a_store_after_a_lost_partition_wakes_the_committer() {
         let offsets = Offsets::default();
         offsets.open(&at(), 1, None, false);
         assert!(offsets.store(&at(), 1, position(10)).expect("assigned"));
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_broker_refused_is_brought_again() {
+    fn an_offset_that_the_broker_refused_is_committed_again() {
         let offsets = Offsets::default();
         offsets.open(&at(), 1, None, false);
         offsets.store(&at(), 1, position(10)).expect("assigned");

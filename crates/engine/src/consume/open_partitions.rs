@@ -1,22 +1,23 @@
-//! The partitions that a client has open, for what comes to them from outside of their jobs: a topic that was made again, fetching
-//! that ended for good, and the way on.
+//! The open partitions of a client, and events that concern them beside their jobs: a topic that was made again, and
+//! fetching that has ended.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use super::{Contribution, PartitionQueue, Transactor};
+use super::PartitionQueue;
 use crate::kafka::{Client, Code, TopicPartition};
+use crate::transact::{TransactionBatcher, TransactionEntry};
 
-/// The partitions that a client has open. Shared by the partitions, their owner and librdkafka's log callback.
+/// The open partitions of a client. Shared by the partitions, their owner and librdkafka's log callback.
 #[derive(Default)]
 pub(super) struct OpenPartitions {
     open: Mutex<HashMap<TopicPartition, Weak<PartitionQueue>>>,
-    /// Partitions, and topics (partition -1), whose messages do not come any more by themselves, and why.
+    /// Partitions, and topics (partition -1), whose messages do not come any more, and why.
     stuck: Mutex<HashMap<TopicPartition, Stuck>>,
-    /// Topics that were made again, whose leaders are to be learnt anew.
+    /// Topics that were made again, whose leaders have to be learnt again.
     renewed: Mutex<BTreeSet<String>>,
     /// Commits offsets of transactional partitions.
-    transactor: OnceLock<Weak<Transactor>>,
+    batcher: OnceLock<Weak<TransactionBatcher>>,
 }
 
 impl OpenPartitions {
@@ -39,7 +40,7 @@ impl OpenPartitions {
     pub(super) fn remove(&self, partition: &PartitionQueue) {
         let mut open = self.open();
         let at = partition.topic_partition();
-        // A later assignment of the partition may stand there already.
+        // A later assignment of the partition may be there already.
         if open.get(at).is_some_and(|found| std::ptr::eq(found.as_ptr(), partition)) {
             open.remove(at);
             drop(open);
@@ -47,9 +48,11 @@ impl OpenPartitions {
         }
     }
 
-    /// A topic was deleted and made again: its partitions begin at the first message of the new one. Does not block.
+    /// Has the partitions of a topic that was deleted and made again begin at the first message of the new one. Does
+    /// not block.
     ///
-    /// Called by librdkafka's thread before it fetches from the new topic: no worker gets a message of it before it looks here.
+    /// Called by librdkafka's thread before it fetches from the new topic: no worker gets a message of it before it
+    /// executes the seek.
     pub(super) fn renew(&self, topic: &str) {
         self.renewed().insert(topic.to_owned());
         // Under the lock, so that no partition is closed meanwhile: this thread must not be the one that frees it.
@@ -61,8 +64,8 @@ impl OpenPartitions {
         }
     }
 
-    /// Learns anew who leads the topics that were made again; whether some are to be asked for again. Blocks the calling thread while
-    /// brokers are asked: it must not hold the GIL.
+    /// Learns the leaders of topics that were made again. Returns whether some have to be asked for again. Blocks the
+    /// calling thread while brokers are asked: it must not hold the GIL.
     pub(super) fn learn_leaders(&self, client: &Client) -> bool {
         let renewed = std::mem::take(&mut *self.renewed());
         let unknown: BTreeSet<_> = renewed.into_iter().filter(|topic| !client.learn_leaders(topic)).collect();
@@ -71,29 +74,30 @@ impl OpenPartitions {
         is_unfinished
     }
 
-    /// Has the offsets of transactional partitions committed by this transactor; set once, before the first partition is open.
-    pub(super) fn use_transactor(&self, transactor: Weak<Transactor>) {
-        drop(self.transactor.set(transactor));
+    /// Sets the batcher that commits offsets of transactional partitions; once, before the first partition is open.
+    pub(super) fn use_batcher(&self, batcher: Weak<TransactionBatcher>) {
+        drop(self.batcher.set(batcher));
     }
 
-    /// Commits what is stored of a transactional partition though no message goes with it. Does not block.
+    /// Commits the stored offset of a transactional partition without records. Does not block.
     pub(super) fn commit_in_transaction(&self, at: &TopicPartition) {
         let partition = self.open().get(at).and_then(Weak::upgrade);
-        let transactor = self.transactor.get().and_then(Weak::upgrade);
-        if let (Some(partition), Some(transactor)) = (partition, transactor) {
-            // A transactor that has closed commits nothing any more; the next assignment begins before control records then.
-            drop(transactor.submit(Contribution::new(partition, Vec::new(), Box::new(|| Ok(())))));
+        let batcher = self.batcher.get().and_then(Weak::upgrade);
+        if let (Some(partition), Some(batcher)) = (partition, batcher) {
+            // A closed batcher commits nothing; the next assignment begins before the control records then.
+            drop(batcher.submit(TransactionEntry::of_stored_offset(partition)));
         }
     }
 
-    /// Whether fetching ended for good with this error.
+    /// Returns whether no messages come after this error, until its cause is gone.
     pub(super) const fn is_final(code: Code) -> bool {
-        // A batch that can't be decompressed; no offset and no reset policy; librdkafka's unknown topic and partition; the broker's
-        // unknown topic, and not authorised.
+        // A batch that cannot be decompressed; no offset and no reset policy; librdkafka's unknown topic and partition;
+        // the broker's unknown topic, and not authorised.
         matches!(code.0, -198 | -140 | -188 | -190 | 3 | 29)
     }
 
-    /// Notes that messages do not come any more, and where they would come again, if that is known; whether that is news.
+    /// Notes that messages do not come any more, and after which offset they would come again. Returns whether that was
+    /// not known.
     pub(super) fn note_stuck(&self, at: &TopicPartition, code: Code, text: &str, beyond: Option<i64>) -> bool {
         let stuck = Stuck {
             at: at.clone(),
@@ -105,12 +109,12 @@ impl OpenPartitions {
         self.stuck().insert(at.clone(), stuck).is_none()
     }
 
-    /// Messages come again, or are not to come here any more.
+    /// Notes that messages come again, or that the partition is not assigned any more.
     pub(super) fn clear_stuck(&self, at: &TopicPartition) {
         self.stuck().remove(at);
     }
 
-    /// Where this partition, which is not read now, can be read again.
+    /// Returns where a stuck partition can be read again.
     pub(super) fn way_on(&self, at: &TopicPartition) -> Option<WayOn> {
         let beyond = self.stuck().get(at).filter(|stuck| stuck.is_resumable)?.beyond;
         let Some(offset) = beyond else { return Some(WayOn::FirstMessage) };
@@ -118,7 +122,13 @@ impl OpenPartitions {
         Some(WayOn::Beyond(partition, offset))
     }
 
-    /// All that are stuck.
+    /// Returns whether librdkafka (2.12.1) fetches this partition no more: it had no offset to begin at, and none to
+    /// fall back to.
+    pub(super) fn has_fetching_ended(&self, at: &TopicPartition) -> bool {
+        self.stuck().get(at).is_some_and(|stuck| stuck.code == Code::AUTO_OFFSET_RESET)
+    }
+
+    /// Returns all stuck partitions and topics.
     pub(super) fn all_stuck(&self) -> Vec<Stuck> {
         self.stuck().values().cloned().collect()
     }
@@ -135,22 +145,23 @@ pub(super) enum WayOn {
 /// A partition, or a topic (partition -1), whose messages do not come any more.
 #[derive(Clone, Debug)]
 pub struct Stuck {
-    /// Which.
+    /// The partition.
     pub at: TopicPartition,
-    /// Its kind.
+    /// The error.
     pub code: Code,
-    /// Why.
+    /// The error in words.
     pub text: String,
-    /// Whether it can be read from its first message, or from behind a batch. Otherwise it goes on by itself when the cause has gone.
+    /// True if it can be read from its first message, or after a batch. Otherwise it goes on by itself when the cause
+    /// is gone.
     pub is_resumable: bool,
-    /// The offset behind a batch that is not read.
+    /// The offset after a batch that cannot be read.
     beyond: Option<i64>,
 }
 
 /// Prefix of librdkafka's (2.12.1) error about a subscribed topic that is not available.
 const NOT_AVAILABLE: &str = "Subscribed topic not available: ";
 
-/// The topic that an error of the group member is about.
+/// Returns the topic that an error of the group member is about.
 pub(super) fn unavailable_topic(text: &str) -> Option<TopicPartition> {
     let (topic, _) = text.strip_prefix(NOT_AVAILABLE)?.split_once(": ")?;
     Some(TopicPartition::new(topic, -1))

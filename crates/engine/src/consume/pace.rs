@@ -1,15 +1,15 @@
-//! How many messages a batch may hold so that it takes about as long as it should, measured from the batches before.
+//! Bounds the size of batches so that each takes about as long as it should, measured from the batches before.
 //!
-//! A batch takes a fixed time and a time for each message. Both are estimated by a least-squares line through the last batches, of
-//! which older ones count less. A handler whose fixed time is beyond the limit gets batches that take about twice that time:
-//! smaller ones would only cost throughput.
+//! A batch takes a fixed time and a time for each message. Both are estimated by a least-squares line through the last
+//! batches, of which older ones count less. A handler whose fixed time is longer than the limit gets batches that take
+//! about twice that time: smaller ones would only cost throughput.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The size of the first batch, when nothing is known.
+/// The size of the first batch, when nothing was measured.
 const FIRST_MESSAGES: usize = 10;
-/// How many times larger than the last a batch may be.
+/// The most by which a batch may be larger than the last, as a factor.
 const GROWTH_MAX: f64 = 8.0;
 /// Weight of a batch relative to the batch after it.
 const DECAY: f64 = 0.8;
@@ -34,12 +34,12 @@ struct State {
 }
 
 impl Pace {
-    /// Batches are to take about this long at most.
+    /// Makes a pace: batches take about this long at most.
     pub fn new(limit: Duration) -> Self {
         Self { limit_s: limit.as_secs_f64(), state: Mutex::default() }
     }
 
-    /// How many messages the next batch may hold, at least one.
+    /// Returns how many messages the next batch may have, at least one.
     pub(super) fn messages_max(&self) -> usize {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.weight == 0.0 {
@@ -78,17 +78,18 @@ impl State {
         *last = (messages, took_s);
     }
 
-    /// Whether a batch took so much more or less than foreseen that the earlier ones say nothing any more.
+    /// Returns whether a batch took much more or less time than expected, so that the earlier ones do not count any
+    /// more.
     fn is_surprised(&self, messages: f64, took_s: f64, tolerance_s: f64) -> bool {
         let (fixed_s, each_s) = self.line();
         let foreseen_s = each_s.mul_add(messages, fixed_s);
         (took_s - foreseen_s).abs() > tolerance_s && !(foreseen_s / 2.0..=foreseen_s * 2.0).contains(&took_s)
     }
 
-    /// Seconds for a batch, and for each message of it.
+    /// Returns the seconds for a batch, and for each message of it.
     fn line(&self) -> (f64, f64) {
         let spread = self.weight.mul_add(self.nn, -(self.n * self.n));
-        // Batches of one size tell nothing of a fixed time: all of it counts as the messages'.
+        // Batches of one size do not show a fixed time: all time counts as the messages'.
         if spread <= 1e-3 * self.n * self.n {
             return (0.0, self.t / self.n);
         }

@@ -1,6 +1,7 @@
-//! Reads partitions without a group: nothing is committed, nobody else is asked.
+//! Reads partitions without a group: nothing is committed.
 //!
-//! It stands on the same partition queues and the same scheduler as a group member; whoever calls `next` is the worker.
+//! It uses the same partition queues and the same scheduler as a group member; the thread that calls `next` is the
+//! worker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +9,19 @@ use std::time::Duration;
 use super::group_member::renewal;
 use super::offsets::Offsets;
 use super::open_partitions::OpenPartitions;
-use super::partition_queue::{LaneSettings, PartitionQueue, Surroundings};
+use super::partition_queue::{PartitionContext, PartitionQueue, PartitionSettings};
 use super::{PartitionScheduler, StartAt, Work};
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::kafka::{Batch, Client, ClientConfig, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList, ffi};
-use crate::wake::{Bell, EventFd};
+use crate::wake::{EventFd, Notifier};
 use crate::{Error, Result};
 
-/// What a reader found.
+/// The result of a read.
 pub enum Read {
     /// Messages of one partition.
     Batch(Arc<Batch>),
-    /// This partition has no more messages for now; said once each time its end is reached.
+    /// This partition has no more messages for now; returned once each time its end is reached.
     EndOfPartition(TopicPartition),
     /// The reader was closed.
     Closed,
@@ -31,16 +32,19 @@ pub struct Reader {
     scheduler: Arc<PartitionScheduler>,
     partitions: Vec<Arc<PartitionQueue>>,
     queue: Queue,
-    siblings: Arc<OpenPartitions>,
+    open_partitions: Arc<OpenPartitions>,
     client: Arc<Client>,
 }
 
 impl Reader {
-    /// Begins to fetch these partitions.
+    /// Begins to fetch these partitions, each from its start.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: librdkafka refuses a property. [`Error::Kafka`]: a start by time could not be looked up.
     pub fn new(
         config: &ClientConfig,
         starts: &[(TopicPartition, StartAt)],
-        settings: &LaneSettings,
+        settings: &PartitionSettings,
         events: Arc<EventBox>,
     ) -> Result<Self> {
         let mut native = config.clone();
@@ -55,20 +59,19 @@ impl Reader {
         Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
         let queue = Queue::consumer(&client).ok_or(Error::Closed { what: "reader" })?;
         let scheduler = Arc::new(PartitionScheduler::default());
-        let siblings = Arc::<OpenPartitions>::default();
-        client.on_topic_renewed(renewal(&siblings));
-        let surroundings = Surroundings {
+        let open_partitions = Arc::<OpenPartitions>::default();
+        client.on_topic_renewed(renewal(&open_partitions));
+        let context = PartitionContext {
             client: Arc::clone(&client),
             offsets: Arc::new(Offsets::default()),
-            on_stored: Arc::new(|| ()),
-            siblings: Arc::clone(&siblings),
+            wake_owner: Arc::new(|| ()),
+            open_partitions: Arc::clone(&open_partitions),
             tells_end: true,
         };
-        let mut reader = Self { scheduler, partitions: Vec::new(), queue, siblings, client };
+        let mut reader = Self { scheduler, partitions: Vec::new(), queue, open_partitions, client };
         let mut list = TopicPartitionList::new();
         for (generation, (at, start)) in (1..).zip(starts) {
-            let partition =
-                PartitionQueue::open(at.clone(), generation, settings, &reader.scheduler, surroundings.clone())?;
+            let partition = PartitionQueue::open(at.clone(), generation, settings, &reader.scheduler, context.clone())?;
             reader.partitions.push(partition);
             let offset = start.offset(&reader.client, at)?;
             list.add(at, Some(Position { offset, leader_epoch: -1 }))?;
@@ -78,17 +81,18 @@ impl Reader {
         Ok(reader)
     }
 
-    /// What there is to read now; when there is nothing, the bell rings as soon as there is. Does not block.
+    /// Returns what there is to read now; when there is nothing, the notifier is notified as soon as there is. Does not
+    /// block.
     ///
     /// # Errors
     /// [`Error::Kafka`]: the client may not read a partition, and there is nothing of others.
-    pub fn next_or_ring(&self, bell: &Arc<EventFd>) -> Result<Option<Read>> {
+    pub fn next_or_notify(&self, notifier: &Arc<EventFd>) -> Result<Option<Read>> {
         self.client.check_process()?;
         // Errors and statistics of the client wait in its queue for a moment like this.
         while self.queue.poll(&Deadline::after(Some(Duration::ZERO))).is_some() {}
-        let bell: Arc<dyn Bell> = Arc::<EventFd>::clone(bell);
+        let notifier: Arc<dyn Notifier> = Arc::<EventFd>::clone(notifier);
         loop {
-            match self.scheduler.next_work_or_ring(&bell).0 {
+            match self.scheduler.next_work_or_notify(&notifier).0 {
                 Some(Work::Job(mut job)) => {
                     let batch = Arc::clone(job.batch());
                     job.complete()?;
@@ -99,7 +103,7 @@ impl Reader {
                 }
                 Some(Work::Closed) => return Ok(Some(Read::Closed)),
                 Some(Work::Hook(hook)) => hook.finish(),
-                Some(Work::Sort(_)) => (), // A reader has no lanes.
+                Some(Work::AssignLanes(_)) => (), // A reader has no lanes.
                 Some(Work::TimedOut) | None => return self.check_allowed().map(|()| None),
             }
         }
@@ -108,7 +112,7 @@ impl Reader {
     /// # Errors
     /// [`Error::Kafka`]: a partition's messages do not come because the client may not read them.
     fn check_allowed(&self) -> Result<()> {
-        let denied = self.siblings.all_stuck().into_iter().find(|stuck| stuck.code == Code::TOPIC_AUTHORIZATION);
+        let denied = self.open_partitions.all_stuck().into_iter().find(|stuck| stuck.code == Code::TOPIC_AUTHORIZATION);
         denied.map_or(Ok(()), |stuck| {
             Err(Error::kafka(
                 format!("read {}", stuck.at),
@@ -118,7 +122,7 @@ impl Reader {
         })
     }
 
-    /// Rings whoever waits, and gives nothing from now on. Does not block.
+    /// Notifies the waiting thread, and returns no more messages. Does not block.
     pub fn close(&self) {
         self.scheduler.close();
     }

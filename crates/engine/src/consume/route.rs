@@ -1,18 +1,18 @@
-//! One topic and how its partitions are worked on, as whoever joins a group says it.
+//! One topic and the settings of its partitions.
 
 use std::sync::Arc;
 
-use super::{LaneSettings, PartitionScheduler, StartAt};
+use super::{PartitionScheduler, PartitionSettings, StartAt};
 
-/// One topic and who works on it.
+/// One topic and the settings of its partitions.
 #[derive(Clone)]
 pub struct Route {
     /// The topic.
     pub topic: String,
-    /// Whose workers process it.
+    /// The scheduler of the workers that process it.
     pub scheduler: Arc<PartitionScheduler>,
-    /// How its partitions are worked on.
-    pub lane: LaneSettings,
+    /// The settings of its partitions.
+    pub settings: PartitionSettings,
     /// Where reading begins when the group has committed nothing; `None` leaves it to `auto.offset.reset`.
     pub start: Option<StartAt>,
 }

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::kafka::{Client, TopicPartition};
 
-/// Where to begin.
+/// The place where reading begins.
 #[derive(Clone, Copy, Debug)]
 pub enum StartAt {
     /// The first message that is still there.
@@ -22,7 +22,8 @@ impl StartAt {
     /// librdkafka's `RD_KAFKA_OFFSET_BEGINNING`.
     pub(super) const EARLIEST: i64 = -2;
 
-    /// The offset in librdkafka's terms. Blocks the calling thread for a time, asks nobody for the others.
+    /// Returns the offset in librdkafka's terms. `Time` asks a broker and blocks the calling thread; the others do
+    /// neither.
     pub(super) fn offset(self, client: &Client, at: &TopicPartition) -> Result<i64> {
         Ok(match self {
             Self::Earliest => Self::EARLIEST,

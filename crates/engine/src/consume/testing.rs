@@ -1,6 +1,19 @@
-//! Chance that can be repeated, for tests that try many orders.
+//! Things that several tests need: random numbers that can be repeated, and a consumer without a broker.
 
-/// Numbers by a seed (xorshift).
+use std::sync::Arc;
+
+use crate::events::event_box;
+use crate::kafka::{Client, ClientConfig, Kind};
+
+/// Makes a consumer that has no broker.
+pub(super) fn consumer() -> Arc<Client> {
+    let mut config = ClientConfig::new();
+    config.set("group.id", "test").set("bootstrap.servers", "127.0.0.1:1").set("enable.auto.commit", "false");
+    let events = event_box().expect("a descriptor");
+    Client::new(Kind::Consumer, "test", &config, events, None, |_| ()).expect("the settings are right")
+}
+
+/// A random number generator with a seed (xorshift).
 pub(super) struct Random(u64);
 
 impl Random {
@@ -8,7 +21,7 @@ impl Random {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below `limit`, which is at least 1.
+    /// Returns a number below `limit`, which is at least 1.
     pub(super) const fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! How far a partition has come whose messages end in any order: all before the watermark are done.
+//! The watermark of a partition whose messages end in any order: all messages before it are done.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -6,18 +6,18 @@ use std::time::Instant;
 
 use crate::kafka::Position;
 
-/// How far a partition has come whose messages end in any order.
+/// The watermark of a partition whose messages end in any order.
 #[derive(Debug, Default)]
 pub(super) struct Watermark {
-    /// Messages from the first that is not done on, in offset order; the first, if there is one, is not done.
+    /// The messages from the first that is not done on, in offset order.
     entries: VecDeque<Entry>,
-    /// The next offset to commit; `None` before anything is done.
+    /// The next offset to commit; `None` before any message is done.
     position: Option<Position>,
-    /// How many messages have been given an ordinal.
+    /// The number of messages with an ordinal.
     ordinals: u64,
-    /// How many of the entries are done.
+    /// The number of entries that are done.
     done: usize,
-    /// The end of the partition behind the last entry, which may lie behind control records.
+    /// The end of the partition after the last entry, which may be after control records.
     end: Option<Position>,
 }
 
@@ -30,23 +30,23 @@ struct Entry {
     is_done: bool,
 }
 
-/// What an end has changed.
+/// The change that the end of a message made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Nothing: it had ended before, or is not known.
+    /// None: it had ended before, or is not known.
     None,
-    /// It is done, and an earlier one is not.
+    /// It is done, and an earlier message is not.
     Beyond,
     /// The watermark has moved.
     Moved,
 }
 
-/// How far the watermark is behind, and because of what.
+/// The distance from the watermark to the last message that was begun, and the message that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trail {
+pub struct CommitGap {
     /// Messages from the first that is not done to the last that was begun.
     pub messages: usize,
-    /// How many of them are done.
+    /// The number of them that are done.
     pub done: usize,
     /// The first that is not done.
     pub oldest_offset: i64,
@@ -55,7 +55,7 @@ pub struct Trail {
 }
 
 impl Watermark {
-    /// Begins a message, which must be behind all that were begun; its ordinal, counted from 0.
+    /// Begins a message, which must be after all that were begun. Returns its ordinal, counted from 0.
     pub(super) fn begin(&mut self, offset: i64, leader_epoch: i32, now: Instant) -> u64 {
         let ordinal = self.ordinals;
         self.ordinals += 1;
@@ -64,14 +64,14 @@ impl Watermark {
         ordinal
     }
 
-    /// Passes over a message that was done in an earlier life; it gets no ordinal.
-    pub(super) fn pass_over(&mut self, offset: i64, leader_epoch: i32, now: Instant) -> Change {
+    /// Skips a message that an earlier process has done, or that has expired; it gets no ordinal.
+    pub(super) fn skip(&mut self, offset: i64, leader_epoch: i32, now: Instant) -> Change {
         self.entries.push_back(Entry { offset, leader_epoch, ordinal: u64::MAX, since: now, is_done: true });
         self.done += 1;
         self.advance()
     }
 
-    /// Ends a message.
+    /// Marks a message as done.
     pub(super) fn done(&mut self, offset: i64) -> Change {
         let Some(place) = self.place_of(offset) else { return Change::None };
         if std::mem::replace(&mut self.entries[place].is_done, true) {
@@ -97,7 +97,7 @@ impl Watermark {
         change
     }
 
-    /// Notes the end of the partition; whether the watermark moves there at once.
+    /// Notes the end of the partition. Returns whether the watermark moves there at once.
     pub(super) fn note_end(&mut self, end: Position) -> bool {
         self.end = Some(end);
         self.move_to_end()
@@ -112,7 +112,7 @@ impl Watermark {
         moves
     }
 
-    /// Offsets rise by one, but for the holes that compaction and transactions leave.
+    /// Offsets rise by one, except for the gaps that compaction and transactions leave.
     fn place_of(&self, offset: i64) -> Option<usize> {
         let first = self.entries.front()?.offset;
         let guess = usize::try_from(offset - first).ok()?;
@@ -122,39 +122,39 @@ impl Watermark {
         self.entries.binary_search_by_key(&offset, |entry| entry.offset).ok()
     }
 
-    /// The ordinal of a message that was begun and has not been passed by.
+    /// Returns the ordinal of a message that was begun and is not before the watermark.
     pub(super) fn ordinal_of(&self, offset: i64) -> Option<u64> {
         self.place_of(offset).map(|place| self.entries[place].ordinal)
     }
 
-    /// The next offset to commit; `None` before anything is done.
+    /// Returns the next offset to commit; `None` before any message is done.
     pub(super) const fn position(&self) -> Option<Position> {
         self.position
     }
 
-    /// Messages from the first that is not done to the last that was begun.
+    /// Returns the number of messages from the first that is not done to the last that was begun.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// How far the watermark is behind; `None` when everything is done.
-    pub(super) fn trail(&self) -> Option<Trail> {
+    /// Returns how far the watermark is behind; `None` when all messages are done.
+    pub(super) fn commit_gap(&self) -> Option<CommitGap> {
         let oldest = self.entries.front()?;
         let (messages, done) = (self.entries.len(), self.done);
-        Some(Trail { messages, done, oldest_offset: oldest.offset, oldest_since: oldest.since })
+        Some(CommitGap { messages, done, oldest_offset: oldest.offset, oldest_since: oldest.since })
     }
 
-    /// The offset that the watermark stands at; `None` when nothing was begun.
+    /// Returns the offset of the watermark; `None` when no message was begun.
     pub(super) fn offset(&self) -> Option<i64> {
         self.position.map(|position| position.offset).or_else(|| self.entries.front().map(|entry| entry.offset))
     }
 
-    /// The leader epoch of the last message that is done beyond the watermark; -1 when there is none.
+    /// Returns the leader epoch of the last message that is done beyond the watermark; -1 when there is none.
     pub(super) fn finished_epoch(&self) -> i32 {
         self.entries.iter().rev().find(|entry| entry.is_done).map_or(-1, |entry| entry.leader_epoch)
     }
 
-    /// What is done beyond the watermark, as ranges of offsets in order.
+    /// Returns the messages that are done beyond the watermark, as ranges of offsets in order.
     pub(super) fn finished(&self) -> Vec<Range<i64>> {
         let mut ranges: Vec<Range<i64>> = Vec::new();
         let mut is_in_one = false;
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(watermark.done(10), Change::Beyond);
         assert_eq!(watermark.done(9), Change::Moved);
         assert_eq!(offset(&watermark), Some(11));
-        assert_eq!(watermark.trail(), None);
+        assert_eq!(watermark.commit_gap(), None);
     }
 
     #[test]
@@ -222,9 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_in_an_earlier_life_is_passed_over_and_counts_for_nothing() {
+    fn messages_that_an_earlier_process_did_are_skipped() {
         let mut watermark = begun(&[0]);
-        assert_eq!(watermark.pass_over(1, 3, Instant::now()), Change::None);
+        assert_eq!(watermark.skip(1, 3, Instant::now()), Change::None);
         assert_eq!(watermark.begin(2, 3, Instant::now()), 1);
         assert_eq!(watermark.done(0), Change::Moved);
         assert_eq!(offset(&watermark), Some(2));
@@ -233,10 +233,10 @@ mod tests {
 
     /// Random orders of completion, failures, skips and revocations, beside a model that remembers every offset.
     #[test]
-    fn it_is_what_a_simple_model_says() {
+    fn it_agrees_with_a_simple_model() {
         for seed in 0..300 {
             let mut random = Random::new(seed);
-            // What the broker holds: the committed offset with its text, and every offset that was ever done.
+            // The committed offset with its metadata, and every offset that was ever done.
             let (mut committed, mut text) = (0i64, String::new());
             let mut ever_done = BTreeSet::new();
             let log: Vec<i64> = (0..400)
@@ -255,15 +255,15 @@ mod tests {
                     if random.below(2) == 0 && open.len() < 50 {
                         let Some(at) = rest.next() else { continue };
                         if earlier.iter().any(|range| range.contains(&at)) {
-                            assert!(ever_done.contains(&at), "only what was done is passed over");
-                            watermark.pass_over(at, 0, Instant::now());
+                            assert!(ever_done.contains(&at), "only messages that were done are skipped");
+                            watermark.skip(at, 0, Instant::now());
                         } else {
                             assert_eq!(watermark.begin(at, 0, Instant::now()), ordinals);
                             ordinals += 1;
                             open.push(at);
                         }
                     } else if !open.is_empty() {
-                        // A failure ends nothing: the message stays open and ends, or is skipped, at another time.
+                        // A failure ends no message: it stays open, and ends or is skipped later.
                         if random.below(5) == 0 {
                             continue;
                         }
@@ -282,11 +282,12 @@ mod tests {
                         assert_eq!(
                             next.copied().filter(|each| !open.contains(each)),
                             None,
-                            "it stands at the first that is open"
+                            "it is at the first message that is open"
                         );
                     }
                 }
-                // The partition is revoked: what was not done comes again, what was done beyond the watermark does not.
+                // The partition is revoked: messages that are not done come again, those done beyond the watermark do
+                // not.
                 if let Some(at) = offset(&watermark).or_else(|| watermark.offset()) {
                     committed = at;
                     let limit = if random.below(3) == 0 { 12 } else { 4_000 };

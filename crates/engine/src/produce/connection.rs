@@ -1,7 +1,7 @@
-//! One librdkafka producer with its room, its topics and its report thread.
+//! One librdkafka producer with its budget, its topics and its report thread.
 //!
-//! A record goes: `Room::try_enter` (or waits in line) → librdkafka's queue, with one reference to its handle as the
-//! opaque → the broker → `delivery_reports`, which completes the handle and gives the room back.
+//! The way of a record: the budget (at once, or after a wait in order) → librdkafka's queue, with one reference to the
+//! handle as the opaque → the broker → `delivery_reports`, which completes the handle and releases the budget.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use super::topics::Topics;
 use super::transaction::Transactions;
-use super::{DeliveryHandle, Idle, Record, Reports, Room, delivery_reports};
+use super::{Budget, DeliveryHandle, Idle, Record, Reports, delivery_reports};
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::kafka::{Client, ClientConfig, Code, EndTxns, Kind, ffi, set_deliverer};
 use crate::{Error, Result};
 
-/// What a producer counts about itself.
+/// The counts of a producer.
 #[derive(Clone, Copy, Debug)]
 pub struct ProducerCounters {
     /// Messages that wait for their report.
@@ -27,17 +27,17 @@ pub struct ProducerCounters {
 /// One librdkafka producer. Usable from any number of threads; closed once.
 pub(super) struct Connection {
     topics: Topics,
-    room: Arc<Room>,
+    budget: Arc<Budget>,
     reports: Arc<Reports>,
     thread: Mutex<Option<JoinHandle<()>>>,
     client: Arc<Client>,
     delivery_timeout: Option<Duration>,
     message_bytes_max: usize,
-    /// Where the settings name a transactional id.
+    /// `None` without a transactional id.
     transactions: Option<Transactions>,
 }
 
-/// What Kafka's record format adds to key and value, at most.
+/// The most bytes that Kafka's record format adds to key and value.
 const OVERHEAD_BYTES_MAX: usize = 128;
 
 /// Settings that awoke needs for itself.
@@ -46,7 +46,7 @@ const OWN_SETTINGS: [(&str, &str); 2] = [
     ("delivery.report.only.error", "belongs to awoke: a delivery handle needs every report"),
 ];
 
-/// Whoever sets one of these has decided about idempotence, which bears only some of their values.
+/// A user who sets one of these has decided about idempotence, which allows only some of their values.
 const DECIDES_ON_IDEMPOTENCE: [&str; 8] = [
     "acks",
     "enable.idempotence",
@@ -59,25 +59,25 @@ const DECIDES_ON_IDEMPOTENCE: [&str; 8] = [
 ];
 
 impl Connection {
-    /// Makes the client and starts its report thread, which also notices when it is `idle`.
+    /// Makes the client and starts its report thread, which also closes the connection when it is `idle`.
     pub(super) fn new(
         config: &ClientConfig,
         events: Arc<EventBox>,
         idle: Option<Idle>,
-        patience: Duration,
+        report_coalescing: Duration,
     ) -> Result<Self> {
         config.refuse(&OWN_SETTINGS)?;
         let messages_max = config.effective_number("queue.buffering.max.messages")? as usize;
         let bytes_max = config.effective_number("queue.buffering.max.kbytes")? as usize * 1024;
         let timeout_ms = config.effective_number("message.timeout.ms")?;
         let mut native = config.clone();
-        // The room keeps these bounds with a waiting line; librdkafka's own would refuse without one, and count a message
-        // until after its report, when the next in line has been let in already.
+        // The budget keeps these bounds, and senders wait in order. librdkafka's own would refuse a sender, and would
+        // count a message until after its report, when the budget has admitted the next one already.
         native.set("queue.buffering.max.messages", "0").set("queue.buffering.max.kbytes", "2147483647");
         if !DECIDES_ON_IDEMPOTENCE.iter().any(|property| config.get(property).is_some()) {
             native.set("enable.idempotence", "true");
         }
-        // As Java's clients do: a key must not be in two partitions because two languages write it.
+        // As Java's clients do: a key must not be in two partitions because programs in two languages write it.
         native.set_default("partitioner", "murmur2_random");
         let is_transactional = config.get("transactional.id").is_some();
         let end_txns = Arc::new(EndTxns::default());
@@ -92,9 +92,10 @@ impl Connection {
         let kind = if is_transactional { Kind::Transactional } else { Kind::Producer };
         let client =
             Client::new(kind, "producer", &native, events, is_transactional.then(|| Arc::clone(&end_txns)), prepare)?;
-        let room = Arc::new(Room::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
+        let budget = Arc::new(Budget::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
         let is_idempotent = native.effective("enable.idempotence")? == "true" && !is_transactional;
-        let reports = Reports::new(Arc::clone(&client), Arc::clone(&room), linger(config), patience, is_idempotent);
+        let reports =
+            Reports::new(Arc::clone(&client), Arc::clone(&budget), linger(config), report_coalescing, is_idempotent);
         let transactions =
             is_transactional.then(|| Transactions::new(Arc::clone(&client), end_txns, Arc::clone(&reports)));
         let thread = std::thread::Builder::new()
@@ -106,7 +107,7 @@ impl Connection {
             .map_err(|error| Error::System { operation: "start the report thread", detail: error.to_string() })?;
         Ok(Self {
             topics: Topics::new(Arc::clone(&client), Arc::clone(&reports)),
-            room,
+            budget,
             reports,
             thread: Mutex::new(Some(thread)),
             client,
@@ -116,37 +117,38 @@ impl Connection {
         })
     }
 
-    /// After this long at the latest every message has its report; `None` when the setting says never.
+    /// Returns the time after which every message has its report; `None` when the setting says never.
     pub(super) const fn delivery_timeout(&self) -> Option<Duration> {
         self.delivery_timeout
     }
 
-    /// Sends without waiting for room; `None` when there is none. Does not block.
+    /// Sends without waiting; `None` when the queue is full. Does not block.
     pub(super) fn try_produce(&self, topic: &str, record: &Record<'_>) -> Result<Option<Arc<DeliveryHandle>>> {
         self.client.check_process()?;
         let size_bytes = record.size_bytes();
-        if !self.room.try_enter(size_bytes)? {
+        if !self.budget.try_acquire(size_bytes)? {
             return Ok(None);
         }
         self.produce_inside(topic, record, size_bytes).map(Some)
     }
 
-    /// Sends, waiting for room in the queue. Blocks the calling thread while the queue is full.
+    /// Sends a record. Blocks the calling thread while the queue is full.
     ///
     /// # Errors
-    /// [`Error::QueueFull`] when no room was there in time; what librdkafka refuses at once, too large a message before
-    /// all. Nothing was sent then.
+    /// [`Error::QueueFull`]: the queue was full until the deadline. What librdkafka refuses at once, above all
+    /// [`Error::MessageTooLarge`]. Nothing was sent then.
     pub(super) fn produce(&self, topic: &str, record: &Record<'_>, deadline: &Deadline) -> Result<Arc<DeliveryHandle>> {
         self.client.check_process()?;
         let size_bytes = record.size_bytes();
-        self.room.enter(size_bytes, deadline)?;
+        self.budget.acquire(size_bytes, deadline)?;
         self.produce_inside(topic, record, size_bytes)
     }
 
-    /// Sends records in order, as many as there is room for now, and adds their handles to `sent`. Does not block.
+    /// Sends records in order until the queue is full, and adds their handles to `sent`. Does not block.
     ///
     /// # Errors
-    /// As for `produce`, for the first that is refused: those before it, whose handles are in `sent`, have been sent, and none after it.
+    /// As for `produce`, for the first record that is refused: those before it were sent, and have handles in `sent`;
+    /// those after it were not.
     pub(super) fn try_produce_many(
         &self,
         topic: &str,
@@ -160,7 +162,7 @@ impl Connection {
                 sent.push(handle);
                 continue;
             }
-            let admitted = self.room.try_enter_many(run.iter().map(Record::size_bytes))?;
+            let admitted = self.budget.try_acquire_many(run.iter().map(Record::size_bytes))?;
             if admitted > 0 {
                 self.produce_together(topic, &run[..admitted], sent)?;
             }
@@ -171,29 +173,29 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends everything that waits without lingering, and waits until all of it is answered; `false` when the time was up
+    /// Sends all messages that wait without lingering, and waits until all are answered; `false` when the time was up
     /// first. Blocks the calling thread.
     pub(super) fn flush(&self, timeout: Option<Duration>) -> Result<bool> {
         self.client.check_process()?;
         Ok(self.reports.flush_all(&Deadline::after(timeout)))
     }
 
-    /// Flushes, then ends the report thread. Returns how many messages were not answered within `timeout`; their handles
-    /// fail. Blocks the calling thread. Closing again does nothing.
+    /// Flushes, then ends the report thread. Returns how many messages were not answered within `timeout`; their
+    /// handles fail. Blocks the calling thread. Closing again does nothing.
     pub(super) fn close(&self, timeout: Option<Duration>) -> Result<usize> {
         self.client.check_process()?;
-        self.room.close();
+        self.budget.close();
         let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return Ok(0);
         };
         let since = Instant::now();
-        let unanswered = if self.flush(timeout)? { 0 } else { self.room.occupancy().0 };
+        let unanswered = if self.flush(timeout)? { 0 } else { self.budget.used().0 };
         if unanswered > 0 {
             let left = timeout.map(|timeout| timeout.saturating_sub(since.elapsed())).unwrap_or_default();
             self.purge(left.max(Duration::from_millis(100)))?;
         }
         self.reports.close();
-        // The thread itself closes a connection that is idle. A panic of it has been printed; there is nothing left to save.
+        // The thread itself closes a connection that is idle. A panic of it has been printed; nothing is left to save.
         if thread.thread().id() != std::thread::current().id() {
             drop(thread.join());
         }
@@ -201,15 +203,15 @@ impl Connection {
         Ok(unanswered)
     }
 
-    /// Makes a transaction's calls wait no longer, and fails what still waits to be sent. Does not block.
-    pub(super) fn give_up(&self) {
+    /// Ends the waits of a transaction's calls, and fails the messages that wait. Does not block.
+    pub(super) fn cancel(&self) {
         if let Some(transactions) = &self.transactions {
-            transactions.give_up();
+            transactions.cancel();
         }
         self.begin_purge();
     }
 
-    /// Fails what still waits, on our side or on its way, so that no handle stays without an answer.
+    /// Fails the messages that wait or are on their way, so that every handle gets an answer.
     fn purge(&self, timeout: Duration) -> Result<()> {
         self.begin_purge();
         self.flush(Some(timeout)).map(drop)
@@ -221,43 +223,43 @@ impl Connection {
         unsafe { ffi::rd_kafka_purge(self.client.handle(), 3) };
     }
 
-    /// Where the settings name a transactional id: what transactions of this connection need.
+    /// Returns the transactions of this connection; `None` without a transactional id.
     pub(super) const fn transactions(&self) -> Option<&Transactions> {
         self.transactions.as_ref()
     }
 
-    /// What the producer counts about itself.
+    /// Returns the counts of the producer.
     pub(super) fn counters(&self) -> ProducerCounters {
-        let (queued_messages, queued_bytes) = self.room.occupancy();
+        let (queued_messages, queued_bytes) = self.budget.used();
         ProducerCounters { queued_messages, queued_bytes }
     }
 
-    /// Hands a record that has its place in the room to librdkafka.
+    /// Hands a record that is in the budget to librdkafka.
     fn produce_inside(&self, topic: &str, record: &Record<'_>, size_bytes: usize) -> Result<Arc<DeliveryHandle>> {
         let sent = self.topics.with(topic, record.variant, |topic| topic.send(record, size_bytes));
         let sent = sent.and_then(|sent| sent.map_err(|code| self.refusal(topic, code, size_bytes)));
         if sent.is_err() {
-            self.room.leave(1, size_bytes);
+            self.budget.release(1, size_bytes);
         }
         self.reports.count_sent(1);
         sent
     }
 
-    /// As `produce_inside`, for records that librdkafka takes at once.
+    /// Hands records to librdkafka, as `produce_inside`, in one call.
     fn produce_together(&self, topic: &str, records: &[Record<'_>], sent: &mut Vec<Arc<DeliveryHandle>>) -> Result<()> {
         let before = sent.len();
         let refused = self.topics.with(topic, records[0].variant, |topic| topic.send_many(records, sent));
         let refused = refused.inspect_err(|_| {
-            self.room.leave(records.len(), records.iter().map(Record::size_bytes).sum());
+            self.budget.release(records.len(), records.iter().map(Record::size_bytes).sum());
         })?;
         self.reports.count_sent((sent.len() - before) as u32);
         let Some(refused) = refused else { return Ok(()) };
-        self.room.leave(refused.messages, refused.bytes);
+        self.budget.release(refused.messages, refused.bytes);
         Err(self.refusal(topic, refused.code, refused.bytes / refused.messages))
     }
 
-    /// Whether librdkafka can be given this record among others: `rd_kafka_produce_batch` knows no headers and timestamps, goes on
-    /// after a message that is too large, and (2.12.1) forgets one whose partition is not there.
+    /// Returns whether librdkafka can take this record among others: `rd_kafka_produce_batch` has no headers and
+    /// timestamps, goes on after a message that is too large, and (2.12.1) forgets one whose partition does not exist.
     fn is_plain(&self, record: &Record<'_>) -> bool {
         record.partition.is_none()
             && record.timestamp_ms.is_none()
@@ -288,18 +290,18 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if self.client.check_process().is_ok() {
-            // A producer that nobody closed: what was not sent by now is given up, and its handles say so.
+            // A producer that was not closed: messages that were not sent by now fail.
             drop(self.close(Some(Duration::ZERO)));
         }
     }
 }
 
-/// How long messages wait for others.
+/// Returns how long messages wait for others.
 fn linger(config: &ClientConfig) -> Duration {
     let set = config.get("linger.ms").or_else(|| config.get("queue.buffering.max.ms"));
     let linger_ms = set.and_then(|text| text.trim().parse::<f64>().ok()).unwrap_or(DEFAULT_LINGER_MS);
     Duration::try_from_secs_f64(linger_ms / 1_000.0).unwrap_or_default()
 }
 
-/// librdkafka's.
+/// librdkafka's default.
 const DEFAULT_LINGER_MS: f64 = 5.0;

@@ -1,4 +1,4 @@
-//! What the sender of a message holds until the broker has answered for it.
+//! The pending delivery of a message: what its sender has until the broker has answered.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::Reports;
-use super::delivery_reports::Hurry;
+use super::delivery_reports::FlushSchedule;
 use crate::clock::Deadline;
 use crate::fork_guard::Birthplace;
 use crate::kafka::{Code, Refusal};
 use crate::wake::{Completion, Latch, Parker, Place, Waker};
 use crate::{Error, Result};
 
-/// Where the broker put a message.
+/// The place of a message in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The partition.
@@ -27,43 +27,44 @@ pub struct Delivery {
 /// The broker's answer, or why there is none.
 pub type Report = std::result::Result<Delivery, Code>;
 
-/// Where messages go: what their handles have in common.
+/// The destination that the handles of messages of one topic share.
 #[derive(Debug)]
 pub(super) struct Destination {
     /// The topic, to name the operation in errors.
     pub(super) topic: Arc<str>,
-    /// Weak: a handle that is kept must keep no client.
+    /// Weak: a handle that is kept must not keep a client.
     pub(super) reports: Weak<Reports>,
-    /// Why brokers did not let the client in, or what they did not allow it, when a message failed for that.
+    /// Why brokers refused the client, when a message failed for that.
     pub(super) refused: Mutex<Option<Refusal>>,
 }
 
-/// A wait for one answer, of a thread that serves reports when it is its turn. Dropped, it gives its place to others.
+/// A wait for one answer, by a thread that serves reports while it is the leader. Dropped, it leaves its place to
+/// others.
 pub struct Waiting<'a> {
     handle: &'a DeliveryHandle,
     /// `None` when the producer is gone: the answer has come, or is about to.
     reports: Option<Arc<Reports>>,
     place: Cell<Option<Place>>,
-    /// When it has messages sent that linger.
-    hurry: Cell<Hurry>,
+    /// When it has librdkafka send messages that linger.
+    schedule: Cell<FlushSchedule>,
     waker: Waker,
 }
 
 impl Waiting<'_> {
-    /// Serves until the answer is there or the deadline passes, if that is this thread's part; whether it is there. May return early. Then, a follower waits
-    /// for its waker, and comes again. Blocks a leader.
+    /// Serves until the answer is there or the deadline passes, if this thread is the leader. Returns whether the
+    /// answer is there. May return early: a follower then waits for its waker, and calls again. Blocks a leader.
     pub fn step(&self, deadline: &Deadline) -> bool {
         if let (Some(reports), Some(place)) = (&self.reports, self.place.get()) {
             let place = reports.lead().look(place);
             self.place.set(Some(place));
             if place == Place::Leader && !self.handle.completion.is_done() {
-                reports.serve_for(self.handle, &self.hurry, deadline);
+                reports.serve_for(self.handle, &self.schedule, deadline);
             }
         }
         self.handle.completion.is_done()
     }
 
-    /// Whether somebody else serves.
+    /// Returns whether another thread serves.
     pub fn is_follower(&self) -> bool {
         self.place.get() != Some(Place::Leader)
     }
@@ -75,22 +76,22 @@ impl Drop for Waiting<'_> {
         if let (Some(reports), Some(place)) = (&self.reports, self.place.get()) {
             reports.leave(place);
         }
-        self.handle.give_up();
+        self.handle.cancel_wait();
     }
 }
 
-/// What the sender of a message holds until the broker has answered for it.
+/// The pending delivery of a message.
 ///
-/// The producer holds the other reference until the report came; a handle that its sender drops costs nothing more.
+/// The producer has the other reference until the report has come; a handle that its sender drops costs nothing more.
 #[derive(Debug)]
 pub struct DeliveryHandle {
     destination: Arc<Destination>,
-    /// Key, value and headers; what its place in the producer's room was counted as.
+    /// Key, value and headers; the size that the producer's budget counts.
     pub(super) size_bytes: usize,
     birthplace: Birthplace,
-    /// Somebody waits: the message must not linger.
+    /// A thread or an event loop waits: the message must not linger.
     is_awaited: AtomicBool,
-    /// A thread that serves reports does so for this one: whoever else serves it ends that thread's poll.
+    /// The leader serves reports for this message: another thread that serves its report ends the leader's poll.
     pub(super) is_served_for: AtomicBool,
     completion: Completion<Report>,
 }
@@ -101,14 +102,14 @@ impl DeliveryHandle {
         Self { destination, size_bytes, birthplace, is_awaited, is_served_for, completion: Completion::default() }
     }
 
-    /// Gives the report; whether it was the last that somebody waited for.
+    /// Completes the handle. Returns whether it was the last one that was awaited.
     pub(super) fn complete(&self, report: Report) -> bool {
         let report = report.map_err(|code| self.note_failed(code));
         self.completion.complete(report);
-        self.settle()
+        self.end_wait()
     }
 
-    /// Counts a failure; returns the code of its cause, where brokers did not let the client in.
+    /// Counts a failure. Returns the code of its cause, where brokers refused the client.
     fn note_failed(&self, code: Code) -> Code {
         let Some(reports) = self.destination.reports.upgrade() else { return code };
         let refusal = reports.cause_of(code);
@@ -120,88 +121,92 @@ impl DeliveryHandle {
         code
     }
 
-    /// Somebody waits for the answer: the message, and what was sent before it, does not linger. Does not block.
-    pub fn hurry(&self) {
-        if let Some(reports) = self.expect() {
-            reports.begin_hurry();
+    /// Has the message, and those sent before it, sent without lingering, because its answer is awaited. Does not
+    /// block.
+    pub fn flush_now(&self) {
+        if let Some(reports) = self.begin_awaiting() {
+            reports.request_flush();
         }
     }
 
-    /// As `hurry`, for many at once: they are sent together.
-    pub fn hurry_all<'a>(handles: impl IntoIterator<Item = &'a Self>) {
-        let mut hurried: Option<Arc<Reports>> = None;
-        for reports in handles.into_iter().filter_map(Self::expect) {
-            if hurried.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &reports))
-                && let Some(other) = hurried.replace(reports)
+    /// Does the same as `flush_now` for many messages: they are sent together.
+    pub fn flush_all_now<'a>(handles: impl IntoIterator<Item = &'a Self>) {
+        let mut requested: Option<Arc<Reports>> = None;
+        for reports in handles.into_iter().filter_map(Self::begin_awaiting) {
+            if requested.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &reports))
+                && let Some(other) = requested.replace(reports)
             {
-                other.begin_hurry();
+                other.request_flush();
             }
         }
-        if let Some(reports) = hurried {
-            reports.begin_hurry();
+        if let Some(reports) = requested {
+            reports.request_flush();
         }
     }
 
-    /// Counts the message as awaited; who is to be told, if that is news.
-    fn expect(&self) -> Option<Arc<Reports>> {
+    /// Counts the message as awaited. Returns the reports to flush, if it was not counted before.
+    fn begin_awaiting(&self) -> Option<Arc<Reports>> {
         if self.completion.is_done() || self.is_awaited.swap(true, Ordering::AcqRel) {
             return None;
         }
         let reports = self.destination.reports.upgrade()?;
-        reports.expect_one();
+        reports.add_awaited();
         if self.completion.is_done() {
-            self.settle(); // The report came meanwhile and may not have seen that it was awaited.
+            self.end_wait(); // The report came meanwhile, perhaps before the message was counted.
             return None;
         }
         Some(reports)
     }
 
-    /// Whoever waited has given up: the message may linger again. Does not block.
-    pub fn give_up(&self) {
-        self.settle();
+    /// Ends a wait before the answer: the message may linger again. Does not block.
+    pub fn cancel_wait(&self) {
+        self.end_wait();
     }
 
-    /// Nobody waits any more; whether nobody waits for any message of the producer's.
-    fn settle(&self) -> bool {
+    /// Counts the message as awaited no more. Returns whether no message of the producer is awaited.
+    fn end_wait(&self) -> bool {
         if !self.is_awaited.swap(false, Ordering::AcqRel) {
             return false;
         }
-        self.destination.reports.upgrade().is_some_and(|reports| reports.settle_one())
+        self.destination.reports.upgrade().is_some_and(|reports| reports.end_awaited())
     }
 
-    /// Ends the poll of the thread that serves reports for this handle, whose report another thread has served.
+    /// Ends the poll of the leader, which serves reports for this handle, because another thread has served its report.
     pub(super) fn end_service(&self) {
         if let Some(reports) = self.destination.reports.upgrade() {
             reports.end_service();
         }
     }
 
-    /// The topic that the message was sent to.
+    /// Returns the topic that the message was sent to.
     pub fn topic(&self) -> &Arc<str> {
         &self.destination.topic
     }
 
-    /// Refuses use in another process than the producer's, where no answer will ever come.
+    /// Refuses use in another process than the producer's, where no answer comes.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
     pub fn check_process(&self) -> Result<()> {
         Ok(self.birthplace.check("delivery handle")?)
     }
 
-    /// The completion, to wait on in other ways.
+    /// Returns the completion, to wait on in other ways.
     pub const fn completion(&self) -> &Completion<Report> {
         &self.completion
     }
 
-    /// The answer, if it came. Does not block.
+    /// Returns the answer, if it has come. Does not block.
     pub fn result(&self) -> Option<Result<Delivery>> {
         self.completion.get().map(|report| self.explain(report))
     }
 
-    /// When the answer came, in nanoseconds of the monotonic clock; 0 when nobody was waiting for it then.
+    /// Returns when the answer came, in nanoseconds of the monotonic clock; 0 when it was not awaited then.
     pub fn woken_at_ns(&self) -> u64 {
         self.completion.woken_at_ns()
     }
 
-    /// Waits for the answer. Blocks the calling thread, which serves the producer's reports if nobody else does.
+    /// Waits for the answer. Blocks the calling thread, which serves the producer's reports if no other thread does.
     ///
     /// # Errors
     /// [`Error::TimedOut`] when none came within `timeout` (the message may still arrive); [`Error::Kafka`] when the
@@ -215,7 +220,7 @@ impl DeliveryHandle {
         Err(Error::TimedOut { operation: self.operation(), waited: since.elapsed() })
     }
 
-    /// As `wait`; `None` when the deadline passed first.
+    /// Waits for the answer, as `wait`; `None` when the deadline passed first.
     pub fn wait_until(&self, deadline: &Deadline) -> Option<Report> {
         let parker = Arc::new(Parker::default());
         if let Some(waiting) = self.begin_wait(Waker::Parker(Arc::clone(&parker))) {
@@ -228,36 +233,39 @@ impl DeliveryHandle {
         self.completion.get()
     }
 
-    /// Begins a wait; `None` when the answer is there. The waker is woken when there may be something to do: see `Waiting`.
+    /// Begins a wait; `None` when the answer is there. The waker is woken when there may be something to do: see
+    /// `Waiting`.
     pub fn begin_wait(&self, waker: Waker) -> Option<Waiting<'_>> {
         if self.completion.is_done() {
             return None;
         }
         let reports = self.destination.reports.upgrade();
         let place = reports.as_ref().map(|reports| reports.lead().join(waker.clone()));
-        let hurry = Cell::new(reports.as_ref().map_or_else(Hurry::default, |reports| reports.hurry()));
-        let waker = if place == Some(Place::Leader) { Waker::Oneself } else { waker };
-        let waiting = Waiting { handle: self, reports, place: Cell::new(place), hurry, waker };
+        let schedule =
+            Cell::new(reports.as_ref().map_or_else(FlushSchedule::default, |reports| reports.flush_schedule()));
+        let waker = if place == Some(Place::Leader) { Waker::Leader } else { waker };
+        let waiting = Waiting { handle: self, reports, place: Cell::new(place), schedule, waker };
         if !self.completion.register(waiting.waker.clone()) {
             return None;
         }
         if waiting.is_follower() {
-            self.hurry();
+            self.flush_now();
         }
         Some(waiting)
     }
 
-    /// Waits until all are answered, well or badly; `false` when the time was up first. Blocks the calling thread.
+    /// Waits until all messages are answered, delivered or not; `false` when the time was up first. Blocks the calling
+    /// thread.
     pub fn wait_all(handles: &[Arc<Self>], timeout: Option<Duration>) -> bool {
-        Self::hurry_all(handles.iter().map(|handle| &**handle));
+        Self::flush_all_now(handles.iter().map(|handle| &**handle));
         let are_done = Latch::wait_all(handles.iter().map(|handle| &handle.completion), &Deadline::after(timeout));
         if !are_done {
-            handles.iter().for_each(|handle| handle.give_up());
+            handles.iter().for_each(|handle| handle.cancel_wait());
         }
         are_done
     }
 
-    /// The answer in the words of this operation.
+    /// Returns the answer, with an error of this operation.
     fn explain(&self, report: Report) -> Result<Delivery> {
         report.map_err(|code| self.error(code))
     }
@@ -268,7 +276,7 @@ impl DeliveryHandle {
         Error::kafka(self.operation(), code, detail.unwrap_or_default())
     }
 
-    /// The operation in words, for errors.
+    /// Returns the operation in words, for errors.
     pub fn operation(&self) -> String {
         format!("produce to {}", self.destination.topic)
     }

@@ -1,16 +1,17 @@
-//! Who serves delivery reports: whoever waits for one, else the report thread; a thread that flushes helps.
+//! Delivery reports are served by a thread that waits for one, or else by the report thread; a thread that flushes
+//! helps.
 //!
-//! A thread that waits for its handle leads, if nobody does: it flushes (or polls, where nothing lingers), which makes
-//! librdkafka send without lingering, and is itself in librdkafka's delivery callback when its own report comes. Others who wait
-//! meanwhile are served by it, and one of them is handed the lead.
+//! A thread that waits for its handle becomes the leader if there is none. It flushes (or polls, where messages do not
+//! linger), which makes librdkafka send without lingering, and it runs librdkafka's delivery callback itself when its
+//! own report comes. It serves the reports of the followers, too, and hands the lead to one of them when it leaves.
 //!
 //! The report thread's loop:
-//! 1. Wait until librdkafka's queue turns non-empty while nobody leads, or somebody waits who can't lead (an event loop, a
-//!    wait for many).
-//! 2. Lead: flush for those who have begun to wait; then serve what is there.
+//! 1. Wait until librdkafka's queue turns non-empty while there is no leader, or a waiter comes that cannot lead (an
+//!    event loop, a wait for many handles).
+//! 2. Lead: flush for those who have begun to wait; then serve the reports that are there.
 //! 3. End when the producer is closed.
 //!
-//! For each report its handle is completed, which wakes whoever waits for it; the room of a whole poll is given back at once.
+//! Each report completes its handle, which wakes the waiters; the budget of all reports of a poll is released at once.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -20,55 +21,55 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::idle::{Idle, IdleWatch};
-use super::{Delivery, DeliveryHandle, Room};
+use super::{Budget, Delivery, DeliveryHandle};
 use crate::Error;
 use crate::clock::Deadline;
 use crate::kafka::{Client, Code, Queue, Refusal, ffi, note_let_in};
 use crate::wake::{Lead, Parker, Place};
 
 thread_local! {
-    /// Messages and bytes reported during the poll that is under way on this thread.
+    /// Messages and bytes that were reported during this thread's present poll.
     static REPORTED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-    /// The handle that this thread serves reports for.
-    static AWAITED: Cell<*const DeliveryHandle> = const { Cell::new(ptr::null()) };
+    /// The handle for which this thread, as the leader, serves reports.
+    static SERVED_FOR: Cell<*const DeliveryHandle> = const { Cell::new(ptr::null()) };
 }
 
-/// A flush for whoever begins to wait lasts so long at most: in that time librdkafka's threads have looked, and sent what was there.
-/// What others send meanwhile does not linger either, and goes in smaller batches.
+/// The longest flush for a new waiter: in that time librdkafka's threads have checked their queues, and sent the
+/// messages there. Messages that others send meanwhile do not linger either, and go in smaller batches.
 const FLUSH_MS: i32 = 1;
 
-/// So long a thread flushes beside one that leads, before it looks whether that one is to go.
+/// The time for which a thread flushes beside a leader before it checks whether the leader's poll has to end.
 const BESIDE: Duration = Duration::from_millis(20);
 
-/// How often, and for how long, a new producer asks who the brokers are.
-const ACQUAINTED_TRIES: usize = 5;
-const ACQUAINTED_WITHIN: Duration = Duration::from_millis(200);
+/// The number of times that a new producer asks for the brokers, and the longest wait for an answer.
+const PREFETCH_TRIES: usize = 5;
+const PREFETCH_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The distance from the first flush to the second; it doubles.
 const FLUSH_AGAIN: Duration = Duration::from_millis(2);
 
-/// When somebody who waits has librdkafka look again for what lingers: at once, and, because a broker may not have been up then, at
+/// When a waiter has librdkafka send lingering messages: at once, and, because a broker may not have been up then, at
 /// growing distances for as long as messages linger at all.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hurry {
+pub(super) struct FlushSchedule {
     next: Option<Instant>,
     distance: Duration,
     until: Instant,
 }
 
-impl Default for Hurry {
+impl Default for FlushSchedule {
     fn default() -> Self {
         Self::new(Duration::ZERO)
     }
 }
 
-impl Hurry {
+impl FlushSchedule {
     fn new(linger: Duration) -> Self {
         let now = Instant::now();
         Self { next: (!linger.is_zero()).then_some(now), distance: FLUSH_AGAIN, until: now + linger }
     }
 
-    /// Whether it is time; says when it will be next.
+    /// Returns whether it is time, and sets the next time then.
     fn is_due(&mut self) -> bool {
         let now = Instant::now();
         if self.next.is_none_or(|next| now < next) {
@@ -80,35 +81,37 @@ impl Hurry {
     }
 }
 
-/// What report thread, senders and handles share.
+/// The reports of a connection, which the report thread, senders and handles share.
 pub struct Reports {
     client: Arc<Client>,
     queue: Queue,
-    room: Arc<Room>,
-    /// Who serves the queue. Asked under the queue's lock; nothing of librdkafka's is called under this one.
+    budget: Arc<Budget>,
+    /// The thread that serves the queue. Asked under the queue's lock; no function of librdkafka's is called under this
+    /// one.
     lead: Lead,
     /// Where the report thread waits.
     parker: Parker,
-    /// Messages whose reports somebody waits for.
+    /// Messages whose reports are awaited.
     awaited: AtomicUsize,
-    /// Somebody has begun to wait since the leader last began to serve.
-    is_hurried: AtomicBool,
-    /// A leader serves for a handle of its own.
+    /// A waiter came since the leader last began to serve.
+    is_flush_requested: AtomicBool,
+    /// The leader waits for a handle of its own.
     is_for_one: AtomicBool,
-    /// Its report was served by another thread: its poll is to end. Whoever polls beside it may have taken what was to end it.
-    is_end_owed: AtomicBool,
+    /// Another thread served the report that the leader waits for, so the leader's poll must end. A third thread's poll
+    /// may have consumed the interrupt.
+    interrupt_pending: AtomicBool,
     is_closing: AtomicBool,
-    /// How long messages linger; where they don't, nobody need hurry them.
+    /// The time for which messages linger; 0 if they do not, and need no flush.
     linger: Duration,
-    /// How long reports that nobody waits for may lie, so that several are served at once.
-    patience: Duration,
-    /// The report thread knows of them, and comes when it is time.
-    is_patient: AtomicBool,
-    /// Whether nothing is sent before a broker has given the producer an id.
+    /// The time for which reports that are not awaited may wait, so that several are served at once.
+    report_coalescing: Duration,
+    /// The report thread has set a time for such reports.
+    is_coalescing: AtomicBool,
+    /// True if messages are sent only after a broker has given the producer an id.
     is_idempotent: bool,
-    /// Counted up with each record.
+    /// Counts records; wraps around.
     sent: AtomicU32,
-    /// Counted up with each message that failed.
+    /// Counts messages that failed; wraps around.
     failed: AtomicU32,
     /// Why the last one failed.
     last_failure: Mutex<Option<Error>>,
@@ -117,26 +120,26 @@ pub struct Reports {
 impl Reports {
     pub(super) fn new(
         client: Arc<Client>,
-        room: Arc<Room>,
+        budget: Arc<Budget>,
         linger: Duration,
-        patience: Duration,
+        report_coalescing: Duration,
         is_idempotent: bool,
     ) -> Arc<Self> {
         let queue = Queue::main(&client);
         let reports = Arc::new(Self {
             client,
             queue,
-            room,
+            budget,
             lead: Lead::default(),
             parker: Parker::default(),
             awaited: AtomicUsize::new(0),
-            is_hurried: AtomicBool::new(false),
+            is_flush_requested: AtomicBool::new(false),
             is_for_one: AtomicBool::new(false),
-            is_end_owed: AtomicBool::new(false),
+            interrupt_pending: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             linger,
-            patience,
-            is_patient: AtomicBool::new(false),
+            report_coalescing,
+            is_coalescing: AtomicBool::new(false),
             is_idempotent,
             sent: AtomicU32::new(0),
             failed: AtomicU32::new(0),
@@ -144,7 +147,8 @@ impl Reports {
         });
         // SAFETY: the callback is disabled before the last reference goes.
         unsafe { reports.queue.enable_callback(on_non_empty, Arc::as_ptr(&reports).cast_mut().cast()) };
-        // What was in the queue before, a refused connection say, would keep it from ever turning non-empty.
+        // An event that was in the queue before, such as a refused connection, would keep it from ever turning
+        // non-empty.
         reports.wake_if_needed();
         reports
     }
@@ -160,46 +164,47 @@ impl Reports {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Why the last message failed that did.
+    /// Returns why the last message failed that did.
     pub(super) fn last_failure(&self) -> Option<Error> {
         self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many messages failed.
+    /// Returns how many messages failed.
     pub(super) fn failed(&self) -> u32 {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Somebody waits for one more message who does not lead; to be followed by `begin_hurry`.
-    pub(super) fn expect_one(&self) {
+    /// Counts one more message that is awaited by another than the leader; to be followed by `request_flush`.
+    pub(super) fn add_awaited(&self) {
         self.awaited.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Has what is awaited sent without lingering: once for all messages that somebody has begun to wait for.
-    pub(super) fn begin_hurry(&self) {
+    /// Has awaited messages sent without lingering: once for all that are awaited since the last flush.
+    pub(super) fn request_flush(&self) {
         if !self.lingers() {
-            if self.is_patient.load(Ordering::Acquire) {
+            if self.is_coalescing.load(Ordering::Acquire) {
                 self.parker.unpark();
             }
             return;
         }
-        // Said before anybody is looked for: whoever leaves the lead looks at it after.
-        let was_hurried = self.is_hurried.swap(true, Ordering::AcqRel);
+        // Set before the leader is looked for: a leader checks it after it has left.
+        let was_requested = self.is_flush_requested.swap(true, Ordering::AcqRel);
         if !self.lead.is_led() {
             self.parker.unpark();
-        } else if !was_hurried {
-            // Where the leader flushes, this has the broker threads look at what came since; where it waits, it flushes again.
+        } else if !was_requested {
+            // If the leader flushes, this has the broker threads check for messages that came since; if it waits, it
+            // flushes again.
             self.flush(0);
             self.queue.interrupt();
         }
     }
 
-    /// Nobody waits for that message any more; whether nobody waits for any.
-    pub(super) fn settle_one(&self) -> bool {
+    /// Counts one awaited message less. Returns whether none is awaited.
+    pub(super) fn end_awaited(&self) -> bool {
         self.awaited.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Who serves the queue.
+    /// Returns the leadership over the queue.
     pub(super) const fn lead(&self) -> &Lead {
         &self.lead
     }
@@ -208,69 +213,69 @@ impl Reports {
         !self.linger.is_zero()
     }
 
-    /// What whoever begins to wait goes by.
-    pub(super) fn hurry(&self) -> Hurry {
-        Hurry::new(self.linger)
+    /// Returns the schedule of a wait that begins now.
+    pub(super) fn flush_schedule(&self) -> FlushSchedule {
+        FlushSchedule::new(self.linger)
     }
 
-    /// Serves reports for everybody until this handle's has come or the time is up: to be called by the leader. May return early.
-    /// Blocks the calling thread.
-    pub(super) fn serve_for(&self, handle: &DeliveryHandle, hurry: &Cell<Hurry>, deadline: &Deadline) {
-        let mut mine = hurry.get();
-        if self.is_hurried.swap(false, Ordering::AcqRel) {
-            mine = self.hurry(); // For the sake of others.
+    /// Serves the reports of all waiters until this handle's has come or the time is up; to be called by the leader.
+    /// May return early. Blocks the calling thread.
+    pub(super) fn serve_for(&self, handle: &DeliveryHandle, schedule: &Cell<FlushSchedule>, deadline: &Deadline) {
+        let mut mine = schedule.get();
+        if self.is_flush_requested.swap(false, Ordering::AcqRel) {
+            mine = self.flush_schedule(); // For a follower.
         }
         let is_due = mine.is_due();
-        hurry.set(mine);
-        let deadline = deadline.or_earlier(self.look_again_at());
+        schedule.set(mine);
+        let deadline = deadline.or_earlier(self.check_again_at());
         let left_ms = if is_due { deadline.remaining_ms() } else { deadline.or_earlier(mine.next).remaining_ms() };
-        self.is_end_owed.store(false, Ordering::SeqCst);
+        self.interrupt_pending.store(false, Ordering::SeqCst);
         self.is_for_one.store(true, Ordering::SeqCst);
         handle.is_served_for.store(true, Ordering::SeqCst);
-        self.fail_if_refused();
-        // After that is said: whoever serves this report from here on ends the poll below.
+        self.purge_if_refused();
+        // Checked after the flags are set: a thread that serves this report from here on ends the poll below.
         if !handle.completion().is_done() {
-            AWAITED.set(ptr::from_ref(handle));
+            SERVED_FOR.set(ptr::from_ref(handle));
             if is_due {
                 self.flush(if left_ms < 0 { FLUSH_MS } else { left_ms.min(FLUSH_MS) });
             } else {
                 self.serve_once(left_ms);
             }
-            AWAITED.set(ptr::null());
+            SERVED_FOR.set(ptr::null());
         }
         handle.is_served_for.store(false, Ordering::SeqCst);
         self.is_for_one.store(false, Ordering::SeqCst);
     }
 
-    /// Ends the leader's poll: another thread has served the report that it waits for.
+    /// Ends the leader's poll, because another thread has served the report that it waits for.
     pub(super) fn end_service(&self) {
-        self.is_end_owed.store(true, Ordering::SeqCst);
+        self.interrupt_pending.store(true, Ordering::SeqCst);
         self.queue.interrupt();
     }
 
-    /// To be called after a poll. librdkafka's queue ends one poll for each interruption, whosever it is: where this thread's was ended in the
-    /// place of the leader's, the leader's is ended now.
-    fn pass_interruption_on(&self) {
-        let is_beside = AWAITED.get().is_null() && self.is_for_one.load(Ordering::SeqCst);
-        if is_beside && self.is_end_owed.load(Ordering::SeqCst) {
+    /// Interrupts again after a poll of this thread that may have consumed the interrupt meant for the leader. One
+    /// interrupt ends exactly one `rd_kafka_poll` (librdkafka 2.12.1).
+    fn repeat_interrupt(&self) {
+        let is_beside = SERVED_FOR.get().is_null() && self.is_for_one.load(Ordering::SeqCst);
+        if is_beside && self.interrupt_pending.load(Ordering::SeqCst) {
             self.queue.interrupt();
         }
     }
 
-    /// Leaves a place; where nobody leads any more, the report thread takes over what there is to do.
+    /// Leaves a place; without a leader the report thread goes on.
     pub(super) fn leave(&self, place: Place) {
         if !self.lead.leave(place) {
             return;
         }
-        // What others wait for was under way in the leader's flush, which ended with its own report.
+        // The leader's flush, which ended with its own report, was also for the other waiters.
         if self.lingers() && self.awaited.load(Ordering::Acquire) > 0 {
-            self.is_hurried.store(true, Ordering::Release);
+            self.is_flush_requested.store(true, Ordering::Release);
         }
         self.wake_if_needed();
     }
 
     fn wake_if_needed(&self) {
-        if self.is_hurried.load(Ordering::Acquire) || !self.queue.is_empty() {
+        if self.is_flush_requested.load(Ordering::Acquire) || !self.queue.is_empty() {
             self.parker.unpark();
         }
     }
@@ -278,25 +283,25 @@ impl Reports {
     /// The report thread: serves reports until `close`.
     pub(super) fn serve(&self, idle: Option<Idle>) {
         if self.is_idempotent {
-            self.get_acquainted();
+            self.prefetch_producer_id();
         }
-        let (mut watch, mut hurry) = (idle.map(IdleWatch::new), None::<Hurry>);
+        let (mut watch, mut schedule) = (idle.map(IdleWatch::new), None::<FlushSchedule>);
         let mut serve_at = None;
         while !self.is_closing.load(Ordering::Acquire) {
             let idle_at = watch.as_ref().map(IdleWatch::due);
-            let hurry_at = hurry.and_then(|hurry| hurry.next);
-            let look_at = self.look_again_at();
-            let deadline = Deadline::NEVER.or_earlier(idle_at).or_earlier(hurry_at).or_earlier(serve_at);
+            let flush_at = schedule.and_then(|schedule| schedule.next);
+            let look_at = self.check_again_at();
+            let deadline = Deadline::NEVER.or_earlier(idle_at).or_earlier(flush_at).or_earlier(serve_at);
             self.parker.park_until(&deadline.or_earlier(look_at));
-            self.fail_if_refused();
-            if watch.as_mut().is_some_and(|watch| watch.look(self.sent.load(Ordering::Relaxed))) {
+            self.purge_if_refused();
+            if watch.as_mut().is_some_and(|watch| watch.check(self.sent.load(Ordering::Relaxed))) {
                 return;
             }
-            if !self.has_patience_ended(&mut serve_at) {
+            if !self.is_time_to_serve(&mut serve_at) {
                 continue;
             }
             if self.lead.try_take() {
-                self.serve_all(&mut hurry);
+                self.serve_all(&mut schedule);
                 if self.lead.leave(Place::Leader) {
                     self.wake_if_needed();
                 }
@@ -305,92 +310,94 @@ impl Reports {
         self.serve_once(0);
     }
 
-    /// Whether reports are to be served now; else it says when.
-    fn has_patience_ended(&self, serve_at: &mut Option<Instant>) -> bool {
-        if self.patience.is_zero() {
+    /// Returns whether reports are to be served now; sets the time when not.
+    fn is_time_to_serve(&self, serve_at: &mut Option<Instant>) -> bool {
+        if self.report_coalescing.is_zero() {
             return true;
         }
-        // Said first: from here on whoever begins to wait wakes this thread, and no report does.
-        self.is_patient.store(true, Ordering::SeqCst);
+        // Set first: from here on a new waiter wakes this thread, and a report does not.
+        self.is_coalescing.store(true, Ordering::SeqCst);
         let now = Instant::now();
-        let at = *serve_at.get_or_insert(now + self.patience);
-        let is_urgent = self.awaited.load(Ordering::SeqCst) > 0 || self.is_hurried.load(Ordering::Acquire);
+        let at = *serve_at.get_or_insert(now + self.report_coalescing);
+        let is_urgent = self.awaited.load(Ordering::SeqCst) > 0 || self.is_flush_requested.load(Ordering::Acquire);
         let has_ended = is_urgent || at <= now || self.is_closing.load(Ordering::Acquire);
         if has_ended {
             *serve_at = None;
-            // Before they are served: what comes after wakes this thread again.
-            self.is_patient.store(false, Ordering::SeqCst);
+            // Before they are served: later reports wake this thread again.
+            self.is_coalescing.store(false, Ordering::SeqCst);
         }
         has_ended
     }
 
-    /// Has librdkafka (2.12.1) ask for a producer id at once: it does so whenever metadata come and a broker is up, else every half
-    /// second. The first metadata come from a bootstrap connection, which they end; the second from the broker itself.
-    fn get_acquainted(&self) {
+    /// Has librdkafka (2.12.1) ask for a producer id at once: it does so whenever metadata come and a broker is up,
+    /// else every half second. The first metadata come from a bootstrap connection, which they end; the second from the
+    /// broker itself.
+    fn prefetch_producer_id(&self) {
         let mut answers = 0;
-        for _ in 0..ACQUAINTED_TRIES {
-            answers += usize::from(self.client.asks_for_brokers(ACQUAINTED_WITHIN));
+        for _ in 0..PREFETCH_TRIES {
+            answers += usize::from(self.client.asks_for_brokers(PREFETCH_TIMEOUT));
             if answers == 2 || self.is_closing.load(Ordering::Acquire) {
                 return;
             }
         }
     }
 
-    /// Flushes for those who have begun to wait, as long as messages may linger, and serves what is there.
-    fn serve_all(&self, hurry: &mut Option<Hurry>) {
-        if self.is_hurried.swap(false, Ordering::AcqRel) {
-            *hurry = Some(self.hurry());
+    /// Flushes for new waiters, as long as messages may linger, and serves the reports that are there.
+    fn serve_all(&self, schedule: &mut Option<FlushSchedule>) {
+        if self.is_flush_requested.swap(false, Ordering::AcqRel) {
+            *schedule = Some(self.flush_schedule());
         }
         if self.awaited.load(Ordering::Acquire) == 0 {
-            *hurry = None;
+            *schedule = None;
         }
-        if hurry.as_mut().is_some_and(Hurry::is_due) && !self.is_closing.load(Ordering::Acquire) {
+        if schedule.as_mut().is_some_and(FlushSchedule::is_due) && !self.is_closing.load(Ordering::Acquire) {
             self.flush(FLUSH_MS);
         }
         self.serve_once(0);
     }
 
-    /// Waits up to `timeout_ms` (-1 for ever) for the first report, and serves all that are there.
+    /// Waits up to `timeout_ms` (-1 for ever) for the first report, and serves all reports that are there.
     pub(super) fn serve_once(&self, timeout_ms: i32) {
         // SAFETY: the handle is alive; the callback below runs inside this call.
         unsafe { ffi::rd_kafka_poll(self.client.handle(), timeout_ms) };
-        give_room_back(&self.room);
-        self.pass_interruption_on();
-        self.fail_if_refused();
+        release_reported(&self.budget);
+        self.repeat_interrupt();
+        self.purge_if_refused();
     }
 
-    /// When to look again whether all brokers refuse the client, which no callback may tell; `None` where none has refused it, or nothing
-    /// waits to be sent.
-    fn look_again_at(&self) -> Option<Instant> {
-        let is_waiting = self.client.is_suspect() && self.room.occupancy().0 > 0;
+    /// Returns when to check again whether all brokers refuse the client, which no callback tells; `None` where none
+    /// has refused it, or no message waits.
+    fn check_again_at(&self) -> Option<Instant> {
+        let is_waiting = self.client.is_suspect() && self.budget.used().0 > 0;
         is_waiting.then(|| Instant::now() + Client::LOOK_AGAIN)
     }
 
-    /// Fails what waits to be sent if no broker lets the client in: their reports come next. Does not wait for a broker.
-    fn fail_if_refused(&self) {
-        if self.client.is_suspect() && self.room.occupancy().0 > 0 && self.client.refusal().is_some() {
+    /// Fails the messages that wait if all brokers refuse the client: their reports come next. Does not wait for a
+    /// broker.
+    fn purge_if_refused(&self) {
+        if self.client.is_suspect() && self.budget.used().0 > 0 && self.client.refusal().is_some() {
             let flags = ffi::RD_KAFKA_PURGE_F_QUEUE | ffi::RD_KAFKA_PURGE_F_NON_BLOCKING;
             // SAFETY: the handle is alive.
             unsafe { ffi::rd_kafka_purge(self.client.handle(), flags) };
         }
     }
 
-    /// Why brokers do not let the client in, or what they do not allow it, as far as it explains this failure of a message.
+    /// Returns why brokers refuse the client, as far as it explains this failure of a message.
     pub(super) fn cause_of(&self, code: Code) -> Option<Refusal> {
         let may_explain =
             matches!(code, Code::MESSAGE_TIMED_OUT | Code::PURGED | Code::PURGED_IN_FLIGHT | Code::TRANSPORT);
         may_explain.then(|| self.client.denial().or_else(|| self.client.last_cause())).flatten()
     }
 
-    /// Has everything sent without lingering until all of it is answered; `false` when the time was up first. Leads, if nobody does:
-    /// whoever flushes looks only every 10 ms for what others serve.
+    /// Has all messages sent without lingering, and waits until all are answered; `false` when the time was up first.
+    /// Leads, if there is no leader: librdkafka's flush checks only every 10 ms for reports that another thread serves.
     pub(super) fn flush_all(&self, deadline: &Deadline) -> bool {
         let leads = self.lead.try_take();
         let is_done = loop {
-            // Beside a leader not for long: see `pass_interruption_on`.
+            // Beside a leader not for long: see `repeat_interrupt`.
             let slice = deadline.or_earlier((!leads).then(|| Instant::now() + BESIDE));
             let code = self.flush(slice.remaining_ms());
-            // A flush ends early when the last report came that somebody else waited for.
+            // A flush ends early with the last report that another thread waited for.
             if code == Code::NONE || deadline.has_passed() {
                 break code == Code::NONE;
             }
@@ -401,13 +408,13 @@ impl Reports {
         is_done
     }
 
-    /// Has everything sent without lingering, and serves reports meanwhile.
+    /// Has all messages sent without lingering, and serves reports meanwhile.
     pub(super) fn flush(&self, timeout_ms: i32) -> Code {
-        // SAFETY: the handle is alive. Any thread may serve reports: they complete handles, whoever serves them.
+        // SAFETY: the handle is alive. Any thread may serve reports.
         let code = Code::of(unsafe { ffi::rd_kafka_flush(self.client.handle(), timeout_ms) });
-        give_room_back(&self.room);
-        self.pass_interruption_on();
-        self.fail_if_refused();
+        release_reported(&self.budget);
+        self.repeat_interrupt();
+        self.purge_if_refused();
         code
     }
 
@@ -431,17 +438,17 @@ impl Drop for Reports {
 unsafe extern "C" fn on_non_empty(_rk: *mut ffi::rd_kafka_t, opaque: *mut c_void) {
     // SAFETY: the reports live until the callback has been disabled.
     let reports = unsafe { &*opaque.cast::<Reports>() };
-    let is_expected = reports.is_patient.load(Ordering::SeqCst) && reports.awaited.load(Ordering::SeqCst) == 0;
+    let is_expected = reports.is_coalescing.load(Ordering::SeqCst) && reports.awaited.load(Ordering::SeqCst) == 0;
     if !is_expected && !reports.lead.is_led() {
         reports.parker.unpark();
     }
 }
 
-/// Gives back the room of the messages that were reported on this thread.
-fn give_room_back(room: &Room) {
+/// Releases the budget of the messages that were reported on this thread.
+fn release_reported(budget: &Budget) {
     let (messages, bytes) = REPORTED.take();
     if messages > 0 {
-        room.leave(messages, bytes);
+        budget.release(messages, bytes);
     }
 }
 
@@ -451,7 +458,8 @@ pub(super) unsafe extern "C" fn on_report(
     message: *const ffi::rd_kafka_message_t,
     opaque: *mut c_void,
 ) {
-    // SAFETY: librdkafka calls with a valid message, whose private pointer is the handle that `produce` gave away, once.
+    // SAFETY: librdkafka calls with a valid message, whose private pointer is the handle that `produce` gave away,
+    // once.
     let (handle, report) = unsafe {
         let handle = Arc::from_raw((*message)._private.cast::<DeliveryHandle>().cast_const());
         let code = Code((&raw const (*message).err).cast::<i32>().read());
@@ -474,13 +482,13 @@ pub(super) unsafe extern "C" fn on_report(
         reported.set((messages + 1, bytes + handle.size_bytes));
     });
     let is_last = handle.complete(report);
-    let is_mine = AWAITED.get() == Arc::as_ptr(&handle);
+    let is_mine = SERVED_FOR.get() == Arc::as_ptr(&handle);
     if !is_mine && handle.is_served_for.load(Ordering::SeqCst) {
         handle.end_service();
     }
     if is_last || is_mine {
-        // The last that somebody waited for, or this thread's own: it may stop, and what is left may linger.
-        // SAFETY: we are in a callback of this handle's.
+        // The last report that is awaited, or this thread's own: it may stop, and other messages may linger.
+        // SAFETY: this is a callback of the handle's.
         unsafe { ffi::rd_kafka_yield(rk) };
     }
 }

@@ -1,15 +1,15 @@
-//! Notices that a connection has sent nothing for long.
+//! Closes a connection that has sent nothing for a long time.
 
 use std::time::{Duration, Instant};
 
-/// What the report thread does when nothing is sent for long.
+/// The action of the report thread when nothing is sent for a long time.
 pub(super) struct Idle {
     pub(super) after: Duration,
-    /// Closes the connection, if nobody uses it; whether that was done.
+    /// Closes the connection, if it is not in use. Returns whether it did.
     pub(super) close: Box<dyn Fn() -> bool + Send>,
 }
 
-/// The idle connection's clock.
+/// The clock of a connection that may be idle.
 pub(super) struct IdleWatch {
     idle: Idle,
     due: Instant,
@@ -22,13 +22,13 @@ impl IdleWatch {
         Self { idle, due, sent: 0 }
     }
 
-    /// When to look next.
+    /// Returns when to check next.
     pub(super) const fn due(&self) -> Instant {
         self.due
     }
 
-    /// Closes the connection when its time has come and nothing was sent since the last look; whether it did.
-    pub(super) fn look(&mut self, sent: u32) -> bool {
+    /// Closes the connection when its time has come and nothing was sent since the last check. Returns whether it did.
+    pub(super) fn check(&mut self, sent: u32) -> bool {
         let now = Instant::now();
         if now < self.due {
             return false;

@@ -1,7 +1,8 @@
-//! The way of a record to the broker and of the broker's answer back.
+//! The way of a record to the broker, and of the broker's answer back.
 //!
-//! `producer` takes it in, over a `connection` whose `room` bounds how many wait; `delivery_handle` is what its sender holds,
-//! `delivery_reports` serves the answers; `transaction` makes many one.
+//! `producer` takes a record in, over a `connection`, whose budget (`wake`) bounds the messages that wait. The sender
+//! gets a `delivery_handle`, and `delivery_reports` serves the answers. A `transaction` makes many messages visible at
+//! once.
 
 mod connection;
 mod delivery_handle;
@@ -12,7 +13,7 @@ mod record;
 mod topics;
 mod transaction;
 
-pub use awoke_wake::Room;
+pub use awoke_wake::Budget;
 pub use connection::ProducerCounters;
 pub use delivery_handle::{Delivery, DeliveryHandle, Report, Waiting};
 pub use delivery_reports::Reports;

@@ -1,40 +1,40 @@
-//! Takes records in and gives a delivery handle for each, over one connection at a time.
+//! Takes records in and returns a delivery handle for each, over one connection at a time.
 //!
-//! A producer outlives its connection: one that has been idle for long is closed and made anew when it is needed, and one on
-//! which no further transaction may begin is replaced.
+//! A producer outlives its connection: an idle one is closed, and made again when it is needed; one on which no further
+//! transaction may begin is replaced.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::connection::Connection;
-use super::{DeliveryHandle, Idle, ProducerCounters, Record, Room, Transaction};
+use super::{Budget, DeliveryHandle, Idle, ProducerCounters, Record, Transaction};
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::fork_guard::ForkGuard;
 use crate::kafka::ClientConfig;
 use crate::{Error, Result, wake};
 
-/// Takes records in and gives a delivery handle for each. Usable from any number of threads.
+/// Takes records in and returns a delivery handle for each. Usable from any number of threads.
 pub struct Producer {
     config: ClientConfig,
     options: ProducerOptions,
     events: Arc<EventBox>,
     guard: ForkGuard,
     current: Arc<RwLock<Current>>,
-    /// Holds the transaction that is open; others wait in line.
-    turn: Room,
+    /// Admits one open transaction; others wait in order.
+    turn: Budget,
     delivery_timeout: Option<Duration>,
     transaction_timeout: Duration,
 }
 
-/// What librdkafka has no property for.
+/// Settings for which librdkafka has no property.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProducerOptions {
-    /// The connection is closed when nothing was sent for one to two times as long; `None` keeps it.
+    /// The connection is closed when nothing was sent for one to two times this long; `None` keeps it.
     pub idle_after: Option<Duration>,
-    /// So long reports that nobody waits for may lie, so that several are served at once.
-    pub patience: Duration,
-    /// Nobody else can have the transactional id: whoever is fenced has overslept, and begins anew.
+    /// The time for which reports that are not awaited may wait, so that several are served at once.
+    pub report_coalescing: Duration,
+    /// No other process can have the transactional id: a producer that is fenced slept too long, and begins again.
     pub is_alone: bool,
 }
 
@@ -47,6 +47,9 @@ enum Current {
 
 impl Producer {
     /// Makes the client and starts its report thread.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: librdkafka refuses a property. [`Error::System`]: the thread did not start.
     pub fn new(config: &ClientConfig, options: ProducerOptions, events: Arc<EventBox>) -> Result<Self> {
         let mut producer = Self {
             config: config.clone(),
@@ -56,7 +59,7 @@ impl Producer {
             delivery_timeout: None,
             transaction_timeout: Duration::from_millis(config.effective_number("transaction.timeout.ms")?),
             current: Arc::new(RwLock::new(Current::Resting)),
-            turn: Room::new(1, usize::MAX),
+            turn: Budget::new(1, usize::MAX),
         };
         producer.delivery_timeout = producer.connection()?.delivery_timeout();
         Ok(producer)
@@ -67,10 +70,10 @@ impl Producer {
             let current = Arc::downgrade(&self.current);
             Idle { after, close: Box::new(move || current.upgrade().is_some_and(|current| rest(&current))) }
         });
-        Connection::new(&self.config, Arc::clone(&self.events), idle, self.options.patience).map(Arc::new)
+        Connection::new(&self.config, Arc::clone(&self.events), idle, self.options.report_coalescing).map(Arc::new)
     }
 
-    /// Nobody else can have the transactional id.
+    /// Returns whether no other process can have the transactional id.
     pub(crate) const fn is_alone(&self) -> bool {
         self.options.is_alone
     }
@@ -80,17 +83,20 @@ impl Producer {
         Ok(self.guard.check()?)
     }
 
-    /// After this long at the latest every message has its report; `None` when the setting says never.
+    /// Returns the time after which every message has its report; `None` when the setting says never.
     pub const fn delivery_timeout(&self) -> Option<Duration> {
         self.delivery_timeout
     }
 
-    /// After this long the broker aborts a transaction by itself.
+    /// Returns the time after which the broker aborts a transaction by itself.
     pub const fn transaction_timeout(&self) -> Duration {
         self.transaction_timeout
     }
 
-    /// Sends without waiting for room; `None` when there is none. Does not block.
+    /// Sends without waiting; `None` when the queue is full. Does not block.
+    ///
+    /// # Errors
+    /// As for `produce`.
     pub fn try_produce(&self, topic: &str, record: &Record<'_>) -> Result<Option<Arc<DeliveryHandle>>> {
         self.check_process()?;
         {
@@ -102,10 +108,11 @@ impl Producer {
         self.connection()?.try_produce(topic, record)
     }
 
-    /// Sends records in order, as many as there is room for now, and adds their handles to `sent`. Does not block.
+    /// Sends records in order until the queue is full, and adds their handles to `sent`. Does not block.
     ///
     /// # Errors
-    /// As for `produce`, for the first that is refused: those before it, whose handles are in `sent`, have been sent, and none after it.
+    /// As for `produce`, for the first record that is refused: those before it were sent, and have handles in `sent`;
+    /// those after it were not.
     pub fn try_produce_many(
         &self,
         topic: &str,
@@ -122,11 +129,11 @@ impl Producer {
         self.connection()?.try_produce_many(topic, records, sent)
     }
 
-    /// Sends, waiting for room in the queue. Blocks the calling thread while the queue is full.
+    /// Sends a record. Blocks the calling thread while the queue is full.
     ///
     /// # Errors
-    /// [`Error::QueueFull`] when no room was there in time; what librdkafka refuses at once, too large a message before
-    /// all. Nothing was sent then.
+    /// [`Error::QueueFull`]: the queue was full until the deadline. What librdkafka refuses at once, above all
+    /// [`Error::MessageTooLarge`]. Nothing was sent then.
     pub fn produce(&self, topic: &str, record: &Record<'_>, deadline: &Deadline) -> Result<Arc<DeliveryHandle>> {
         // An idle connection may close between the two calls: not twice within its time.
         match self.connection()?.produce(topic, record, deadline) {
@@ -135,8 +142,11 @@ impl Producer {
         }
     }
 
-    /// Sends everything that waits without lingering, and waits until all of it is answered; `false` when the time was up
+    /// Sends all messages that wait without lingering, and waits until all are answered; `false` when the time was up
     /// first. Blocks the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]: the producer is closed. [`Error::Forked`].
     pub fn flush(&self, timeout: Option<Duration>) -> Result<bool> {
         self.check_process()?;
         let connection = match &*self.current.read().unwrap_or_else(PoisonError::into_inner) {
@@ -147,27 +157,30 @@ impl Producer {
         connection.flush(timeout)
     }
 
-    /// Flushes and ends. Returns how many messages were not answered within `timeout`; their handles fail. A transaction that
-    /// is open is aborted by the broker. Blocks the calling thread. Closing again does nothing.
+    /// Flushes and ends. Returns how many messages were not answered within `timeout`; their handles fail. The broker
+    /// aborts an open transaction. Blocks the calling thread. Closing again does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]: another process made the producer.
     pub fn close(&self, timeout: Option<Duration>) -> Result<usize> {
         self.check_process()?;
         self.turn.close();
         let connection = self.open();
-        // First, so that whoever waits for room is turned away; then nobody gets at it any more.
+        // First, so that waiting senders fail; after that no sender gets the connection.
         let unanswered = connection.map_or(Ok(0), |connection| connection.close(timeout));
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Current::Closed;
         unanswered
     }
 
-    /// Makes a transaction that is under way, and later ones, wait no longer. Does not block.
-    pub(crate) fn give_up(&self) {
+    /// Ends the waits of transactions, now and later. Does not block.
+    pub(crate) fn cancel(&self) {
         self.turn.close();
         if let Some(connection) = self.open() {
-            connection.give_up();
+            connection.cancel();
         }
     }
 
-    /// What the producer counts about itself; nothing in another process, where its locks may be held for ever.
+    /// Returns the counts of the producer; 0 in another process, where its locks may be held for ever.
     pub fn counters(&self) -> ProducerCounters {
         let open = self.check_process().ok().and_then(|()| self.open());
         open.map_or(ProducerCounters { queued_messages: 0, queued_bytes: 0 }, |connection| connection.counters())
@@ -177,14 +190,15 @@ impl Producer {
     ///
     /// # Errors
     /// [`Error::Config`] without a `transactional.id`; [`Error::ProducerFenced`] when another producer has taken it;
-    /// [`Error::TimedOut`] when the transaction before did not end in time; [`Error::Kafka`] when the broker did not answer.
+    /// [`Error::TimedOut`] when the transaction before did not end in time; [`Error::Kafka`] when the broker did not
+    /// answer.
     pub fn begin(self: &Arc<Self>, deadline: &Deadline) -> Result<Transaction> {
         self.check_process()?;
         if self.config.get("transactional.id").is_none() {
             let reason = "is missing: a transaction needs a producer with a transactional_id".to_owned();
             return Err(Error::Config { property: "transactional.id".into(), reason });
         }
-        self.turn.enter(1, deadline).map_err(|error| match error {
+        self.turn.acquire(1, deadline).map_err(|error| match error {
             wake::Error::QueueFull { waited, .. } => {
                 Error::TimedOut { operation: "begin a transaction".into(), waited }
             }
@@ -197,7 +211,8 @@ impl Producer {
         begun
     }
 
-    /// Takes the transactional id before the first transaction needs it. For whoever begins them all. Blocks the calling thread.
+    /// Takes the transactional id before the first transaction needs it. Only one thread may begin transactions then.
+    /// Blocks the calling thread.
     pub(crate) fn prepare(&self, deadline: &Deadline) -> Result<()> {
         let connection = self.connection()?;
         connection.transactions().map_or(Ok(()), |transactions| transactions.prepare(deadline))
@@ -213,7 +228,7 @@ impl Producer {
         Ok(Transaction::new(Arc::clone(self), connection))
     }
 
-    /// Why no transaction may begin on this connection; `None` where one may.
+    /// Returns why no transaction may begin on this connection; `None` where one may.
     fn why_replace(&self, connection: &Connection) -> Result<Option<String>> {
         let Some(transactions) = connection.transactions() else { return Ok(None) };
         if let Some((code, detail)) = transactions.fatal_error() {
@@ -225,10 +240,10 @@ impl Producer {
         Ok(transactions.why_spent())
     }
 
-    /// Puts a new connection in the place of one that may not be used any more.
+    /// Replaces a connection that may not be used any more by a new one.
     fn replace(&self, spent: &Arc<Connection>, reason: String) -> Result<Arc<Connection>> {
         if let Some(transactions) = spent.transactions() {
-            transactions.say_replaced(reason);
+            transactions.emit_replaced(reason);
         }
         // Closed before the new one begins: its handles fail, its requests end.
         spent.close(Some(Duration::ZERO))?;
@@ -241,12 +256,12 @@ impl Producer {
         Ok(fresh)
     }
 
-    /// The transaction that had the turn is over.
+    /// Ends the turn of a transaction.
     pub(super) fn end_turn(&self) {
-        self.turn.leave(1, 1);
+        self.turn.release(1, 1);
     }
 
-    /// The connection, if there is one.
+    /// Returns the connection, if there is one.
     fn open(&self) -> Option<Arc<Connection>> {
         match &*self.current.read().unwrap_or_else(PoisonError::into_inner) {
             Current::Open(connection) => Some(Arc::clone(connection)),
@@ -254,7 +269,7 @@ impl Producer {
         }
     }
 
-    /// The connection, made anew where it rested.
+    /// Returns the connection, made again if it was closed because it was idle.
     fn connection(&self) -> Result<Arc<Connection>> {
         self.check_process()?;
         if let Some(connection) = self.open() {
@@ -273,11 +288,11 @@ impl Producer {
     }
 }
 
-/// Closes a connection that nobody uses; whether it did. Runs on its report thread.
+/// Closes a connection that is not in use. Returns whether it did. Runs on its report thread.
 fn rest(current: &RwLock<Current>) -> bool {
     let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
     match &*current {
-        // References are taken under the lock: whoever sends, waits for room, or has a transaction open holds one.
+        // References are taken under the lock: a thread that sends or waits, and an open transaction, have one.
         Current::Open(connection)
             if Arc::strong_count(connection) == 1 && connection.counters().queued_messages == 0 => {}
         _ => return false,

@@ -1,4 +1,4 @@
-//! A message on its way out, and settings of topics that differ from the producer's.
+//! A message to be sent, and settings of topics that differ from the producer's.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,42 +17,42 @@ pub struct Record<'a> {
     pub partition: Option<i32>,
     /// Milliseconds since 1970; `None` for now.
     pub timestamp_ms: Option<i64>,
-    /// In order; a name may come more than once, a value may be missing.
+    /// In order; a name may occur more than once, a value may be missing.
     pub headers: &'a [(&'a str, Option<&'a [u8]>)],
-    /// Under other settings than the producer's.
+    /// Other settings than the producer's.
     pub variant: Option<&'a Variant>,
 }
 
-/// Settings of topics that differ from the producer's: `acks`, compression, time-outs. librdkafka keeps one set of them for a
-/// topic and a connection: whoever sends to a topic first decides which.
+/// Settings of topics that differ from the producer's: `acks`, compression, time-outs. librdkafka keeps one set of them
+/// for a topic and a connection: the first message to a topic decides which.
 #[derive(Debug)]
 pub struct Variant {
-    /// 0 is that of the producer's own settings.
+    /// 0 stands for the producer's own settings.
     pub(super) id: u32,
     pub(super) properties: ClientConfig,
 }
 
 impl Variant {
-    /// Judges the properties as librdkafka does.
+    /// Makes a variant of properties that librdkafka accepts.
     ///
     /// # Errors
-    /// [`Error::Config`] for one that is no topic's, or whose value librdkafka does not know.
+    /// [`Error::Config`]: a property is no topic's, or librdkafka does not know its value.
     pub fn new(properties: ClientConfig) -> Result<Self> {
         static IDS: AtomicU32 = AtomicU32::new(1);
-        // SAFETY: takes nothing; what is returned is ours.
+        // SAFETY: takes nothing; the returned object is ours.
         let conf = unsafe { ffi::rd_kafka_topic_conf_new() };
         // SAFETY: the configuration is valid.
-        let judged = unsafe { properties.set_on_topic(conf) };
+        let checked = unsafe { properties.set_on_topic(conf) };
         // SAFETY: it is ours.
         unsafe { ffi::rd_kafka_topic_conf_destroy(conf) };
-        judged.map(|()| Self { id: IDS.fetch_add(1, Ordering::Relaxed), properties })
+        checked.map(|()| Self { id: IDS.fetch_add(1, Ordering::Relaxed), properties })
     }
 }
 
 /// A message to be sent later.
 #[derive(Clone, Debug, Default)]
 pub struct OwnedRecord {
-    /// Where to.
+    /// The topic.
     pub topic: String,
     /// As of [`Record`].
     pub value: Option<Vec<u8>>,
@@ -77,7 +77,7 @@ impl OwnedRecord {
 }
 
 impl Record<'_> {
-    /// Key, value and headers.
+    /// Returns the size of key, value and headers.
     pub(super) fn size_bytes(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len)).sum();
         self.value.map_or(0, <[u8]>::len) + self.key.map_or(0, <[u8]>::len) + headers

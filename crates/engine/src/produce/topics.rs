@@ -9,7 +9,7 @@ use super::{DeliveryHandle, Record, Reports, Variant};
 use crate::kafka::{Client, Code, c_string, ffi};
 use crate::{Error, Result};
 
-/// librdkafka's word for: the partitioner chooses.
+/// librdkafka's `RD_KAFKA_PARTITION_UA`: the partitioner chooses.
 const ANY_PARTITION: i32 = -1;
 
 /// The topics that a connection sends to; each is made on first use.
@@ -27,7 +27,7 @@ impl Topics {
     /// Calls `send` with the topic.
     ///
     /// # Errors
-    /// [`Error::Config`] when it was sent to under other settings before; [`Error::Invalid`] for a name that is none.
+    /// [`Error::Config`]: it was sent to with other settings before. [`Error::Invalid`]: it is no name of a topic.
     pub(super) fn with<T>(&self, name: &str, variant: Option<&Variant>, send: impl FnOnce(&Topic) -> T) -> Result<T> {
         let id = variant.map_or(0, |variant| variant.id);
         {
@@ -43,7 +43,7 @@ impl Topics {
         known[name].of_variant(id).map(send)
     }
 
-    /// Lets go of all of them.
+    /// Frees all topics.
     pub(super) fn clear(&self) {
         self.known.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -55,14 +55,15 @@ impl Topics {
             // SAFETY: the handle is alive; the copy is ours until `rd_kafka_topic_new` takes it.
             conf = unsafe { ffi::rd_kafka_default_topic_conf_dup(self.client.handle()) };
             // SAFETY: the copy is valid.
-            unsafe { variant.properties.set_on_topic(conf)? }; // Judged before: it can't fail here.
+            unsafe { variant.properties.set_on_topic(conf)? }; // Checked before: it cannot fail here.
         }
-        // SAFETY: the handle is alive; a null configuration takes the client's own, any other one is librdkafka's from here.
+        // SAFETY: the handle is alive; a null configuration takes the client's own, any other one is librdkafka's from
+        // here.
         let handle = unsafe { ffi::rd_kafka_topic_new(self.client.handle(), c_name.as_ptr(), conf) };
         if handle.is_null() {
             // SAFETY: reads the calling thread's last error.
             let reason = Code::of(unsafe { ffi::rd_kafka_last_error() }).description();
-            return Err(Error::Invalid { reason: format!("{name:?} can't be produced to: {reason}") });
+            return Err(Error::Invalid { reason: format!("{name:?} cannot be produced to: {reason}") });
         }
         let destination = Arc::new(Destination {
             topic: name.into(),
@@ -76,7 +77,7 @@ impl Topics {
 
 /// A topic handle: librdkafka looks the partitioner and the partitions up once.
 pub(super) struct Topic {
-    /// Whose settings it has; 0 for the producer's.
+    /// The variant of its settings; 0 for the producer's own.
     variant: u32,
     destination: Arc<Destination>,
     handle: *mut ffi::rd_kafka_topic_t,
@@ -87,9 +88,9 @@ pub(super) struct Topic {
 pub(super) struct Refused {
     /// Why it did not take the first of them.
     pub(super) code: Code,
-    /// How many they are.
+    /// The number of them.
     pub(super) messages: usize,
-    /// How large together.
+    /// Their size together.
     pub(super) bytes: usize,
 }
 
@@ -127,8 +128,9 @@ impl Topic {
         Err(code)
     }
 
-    /// Gives records to librdkafka at once, which copies them; what it refused, if it did. They have no partition, headers or
-    /// timestamp of their own, and none is too large: one is refused, then, for what refuses those after it, too.
+    /// Gives records to librdkafka in one call, which copies them. Returns those that it refused. They have no
+    /// partition, headers or timestamp of their own, and none is too large: so if one is refused, those after it are,
+    /// too.
     pub(super) fn send_many(&self, records: &[Record<'_>], sent: &mut Vec<Arc<DeliveryHandle>>) -> Option<Refused> {
         let before = sent.len();
         let mut messages: Vec<_> = records
@@ -140,7 +142,8 @@ impl Topic {
             })
             .collect();
         let (partition, flags) = (ANY_PARTITION, ffi::RD_KAFKA_MSG_F_COPY);
-        // SAFETY: all is alive until the call returns; librdkafka takes the opaques of the messages that it accepts.
+        // SAFETY: all arguments are alive until the call returns; librdkafka takes the opaques of the messages that it
+        // accepts.
         let accepted = unsafe {
             ffi::rd_kafka_produce_batch(self.handle, partition, flags, messages.as_mut_ptr(), messages.len() as i32)
         };
@@ -165,7 +168,7 @@ impl Topic {
         Some(refused)
     }
 
-    /// A handle, and the reference to it that librdkafka keeps until it reports.
+    /// Makes a handle, and the reference to it that librdkafka keeps until it reports.
     fn expect_report(&self, size_bytes: usize) -> (Arc<DeliveryHandle>, *mut c_void) {
         let destination = Arc::clone(&self.destination);
         let handle = Arc::new(DeliveryHandle::new(destination, size_bytes, self.client.birthplace()));
@@ -232,7 +235,7 @@ unsafe fn hand_over(
     unsafe { hand_over_rich(rk, topic, record, opaque) }
 }
 
-/// As `hand_over`, with headers or a timestamp.
+/// Gives a record with headers or a timestamp to librdkafka, as `hand_over`.
 ///
 /// # Safety
 /// As for `hand_over`.
@@ -286,7 +289,8 @@ const fn argument(vtype: ffi::rd_kafka_vtype_t, u: ffi::rd_kafka_vu_s__bindgen_t
     ffi::rd_kafka_vu_t { vtype, u }
 }
 
-/// Pointer and size; null for `None`, and not null for an empty slice: librdkafka tells a tombstone by it.
+/// Returns pointer and size; null for `None`, and not null for an empty slice: that distinguishes a tombstone for
+/// librdkafka.
 fn parts(bytes: Option<&[u8]>) -> (*const c_void, usize) {
     bytes.map_or((std::ptr::null(), 0), |bytes| (bytes.as_ptr().cast(), bytes.len()))
 }

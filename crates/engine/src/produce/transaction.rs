@@ -1,8 +1,9 @@
-//! Transactions of one producer: one at a time, first come first served; each ends committed, aborted, or in doubt.
+//! Transactions of one producer: one at a time, first come, first served; each ends committed, aborted, or in doubt.
 //!
-//! A transaction's end is asked of the broker once. If librdkafka had to ask again, or had no answer, an old request may be on
-//! its way still and end the *next* transaction: the connection is then *spent*, and the next transaction begins on a new one,
-//! whose initialisation raises the epoch, so that whatever comes late is refused (see `kafka/end_txns`).
+//! A commit is *in doubt* if `EndTxn` was sent and not definitely answered. A connection is *spent* (must be replaced)
+//! if `EndTxn` was repeated or unanswered, or if the transaction or one of its messages failed: an old `EndTxn` may
+//! still be on its way and end the next transaction. The next transaction begins on a new connection, whose
+//! initialisation raises the epoch, so that late requests are refused (see `kafka/end_txns`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -15,26 +16,26 @@ use crate::events::What;
 use crate::kafka::{Client, Code, EndTxnCounts, EndTxns, Failure, GroupMetadata, Limit, TopicPartitionList};
 use crate::{Error, Result};
 
-/// An abort that follows a failure gets at least so long.
+/// The least time for an abort after a failure.
 const ABORT_WITHIN: Duration = Duration::from_secs(5);
 
-/// What transactions of one connection need.
+/// The transactions of one connection.
 pub(super) struct Transactions {
     client: Arc<Client>,
     end_txns: Arc<EndTxns>,
     reports: Arc<Reports>,
-    /// Nobody waits for calls any more.
+    /// Calls are not waited for any more.
     is_over: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether the transactional id is ours.
+    /// True if the transactional id is ours.
     is_initialised: bool,
-    /// What had been asked and answered when the present transaction began.
+    /// The requests and answers that were counted when the present transaction began.
     began: EndTxnCounts,
-    /// How many messages had failed by then.
+    /// The number of messages that had failed then.
     failed: u32,
     /// Why no further transaction may begin here.
     spent: Option<String>,
@@ -53,23 +54,23 @@ impl Transactions {
         Limit { deadline, is_over: &self.is_over }
     }
 
-    /// Makes calls that are under way, and later ones, wait no longer. Does not block.
-    pub(super) fn give_up(&self) {
+    /// Ends the waits of calls, now and later. Does not block.
+    pub(super) fn cancel(&self) {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// The error that made the connection unusable, if one did.
+    /// Returns the error that made the connection unusable, if there was one.
     pub(super) fn fatal_error(&self) -> Option<(Code, String)> {
         self.client.fatal_error()
     }
 
-    /// Why no further transaction may begin here, if so.
+    /// Returns why no further transaction may begin here, if so.
     pub(super) fn why_spent(&self) -> Option<String> {
         self.state().spent.clone()
     }
 
-    /// Says so on the event box.
-    pub(super) fn say_replaced(&self, reason: String) {
+    /// Emits an event: the connection is replaced.
+    pub(super) fn emit_replaced(&self, reason: String) {
         self.client.emit(What::ProducerReplaced { reason });
     }
 
@@ -95,25 +96,26 @@ impl Transactions {
         self.client.begin_transaction().map_err(|failure| self.explain("begin a transaction", failure))
     }
 
-    /// Makes positions of a group a part of the transaction. Blocks the calling thread.
+    /// Adds positions of a group to the transaction. Blocks the calling thread.
     fn send_offsets(&self, positions: &TopicPartitionList, group: &GroupMetadata, deadline: &Deadline) -> Result<()> {
         let sent = self.client.send_offsets(positions, group, self.limit(deadline));
         sent.map_err(|failure| self.explain("add offsets to a transaction", failure))
     }
 
-    /// Commits, or aborts if that can't be; says which.
+    /// Commits, or aborts if that fails.
     fn commit(&self, connection: &Connection, deadline: &Deadline) -> Result<()> {
-        // Flushed here, because librdkafka's own flush would end with the first report that somebody waits for.
+        // Flushed here, because librdkafka's own flush would end with the first report that is awaited.
         let failure = match connection.flush(deadline.remaining()) {
             Ok(_) => self.client.commit_transaction(self.limit(deadline)).err(),
             Err(error) => return Err(error),
         };
         let Some(failure) = failure else {
-            self.look_at_end();
+            self.check_end();
             return Ok(());
         };
         let (began, now) = (self.state().began, self.end_txns.counts());
-        // The broker's own word, if it was asked once, that we are fenced; after anything else it may have committed all the same.
+        // The broker's own answer, to a single request, that this producer is fenced; after anything else it may have
+        // committed.
         let is_refused = failure.code.is_fenced() && !now.is_in_doubt_since(began);
         if now.is_asked_since(began) && !is_refused {
             self.spend(format!("a commit is in doubt: {}", failure.text));
@@ -127,7 +129,7 @@ impl Transactions {
         Err(if is_fenced { Error::ProducerFenced { code, detail } } else { Error::Aborted { code, detail } })
     }
 
-    /// Why a commit failed: where a message failed before it, librdkafka says no more than that.
+    /// Returns why a commit failed: if a message failed before it, librdkafka tells only that.
     fn reason_of(&self, failure: Failure) -> (Code, String) {
         let has_failed = failure.code == Code::INCONSISTENT && self.reports.failed() != self.state().failed;
         match self.reports.last_failure().filter(|_| has_failed) {
@@ -136,19 +138,20 @@ impl Transactions {
         }
     }
 
-    /// Aborts. What fails here ends with the connection: the next one's initialisation aborts what is open.
+    /// Aborts. After a failure the initialisation of the next connection aborts the open transaction.
     fn abort(&self, deadline: &Deadline) {
         if self.reports.failed() != self.state().failed {
-            // librdkafka (2.12.1) does not raise the epoch for it: the next transaction would fail for the gap in the sequence.
+            // librdkafka (2.12.1) does not raise the epoch for it: the next transaction would fail for the gap in the
+            // sequence.
             self.spend("a message failed, and left a gap in its partition's sequence".into());
         }
         match self.client.abort_transaction(self.limit(deadline)) {
-            Ok(()) => self.look_at_end(),
+            Ok(()) => self.check_end(),
             Err(failure) => self.spend(format!("an abort failed: {}", failure.text)),
         }
     }
 
-    fn look_at_end(&self) {
+    fn check_end(&self) {
         let began = self.state().began;
         if self.end_txns.counts().is_in_doubt_since(began) {
             self.spend("the end of a transaction was asked for again, or had no answer".into());
@@ -171,20 +174,20 @@ impl Transactions {
     }
 }
 
-/// A transaction that is open. Dropped without an end, it is aborted. Usable from any number of threads.
+/// An open transaction. Dropped without an end, it is aborted. Usable from any number of threads.
 pub struct Transaction {
     producer: Arc<Producer>,
-    /// Where it is open; `None` when it is over: whoever keeps it then keeps no client.
+    /// `None` when the transaction has ended: the object keeps no client then.
     connection: RwLock<Option<Arc<Connection>>>,
 }
 
 impl Transaction {
-    /// A transaction that has begun on this connection, in the producer's turn, which it gives back at its end.
+    /// Makes a transaction that has begun on this connection, in the producer's turn, which it gives back at its end.
     pub(super) const fn new(producer: Arc<Producer>, connection: Arc<Connection>) -> Self {
         Self { producer, connection: RwLock::new(Some(connection)) }
     }
 
-    /// After this long the broker aborts it by itself.
+    /// Returns the time after which the broker aborts it by itself.
     pub fn timeout(&self) -> Duration {
         self.producer.transaction_timeout()
     }
@@ -195,7 +198,7 @@ impl Transaction {
         connection.ok_or(Error::Closed { what: "transaction" })
     }
 
-    /// Ends it as `end` says, once.
+    /// Ends the transaction by `end`, once.
     fn end<T>(&self, end: impl FnOnce(&Connection, &Transactions) -> T) -> Result<T> {
         self.producer.check_process()?;
         let connection = self.connection.write().unwrap_or_else(PoisonError::into_inner).take();
@@ -205,22 +208,22 @@ impl Transaction {
         ended.ok_or(Error::Closed { what: "transaction" })
     }
 
-    /// Sends a message as a part of it, without waiting for room; `None` when there is none. Does not block.
+    /// Sends a message in the transaction, without waiting; `None` when the queue is full. Does not block.
     pub fn try_produce(&self, topic: &str, record: &Record<'_>) -> Result<Option<Arc<DeliveryHandle>>> {
         self.connection()?.try_produce(topic, record)
     }
 
-    /// Sends a message as a part of it, as [`Producer::produce`].
+    /// Sends a message in the transaction, as [`Producer::produce`].
     pub fn produce(&self, topic: &str, record: &Record<'_>, deadline: &Deadline) -> Result<Arc<DeliveryHandle>> {
         self.connection()?.produce(topic, record, deadline)
     }
 
-    /// Sends what waits and waits for all reports; whether they came. Blocks the calling thread.
+    /// Sends the messages that wait, and waits for all reports. Returns whether they came. Blocks the calling thread.
     pub(crate) fn flush(&self, timeout: Option<Duration>) -> Result<bool> {
         self.connection()?.flush(timeout)
     }
 
-    /// Makes positions of a group a part of it. Blocks the calling thread.
+    /// Adds positions of a group to the transaction. Blocks the calling thread.
     ///
     /// # Errors
     /// [`Error::Kafka`]: only an abort is possible then. [`Error::ProducerFenced`].
@@ -235,16 +238,18 @@ impl Transaction {
         transactions.send_offsets(positions, group, deadline)
     }
 
-    /// Commits. Blocks the calling thread. Whatever the answer, the transaction is over with it.
+    /// Commits. Blocks the calling thread. The transaction has ended then, also with an error.
     ///
     /// # Errors
-    /// [`Error::Aborted`]: nothing of it will be seen. [`Error::InDoubt`]: the broker did not say what became of it.
-    /// [`Error::ProducerFenced`]: another producer has the transactional id; nothing of it will be seen.
+    /// [`Error::Aborted`]: none of its messages will be seen. [`Error::InDoubt`]: the broker did not answer whether it
+    /// was committed. [`Error::ProducerFenced`]: another producer has the transactional id; none of its messages will
+    /// be seen.
     pub fn commit(&self, deadline: &Deadline) -> Result<()> {
         self.end(|connection, transactions| transactions.commit(connection, deadline)).flatten()
     }
 
-    /// Aborts: nothing of it will be seen, and what was not sent yet fails. Blocks the calling thread. Ending again does nothing.
+    /// Aborts: none of its messages will be seen, and those that were not sent yet fail. Blocks the calling thread.
+    /// Ending again does nothing.
     pub fn abort(&self, deadline: &Deadline) {
         drop(self.end(|_, transactions| transactions.abort(deadline)));
     }

@@ -224,7 +224,7 @@ class Answers:
         if job is None:
             settle(False)
             return
-        job.step_aside(True)
+        job.leave_slot(True)
         self._submit(call, job, contribution, settle, OWN_REPLY)
 
     def _submit(self, call: IncomingCall, job: Job, contribution: Contribution, settle: Settle, stage: int) -> None:

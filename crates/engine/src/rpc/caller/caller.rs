@@ -81,7 +81,7 @@ impl Caller {
             Replies::new(consumer_config, Arc::clone(&events), names, Arc::clone(&calls), &deadline)?;
         let producer = Sender(Producer::new(
             producer_config,
-            ProducerOptions { patience: REPORT_COALESCING, ..ProducerOptions::default() },
+            ProducerOptions { report_coalescing: REPORT_COALESCING, ..ProducerOptions::default() },
             events,
         )?);
         let thread = std::thread::Builder::new()

@@ -11,7 +11,7 @@ use super::call::{Call, Effect, Failure, Wanted};
 use crate::clock::Deadline;
 use crate::counters::Counter;
 use crate::kafka::Fetched;
-use crate::produce::Room;
+use crate::produce::Budget;
 use crate::rpc::protocol::{self, CallId};
 use crate::rpc::signature::SigningKey;
 use crate::sync::{Mutex, lock};
@@ -54,7 +54,7 @@ pub struct CallCounters {
 #[derive(Debug)]
 pub(super) struct Calls {
     table: Mutex<Table>,
-    room: Room,
+    budget: Budget,
     key: Option<SigningKey>,
     reply_bytes_max: usize,
     pub(super) counters: CallCounters,
@@ -90,23 +90,23 @@ pub(super) struct Due {
 
 impl Calls {
     pub(super) fn new(calls_max: usize, bytes_max: usize, reply_bytes_max: usize, key: Option<SigningKey>) -> Self {
-        let room = Room::new(calls_max, bytes_max);
-        Self { table: Mutex::default(), room, key, reply_bytes_max, counters: CallCounters::default() }
+        let budget = Budget::new(calls_max, bytes_max);
+        Self { table: Mutex::default(), budget, key, reply_bytes_max, counters: CallCounters::default() }
     }
 
-    /// Acquires room for one more call. Blocks the calling thread.
+    /// Acquires budget for one more call. Blocks the calling thread.
     pub(super) fn acquire(&self, bytes: usize, deadline: &Deadline) -> Result<()> {
-        self.room.enter(bytes, deadline).map_err(|error| of_caller(error.into()))
+        self.budget.acquire(bytes, deadline).map_err(|error| of_caller(error.into()))
     }
 
-    /// As `acquire`; returns whether there was room. Does not block.
+    /// As `acquire`; returns whether there was budget. Does not block.
     pub(super) fn try_acquire(&self, bytes: usize) -> Result<bool> {
-        self.room.try_enter(bytes).map_err(|error| of_caller(error.into()))
+        self.budget.try_acquire(bytes).map_err(|error| of_caller(error.into()))
     }
 
-    /// Releases the room of a call that was not begun.
+    /// Releases the budget of a call that was not begun.
     pub(super) fn release(&self, bytes: usize) {
-        self.room.leave(1, bytes);
+        self.budget.release(1, bytes);
     }
 
     /// Adds a call, for which room was acquired; returns its next moment.
@@ -154,7 +154,7 @@ impl Calls {
         table.ended.push_back(number);
         table.how_ended.insert(number, was_answered);
         drop(table);
-        self.room.leave(1, call.size_bytes);
+        self.budget.release(1, call.size_bytes);
     }
 
     /// Gives a record of the caller's partition to its call, and counts it.
@@ -257,7 +257,7 @@ impl Calls {
 
     /// Ends all calls, and lets none begin.
     pub(super) fn close(&self) {
-        self.room.close();
+        self.budget.close();
         lock(&self.table).is_closed = true;
         for call in self.all() {
             self.fail(&call, Failure::Closed);

@@ -262,7 +262,7 @@ impl IncomingCall {
     /// It is not to be executed.
     pub fn begin(&self) -> Result<(), NotBegun> {
         let is_fenced = self.state().job.as_mut().is_some_and(|job| {
-            job.hold_partition();
+            job.keep_assigned();
             job.is_fenced()
         });
         if is_fenced {
@@ -337,7 +337,7 @@ impl IncomingCall {
     /// Leaves its job's slot to other jobs; with `keeps_partition`, the partition is not given back before the job has ended.
     pub fn leave_slot(&self, keeps_partition: bool) {
         if let Some(job) = &mut self.state().job {
-            job.step_aside(keeps_partition);
+            job.leave_slot(keeps_partition);
         }
     }
 

@@ -36,7 +36,7 @@ impl<T: CallRef> Admission<T> {
         now_ms: f64,
         wrap: impl FnOnce(IncomingCall, LentRecord) -> Result<T, E>,
     ) -> Result<Received<T>, E> {
-        job.cut(1);
+        job.truncate(1);
         let (batch, index) = (Arc::clone(job.batch()), job.first());
         let message = batch.message(index);
         let headers = message.headers();

@@ -39,7 +39,7 @@ impl Settlement {
     /// Ends the job when the reply is acknowledged or refused for good. Does not block.
     pub(super) fn when_acknowledged(mut self, delivery: &Arc<DeliveryHandle>) {
         if let Some(job) = &mut self.job {
-            job.step_aside(true);
+            job.leave_slot(true);
         }
         let watch = Watch { settlement: Mutex::new(Some(self)), delivery: Arc::downgrade(delivery) };
         let waker = Waker::Listener { listener: Arc::new(watch), token: 0 };

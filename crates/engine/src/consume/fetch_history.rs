@@ -1,9 +1,10 @@
-//! How far the messages of a partition have been given out: tells a repeated message from one of a log that went back.
+//! The messages of a partition that were handed out: tells a repeated message from one of a log that went back.
 //!
-//! In a rebalance librdkafka (2.12.1) pauses a partition that stays, and later fetches from the position that it had noted. A pull
-//! that is under way at that moment notes its own position only when it ends, so its last step is fetched twice. A log may also
-//! go back: an unclean leader election truncates it, or the topic is deleted and made again. Both show messages below the
-//! position. A repeated message is recognised because it is the same record: same offset, timestamp and leader epoch.
+//! In a rebalance librdkafka (2.12.1) pauses a partition that stays, and later fetches from the position that it had
+//! noted. A pull that is under way at that moment notes its own position only when it ends, so its last step is fetched
+//! twice. A log may also go back: an unclean leader election truncates it, or the topic is deleted and made again. Both
+//! show messages below the position. A repeated message is recognised because it is the same record: same offset,
+//! timestamp and leader epoch.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use crate::kafka::{Batch, MessageRef};
 /// Messages that can come twice: those of the last step of a pull.
 const REPEATED_MAX: usize = 256;
 
-/// What tells one record of a partition from another that has its offset.
+/// The identity of a record: it distinguishes a record of a partition from another one at the same offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     offset: i64,
@@ -27,13 +28,15 @@ impl Identity {
     }
 }
 
-/// How far the messages of a partition have been given out.
+/// The messages of a partition that were handed out.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct FetchHistory {
     /// One past the last message, or the group's committed offset before the first; `None` where there is none.
     next: Option<i64>,
     /// The last messages, in offset order.
     last: VecDeque<Identity>,
+    /// Where the last seek went; `None` when there was none, or a message was handed out since.
+    sought: Option<i64>,
 }
 
 /// A log that went back.
@@ -43,11 +46,11 @@ pub(super) struct Rewind {
     pub(super) from: i64,
     /// The offset that came.
     pub(super) to: i64,
-    /// What is known of the cause.
+    /// The cause, as far as it is known.
     pub(super) reason: String,
 }
 
-/// The result of comparing a record with the records given out before.
+/// The result of comparing a record with the records handed out before.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     New,
@@ -55,40 +58,45 @@ enum Verdict {
     Rewound(Rewind),
 }
 
-impl Given {
-    /// Drops repeated messages from a pulled batch and notes the others as given out.
+impl FetchHistory {
+    /// Drops repeated messages from a pulled batch and notes the others as handed out.
     ///
     /// Where the log went back, the batch ends before the first message of the new log. Returns the rewind then.
-    pub(super) fn take(&mut self, batch: &mut Batch) -> Option<Rewind> {
+    pub(super) fn drop_repeated(&mut self, batch: &mut Batch) -> Option<Rewind> {
         if !self.is_in_order(batch) {
-            return self.sort_out(batch);
+            return self.drop_known(batch);
         }
         self.note(batch);
         None
     }
 
-    /// One past the last message, or the group's committed offset before the first; `None` where there is none.
+    /// Returns one past the last message, or the group's committed offset before the first; `None` where there is none.
     pub(super) const fn next(&self) -> Option<i64> {
         self.next
     }
 
     /// Begins where the group's last commit stands: a message before it is one of a log that went back.
     pub(super) fn begin(&mut self, offset: i64) {
-        *self = Self { next: Some(offset), last: VecDeque::new() };
+        *self = Self { next: Some(offset), last: VecDeque::new(), sought: None };
     }
 
-    /// Forgets everything, because reading goes on from another offset.
-    pub(super) fn forget(&mut self) {
-        *self = Self::default();
+    /// Forgets everything, because reading goes on from this offset (-2 the first, -1 the end).
+    pub(super) fn seek(&mut self, offset: i64) {
+        *self = Self { sought: Some(offset), ..Self::default() };
     }
 
-    /// Whether each message is behind the one before it: nearly always.
+    /// Returns where fetching has to go on: after the last message, or where a seek went since.
+    pub(super) fn resume_offset(&self) -> Option<i64> {
+        self.next.or(self.sought)
+    }
+
+    /// Returns whether each message is after the one before it: nearly always.
     fn is_in_order(&self, batch: &Batch) -> bool {
         let mut next = self.next.unwrap_or(i64::MIN);
         batch.iter().all(|message| message.offset() >= std::mem::replace(&mut next, message.offset() + 1))
     }
 
-    fn sort_out(&mut self, batch: &mut Batch) -> Option<Rewind> {
+    fn drop_known(&mut self, batch: &mut Batch) -> Option<Rewind> {
         let mut rewind = None;
         batch.retain_while(|message| match self.judge(Identity::of(message)) {
             Verdict::New => Some(true),
@@ -101,7 +109,7 @@ impl Given {
         rewind
     }
 
-    /// Compares a record with the records given out before. A new one is noted as given out.
+    /// Compares a record with the records handed out before. A new one is noted as handed out.
     fn judge(&mut self, record: Identity) -> Verdict {
         let Some(next) = self.next.filter(|next| record.offset < *next) else {
             self.next = Some(record.offset + 1);
@@ -147,66 +155,76 @@ mod tests {
         Identity { offset, timestamp_ms, leader_epoch }
     }
 
-    /// Records 100 to 109 have been given out, written at the times 1,100 to 1,109.
-    fn given() -> Given {
-        let mut given = Given::default();
+    /// Records 100 to 109 have been handed out, written at the times 1,100 to 1,109.
+    fn history() -> FetchHistory {
+        let mut history = FetchHistory::default();
         for offset in 100..110 {
-            assert_eq!(given.judge(record(offset, 1_000 + offset, 3)), Verdict::New);
+            assert_eq!(history.judge(record(offset, 1_000 + offset, 3)), Verdict::New);
         }
-        given
+        history
     }
 
     #[test]
     fn records_that_come_twice_are_repeated_and_those_behind_them_new() {
-        let mut given = given();
+        let mut history = history();
         for offset in 104..110 {
-            assert_eq!(given.judge(record(offset, 1_000 + offset, 3)), Verdict::Repeated);
+            assert_eq!(history.judge(record(offset, 1_000 + offset, 3)), Verdict::Repeated);
         }
-        assert_eq!(given.judge(record(112, 1_112, 3)), Verdict::New, "offsets have holes");
+        assert_eq!(history.judge(record(112, 1_112, 3)), Verdict::New, "offsets have holes");
     }
 
     #[test]
     fn a_step_may_be_repeated_twice() {
-        let mut given = given();
-        assert_eq!(given.judge(record(110, 1_110, 3)), Verdict::New);
-        assert_eq!(given.judge(record(105, 1_105, 3)), Verdict::Repeated);
-        assert_eq!(given.judge(record(111, 1_111, 3)), Verdict::New);
-        assert_eq!(given.judge(record(105, 1_105, 3)), Verdict::Repeated);
+        let mut history = history();
+        assert_eq!(history.judge(record(110, 1_110, 3)), Verdict::New);
+        assert_eq!(history.judge(record(105, 1_105, 3)), Verdict::Repeated);
+        assert_eq!(history.judge(record(111, 1_111, 3)), Verdict::New);
+        assert_eq!(history.judge(record(105, 1_105, 3)), Verdict::Repeated);
     }
 
     #[test]
     fn another_record_at_a_known_offset_is_a_log_that_went_back() {
-        let mut given = given();
-        let Verdict::Rewound(rewind) = given.judge(record(105, 2_000, 4)) else { panic!("it is no repetition") };
+        let mut history = history();
+        let Verdict::Rewound(rewind) = history.judge(record(105, 2_000, 4)) else { panic!("it is no repetition") };
         assert_eq!((rewind.from, rewind.to), (110, 105));
         assert!(rewind.reason.contains("leader epoch 3, now 4"), "{}", rewind.reason);
     }
 
     #[test]
     fn a_new_log_of_the_same_epoch_is_known_by_its_times() {
-        let Verdict::Rewound(rewind) = given().judge(record(100, 5_000, 3)) else { panic!("it is no repetition") };
+        let Verdict::Rewound(rewind) = history().judge(record(100, 5_000, 3)) else { panic!("it is no repetition") };
         assert!(rewind.reason.contains("begins anew"), "{}", rewind.reason);
     }
 
     #[test]
     fn what_lies_before_the_last_step_is_a_log_that_went_back() {
-        let verdict = given().judge(record(7, 1_007, 3));
+        let verdict = history().judge(record(7, 1_007, 3));
         assert!(matches!(verdict, Verdict::Rewound(Rewind { from: 110, to: 7, .. })), "{verdict:?}");
     }
 
     #[test]
     fn a_message_before_the_committed_offset_is_a_log_that_went_back() {
-        let mut given = Given::default();
-        given.begin(100);
-        let verdict = given.judge(record(60, 2_000, 4));
+        let mut history = FetchHistory::default();
+        history.begin(100);
+        let verdict = history.judge(record(60, 2_000, 4));
         assert!(matches!(verdict, Verdict::Rewound(Rewind { from: 100, to: 60, .. })), "{verdict:?}");
-        assert_eq!(given.judge(record(100, 2_001, 4)), Verdict::New);
+        assert_eq!(history.judge(record(100, 2_001, 4)), Verdict::New);
     }
 
     #[test]
     fn after_a_seek_any_offset_is_new() {
-        let mut given = given();
-        given.forget();
-        assert_eq!(given.judge(record(3, 1_003, 3)), Verdict::New);
+        let mut history = history();
+        history.seek(3);
+        assert_eq!(history.judge(record(3, 1_003, 3)), Verdict::New);
+    }
+
+    #[test]
+    fn reading_resumes_after_the_last_message_or_where_a_seek_went_since() {
+        let mut history = history();
+        assert_eq!(history.resume_offset(), Some(110));
+        history.seek(42);
+        assert_eq!((history.next(), history.resume_offset()), (None, Some(42)));
+        assert_eq!(history.judge(record(50, 1_050, 3)), Verdict::New, "there is a gap after the offset");
+        assert_eq!(history.resume_offset(), Some(51));
     }
 }

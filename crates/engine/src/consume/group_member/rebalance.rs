@@ -1,0 +1,144 @@
+//! The group member's thread when its partitions change: it gives some back, and opens others.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::protocol::{assign, begin_close, is_closed, is_cooperative, is_lost, unassign, unsubscribe};
+use super::thread::Member;
+use crate::clock::Deadline;
+use crate::consume::Hook;
+use crate::events::What;
+use crate::kafka::{Code, Queue, QueueEvent, TopicPartition, TopicPartitionList, ffi};
+
+/// The number of tries of a commit that has to go out now.
+const COMMIT_TRIES: usize = 3;
+
+/// The least time for a commit before partitions are given back, and for the request to leave the group.
+const COMMIT_GRACE: Duration = Duration::from_secs(1);
+const LEAVE_GRACE: Duration = Duration::from_secs(2);
+
+impl Member {
+    pub(super) fn rebalance(&mut self, event: &QueueEvent) {
+        let list = event.partitions();
+        let partitions = list.partitions();
+        if event.code() == Code::ASSIGN_PARTITIONS {
+            return self.accept(&partitions);
+        }
+        let is_lost = is_lost(&self.shared.client);
+        let hook = if is_lost { Hook::Lost } else { Hook::Revoked };
+        self.give_back(&partitions, hook, &Deadline::after(Some(self.settings.revoke_timeout)));
+        self.report(unassign(&self.shared.client, &list));
+        self.shared.client.emit(if is_lost { What::Lost(partitions) } else { What::Revoked(partitions) });
+    }
+
+    /// Opens partitions that the group assigned.
+    fn accept(&mut self, partitions: &[TopicPartition]) {
+        let Some((list, committed)) = self.starts_of(partitions) else { return };
+        if let Err(error) = self.assignment.open(partitions, &committed) {
+            self.shared.client.emit(What::Error { code: Code::UNKNOWN_TOPIC, text: error.to_string(), fatal: false });
+        }
+        for at in partitions {
+            self.shared.open_partitions.clear_stuck(&TopicPartition::new(Arc::clone(&at.topic), -1));
+        }
+        self.share_memory();
+        self.report(assign(&self.shared.client, &list));
+        self.shared.client.emit(What::Assigned(partitions.to_vec()));
+    }
+
+    /// Ends the work on partitions: no job begins, running ones end, offsets are committed, the hook runs, offsets are
+    /// committed again.
+    fn give_back(&mut self, partitions: &[TopicPartition], hook: Hook, deadline: &Deadline) {
+        self.assignment.withdraw(partitions);
+        self.wait_released(partitions, deadline);
+        if hook != Hook::Lost {
+            self.commit_now(deadline);
+        }
+        self.assignment.post_hook(partitions, hook);
+        self.wait_released(partitions, deadline);
+        if hook != Hook::Lost {
+            self.commit_now(deadline);
+        }
+        self.assignment.close(partitions);
+        self.share_memory();
+    }
+
+    /// Divides the memory for fetched messages among the partitions that are assigned now.
+    fn share_memory(&self) {
+        let partitions = self.assignment.len();
+        let bytes = self.fetch_memory.as_ref().and_then(|memory| memory.share_among(partitions));
+        self.shared.fetch_queue_bytes.store(bytes.unwrap_or(0) as u64, Ordering::Relaxed);
+    }
+
+    fn wait_released(&self, partitions: &[TopicPartition], deadline: &Deadline) {
+        let is_impatient = || self.shared.is_impatient();
+        for at in self.assignment.wait_released(partitions, &self.shared.parker, deadline, is_impatient) {
+            self.shared.client.emit(What::JobOverdue(at));
+        }
+    }
+
+    /// Commits the stored offsets and waits for the answer, at least `COMMIT_GRACE` even when jobs used the time up.
+    ///
+    /// A commit that fails is tried a few times and then left: the next owner of the partition begins where the last
+    /// commit stands.
+    fn commit_now(&mut self, deadline: &Deadline) {
+        let grace = Deadline::after(Some(COMMIT_GRACE));
+        let until = if deadline.remaining() > grace.remaining() { deadline } else { &grace };
+        for _ in 0..COMMIT_TRIES {
+            self.committer.begin();
+            while self.committer.is_under_way() && !until.has_passed() {
+                match self.shared.queue.poll(until) {
+                    Some(event) if event.kind() == ffi::RD_KAFKA_EVENT_REBALANCE => self.deferred.push_back(event),
+                    Some(event) => self.handle(&event),
+                    None => (),
+                }
+            }
+            if !self.shared.offsets.is_dirty() {
+                return;
+            }
+        }
+    }
+
+    /// Answers rebalances that came while this member gave its partitions back: librdkafka does not close before.
+    fn answer_deferred(&mut self) {
+        for event in std::mem::take(&mut self.deferred) {
+            let client = &self.shared.client;
+            let answered = if event.code() != Code::ASSIGN_PARTITIONS {
+                unassign(client, &event.partitions())
+            } else if is_cooperative(client) {
+                // Partitions that are assigned now are not read any more.
+                assign(client, &TopicPartitionList::new())
+            } else {
+                unassign(client, &TopicPartitionList::new())
+            };
+            self.report(answered);
+        }
+    }
+
+    /// Gives all partitions back and leaves the group.
+    pub(super) fn leave(&mut self, deadline: &Deadline) {
+        let partitions = self.assignment.partitions();
+        self.give_back(&partitions, Hook::Shutdown, deadline);
+        self.answer_deferred();
+        let client = Arc::clone(&self.shared.client);
+        if partitions.is_empty() && is_cooperative(&client) {
+            // librdkafka (2.12.1) closes a cooperative member that has no partitions without leaving its group: the
+            // others would wait until its session times out. Without a subscription it leaves.
+            unsubscribe(&client);
+        }
+        let closing = Queue::new(&client);
+        if !begin_close(&client, &closing) {
+            return;
+        }
+        // Leaving takes one request; a broker that does not answer is not waited for longer than this.
+        let until = Deadline::after(Some(deadline.remaining().unwrap_or_default().max(LEAVE_GRACE)));
+        while !is_closed(&client) && !until.has_passed() {
+            if let Some(event) = closing.poll(&until)
+                && event.kind() == ffi::RD_KAFKA_EVENT_REBALANCE
+            {
+                self.deferred.push_back(event);
+                self.answer_deferred();
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Where the reading of partitions begins, and begins again.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::protocol::{assign, is_cooperative, unassign};
+use super::thread::Member;
+use crate::clock::Deadline;
+use crate::consume::StartAt;
+use crate::kafka::{CommittedOffset, Position, TopicPartition, TopicPartitionList};
+use crate::{Error, Result};
+
+/// The time for which brokers are asked where to begin: twice the default time-out of a transaction, which may hold
+/// that up.
+const LOOKUP_WITHIN: Duration = Duration::from_mins(2);
+
+/// The time that they may take for committed offsets, at first and at most. A member that is closed waits that long,
+/// too: librdkafka goes on asking while a transaction holds an offset up.
+const LOOKUP_TIMEOUT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(4));
+
+/// After this time they are asked again: a broker does not tell when a transaction has ended. librdkafka has asked
+/// several times by then.
+pub(super) const LOOKUP_AGAIN: Duration = Duration::from_millis(100);
+
+/// librdkafka's `RD_KAFKA_OFFSET_INVALID`: begin where the group has committed.
+const NO_OFFSET: i64 = -1001;
+
+const fn at_offset(offset: i64) -> Position {
+    Position { offset, leader_epoch: -1 }
+}
+
+impl Member {
+    /// Looks up what the group has committed for partitions; those without a commit are left out. Blocks.
+    pub(super) fn committed(&self, partitions: &[TopicPartition]) -> Result<HashMap<TopicPartition, CommittedOffset>> {
+        if partitions.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut timeout = LOOKUP_TIMEOUT.0;
+        let committed = self.insist(|| {
+            let answer = self.shared.client.committed_within(partitions, timeout);
+            timeout = LOOKUP_TIMEOUT.1.min(timeout * 2);
+            answer
+        })?;
+        Ok(partitions.iter().cloned().zip(committed).filter_map(|(at, committed)| Some((at, committed?))).collect())
+    }
+
+    /// Returns partitions with the offsets to begin at: the group's committed one, or else the route's start. Where
+    /// there is neither, librdkafka begins as `auto.offset.reset` says. Blocks.
+    ///
+    /// librdkafka (2.12.1) would ask for the committed ones by itself. But it takes an offset that a transaction holds
+    /// up for none at all when the assignment changes meanwhile, and would begin again.
+    pub(super) fn with_starts(
+        &self,
+        partitions: &[TopicPartition],
+        committed: &HashMap<TopicPartition, CommittedOffset>,
+    ) -> Result<TopicPartitionList> {
+        let mut with_starts = TopicPartitionList::new();
+        for at in partitions {
+            let position = match (committed.get(at), self.assignment.start_of(at)) {
+                (Some(found), _) => Some(Position { offset: found.offset, leader_epoch: found.leader_epoch }),
+                (None, Some(start)) => Some(at_offset(self.insist(|| start.offset(&self.shared.client, at))?)),
+                (None, None) => None,
+            };
+            with_starts.add(at, position)?;
+        }
+        Ok(with_starts)
+    }
+
+    /// Asks again while the answer is a retriable error. An offset that a transaction holds up is known when that has
+    /// ended, at the latest by its time-out. Blocks.
+    fn insist<T>(&self, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
+        let until = Instant::now() + LOOKUP_WITHIN;
+        loop {
+            match ask() {
+                Err(error) if error.is_retriable() && Instant::now() < until && !self.shared.is_ending() => {
+                    self.shared.parker.park_until(&Deadline::after(Some(LOOKUP_AGAIN)));
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Has reading begin at the right place. Returns whether some partitions are not fetched yet, and are to be tried
+    /// again.
+    pub(super) fn start_reading(&self) -> bool {
+        let mut is_unfinished = false;
+        for partition in self.assignment.all().filter(|partition| !partition.start()) {
+            let at = partition.topic_partition();
+            let has_ended = self.shared.open_partitions.has_fetching_ended(at);
+            let Some(offset) = partition.sought_offset().filter(|_| has_ended) else {
+                is_unfinished = true;
+                continue;
+            };
+            // librdkafka (2.12.1) seeks only where fetching goes on.
+            match self.fetch_again(at, offset) {
+                Ok(()) => partition.note_fetched_again(offset),
+                Err(error) => partition.restart_refused(error.code(), format!("could not be read again: {error}")),
+            }
+        }
+        is_unfinished
+    }
+
+    /// Fetches a partition again from its first message.
+    pub(super) fn restart(&self, at: &TopicPartition) {
+        let Some(partition) = self.assignment.get(at) else { return };
+        partition.restarted();
+        if let Err(error) = self.fetch_again(at, StartAt::EARLIEST) {
+            partition.restart_refused(error.code(), format!("could not be read from its first message: {error}"));
+        }
+    }
+
+    fn fetch_again(&self, at: &TopicPartition, offset: i64) -> Result<()> {
+        assign(&self.shared.client, &self.restart_list(at, offset)?)
+    }
+
+    /// Returns the partitions to assign for a restart: the partition alone, or all where an assignment is replaced as a
+    /// whole.
+    fn restart_list(&self, at: &TopicPartition, offset: i64) -> Result<TopicPartitionList> {
+        let mut list = TopicPartitionList::new();
+        list.add(at, Some(at_offset(offset)))?;
+        if is_cooperative(&self.shared.client) {
+            unassign(&self.shared.client, &list)?;
+            return Ok(list);
+        }
+        let mut unread = Vec::new();
+        for each in self.assignment.all().filter(|each| each.topic_partition() != at) {
+            match each.resume_offset() {
+                Some(next) => list.add(each.topic_partition(), Some(at_offset(next)))?,
+                None => unread.push(each.topic_partition().clone()),
+            }
+        }
+        let starts = self.with_starts(&unread, &self.committed(&unread)?)?;
+        for (at, offset, _) in starts.entries() {
+            list.add(&at, (offset != NO_OFFSET).then(|| at_offset(offset)))?;
+        }
+        Ok(list)
+    }
+
+    /// Returns what is to be assigned and what the group has committed; `None` when the member ends, or has failed for
+    /// good.
+    pub(super) fn starts_of(
+        &self,
+        partitions: &[TopicPartition],
+    ) -> Option<(TopicPartitionList, HashMap<TopicPartition, CommittedOffset>)> {
+        let found =
+            self.committed(partitions).and_then(|committed| Ok((self.with_starts(partitions, &committed)?, committed)));
+        match found {
+            Ok(found) => Some(found),
+            Err(_) if self.shared.is_ending() => None,
+            // librdkafka finds out by itself, then. Each assignment must be answered.
+            Err(_) if !partitions.iter().any(|at| self.assignment.needs_committed(at)) => {
+                let list = TopicPartitionList::of(partitions).unwrap_or_else(|_| TopicPartitionList::new());
+                Some((list, HashMap::new()))
+            }
+            Err(error) => {
+                self.report_unknown_start(&error);
+                None
+            }
+        }
+    }
+
+    /// Assigned without a known start, reading would begin somewhere else: messages would be lost, or processed again.
+    fn report_unknown_start(&self, error: &Error) {
+        let text = format!("could not find out where to begin: {error}");
+        self.shared.client.emit(crate::events::What::Error { code: error.code(), text, fatal: true });
+    }
+}

@@ -1,0 +1,143 @@
+//! The group member's thread.
+//!
+//! Its loop:
+//! 1. execute requests: a commit, a restart, the close;
+//! 2. begin a commit that is due;
+//! 3. wait for librdkafka: a rebalance, a commit's answer, an error, or an interrupt. The wait ends at the next commit,
+//!    and at the latest after a third of `max.poll.interval.ms`. A worker that pulls from a partition restarts the poll
+//!    clock, which this wait had suspended; coming up suspends it again, however long handlers run.
+//! 4. on a rebalance give partitions back (jobs end, offsets are committed, hooks run) or open new ones.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::shared::{Request, Shared};
+use super::{GroupSettings, starts::LOOKUP_AGAIN};
+use crate::clock::Deadline;
+use crate::consume::assignment::Assignment;
+use crate::consume::committer::Committer;
+use crate::consume::open_partitions::{OpenPartitions, unavailable_topic};
+use crate::consume::partition_queue::PartitionContext;
+use crate::consume::route::Route;
+use crate::events::What;
+use crate::kafka::{Code, FetchMemory, QueueEvent, ffi};
+use crate::{Error, Result};
+
+/// The state of the group member's thread.
+pub(super) struct Member {
+    pub(super) shared: Arc<Shared>,
+    pub(super) assignment: Assignment,
+    pub(super) committer: Committer,
+    pub(super) settings: GroupSettings,
+    poll_interval: Duration,
+    /// `None` where librdkafka's own settings bound it.
+    pub(super) fetch_memory: Option<FetchMemory>,
+    /// Rebalances that came during another one.
+    pub(super) deferred: VecDeque<QueueEvent>,
+}
+
+impl Member {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        routes: Vec<Route>,
+        settings: GroupSettings,
+        poll_interval: Duration,
+        fetch_memory: Option<FetchMemory>,
+    ) -> Self {
+        let queue = Arc::clone(&shared.queue);
+        let context = PartitionContext {
+            client: Arc::clone(&shared.client),
+            offsets: Arc::clone(&shared.offsets),
+            // Once per commit, not once per job: only the store that finds all offsets committed calls.
+            wake_owner: Arc::new(move || queue.interrupt()),
+            open_partitions: Arc::clone(&shared.open_partitions),
+            tells_end: false,
+        };
+        let (client, queue) = (Arc::clone(&shared.client), Arc::clone(&shared.queue));
+        Self {
+            shared: Arc::clone(shared),
+            assignment: Assignment::new(routes, context),
+            committer: Committer::new(client, queue, Arc::clone(&shared.offsets), settings.commit_interval),
+            settings,
+            poll_interval,
+            fetch_memory,
+            deferred: VecDeque::new(),
+        }
+    }
+
+    /// Runs the loop until a close was requested.
+    pub(super) fn run(mut self) {
+        loop {
+            self.shared.note_came_up();
+            if let Some(deadline) = self.execute_requests() {
+                self.leave(&deadline);
+                break;
+            }
+            if self.committer.due().is_some_and(|due| due <= Instant::now()) {
+                self.committer.begin();
+            }
+            let event = self.next_event();
+            if let Some(event) = event {
+                self.handle(&event);
+            }
+        }
+        self.shared.close_requests();
+        self.committer.abandon();
+    }
+
+    /// Executes the requests that wait. Returns the deadline of a close, if one was requested.
+    fn execute_requests(&mut self) -> Option<Deadline> {
+        loop {
+            match self.shared.next_request()? {
+                Request::Commit(commit) => self.committer.request(commit),
+                Request::Restart(at) => self.restart(&at),
+                Request::Close(deadline) => return Some(deadline),
+            }
+        }
+    }
+
+    fn next_event(&mut self) -> Option<QueueEvent> {
+        if let Some(deferred) = self.deferred.pop_front() {
+            return Some(deferred);
+        }
+        let until = self.wait_until();
+        self.shared.queue.poll(&until)
+    }
+
+    fn wait_until(&self) -> Deadline {
+        // Partitions that were revoked just now keep others from being fetched for a moment.
+        let is_unfinished = self.start_reading() | self.shared.open_partitions.learn_leaders(&self.shared.client);
+        let again = is_unfinished.then(|| Instant::now() + LOOKUP_AGAIN);
+        Deadline::after(Some(self.poll_interval / 3)).or_earlier(self.committer.due()).or_earlier(again)
+    }
+
+    pub(super) fn handle(&mut self, event: &QueueEvent) {
+        match event.kind() {
+            ffi::RD_KAFKA_EVENT_REBALANCE => self.rebalance(event),
+            ffi::RD_KAFKA_EVENT_OFFSET_COMMIT => self.committer.on_answer(event),
+            ffi::RD_KAFKA_EVENT_ERROR => {
+                // librdkafka gives a fatal error the code of its cause here.
+                let fatal = self.shared.client.fatal_error().is_some();
+                let (code, text) = (event.code(), event.error_text());
+                self.note_topic(code, &text);
+                self.shared.client.emit(What::Error { code, text, fatal });
+            }
+            _ => (),
+        }
+    }
+
+    /// Notes a topic that is subscribed and cannot be read.
+    fn note_topic(&self, code: Code, text: &str) {
+        let Some(at) = unavailable_topic(text).filter(|_| OpenPartitions::is_final(code)) else { return };
+        if self.shared.open_partitions.note_stuck(&at, code, text, None) {
+            self.shared.client.emit(What::Stuck { at, code, text: text.to_owned() });
+        }
+    }
+
+    pub(super) fn report(&self, result: Result<()>) {
+        if let Err(Error::Kafka { code, detail, .. }) = result {
+            self.shared.client.emit(What::Error { code, text: detail, fatal: false });
+        }
+    }
+}

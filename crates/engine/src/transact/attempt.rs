@@ -1,0 +1,269 @@
+//! One try of a transaction: send the records, add the offsets, commit.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::entry::TransactionEntry;
+use crate::Error;
+use crate::clock::Deadline;
+use crate::consume::ToCommit;
+use crate::kafka::{Code, CommittedOffset, GroupMetadata, Position, TopicPartition, positions_list};
+use crate::produce::{DeliveryHandle, Producer, Transaction};
+
+/// The reason why a transaction was not committed.
+pub(super) enum AbortReason {
+    /// The broker refused records of the entries at these indexes.
+    Refused(HashMap<usize, Error>),
+    /// It is to be tried again. If its commit is in doubt, the next try looks it up first.
+    Retry,
+    /// More messages are done beyond a partition's first one that is not than a commit's metadata can hold. It has to
+    /// wait for that message.
+    MetadataFull,
+    /// It can never be committed.
+    Fatal(Error),
+}
+
+type Outcome<T = ()> = std::result::Result<T, AbortReason>;
+
+/// The offset that is to be committed for one partition.
+#[derive(Clone)]
+struct PartitionOffset {
+    at: TopicPartition,
+    position: Position,
+    metadata: Option<Arc<str>>,
+    /// True if records go with it: then its position or metadata differ from those of before.
+    has_records: bool,
+}
+
+/// The tries of one transaction.
+pub(super) struct Attempt<'a> {
+    producer: &'a Arc<Producer>,
+    /// The offsets of a commit in doubt.
+    in_doubt: Option<Vec<PartitionOffset>>,
+}
+
+impl<'a> Attempt<'a> {
+    pub(super) const fn new(producer: &'a Arc<Producer>) -> Self {
+        Self { producer, in_doubt: None }
+    }
+
+    /// Tries once. Blocks until the transaction has ended, in one way or another.
+    pub(super) fn run(&mut self, entries: &mut [TransactionEntry]) -> Outcome {
+        let deadline = Deadline::after(Some(self.producer.transaction_timeout()));
+        let transaction = self.producer.begin(&deadline).map_err(|error| self.reason(&error))?;
+        if self.was_committed(entries)? {
+            return Ok(());
+        }
+        self.send(&transaction, entries, &deadline)?;
+        // The identity first: a partition that is assigned after this was assigned under that generation.
+        let group = GroupMetadata::of(entries[0].partition.client()).ok_or(AbortReason::Retry)?;
+        for entry in entries.iter_mut() {
+            if !entry.record_offset() {
+                return Err(AbortReason::Retry); // The next try leaves it out.
+            }
+        }
+        let offsets = offsets_of(entries)?;
+        if offsets.is_empty() && entries.iter().all(|entry| entry.records.is_empty()) {
+            return Ok(());
+        }
+        let list = positions_list(offsets.iter().map(|each| (&each.at, each.position, each.metadata.as_deref())));
+        let sent = list.and_then(|list| transaction.send_offsets(&list, &group, &deadline));
+        sent.map_err(|error| self.reason(&error))?;
+        self.commit(&transaction, entries, offsets)
+    }
+
+    fn commit(
+        &mut self,
+        transaction: &Transaction,
+        entries: &[TransactionEntry],
+        offsets: Vec<PartitionOffset>,
+    ) -> Outcome {
+        match transaction.commit(&Deadline::after(Some(self.producer.transaction_timeout()))) {
+            Ok(()) => {
+                note_committed(entries, &offsets);
+                Ok(())
+            }
+            Err(error) if self.is_in_doubt(&error) => {
+                self.in_doubt = Some(offsets);
+                Err(AbortReason::Retry)
+            }
+            Err(error) => Err(self.reason(&error)),
+        }
+    }
+
+    /// Returns whether only the group's offsets can tell if the commit succeeded. After a fencing of a producer that is
+    /// alone, the broker may have committed before it discarded the id.
+    fn is_in_doubt(&self, error: &Error) -> bool {
+        match error {
+            Error::InDoubt { .. } => true,
+            Error::ProducerFenced { .. } => self.producer.is_alone(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a commit that was in doubt has succeeded. The begin of the present transaction has ended that
+    /// one.
+    fn was_committed(&mut self, entries: &[TransactionEntry]) -> Outcome<bool> {
+        let Some(offsets) = self.in_doubt.as_deref() else { return Ok(false) };
+        let was_committed = are_committed(entries, offsets).ok_or(AbortReason::Retry)?;
+        if was_committed {
+            note_committed(entries, offsets);
+        } else {
+            self.in_doubt = None;
+        }
+        Ok(was_committed)
+    }
+
+    /// Sends all records and waits for their reports.
+    fn send(&self, transaction: &Transaction, entries: &[TransactionEntry], deadline: &Deadline) -> Outcome {
+        let mut refused = HashMap::new();
+        let sent = self.produce(transaction, entries, deadline, &mut refused)?;
+        transaction.flush(deadline.remaining()).map_err(|error| self.reason(&error))?;
+        let mut is_complete = true;
+        for (index, handle) in sent {
+            match handle.result() {
+                Some(Ok(_)) => (),
+                Some(Err(error)) if is_of_record(&error) => drop(refused.insert(index, error)),
+                Some(Err(_)) | None => is_complete = false,
+            }
+        }
+        // An error drops the transaction, which aborts it.
+        match (refused.is_empty(), is_complete) {
+            (true, true) => Ok(()),
+            (true, false) => Err(AbortReason::Retry),
+            (false, _) => Err(AbortReason::Refused(refused)),
+        }
+    }
+
+    /// Produces all records. Returns the handles, each with the index of its entry; adds the entries with a refused
+    /// record to `refused`.
+    fn produce(
+        &self,
+        transaction: &Transaction,
+        entries: &[TransactionEntry],
+        deadline: &Deadline,
+        refused: &mut HashMap<usize, Error>,
+    ) -> Outcome<Vec<(usize, Arc<DeliveryHandle>)>> {
+        let mut sent = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            for record in &entry.records {
+                match record.with(|topic, record| transaction.produce(topic, record, deadline)) {
+                    Ok(handle) => sent.push((index, handle)),
+                    Err(error) if is_of_record(&error) => {
+                        refused.insert(index, error);
+                        break;
+                    }
+                    Err(error) => return Err(self.reason(&error)),
+                }
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Classifies an error that is not of a record.
+    fn reason(&self, error: &Error) -> AbortReason {
+        abort_reason(error, self.producer.is_alone())
+    }
+}
+
+/// Returns the offsets to commit, each partition once.
+fn offsets_of(entries: &[TransactionEntry]) -> Outcome<Vec<PartitionOffset>> {
+    let mut offsets: Vec<PartitionOffset> = Vec::new();
+    for entry in entries {
+        let at = entry.partition.topic_partition();
+        let has_records = !entry.records.is_empty();
+        if let Some(known) = offsets.iter_mut().find(|known| known.at == *at) {
+            known.has_records |= has_records;
+            continue;
+        }
+        let to_commit = entry.partition.for_transaction().map_err(|_| AbortReason::Retry)?;
+        let Some(ToCommit { position, metadata, is_whole }) = to_commit else { continue };
+        if !is_whole {
+            return Err(AbortReason::MetadataFull);
+        }
+        offsets.push(PartitionOffset { at: at.clone(), position, metadata, has_records });
+    }
+    Ok(offsets)
+}
+
+fn note_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) {
+    for offset in offsets {
+        if let Some(entry) = entries.iter().find(|entry| *entry.partition.topic_partition() == offset.at) {
+            entry.partition.note_committed(offset.position.offset);
+        }
+    }
+}
+
+/// Returns whether these are the group's committed offsets; `None` when the broker does not answer. Blocks.
+fn are_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) -> Option<bool> {
+    // One tells for all: a partition that was revoked meanwhile may be at any offset, and one without records may be
+    // where it was before. If no partition has records, repeating the transaction changes nothing.
+    let telling: Vec<_> = offsets.iter().filter(|offset| offset.has_records).collect();
+    let partitions: Vec<_> = telling.iter().map(|offset| offset.at.clone()).collect();
+    if partitions.is_empty() {
+        return Some(false);
+    }
+    let found = entries.first()?.partition.client().committed(&partitions).ok()?;
+    let is_there = |offset: &PartitionOffset, found: CommittedOffset| {
+        found.offset == offset.position.offset && found.metadata.as_deref() == offset.metadata.as_deref()
+    };
+    Some(telling.into_iter().zip(found).any(|(offset, found)| found.is_some_and(|found| is_there(offset, found))))
+}
+
+/// Returns whether the record itself is at fault, so that it would fail again.
+const fn is_of_record(error: &Error) -> bool {
+    match error {
+        Error::MessageTooLarge { .. } | Error::Invalid { .. } | Error::Config { .. } => true,
+        // Message too large, unknown topic or partition, not authorised, invalid record, policy violation; and
+        // librdkafka's own unknown topic and partition, invalid argument.
+        Error::Kafka { code, .. } => matches!(code.0, 2 | 3 | 10 | 17 | 29 | 44 | 87 | -188 | -190 | -186),
+        _ => false,
+    }
+}
+
+fn abort_reason(error: &Error, is_alone: bool) -> AbortReason {
+    match error {
+        // The process slept longer than its transaction may last: no other process can have the id.
+        Error::ProducerFenced { .. } if is_alone => AbortReason::Retry,
+        Error::ProducerFenced { .. } | Error::Closed { .. } | Error::Forked { .. } | Error::Config { .. } => {
+            AbortReason::Fatal(error.clone())
+        }
+        // Not authorised for the transactional id, or for the group: only a person can change that.
+        Error::Kafka { code: Code(53 | 30), .. } => AbortReason::Fatal(error.clone()),
+        _ => AbortReason::Retry,
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    fn kafka(code: i32) -> Error {
+        Error::kafka("produce to orders", Code(code), "")
+    }
+
+    fn fenced() -> Error {
+        Error::ProducerFenced { code: Code(90), detail: String::new() }
+    }
+
+    #[test]
+    fn only_a_producer_that_is_alone_survives_a_fencing() {
+        assert!(matches!(abort_reason(&fenced(), true), AbortReason::Retry));
+        assert!(matches!(abort_reason(&fenced(), false), AbortReason::Fatal(Error::ProducerFenced { .. })));
+    }
+
+    #[test]
+    fn a_missing_permission_is_fatal_and_a_slow_broker_is_not() {
+        for code in [53, 30] {
+            assert!(matches!(abort_reason(&kafka(code), true), AbortReason::Fatal(_)), "{code}");
+        }
+        assert!(matches!(abort_reason(&kafka(7), true), AbortReason::Retry));
+    }
+
+    #[test]
+    fn a_record_that_is_too_large_is_at_fault_itself() {
+        let too_large = Error::MessageTooLarge { topic: "orders".into(), size_bytes: 9, detail: String::new() };
+        assert!(is_of_record(&too_large) && is_of_record(&kafka(10)));
+        assert!(!is_of_record(&kafka(7)) && !is_of_record(&fenced()));
+    }
+}

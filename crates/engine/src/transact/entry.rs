@@ -1,0 +1,69 @@
+//! The records and the offset of one job inside a shared transaction.
+
+use std::sync::Arc;
+
+use crate::consume::PartitionQueue;
+use crate::produce::OwnedRecord;
+use crate::wake::Completion;
+use crate::{Error, Result};
+
+/// The result of an entry, once its transaction has ended.
+pub type Committed = Completion<Result<()>>;
+
+/// Records how far the job of an entry is done.
+pub(super) type RecordOffset = Box<dyn Fn() -> Result<()> + Send>;
+
+/// The records and the offset of one job.
+pub struct TransactionEntry {
+    pub(super) partition: Arc<PartitionQueue>,
+    pub(super) records: Vec<OwnedRecord>,
+    record_offset: RecordOffset,
+    pub(super) is_offset_recorded: bool,
+    /// Why it cannot be committed any more: its job has ended, or its partition was revoked.
+    pub(super) void: Option<Error>,
+    /// It gets a transaction of its own: the broker refused a record of it, or of an entry beside it.
+    pub(super) is_alone: bool,
+    pub(super) committed: Arc<Committed>,
+}
+
+impl TransactionEntry {
+    /// Makes an entry of records to send. `record_offset` records how far the job of this partition is done with them;
+    /// it is called when all records are acknowledged, until it has succeeded.
+    pub fn new(
+        partition: Arc<PartitionQueue>,
+        records: Vec<OwnedRecord>,
+        record_offset: Box<dyn Fn() -> Result<()> + Send>,
+    ) -> Self {
+        let committed = Arc::default();
+        Self { partition, records, record_offset, is_offset_recorded: false, void: None, is_alone: false, committed }
+    }
+
+    /// Makes an entry without records, for offsets that are stored already.
+    pub fn of_stored_offset(partition: Arc<PartitionQueue>) -> Self {
+        Self::new(partition, Vec::new(), Box::new(|| Ok(())))
+    }
+
+    /// Records how far the job is done, once. An entry whose job has ended becomes void.
+    pub(super) fn record_offset(&mut self) -> bool {
+        if !self.is_offset_recorded {
+            match (self.record_offset)() {
+                Ok(()) => self.is_offset_recorded = true,
+                Err(error) => self.void = Some(error),
+            }
+        }
+        self.is_offset_recorded
+    }
+
+    /// Checks that the entry can still be committed: it is not void, and its partition is still assigned.
+    pub(super) fn check(&self) -> Result<()> {
+        self.void.clone().map_or_else(|| self.partition.check_current(), Err)
+    }
+
+    pub(super) fn succeed(&self) {
+        self.committed.complete(Ok(()));
+    }
+
+    pub(super) fn fail(&self, error: Error) {
+        self.committed.complete(Err(error));
+    }
+}
