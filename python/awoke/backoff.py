@@ -24,7 +24,7 @@ class Backoff(msgspec.Struct, frozen=True):
     factor: float = 2.0
     """Each delay is this multiple of the one before it; at least 1."""
     jitter: float = 0.2
-    """Each delay is shortened by a random part, up to this share (0 to 1), so that attempts which failed together spread."""
+    """Each delay is shortened by a random part, up to this share (0 to 1), to spread attempts that failed together."""
 
     def __post_init__(self) -> None:
         numbers = (self.first_s, self.maximum_s, self.factor, self.jitter)

@@ -1,7 +1,7 @@
 """Condenses errors of connections: the log has one line for a change, and not one for each attempt.
 
-librdkafka reports each failure twice, as a log line and as an error, for each of its connections to a broker (as bootstrap
-server, by its id, as coordinator) and each client. Subscribers of events get all of them.
+librdkafka reports each failure twice, as a log line and as an error, for each of its connections to a broker
+(as bootstrap server, by its id, as coordinator) and each client. Subscribers of events get all of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from typing import Protocol
 
 QUIET_S = 60.0
-"""An error that was silent for this time and comes again is another change. librdkafka repeats one within about 40 s."""
+"""An error that comes again after this time is another change. librdkafka repeats an error within about 40 s."""
 
 REMEMBERED_MAX = 1_000
 

@@ -66,7 +66,7 @@ def options(owner: str, given: Mapping[str, Any], known: type[Any]) -> None:
 
 
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-"""What Kafka takes as the name of a topic."""
+"""The names that Kafka accepts for a topic."""
 
 
 def topic(owner: str, name: str, value: str) -> None:

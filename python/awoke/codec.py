@@ -1,8 +1,8 @@
 """The seam between values and bytes: a codec encodes what is sent and decodes what handlers get.
 
-Bytes and text pass every codec untouched, and so do tombstones (None). A new codec is one class, given to `App(codec=…)`
-and `Producer(codec=…)`. Dead letters, the reader and the command line keep the bytes and need no codec; the bodies of
-remote calls are JSON by their protocol (docs/rpc_protocol.md).
+Bytes and text pass every codec untouched, and so do tombstones (None). A new codec is one class, given to
+`App(codec=…)` and `Producer(codec=…)`. Dead letters, the reader and the command line keep the bytes and need no codec.
+The bodies of remote calls are JSON by their protocol (docs/rpc_protocol.md).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Codec(Protocol):
         ...
 
     def decoder(self, value_type: Any) -> Decoder:
-        """Returns the function that decodes values of this type, which is neither `bytes` nor `str`. Called once a route.
+        """Returns the function that decodes values of this type, which is neither `bytes` nor `str`.
 
-        Of `Order | None` it gets the whole type; a tombstone is None without its help.
+        Called once for each route. Of `Order | None` it gets the whole type; a tombstone is None without its help.
 
         Raises:
             TypeError: Bytes can't be decoded as this type; the text says why, and what can be used.

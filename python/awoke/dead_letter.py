@@ -70,8 +70,8 @@ def letter(
 ) -> Record:
     """Returns the dead letter of a message: key, value and headers unchanged, and awoke's headers behind them.
 
-    A letter without the value has an empty one: a tombstone would delete the key's earlier letters in a compacted topic.
-    It has headers with the value's size and digest. Every letter names the message's topic, partition and offset.
+    A letter without the value has an empty one: in a compacted topic a tombstone would delete the key's earlier
+    letters. It has headers with the value's size and digest. Every letter names the message's topic, partition and offset.
     """
     kind = type(error)
     added: list[tuple[str, bytes | str | None]] = [
@@ -96,7 +96,8 @@ def letter(
 def producer_properties(kafka: Mapping[str, str]) -> dict[str, str]:
     """Returns librdkafka's properties for a producer of dead letters, which leave the size limit to the brokers.
 
-    A dead letter is larger than its message, which may come from a producer with another limit. Batches stay as they were.
+    A dead letter is larger than its message, which may come from a producer with another limit. Batches keep their
+    size.
     """
     bytes_max = number(kafka, "message.max.bytes", MESSAGE_BYTES_MAX)
     return {

@@ -25,7 +25,7 @@ class ProduceOptions(RecordOptions, total=False):
     """The options of a `produce` that may wait for room in the queue."""
 
     timeout_s: float | None
-    """How long it waits; None is the setting `produce_timeout_s`, 0 does not wait."""
+    """The time for which it waits; None is the setting `produce_timeout_s`, 0 does not wait."""
 
 
 class Record(NamedTuple):

@@ -56,7 +56,7 @@ topic.metadata.propagation.max.ms topic.metadata.refresh.fast.cnt topic.metadata
 topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse transaction.timeout.ms transactional.id
 """,
 )
-"""The properties of librdkafka 2.12, to suggest one for a misspelt name; librdkafka itself decides which names are valid."""
+"""The properties of librdkafka 2.12, to suggest one for a misspelt name; librdkafka decides which names are valid."""
 
 UNREACHABLE = re.compile(r"no broker of (\S+) answered within")
 THREAD = re.compile(r"\[thrd:[^\]]*\]: ")

@@ -117,8 +117,8 @@ class Producer(_native.Producer):
         `async with`. Any thread, any event loop.
 
         Raises, at the begin:
-            ConfigError: the producer has no transactional_id; OperationTimeout: the transaction before it did not end in
-            time; KafkaError: no answer of the broker; ProducerFenced: another producer has the transactional_id;
+            ConfigError: the producer has no transactional_id; OperationTimeout: the transaction before it did not end
+            in time; KafkaError: no answer of the broker; ProducerFenced: another producer has the transactional_id;
             ClosedError; ForkedClientError.
         Raises, at the end:
             TransactionAborted: no reader will see it; TransactionInDoubt: the outcome is unknown; ProducerFenced.
@@ -129,8 +129,8 @@ class Producer(_native.Producer):
         """Returns the same producer and connection with other properties of topics.
 
         An example is `variant(acks=1, compression_type="lz4")`. Names are librdkafka's, with `_` for dots. librdkafka
-        keeps one set of properties for a topic and a connection: a topic that was sent to under one set is refused under
-        another.
+        keeps one set of properties for a topic and a connection: a topic that was sent to under one set is refused
+        under another.
 
         Raises:
             ConfigError: a property that topics do not have, or a value that librdkafka does not accept.
@@ -139,10 +139,10 @@ class Producer(_native.Producer):
         return Variant(self, _native.Variant(properties))
 
     def close(self, timeout_s: float | None = None) -> int:
-        """Sends what is queued, waits for the answers, and ends. Returns the number of messages that were not delivered.
+        """Sends what is queued, waits for the answers, and ends. Returns the number of undelivered messages.
 
-        Blocks up to `timeout_s` (None: `delivery.timeout.ms`); handles that are not answered by then fail. Closing again
-        does nothing.
+        Blocks up to `timeout_s` (None: `delivery.timeout.ms`); handles that are not answered by then fail. Closing
+        again does nothing.
 
         Raises:
             ForkedClientError: the producer was made in another process.

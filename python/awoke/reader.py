@@ -20,9 +20,9 @@ from awoke.settings import KafkaValue, client_properties, load
 class Reader:
     """Messages of whole topics, each partition in order. One thread, or one task, may read at a time.
 
-    `start` is `"earliest"`, `"latest"`, a negative number (-5 for the last five messages of each partition), an offset, or a
-    datetime with its time zone; or such a start for each partition by its number, where only these are read. Iterating, with
-    `for` or `async for`, has no end, and waits while there is no message.
+    `start` is `"earliest"`, `"latest"`, a negative number (-5 for the last five messages of each partition), an offset,
+    or a datetime with its time zone; or such a start for each partition by its number, where only these are read.
+    Iterating, with `for` or `async for`, has no end, and waits while there is no message.
 
     Raises:
         UnknownTopic: a topic, or a partition that was asked for, does not exist.

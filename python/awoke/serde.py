@@ -23,7 +23,7 @@ def encode(value: Any) -> bytes:
         EncodeError: Neither msgspec nor pydantic can write it.
     """
     try:
-        # msgspec would write a dataclass of pydantic's itself. Runs for each message: without pydantic it costs one look-up.
+        # msgspec would write a dataclass of pydantic's itself. Without pydantic this costs a message one look-up.
         if "pydantic" in _modules and _is_model(type(value)):  # type: ignore[arg-type]
             return pydantic_models.to_json(value)
         return _encoder.encode(value)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Transaction:
     """Messages that are seen together or not at all. A context manager, for `with` and `async with`.
 
-    Leaving it commits; leaving it by an exception aborts. One transaction of a producer is open at a time: others wait their
-    turn, first come, first served. Any thread may produce into it while it is open.
+    Leaving it commits; leaving it by an exception aborts. One transaction of a producer is open at a time: others wait
+    their turn, first come, first served. Any thread may produce into it while it is open.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Contributing(Protocol):
 
 
 class ConsumerTransaction:
-    """The messages that a consumer sends for a batch, and how far the batch is completed; made by `Consumer.transaction`."""
+    """The messages that a consumer sends for a batch, and its progress; made by `Consumer.transaction`."""
 
     def __init__(self, contribution: Contributing, job: Job) -> None:
         self._contribution: Contributing | None = contribution

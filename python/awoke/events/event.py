@@ -18,7 +18,7 @@ class Counter(NamedTuple):
 
     name: str
     text: str
-    """What it counts, with its unit."""
+    """The thing that it counts, with its unit."""
     labels: Mapping[str, str] = {}
     """The event's attribute that holds the value of each label, by the label's name."""
 
@@ -34,7 +34,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     usual_level: ClassVar[int] = logging.DEBUG
     """The level of the log line, see `log_level`."""
     advice: ClassVar[str] = ""
-    """What an operator should do."""
+    """The advice to an operator, for docs/events.md."""
     is_of_user_code: ClassVar[bool] = False
     """True: user code has raised `error`, and the log line has its traceback."""
     counter: ClassVar[Counter | None] = None

@@ -179,8 +179,10 @@ class PartitionRewound(Event, frozen=True, kw_only=True):
 
 
 class PartitionCareful(Event, frozen=True, kw_only=True):
-    """A process died before its first commit, `deaths` times at this message. Messages before `until_offset` are processed
-    one by one, each with a commit, to find the message that kills its process (see [failures](handlers.md#failures)).
+    """A process died before its first commit, `deaths` times at this message.
+
+    Messages before `until_offset` are processed one by one, each with a commit, to find the message that kills its
+    process (see [failures](handlers.md#failures)).
     """
 
     name: ClassVar[str] = "partition.careful"

@@ -86,8 +86,10 @@ class MessageSkipped(OfMessage, frozen=True, kw_only=True):
 
 
 class DeadLetterFailed(OfMessage, frozen=True, kw_only=True):
-    """A dead letter could not be sent; `retry_in_s` is None if it would be refused again, and the partition is paused then.
-    One that was refused as too large is followed by `message.skipped`.
+    """A dead letter could not be sent.
+
+    `retry_in_s` is None if it would be refused again, and the partition is paused then. One that was refused as too
+    large is followed by `message.skipped`.
     """
 
     name: ClassVar[str] = "dead_letter.failed"

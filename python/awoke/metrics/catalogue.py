@@ -50,7 +50,8 @@ COMMIT_GAP = Metric(
     "awoke_commit_gap_messages",
     "gauge",
     ("topic", "partition"),
-    "Messages from the first that is not completed to the last that was begun, where several of a partition run at once.",
+    "Messages from the first that is not completed to the last that was begun, where several of a partition run at "
+    "once.",
 )
 DONE_BEYOND = Metric(
     "awoke_done_beyond_messages",
@@ -142,8 +143,8 @@ CALLER = Metric(
     "awoke_rpc_caller_total",
     "counter",
     ("service", "what"),
-    "Events of callers made by app.caller: calls begun and expired; replies, and those that were late, duplicate, unknown, "
-    "foreign (other callers'), forged, too_large or undecodable.",
+    "Events of callers made by app.caller: calls begun and expired; replies, and those that were late, duplicate, "
+    "unknown, foreign (other callers'), forged, too_large or undecodable.",
 )
 CALLER_OPEN = Metric("awoke_rpc_open_calls", "gauge", ("service",), "Calls of such callers that have not ended.")
 HEALTHY = Metric("awoke_healthy", "gauge", (), "1 when the process is healthy, else 0; /health has the reasons.")

@@ -1,4 +1,4 @@
-"""All settings with their types, defaults and checks: those of an app, those of `awoke run`, and those of the engine."""
+"""All settings with types, defaults and checks: those of an app, those of `awoke run`, and those of the engine."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     group: str | None = None
     """The consumer group; the app's name where none is set."""
     instance_id: str | None = None
-    """A permanent name of this process in its group: a process that was killed and starts again gets its partitions at once
-    (static membership, KIP-345). No two processes of a group may have the same; each node of a swarm adds its number."""
+    """A permanent name of this process in its group: a process that was killed and starts again gets its partitions at
+    once (static membership, KIP-345). No two processes of a group may have the same; each node of a swarm adds its
+    number."""
     workers: int | None = None
     """Threads that run handlers; None for 4, or as many as a route has jobs of a partition at once, up to 64."""
     async_jobs_max: int | None = None
-    """Jobs of `async def` handlers that run at once; None for 100, or 10,000 where a route has several of a partition."""
+    """Jobs of `async def` handlers that run at once; None is 100, or 10,000 if a route has several of a partition."""
     commit_interval_s: float = 1.0
     """Completed messages are committed within this time; a single commit is sent at once."""
     fetch_memory_mb: int = 64
@@ -41,10 +42,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The maximum of memory for one fetched batch once it is decompressed. A partition is stuck at a larger one. By
     default at most a quarter of the process's memory limit."""
     revoke_timeout_s: float = 30.0
-    """The longest time by which running jobs and hooks may delay a rebalance; less than `max.poll.interval.ms`, and half of
-    it by default where that is less than 30 s."""
+    """The longest time by which running jobs and hooks may delay a rebalance; less than `max.poll.interval.ms`, and
+    half of it by default where that is less than 30 s."""
     shutdown_timeout_s: float = 30.0
-    """The longest time by which running jobs may delay the shutdown; less than `max.poll.interval.ms`, default as above."""
+    """The longest time by which running jobs may delay the stop; less than `max.poll.interval.ms`, default as above."""
     blocked_after_s: float = 60.0
     """When a message has failed and was retried for this time, health is bad and names the message."""
     startup_timeout_s: float = 10.0
@@ -66,12 +67,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metrics_host: str = "127.0.0.1"
     """The address on which metrics and health are served."""
     metrics_allowed_hosts: str = ""
-    """Names by which clients may ask there, separated by commas, beside IP addresses, `localhost` and `metrics_host`."""
+    """Names by which clients may ask there, comma-separated, beside IP addresses, `localhost` and `metrics_host`."""
     tracing: bool = False
     """True makes OpenTelemetry spans; needs the extra `otel`."""
     oauth_token: Any = None
-    """A function, `def` or `async def`, that returns an `awoke.OAuthToken` for `sasl.mechanism=OAUTHBEARER`. Only code can
-    give it."""
+    """A function, `def` or `async def`, that returns an `awoke.OAuthToken` for `sasl.mechanism=OAUTHBEARER`. It can be
+    set in code only."""
     kafka: dict[str, str] = {}
     """librdkafka's properties, as librdkafka spells them."""
 
@@ -91,7 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
 
     def for_engine(self, partitions_total: int = 0) -> EngineSettings:
-        """Returns the settings that reach the engine; `partitions_total` counts the partitions of the routes' topics."""
+        """Returns the settings that reach the engine; `partitions_total` are the partitions of the routes' topics."""
         return EngineSettings(
             commit_interval_s=self.commit_interval_s * COMMIT_SHARE,
             revoke_timeout_s=self.revoke_timeout_s,

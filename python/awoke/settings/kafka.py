@@ -20,7 +20,7 @@ POLL_INTERVAL_MS, SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 300_000, 45_000, 3
 
 
 def number(kafka: Mapping[str, str], name: str, default: int) -> int:
-    """Returns a number among librdkafka's properties, or the default. librdkafka itself refuses text that is no number."""
+    """Returns a number among librdkafka's properties, or the default. librdkafka refuses text that is no number."""
     text = kafka.get(name, "").strip()
     return int(text) if text.isdecimal() else default
 
@@ -57,7 +57,7 @@ METADATA_REFRESH_MS = "30000"
 partitions stay unread, and messages with a key go to partitions that other producers no longer choose."""
 
 EMBEDDED_WAIT_MS = "10"
-"""Embedded brokers answer a fetch at once only if there are messages, else when its wait is over: the wait must be short."""
+"""Embedded brokers answer a fetch without messages when its wait is over: the wait must be short."""
 
 
 def client_properties(settings: Settings, **more: str) -> ClientProperties:

@@ -61,9 +61,9 @@ class Loaded:
             if timeout_s >= interval_s:
                 text = (
                     f"setting {name!r} ({self._origin(name)}): {timeout_s:g} s is not less than {POLL_INTERVAL} "
-                    f"({self._origin(f'kafka.{POLL_INTERVAL}')}), {interval_s:g} s: the brokers would give the partitions to "
-                    f"others while jobs still run, and everything would run twice; set {name} below {interval_s:g}, "
-                    f"or raise {POLL_INTERVAL}"
+                    f"({self._origin(f'kafka.{POLL_INTERVAL}')}), {interval_s:g} s: the brokers would give the "
+                    f"partitions to others while jobs still run, and everything would run twice; set {name} below "
+                    f"{interval_s:g}, or raise {POLL_INTERVAL}"
                 )
                 raise ConfigError(text, name)
         self._check_heartbeats()
@@ -73,8 +73,8 @@ class Loaded:
         if self.values.instance_id is not None and self.values.kafka.get("group.protocol", "classic") != "classic":
             text = (
                 f"setting 'instance_id' ({self._origin('instance_id')}): needs group.protocol=classic "
-                f"({self._origin('kafka.group.protocol')} says otherwise): with the other protocol the brokers refuse a "
-                "process that comes back after it was killed until its session is over"
+                f"({self._origin('kafka.group.protocol')} says otherwise): with the other protocol the brokers refuse "
+                "a process that comes back after it was killed until its session is over"
             )
             raise ConfigError(text, "instance_id")
 
@@ -85,10 +85,11 @@ class Loaded:
         heartbeat_ms = number(kafka, HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_MS)
         session_ms = number(kafka, SESSION_TIMEOUT, SESSION_TIMEOUT_MS)
         if heartbeat_ms >= session_ms:
+            heartbeat_at, session_at = (self._origin(f"kafka.{each}") for each in (HEARTBEAT_INTERVAL, SESSION_TIMEOUT))
             text = (
-                f"setting {HEARTBEAT_INTERVAL!r} ({self._origin(f'kafka.{HEARTBEAT_INTERVAL}')}): {heartbeat_ms} is not less "
-                f"than {SESSION_TIMEOUT} ({self._origin(f'kafka.{SESSION_TIMEOUT}')}), {session_ms}: the brokers would take "
-                f"the member for dead between two heartbeats; set it to a third of {SESSION_TIMEOUT} at most"
+                f"setting {HEARTBEAT_INTERVAL!r} ({heartbeat_at}): {heartbeat_ms} is not less than {SESSION_TIMEOUT} "
+                f"({session_at}), {session_ms}: the brokers would take the member for dead between two heartbeats; "
+                f"set it to a third of {SESSION_TIMEOUT} at most"
             )
             raise ConfigError(text, HEARTBEAT_INTERVAL)
 
