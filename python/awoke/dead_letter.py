@@ -71,7 +71,8 @@ def letter(
     """Returns the dead letter of a message: key, value and headers unchanged, and awoke's headers behind them.
 
     A letter without the value has an empty one: in a compacted topic a tombstone would delete the key's earlier
-    letters. It has headers with the value's size and digest. Every letter names the message's topic, partition and offset.
+    letters. It has headers with the value's size and digest. Every letter names the message's topic, partition and
+    offset.
     """
     kind = type(error)
     added: list[tuple[str, bytes | str | None]] = [

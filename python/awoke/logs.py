@@ -42,8 +42,8 @@ class TextFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """Formats a record as one JSON document.
 
-    It has time, level, logger, text, process and node; the fields of an event, else topic, partition, offset and attempt
-    of the message that is being handled; the record's `extra`; error and traceback. Format records on the thread that
+    It has time, level, logger, text, process and node; the fields of an event, else topic, partition, offset and
+    attempt of the message that is being handled; the record's `extra`; error and traceback. Format records on the thread that
     logs.
     """
 
