@@ -43,8 +43,8 @@ class JsonFormatter(logging.Formatter):
     """Formats a record as one JSON document.
 
     It has time, level, logger, text, process and node; the fields of an event, else topic, partition, offset and
-    attempt of the message that is being handled; the record's `extra`; error and traceback. Format records on the thread that
-    logs.
+    attempt of the message that is being handled; the record's `extra`; error and traceback. Format records on the
+    thread that logs.
     """
 
     def __init__(self, node: int | None = None) -> None:

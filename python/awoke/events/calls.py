@@ -9,8 +9,8 @@ from awoke.events.event import Counter, Event
 
 REFUSED = Counter(
     "awoke_rpc_refused_total",
-    "Records that were not answered: forged, replayed, too_large, undecodable, with a reply_topic that is not allowed or a "
-    "reply_partition that does not exist; and calls whose reply_refused the brokers.",
+    "Records that were not answered: forged, replayed, too_large, undecodable, with a reply_topic that is not allowed "
+    "or a reply_partition that does not exist; and calls whose reply_refused the brokers.",
     {"reason": "reason"},
 )
 
