@@ -16,13 +16,13 @@ never = threading.Event()
 
 @app.rpc.method
 def echo(text: str) -> str:
-    """What came."""
+    """Returns its argument."""
     return text
 
 
 @app.rpc.method
 async def aecho(text: str) -> str:
-    """What came, from the event loop."""
+    """Returns its argument, on the event loop."""
     return text
 
 

@@ -1,4 +1,5 @@
-"""Calls over Kafka under load: how many a second, what each costs, what waits, what expires, and what too many of them do.
+"""Calls over Kafka under load: how many a second, what each costs, what waits, what expires, and what too many of
+them do.
 
 1. Calls per second with 1 to 500 threads and with 1,000 tasks, and the caller's wake-ups for each.
 2. Memory of a waiting call, over 10,000 of them.
@@ -18,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +91,7 @@ def by_tasks(caller: rpc.Caller, tasks: int, calls: int) -> dict[str, float]:
 
 
 def figures(concurrent: int, times_s: list[float], seconds: float, woken: int) -> dict[str, float]:
-    """What is shown of a load."""
+    """Returns the rows of a load."""
     return {
         "concurrent": concurrent,
         "calls_per_s": len(times_s) / seconds,
@@ -174,7 +176,7 @@ def goodput(caller: rpc.Caller, threads: int, seconds: float) -> dict[str, float
 
 
 def goodput_of_rate(caller: rpc.Caller, per_s: float, seconds: float) -> dict[str, float]:
-    """What comes of calls that come at an even pace, whatever becomes of those before."""
+    """Makes calls at an even pace, without waiting for earlier ones; returns their results."""
     pending: list[rpc.PendingResult] = []
     pace = threading.Event()
     began_s = time.monotonic()
@@ -220,7 +222,7 @@ def main() -> None:
             caller.wait_until_served()
             for threads in (1, 10, 100, 500):
                 calls = options.calls if threads > 1 else max(1, options.calls // 10)
-                measure(f"{threads} threads", lambda threads=threads, calls=calls: by_threads(caller, threads, calls))  # type: ignore[misc]
+                measure(f"{threads} threads", partial(by_threads, caller, threads, calls))
             measure("1000 tasks", lambda: by_tasks(caller, 1_000, options.calls))
             measure("overload", lambda: overload(caller, options.seconds))
             measure("waiting calls", lambda: waiting(caller, 10_000))

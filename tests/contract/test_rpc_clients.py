@@ -89,7 +89,7 @@ async def test_a_typed_client_awaits_what_the_class_declares_so(cluster: Cluster
 
 
 class Never(msgspec.Struct):
-    """What no reply can be read as."""
+    """A type that no reply can be read as."""
 
     nothing: int
 
@@ -149,7 +149,8 @@ def test_a_responder_that_streams_to_a_plain_call_is_an_error(cluster: Cluster, 
 
 
 async def longest_gap_s(work: Callable[[], Any]) -> float:
-    """Runs a coroutine function beside a task that wakes every millisecond; returns the longest that the task waited."""
+    """Runs a coroutine function beside a task that wakes every millisecond; returns the longest that the task
+    waited."""
     gaps = [0.0]
 
     async def beat() -> None:

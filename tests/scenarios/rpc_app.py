@@ -21,7 +21,7 @@ def double(number: int) -> int:
 
 @app.rpc.method
 def pid() -> int:
-    """Who answers."""
+    """Returns the process that answers."""
     return os.getpid()
 
 

@@ -9,7 +9,9 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,11 @@ def asked_until_answered(caller: rpc.Caller, method: str, **arguments: object) -
     raise AssertionError(f"{method} was not answered")
 
 
+def is_replaced(pid: int, found: dict[str, Any]) -> bool:
+    """Tells whether each node of a swarm has a process, other than this one."""
+    return all(each["pid"] not in (None, pid) for each in found["nodes"])
+
+
 def test_every_call_ends_once_while_responders_are_killed(real_cluster: RealCluster, tmp_path: Path) -> None:
     service = unique("killed")
     outcomes, overruns_s, lock = Counter[str](), list[float](), threading.Lock()
@@ -74,7 +81,7 @@ def test_every_call_ends_once_while_responders_are_killed(real_cluster: RealClus
                 if killing.wait(chosen.uniform(0.2, 0.6)):
                     return
                 killed = swarm.kill(chosen.randrange(1, 3))
-                swarm.wait_until(lambda found: all(each["pid"] not in (None, killed) for each in found["nodes"]))  # noqa: B023
+                swarm.wait_until(partial(is_replaced, killed))
                 swarm.wait_up()
 
         def call(number: int) -> None:

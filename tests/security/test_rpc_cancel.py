@@ -1,4 +1,4 @@
-"""Who may cancel a call, and what becomes of a call that another has cancelled."""
+"""Cancellation by the call's own caller, and by another client of the same name."""
 
 from __future__ import annotations
 

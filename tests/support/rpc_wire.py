@@ -93,7 +93,8 @@ def signature(secret: bytes, fields: list[bytes | None]) -> bytes:
 def sign_request(secret: bytes, topic: str, key: bytes | None, headers: Mapping[str, object], body: bytes) -> bytes:
     """Returns the signature of a request."""
     plain = {name: value.encode() if isinstance(value, str) else value for name, value in headers.items()}
-    names = [name for name in (plain.get("rpc-signed") or b"").decode().split(",") if name]  # type: ignore[attr-defined]
+    listed: bytes = plain.get("rpc-signed") or b""  # type: ignore[assignment]
+    names = [name for name in listed.decode().split(",") if name]
     fields = [b"awoke-rpc-request-v1", topic.encode(), key, *(plain.get(name) for name in (*SIGNED, *names)), body]
     return signature(secret, fields)  # type: ignore[arg-type]
 

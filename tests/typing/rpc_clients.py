@@ -1,4 +1,4 @@
-"""What mypy says of typed clients: each line with `type: ignore` must be an error, or mypy refuses the comment itself."""
+"""Typed clients under mypy: a line with `type: ignore` must be an error, or mypy refuses the comment itself."""
 
 from __future__ import annotations
 

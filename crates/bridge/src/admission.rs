@@ -132,12 +132,13 @@ impl Admission {
         self.inner.set_reply_topics(partitions);
     }
 
-    /// Returns the next call to be executed, or answered by its verdict; `None` once the scheduler has closed. Blocks with the GIL
-    /// released.
+    /// Returns the next call to be executed, or answered by its verdict; `None` once the scheduler has closed.
+    /// Blocks with the GIL released.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Py<IncomingCall>>> {
         let mut next = self.scheduler.try_next_work();
         loop {
-            // Without the GIL even if there is work: other threads have their turn between two records that need no call.
+            // Without the GIL even if there is work: other threads have their turn between two records that need no
+            // call.
             let work = next.take().unwrap_or_else(|| py.detach(|| self.scheduler.next_work(&Deadline::NEVER)));
             let job = match work {
                 Work::Job(job) => job,
@@ -158,8 +159,8 @@ impl Admission {
         }
     }
 
-    /// Records a call's final answer (`kind` is `None` if it failed, or must not be cached). Returns the duplicates that were waiting for
-    /// it. Does not block.
+    /// Records a call's final answer (`kind` is `None` if it failed, or must not be cached). Returns the duplicates
+    /// that were waiting for it. Does not block.
     #[pyo3(signature = (call, kind, body))]
     fn end(&self, call: &Bound<'_, IncomingCall>, kind: Option<&str>, body: &[u8]) -> Vec<Py<IncomingCall>> {
         let kind = kind.and_then(|kind| engine::ReplyKind::of(kind.as_bytes()));
@@ -167,12 +168,13 @@ impl Admission {
         duplicates.into_iter().map(|Held(duplicate)| duplicate).collect()
     }
 
-    /// Releases the place of a call whose execution has ended; returns the call that takes it, if one waits. Does not block.
+    /// Releases the place of a call whose execution has ended; returns the call that takes it, if one waits. Does
+    /// not block.
     fn release(&self, call: &Bound<'_, IncomingCall>) -> Option<Py<IncomingCall>> {
         self.inner.release(&Held(call.clone().unbind())).map(|Held(next)| next)
     }
 
-    /// How many calls run, and how many wait in the queue. Does not block.
+    /// Number of calls run, and how many wait in the queue. Does not block.
     fn counts(&self) -> (usize, usize) {
         self.inner.counts()
     }

@@ -17,13 +17,15 @@ use crate::waiting::{Mailbox, Turn, is_main_thread, wait_in_turn};
 pub struct Call {
     inner: Arc<engine::Call>,
     birthplace: Birthplace,
-    /// Weak: a call that is kept, by an exception for example, must keep no client. Without the client, the call has ended.
+    /// Weak: a call that is kept, by an exception for example, must keep no client. Without the client, the call
+    /// has ended.
     caller: Weak<engine::Caller>,
 }
 
 #[pymethods]
 impl Call {
-    /// Waits for the next part, at most until the call's deadline; returns whether it is there. Blocks with the GIL released.
+    /// Waits for the next part, at most until the call's deadline; returns whether it is there. Blocks with the GIL
+    /// released.
     #[pyo3(signature = (timeout_s=None))]
     pub fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
         self.check_process()?;
@@ -44,8 +46,8 @@ impl Call {
         }))
     }
 
-    /// Takes the next part: `reply`, `item` or `error` and a body; or `end`; or `failed`, a code and a text; `None` if it is not there
-    /// yet. Does not block.
+    /// Takes the next part: `reply`, `item` or `error` and a body; or `end`; or `failed`, a code and a text; `None`
+    /// if it is not there yet. Does not block.
     pub fn result<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.check_process()?;
         let next = match self.caller.upgrade() {

@@ -24,7 +24,8 @@ impl CallReplies {
         Self { producer }
     }
 
-    /// Begins a call whose turn has come. Returns why it is not to be executed: "fenced", or the reason of a rejection. Does not block.
+    /// Begins a call whose turn has come. Returns why it is not to be executed: "fenced", or the reason of a
+    /// rejection. Does not block.
     #[staticmethod]
     fn begin(call: &IncomingCall) -> Option<&'static str> {
         call.call.begin().err().map(|not_begun| match not_begun {
@@ -61,7 +62,8 @@ impl CallReplies {
             .transpose()
     }
 
-    /// Leaves the slot of the call's job to other jobs, and copies the call's record: the call goes on elsewhere. Does not block.
+    /// Leaves the slot of the call's job to other jobs, and copies the call's record: the call goes on elsewhere.
+    /// Does not block.
     #[staticmethod]
     fn leave_slot(py: Python<'_>, call: &IncomingCall) -> PyResult<()> {
         call.call.leave_slot(true);
@@ -80,8 +82,8 @@ impl CallReplies {
         call.close(py)
     }
 
-    /// Settles a call: its job is completed when its last reply is acknowledged or refused for good, or now if none was sent. Should the
-    /// reply fail otherwise, the call is executed again after `delay_s`. Does not block.
+    /// Settles a call: its job is completed when its last reply is acknowledged or refused for good, or now if none
+    /// was sent. Should the reply fail otherwise, the call is executed again after `delay_s`. Does not block.
     #[staticmethod]
     fn settle(py: Python<'_>, call: &IncomingCall, delay_s: f64) -> PyResult<()> {
         let delay = duration(Some(delay_s))?.unwrap_or_default();

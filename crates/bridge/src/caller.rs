@@ -115,7 +115,8 @@ impl Caller {
         self.begin(py, &parts, wanted, may_wait)
     }
 
-    /// Makes a call, waits for the reply, and takes it: `call`, `wait` and `result` in one. Blocks with the GIL released.
+    /// Makes a call, waits for the reply, and takes it: `call`, `wait` and `result` in one. Blocks with the GIL
+    /// released.
     #[pyo3(signature = (method, body, timeout_s, key=None, idempotency_key=None, headers=None))]
     #[allow(clippy::too_many_arguments)] // As for a call.
     fn ask<'py>(
@@ -193,7 +194,8 @@ impl Caller {
         .collect())
     }
 
-    /// Ends all calls and delivers sent requests. Blocks with the GIL released. Closing again, or in a forked child, does nothing.
+    /// Ends all calls and delivers sent requests. Blocks with the GIL released. Closing again, or in a forked
+    /// child, does nothing.
     fn close(&self, py: Python<'_>, timeout_s: f64) -> PyResult<()> {
         let timeout = duration(Some(timeout_s))?.unwrap_or_default();
         if let Ok(Some(caller)) = self.inner.take() {

@@ -123,13 +123,13 @@ impl IncomingCall {
         self.call.until_ns() as f64 / 1e9
     }
 
-    /// How long it may still take, in seconds; at least 0.
+    /// Time that it may still take, in seconds; at least 0.
     #[getter]
     fn remaining_s(&self) -> f64 {
         self.call.remaining_s()
     }
 
-    /// Whether its caller has cancelled it, or its time is over.
+    /// `true` if its caller has cancelled it, or its time is over.
     #[getter]
     fn is_cancelled(&self) -> bool {
         self.call.is_cancelled()
@@ -144,7 +144,8 @@ impl IncomingCall {
         Ok(self.call.is_cancelled())
     }
 
-    /// Calls a function when the caller cancels, on the thread that receives the cancellation; at once if it has. Does not block.
+    /// Calls a function when the caller cancels, on the thread that receives the cancellation; at once if it has.
+    /// Does not block.
     fn when_cancelled(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<()> {
         let mut state = self.state();
         // Under the lock: a cancellation completes first, and takes the callbacks then.
@@ -196,14 +197,15 @@ impl IncomingCall {
         (&at.topic, at.partition, offset)
     }
 
-    /// The caller's time; what was left of it, and the time in queues, when it was read; the time of its method. In seconds.
+    /// The caller's time; what was left of it, and the time in queues, when it was read; the time of its method. In
+    /// seconds.
     #[getter]
     fn times_s(&self) -> (f64, f64, f64, f64) {
         let times = self.call.times();
         (times.budget_s, times.left_s, times.queued_s, self.call.ran_s())
     }
 
-    /// Whether its caller has cancelled it.
+    /// `true` if its caller has cancelled it.
     #[getter]
     fn was_cancelled(&self) -> bool {
         self.call.cancelled().is_done()

@@ -28,7 +28,8 @@ impl RequestRecord {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The arguments as they came; `b""` for none. Raises `ClosedError` if the memory was released before the message was made.
+    /// The arguments as they came; `b""` for none. Raises `ClosedError` if the memory was released before the
+    /// message was made.
     pub fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if let Some((native, index)) = &*self.lent() {
             return Ok(bytes(py, Some(native.message(*index).value().unwrap_or_default())));
@@ -64,8 +65,8 @@ impl RequestRecord {
         Ok(found)
     }
 
-    /// Releases librdkafka's memory, which would keep the client alive. With `keep`, or if the message was made, the record is copied
-    /// first. Again, it does nothing.
+    /// Releases librdkafka's memory, which would keep the client alive. With `keep`, or if the message was made,
+    /// the record is copied first. Again, it does nothing.
     pub fn release(&self, py: Python<'_>, keep: bool) -> PyResult<()> {
         // A queued call may be over, and its record released, before the thread that queued it comes to this.
         let lent = self.lent().clone();

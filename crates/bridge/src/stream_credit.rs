@@ -32,7 +32,7 @@ impl StreamCredit {
 
 #[pymethods]
 impl StreamCredit {
-    /// Whether the request named a credit.
+    /// `true` if the request named a credit.
     #[getter]
     fn is_named(&self) -> PyResult<bool> {
         Ok(self.credit()?.1)
@@ -43,7 +43,7 @@ impl StreamCredit {
         Ok(self.credit()?.0.try_take())
     }
 
-    /// Whether there is credit, or none will come. Does not block.
+    /// `true` if there is credit, or none will come. Does not block.
     fn done(&self) -> PyResult<bool> {
         Ok(self.credit()?.0.is_ready())
     }

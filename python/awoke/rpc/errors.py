@@ -96,7 +96,8 @@ class Unauthenticated(RpcError):
 
 
 class ResourceExhausted(RpcError):
-    """Too much is under way. See `retry_after_s`; `is_rejected` says whether the responder refused to begin the call."""
+    """Too much is under way. See `retry_after_s`; `is_rejected` says whether the responder refused to begin the
+    call."""
 
     code = "resource_exhausted"
     http_status = 429

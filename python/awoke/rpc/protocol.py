@@ -1,4 +1,5 @@
-"""The protocol of callers and responders: topics, bodies, kinds of replies. For other languages: `docs/rpc_protocol.md`."""
+"""The protocol of callers and responders: topics, bodies, kinds of replies. For other languages:
+`docs/rpc_protocol.md`."""
 
 from __future__ import annotations
 

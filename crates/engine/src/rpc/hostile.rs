@@ -1,4 +1,5 @@
-//! Hostile records: random ones (the number of cases is `PROPTEST_CASES`, 64 where that is not set), and attacks that were measured.
+//! Hostile records: random ones (the number of cases is `PROPTEST_CASES`, 64 where that is not set), and attacks
+//! that were measured.
 //!
 //! No decoder panics, every bound holds, and a record that is accepted has the same meaning when it is encoded again.
 
@@ -126,7 +127,7 @@ proptest! {
         let all = lent(&owned);
         let admission = admission(is_signed.then(self::key));
         let record =
-            RequestRecord { headers: &all, key: key.as_deref(), value: Some(&body), place: (0, 1), sent_ms: NOW_MS as i64 };
+            RequestRecord { key: key.as_deref(), value: Some(&body), ..self::record(&all) };
         match admission.read(&record, NOW_MS) {
             Ok(Arrival::Call(head, times)) => {
                 prop_assert!(!is_signed, "nobody knows the secret");
@@ -158,7 +159,9 @@ proptest! {
     }
 
     #[test]
-    fn fuzz_a_reply_is_none_or_means_the_same_when_it_is_encoded_again(owned in headers(), body in vec(any::<u8>(), 0..99)) {
+    fn fuzz_a_reply_is_none_or_means_the_same_when_it_is_encoded_again(
+        owned in headers(), body in vec(any::<u8>(), 0..99),
+    ) {
         let all = owned.iter().map(|(name, value)| (Cow::from(name), Cow::from(value.clone().unwrap_or_default())));
         let fetched = Fetched { value: Cow::from(&body), headers: all.collect() };
         if let Some(id) = protocol::header(&fetched.headers, protocol::ID).and_then(CallId::of) {

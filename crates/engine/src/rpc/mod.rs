@@ -1,8 +1,8 @@
 //! Remote calls over Kafka, in both roles.
 //!
-//! `caller` makes calls: it sends requests, reads replies, and ends each call by its deadline at the latest. `responder` receives
-//! requests and decides what happens to each. `protocol` and `signature` are what both sides agree on. Methods are user code and
-//! run in Python.
+//! `caller` makes calls: it sends requests, reads replies, and ends each call by its deadline at the latest.
+//! `responder` receives requests and decides what happens to each. `protocol` and `signature` are what both sides
+//! agree on. Methods are user code and run in Python.
 
 mod caller;
 #[cfg(all(test, not(feature = "model")))]

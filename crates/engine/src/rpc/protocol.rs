@@ -90,7 +90,7 @@ pub struct RequestHead<'a> {
     pub budget_ms: Option<u64>,
     /// The key that all attempts at one call share.
     pub idempotency_key: Option<&'a [u8]>,
-    /// How many results of a stream the caller has granted in total.
+    /// Number of results of a stream the caller has granted in total.
     pub credit: Option<u64>,
     /// The names of other headers that the signature covers, with commas between.
     pub signed_names: &'a str,
@@ -99,7 +99,8 @@ pub struct RequestHead<'a> {
 /// A record's headers, in order.
 pub type HeaderList<'a> = [(Cow<'a, str>, Option<&'a [u8]>)];
 
-/// Returns a header's value: of several with one name the last that has one, which is also the one that the signature covers.
+/// Returns a header's value: of several with one name the last that has one, which is also the one that the
+/// signature covers.
 pub(in crate::rpc) fn header_of<'a, N: AsRef<str>>(headers: &[(N, Option<&'a [u8]>)], name: &str) -> Option<&'a [u8]> {
     headers.iter().rev().find_map(|(each, value)| value.filter(|_| each.as_ref() == name))
 }
@@ -197,8 +198,9 @@ pub struct Times {
 }
 
 impl RequestHead<'_> {
-    /// Returns the call's times, for a record that was sent, and is read, at these milliseconds since 1970. Clocks may be apart by
-    /// `clock_skew_s`, in the caller's favour. A budget counts as at most `budget_max_s`, and so does the time in queues.
+    /// Returns the call's times, for a record that was sent, and is read, at these milliseconds since 1970. Clocks
+    /// may be apart by `clock_skew_s`, in the caller's favour. A budget counts as at most `budget_max_s`, and so
+    /// does the time in queues.
     #[allow(clippy::cast_precision_loss)] // Milliseconds of our century have 41 bits.
     pub fn times(&self, sent_ms: i64, now_ms: f64, clock_skew_s: f64, budget_max_s: f64) -> Times {
         let sent_ms = if sent_ms <= 0 { now_ms } else { sent_ms as f64 };
@@ -346,7 +348,8 @@ mod tests {
         let max_s = 100.0;
         assert_eq!(head(Some(12_000), Some(5_000)).times(7_000, 8_000.0, 0.0, max_s), times(5.0, 4.0, 1.0));
         assert_eq!(head(Some(12_000), Some(5_000)).times(7_000, 13_000.0, 0.5, max_s), times(5.0, -0.5, 5.5));
-        // Without a budget it is what the deadline was away when it was sent; without either, what calls have by default.
+        // Without a budget it is what the deadline was away when it was sent; without either, what calls have by
+        // default.
         assert_eq!(head(Some(12_000), None).times(10_000, 11_000.0, 0.0, max_s), times(2.0, 1.0, 1.0));
         assert_eq!(head(None, None).times(10_000, 11_000.0, 0.0, max_s), times(30.0, 29.0, 1.0));
         for unknown in [-1, 0] {

@@ -1,7 +1,9 @@
-//! Signatures of requests and replies, version 1: HMAC-SHA256 (RFC 2104) under a secret that callers and responders share.
+//! Signatures of requests and replies, version 1: HMAC-SHA256 (RFC 2104) under a secret that callers and responders
+//! share.
 //!
-//! A signature covers its version and purpose, the service's topic of requests, the record's key, the headers of the protocol, other
-//! headers by their names, and the body. A copy in another topic, under another key or with other headers is refused.
+//! A signature covers its version and purpose, the service's topic of requests, the record's key, the headers of
+//! the protocol, other headers by their names, and the body. A copy in another topic, under another key or with
+//! other headers is refused.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;

@@ -1,4 +1,4 @@
-"""Calls methods of a service over Kafka, and gets their results: blocking, awaited, streamed, or from several responders."""
+"""Calls methods of a service over Kafka: blocking, awaited, streamed, or of several responders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from awoke.settings import KafkaValue, Settings, load
 from awoke.tracing import Tracer
 
 TIMEOUT_S = 5.0
-"""How long a call waits unless its caller says otherwise."""
+"""Time that a call waits unless its caller says otherwise."""
 
 Methods = TypeVar("Methods")
 
@@ -38,19 +38,20 @@ Methods = TypeVar("Methods")
 class Caller:
     """Calls methods of a service. Any number of threads and event loops; a context manager: leaving it closes.
 
-    It reads a partition of the service's reply topic from an offset that is found before this returns: no reply can be
-    missed. Blocks up to `startup_timeout_s`. On the thread of a running event loop it does not block: there `async with`,
-    `await Caller.open(…)` or else the first call opens it, and raises the errors of connections and topics below.
+    It reads a partition of the service's reply topic from an offset that is found before this returns: no reply can
+    be missed. Blocks up to `startup_timeout_s`. On the thread of a running event loop it does not block: there
+    `async with`, `await Caller.open(…)` or else the first call opens it, and raises the errors of connections and
+    topics below.
 
-    `timeout_s` is the time of calls without their own; within a method, no call waits longer than the method's own caller.
-    `name` is the caller's name, as responders see it. `group` is the responders' consumer group, if it is not the service's
-    name: a call without a reply ends with `NobodyThere` when that group has no member. With `checks_group=False` the group
-    is not checked, and such a call ends at its deadline: for responders without a group.
-    At most `calls_max` calls, and `bytes_max` bytes of requests, are under way; more wait for room in their time. A reply
-    larger than `reply_bytes_max` is refused. With a `secret`, requests are signed and replies must be. `errors` are
-    classes for codes of the service's own. `idempotent` names methods that may be executed twice. `window` is how many
-    results of a stream may be under way. With `create_topics`, missing topics are created with `partitions` partitions
-    each; else the service makes them when it starts.
+    `timeout_s` is the time of calls without their own; within a method, no call waits longer than the method's own
+    caller. `name` is the caller's name, as responders see it. `group` is the responders' consumer group, if it is not
+    the service's name: a call without a reply ends with `NobodyThere` when that group has no member. With
+    `checks_group=False` the group is not checked, and such a call ends at its deadline: for responders without a
+    group. At most `calls_max` calls, and `bytes_max` bytes of requests, are under way; more wait for room in their
+    time. A reply larger than `reply_bytes_max` is refused. With a `secret`, requests are signed and replies must be.
+    `errors` are classes for codes of the service's own. `idempotent` names methods that may be executed twice.
+    `window` is how many results of a stream may be under way. With `create_topics`, missing topics are created with
+    `partitions` partitions each; else the service makes them when it starts.
 
     Raises:
         ConfigError, BrokerUnreachable; UnknownTopic: the service's topics are not there.
@@ -137,15 +138,15 @@ class Caller:
     ) -> Any:
         """Calls a method and waits for its result, which is read as `returns`. Blocks with the GIL released.
 
-        Arguments come by name, or all in order. Calls with one `key` are executed in order, by one responder. On the thread
-        of a running event loop it warns (`BlockingCallWarning`): use `acall` there. A method that returns a stream of results
-        is an error: use `stream`.
+        Arguments come by name, or all in order. Calls with one `key` are executed in order, by one responder. On the
+        thread of a running event loop it warns (`BlockingCallWarning`): use `acall` there. A method that returns a
+        stream of results is an error: use `stream`.
 
         Raises:
             RpcError: see `awoke.rpc.errors`; DeadlineExceeded: no reply within `timeout_s`; NobodyThere: there is no
-            responder; InvalidArgument, Unimplemented, Internal. DecodeError: the result can't be read as `returns`.
-            EncodeError; ClosedError; ForkedClientError. TypeError: arguments by name and in order. ValueError: a header of
-            the protocol's.
+                responder; InvalidArgument, Unimplemented, Internal.
+            DecodeError: the result can't be read as `returns`. EncodeError; ClosedError; ForkedClientError.
+            TypeError: arguments by name and in order. ValueError: a header of the protocol's.
         """
         if _get_running_loop() is not None:
             warn_blocking("call", "await caller.acall(…)")
@@ -231,8 +232,8 @@ class Caller:
         """Calls a method that gives its results one by one; iterate over them, with `for` or `async for`.
 
         All of them must come within `timeout_s`. At most `window` are under way: a slow reader slows the method down.
-        Leaving the iteration cancels the call. A rejected one is made again, as by `call`; one that has begun is not. Raises
-        as `submit`, and, while iterating, as `call`.
+        Leaving the iteration cancels the call. A rejected one is made again, as by `call`; one that has begun is not.
+        Raises as `submit`, and, while iterating, as `call`.
         """
         plan = self._plan(method, args, kwargs, timeout_s, key, None, None, headers, returns)
         return Stream(self._calling, plan, drive(self._calling.begin_stream(plan)), returns)
@@ -251,8 +252,8 @@ class Caller:
     ) -> Gathered:
         """Calls all responders, of groups of their own, at once: each group answers.
 
-        Returns when `replies` have answered, when `until(results)` is true, or when the time is up: then `is_partial` is
-        true, and there is no error. Blocks with the GIL released, and warns as `call`. Raises as `submit`.
+        Returns when `replies` have answered, when `until(results)` is true, or when the time is up: then `is_partial`
+        is true, and there is no error. Blocks with the GIL released, and warns as `call`. Raises as `submit`.
         """
         if _get_running_loop() is not None:
             warn_blocking("scatter", "await caller.ascatter(…)")
@@ -284,7 +285,8 @@ class Caller:
         return Proxy(partial(self.acall, timeout_s=timeout_s))
 
     def client(self, methods: Callable[..., Methods], *, timeout_s: float | None = None) -> Methods:
-        """Returns an object with the methods of a `typing.Protocol` or class, each of which calls the method of its name.
+        """Returns an object with the methods of a `typing.Protocol` or class, each of which calls the method of its
+        name.
 
         ```python
         class Shop(Protocol):
@@ -295,8 +297,8 @@ class Caller:
         price = shop.quote("A1", quantity=3)
         ```
 
-        Results are read as the annotations say. `def` blocks as `call` does; `async def` is awaited, as `acall`; a `def` that
-        returns an `Iterator` or `AsyncIterator` is a `stream`. Nothing of the class is executed.
+        Results are read as the annotations say. `def` blocks as `call` does; `async def` is awaited, as `acall`; a
+        `def` that returns an `Iterator` or `AsyncIterator` is a `stream`. Nothing of the class is executed.
 
         Raises:
             ConfigError: no class, or a method that can't be called by name.
@@ -355,7 +357,10 @@ class Caller:
         return self._calling.open().replies_at()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Ends all calls, those in a back-off included, and delivers what was sent. Blocks. Closing again does nothing."""
+        """Ends all calls, those in a back-off included, and delivers sent requests. Blocks.
+
+        Closing again does nothing.
+        """
         self._calling.close(timeout_s)
 
     async def aclose(self, timeout_s: float = 5.0) -> None:

@@ -95,7 +95,7 @@ class Calling:
         return await self.begin(plan, window=self._window)
 
     async def repeat_stream(self, plan: Plan, error: RpcError) -> _native.Call:
-        """Makes the call of a stream again after this error; raises the error if it may not be, or the caller is closed."""
+        """Makes the call of a stream again after this error; raises the error if it may not."""
         if not error.is_rejected or await until(self.closing.pause(self._budget.delay_s(plan, error))):
             raise error
         return await self.begin_stream(plan)

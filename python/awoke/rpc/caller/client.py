@@ -1,4 +1,4 @@
-"""Typed clients: an object with the methods of a `typing.Protocol` or class, each of which calls a method of a service."""
+"""Typed clients: objects with the methods of a `typing.Protocol` or class, which call methods of a service."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Client:
 
 
 class Shape(NamedTuple):
-    """How a method of a class is called."""
+    """The call of a class's method."""
 
     name: str
     parameters: tuple[str, ...]

@@ -19,7 +19,7 @@ class Closing:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the caller is closed."""
+        """True if the caller is closed."""
         return self._event.is_set()
 
     def close(self) -> None:

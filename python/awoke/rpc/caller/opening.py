@@ -1,7 +1,7 @@
 """Opens a caller: checks the service's topics and finds the caller's place on the reply topic.
 
-A constructor that ran on an event loop's thread would block the loop. There `async with`, `await Caller.open(…)` or the first
-call opens the caller.
+A constructor that ran on an event loop's thread would block the loop. There `async with`, `await Caller.open(…)` or
+the first call opens the caller.
 """
 
 from __future__ import annotations

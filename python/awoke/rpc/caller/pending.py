@@ -145,7 +145,7 @@ class Gathered(NamedTuple):
     results: list[Any]
     errors: list[RpcError]
     is_partial: bool
-    """Whether the time was up before all of them had answered, or fewer were enough."""
+    """True if the time was up before all of them had answered, or fewer were enough."""
 
 
 class Gathering:

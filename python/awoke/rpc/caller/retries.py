@@ -13,8 +13,8 @@ from awoke.rpc.errors import NobodyThere
 class Retries(msgspec.Struct, frozen=True):
     """The policy for calls that failed: each is made again within its deadline and under the same idempotency key.
 
-    A call that the responder refused to begin (`RpcError.is_rejected`) is made again. A call that may have been executed is
-    made again only if it is idempotent.
+    A call that the responder refused to begin (`RpcError.is_rejected`) is made again. A call that may have been
+    executed is made again only if it is idempotent.
     """
 
     attempts: int = 3
@@ -45,7 +45,7 @@ class RetryBudget:
         self.retries = retries
         self._left = retries.budget
         self.is_short = False
-        """Whether a retry was taken and not given back."""
+        """True if a retry was taken and not given back."""
 
     def delay_s(self, plan: Plan, error: RpcError) -> float:
         """Takes a retry and returns the delay before the call is made again; raises the error if it is not."""

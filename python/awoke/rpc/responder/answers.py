@@ -44,7 +44,8 @@ CANCELLED = "the call was cancelled"
 """The message to the caller of a cancelled call: another client may have cancelled it."""
 
 OWN_REPLY, ERROR_INSTEAD, NO_REPLY = range(3)
-"""The content of a call's transaction: its reply; an error, after that was refused; nothing, after the error was, too."""
+"""The content of a call's transaction: its reply; an error, after that was refused; nothing, after the error was,
+too."""
 
 
 class Answers:
@@ -281,7 +282,8 @@ def failure_of(committed: PendingCommit) -> Exception | None:
 
 
 def error_instead(error: Exception, reply_to: tuple[str, int] | None) -> RpcError:
-    """Returns the error for a caller whose reply was in a refused transaction: for the reply, or for another message."""
+    """Returns the error for a caller whose reply was in a refused transaction: for the reply, or for another
+    message."""
     if isinstance(error, MessageTooLarge) and reply_to is not None and error.topic == reply_to[0]:
         return too_large(error)
     return Internal("a message that the call sent was refused; the service's log says more")

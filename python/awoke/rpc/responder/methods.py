@@ -28,8 +28,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The settings of a service: `app.rpc.options(…)`."""
 
     mode: Literal["at_most_once", "at_least_once", "exactly_once"] = "at_least_once"
-    """A call whose responder dies is not executed again; is executed again; or its reply, the messages that it sent and its
-    offset are one transaction."""
+    """A call whose responder dies is not executed again; is executed again; or its reply, the messages that it sent
+    and its offset are one transaction."""
     threads: int = 8
     """Most calls of `def` methods that run at once in each process."""
     tasks: int = 1_000
@@ -39,7 +39,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     waiting_bytes_max: int = 64 * 1024 * 1024
     """Most bytes of their requests."""
     queue_time_share_max: float = 0.5
-    """A call that has spent more than this share of its caller's time in queues is rejected, so that others are in time."""
+    """A call that has spent more than this share of its caller's time in queues is rejected, so that others are in
+    time."""
     retry_after_s: float = 0.1
     """Delay that the caller of a rejected call is told to wait before the next attempt."""
     clock_skew_s: float = 0.0
@@ -55,13 +56,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     secret: bytes | None = None
     """The key of signatures: requests must be signed with it, and replies are."""
     tracebacks: bool = False
-    """Whether callers get the text and traceback of an unexpected exception."""
+    """True if callers get the text and traceback of an unexpected exception."""
     results_max: int = 10_000
     """Most results that are kept for repeated calls with the same idempotency key."""
     results_bytes_max: int = 64 * 1024 * 1024
     """Most bytes of these results."""
     results_ttl_s: float = 300.0
-    """How long they are kept."""
+    """Time that they are kept."""
 
     def __post_init__(self) -> None:
         for name in ("threads", "tasks", "waiting_max", "waiting_bytes_max", "partitions", "request_bytes_max"):
@@ -107,14 +108,14 @@ class Method:
         self.callers = callers
         """The callers that may call it; None for all."""
         self.deadline_s = deadline_s
-        """How long a call may run, whatever its caller grants; None for no limit of its own."""
+        """Time that a call may run, whatever its caller grants; None for no limit of its own."""
         if not callable(function) or isinstance(function, type):
             raise ConfigError(f"an rpc method is a function, not {function!r}", "method")
         kind = kind_of(function)
         self.is_async = kind.startswith("async")
-        """Whether it runs on the event loop."""
+        """True if it runs on the event loop."""
         self.is_stream = kind.endswith("generator")
-        """Whether it gives several results."""
+        """True if it gives several results."""
         self._arguments: Arguments | None = None
         self._check()
 
@@ -231,11 +232,12 @@ class Rpc:
         callers: Iterable[str] | None = None,
         deadline_s: float | None = None,
     ) -> Function | Callable[[Function], Function]:
-        """Serves the decorated function, `def` or `async def`, under its name. A generator gives its results one by one.
+        """Serves the decorated function, `def` or `async def`, under its name. A generator gives its results one by
+        one.
 
-        Arguments are read as its annotations say and checked before it is called. `idempotent` says that it may be executed
-        twice. At most `concurrency` of its calls run at once in a process. Of callers, only
-        those named in `callers` may call it. It may run for `deadline_s`, or for as long as its caller waits.
+        Arguments are read as its annotations say and checked before it is called. `idempotent` says that it may be
+        executed twice. At most `concurrency` of its calls run at once in a process. Of callers, only those named in
+        `callers` may call it. It may run for `deadline_s`, or for as long as its caller waits.
 
         Raises:
             ConfigError: the name is taken, or an option is out of range.

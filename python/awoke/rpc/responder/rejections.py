@@ -49,7 +49,8 @@ class Rejections:
             self._drop(call, reason)
 
     def reject(self, call: IncomingCall, reason: str) -> None:
-        """Tells the caller of a call why it is not executed. Its waiting duplicates are executed: the reason is its own."""
+        """Tells the caller of a call why it is not executed. Its waiting duplicates are executed: the reason is its
+        own."""
         error = self._errors[reason](call)
         body = protocol.problem_of(error, is_rejected=True)
         self._answers.finish(call, protocol.ERROR, body, error.code, is_shared=False)

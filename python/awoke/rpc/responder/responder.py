@@ -3,14 +3,16 @@
 A call takes this way: the engine's admission control (who calls, may it, is there time; now or later) → `_run_call`, or
 `Rejections` if it is not executed → `Answers` → its job ends when the reply is acknowledged, or with its transaction.
 
-There is one thread more than may run methods at once, so that one of them always receives: a cancellation, an expired call
-and one too many are seen while all others are busy. The thread that receives a call executes it, if it may run; a thread
-that has ended one goes on with the next in the queue. A call that comes to an idle service changes threads once.
+There is one thread more than may run methods at once, so that one of them always receives: a cancellation, an expired
+call and one too many are seen while all others are busy. The thread that receives a call executes it, if it may run;
+a thread that has ended one goes on with the next in the queue. A call that comes to an idle service changes threads
+once.
 
 Each thread `awoke-rpc-<number>`:
 1. Wait for a call that may run, or has a verdict.
 2. Answer a call that has a verdict.
-3. Run the method of a call and answer it, or hand it to the thread of the event loop. Then take the next one in the queue.
+3. Run the method of a call and answer it, or hand it to the thread of the event loop. Then take the next one in the
+   queue.
 4. End when the scheduler is closed.
 """
 
@@ -212,7 +214,8 @@ class Responder:
             self._answers.send_error(call, told, is_shared=not is_stopped)
 
     async def _begin(self, call: IncomingCall) -> bool:
-        """Begins a call whose turn has come; returns whether it is to be executed. Commits its offset first, if it must."""
+        """Begins a call whose turn has come; returns whether it is to be executed. Commits its offset first, if it
+        must."""
         reason = self._replies.begin(call)
         if reason == "fenced":
             self._answers.give_back(call)

@@ -100,7 +100,7 @@ pub struct Call {
     inbox: Mutex<Inbox>,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Debug)]
 enum Ended {
     Complete,
@@ -191,7 +191,8 @@ impl Call {
         })
     }
 
-    /// Returns the total number of results to grant to the responder, if a grant is due: half of the window was taken since the last.
+    /// Returns the total number of results to grant to the responder, if a grant is due: half of the window was
+    /// taken since the last.
     pub(super) fn due_credit(&self) -> Option<u64> {
         let Wanted::Stream(window) = self.wanted else { return None };
         let inbox = lock(&self.inbox);

@@ -1,7 +1,8 @@
 //! Makes calls: sends their requests, and ends them when a request can't be delivered.
 //!
-//! A call takes this way: room for it → `calls`, under an id that can't be guessed → the request, through a producer without linger →
-//! a responder → `replies` → `Call`. It is added to `calls` before its request is sent, and removed when it ends.
+//! A call takes this way: room for it → `calls`, under an id that can't be guessed → the request, through a
+//! producer without linger → a responder → `replies` → `Call`. It is added to `calls` before its request is sent,
+//! and removed when it ends.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -58,7 +59,8 @@ impl std::fmt::Debug for Sender {
 }
 
 impl Caller {
-    /// Finds the end of the caller's partition of the reply topic: from here on no reply can be missed. Blocks the calling thread.
+    /// Finds the end of the caller's partition of the reply topic: from here on no reply can be missed. Blocks the
+    /// calling thread.
     pub fn new(
         producer_config: &ClientConfig,
         consumer_config: &ClientConfig,
@@ -137,7 +139,8 @@ impl Caller {
         self.inner.follow_up(call, protocol::CANCEL, None).map(|_| true)
     }
 
-    /// Takes the next reply of a call, or its end; `None` if neither is there yet. Grants a stream's responder more. Does not block.
+    /// Takes the next reply of a call, or its end; `None` if neither is there yet. Grants a stream's responder
+    /// more. Does not block.
     pub fn try_next(&self, call: &Arc<Call>) -> Result<Option<Next>> {
         let next = call.try_next();
         if let Some(total) = call.due_credit()
@@ -153,8 +156,8 @@ impl Caller {
         self.inner.replies.begin_wait(call, waker)
     }
 
-    /// Waits for the next reply of a call, at most until its deadline; returns whether it is there. Blocks the calling thread, which
-    /// serves replies if no other thread does.
+    /// Waits for the next reply of a call, at most until its deadline; returns whether it is there. Blocks the
+    /// calling thread, which serves replies if no other thread does.
     pub fn wait(&self, call: &Arc<Call>, deadline: &Deadline) -> bool {
         let parker = Arc::new(Parker::default());
         if let Some(waiting) = self.begin_wait(call, Waker::Parker(Arc::clone(&parker))) {
@@ -196,7 +199,8 @@ impl Caller {
         self.inner.producer.0.check_process()
     }
 
-    /// Ends all calls and the caller's thread, and delivers sent requests. Blocks the calling thread, at most for the timeout.
+    /// Ends all calls and the caller's thread, and delivers sent requests. Blocks the calling thread, at most for
+    /// the timeout.
     pub fn close(&self, timeout: Duration) -> Result<()> {
         self.check_process()?;
         self.inner.calls.close();

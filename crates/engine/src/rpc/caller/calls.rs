@@ -1,7 +1,8 @@
 //! The calls that have not ended, by their ids, and their deadlines.
 //!
-//! A call is ended by its reply, its deadline, its caller, or a failure; the first of them takes it out of the table, because `Call` ends
-//! only once. The table has one lock. It is never held while a call's own lock is taken or a thread is woken.
+//! A call is ended by its reply, its deadline, its caller, or a failure; the first of them takes it out of the
+//! table, because `Call` ends only once. The table has one lock. It is never held while a call's own lock is taken
+//! or a thread is woken.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -21,7 +22,8 @@ use crate::{Error, Result};
 /// Ended calls that are remembered, to tell a late reply from one of an unknown call.
 const REMEMBERED: usize = 10_000;
 
-/// A call without a reply has its responders' group looked up after this time, or half of its own; then at doubling intervals.
+/// A call without a reply has its responders' group looked up after this time, or half of its own; then at doubling
+/// intervals.
 const LOOKUP_AFTER: Duration = Duration::from_millis(250);
 const LOOKUP_INTERVAL_MAX: Duration = Duration::from_secs(5);
 
@@ -82,7 +84,7 @@ struct Open {
 
 /// The work that was due.
 pub(super) struct Due {
-    /// Whether the responders' group is to be looked up.
+    /// `true` if the responders' group is to be looked up.
     pub(super) needs_lookup: bool,
     /// When there is work again.
     pub(super) next: Option<Instant>,

@@ -1,8 +1,8 @@
 //! The caller's side of a call: sends requests and ends each call once, with its replies or with a failure.
 //!
-//! `caller` makes calls under ids from `random_ids`. `calls` holds the calls that have not ended, with their deadlines. `replies` reads
-//! the caller's partition of the reply topic. `call` is one call: the replies that wait to be taken, and how the call ended. Retries are
-//! the application's decision and live in Python.
+//! `caller` makes calls under ids from `random_ids`. `calls` holds the calls that have not ended, with their
+//! deadlines. `replies` reads the caller's partition of the reply topic. `call` is one call: the replies that wait
+//! to be taken, and how the call ended. Retries are the application's decision and live in Python.
 
 mod call;
 #[allow(clippy::module_inception)] // The file of the type of this name.

@@ -7,7 +7,8 @@ use crate::{Error, Result};
 /// `getrandom` returns this many bytes at once, and never fewer.
 const STOCK: usize = 256 / size_of::<u64>();
 
-/// Random numbers that cannot be guessed, never 0. A forked child would draw those of its parent: the owner refuses use there.
+/// Random numbers that cannot be guessed, never 0. A forked child would draw those of its parent: the owner refuses
+/// use there.
 #[derive(Debug, Default)]
 pub(super) struct RandomIds {
     stock: Mutex<Vec<u64>>,

@@ -1,13 +1,16 @@
-//! Reads the caller's partition of the reply topic, ends calls at their deadlines, and finds out when no reply can come.
+//! Reads the caller's partition of the reply topic, ends calls at their deadlines, and finds out when no reply can
+//! come.
 //!
-//! A caller reads its partition from the offset that was the end before the first call: no reply can be missed, and no group is joined.
-//! A thread that waits for a reply serves the queue if no other thread does, and so takes its own reply without a change of threads. It
-//! leads; the other waiting threads follow, and when it has its reply, the first of them is handed the lead.
+//! A caller reads its partition from the offset that was the end before the first call: no reply can be missed, and
+//! no group is joined. A thread that waits for a reply serves the queue if no other thread does, and so takes its
+//! own reply without a change of threads. It leads; the other waiting threads follow, and when it has its reply,
+//! the first of them is handed the lead.
 //!
 //! The thread `awoke-replies`:
 //! 1. Wait until a reply comes while no thread leads, or something is due.
 //! 2. Serve the queue, if no thread leads.
-//! 3. End calls whose deadline has passed. Look up the responders' group if calls have waited long. End all calls if the broker of the
+//! 3. End calls whose deadline has passed. Look up the responders' group if calls have waited long. End all calls
+//!    if the broker of the
 //!    reply partition is gone.
 //! 4. End when the caller is closed.
 
@@ -56,7 +59,8 @@ pub(super) struct Replies {
     calls: Arc<Calls>,
     /// The responders' group.
     group: String,
-    /// The thread that serves the queue. Its lock is taken under the queue's; no librdkafka function is called under it.
+    /// The thread that serves the queue. Its lock is taken under the queue's; no librdkafka function is called
+    /// under it.
     lead: Lead,
     /// The parking place of the thread `awoke-replies`.
     parker: Parker,
@@ -72,7 +76,7 @@ struct State {
     lookup_began: Option<Instant>,
     /// When the last group lookup began, if it found no member.
     absent: Option<Instant>,
-    /// Whether any reply has come.
+    /// `true` if any reply has come.
     has_answered: bool,
     /// Brokers that could not be reached since the last reply.
     suspects: BTreeSet<i32>,
@@ -96,8 +100,8 @@ pub(super) struct Names {
 }
 
 impl Replies {
-    /// Makes the client, looks up the end of a partition, and begins to fetch from there. Also returns the number of partitions of the
-    /// topic of requests. Blocks the calling thread.
+    /// Makes the client, looks up the end of a partition, and begins to fetch from there. Also returns the number
+    /// of partitions of the topic of requests. Blocks the calling thread.
     pub(super) fn new(
         config: &ClientConfig,
         events: Arc<EventBox>,
@@ -202,8 +206,8 @@ impl Replies {
         state.armed = Some(state.armed.map_or(moment, |armed| armed.min(moment)));
     }
 
-    /// Serves the queue until it is empty, waiting for the first record. When the thread's own call is ready, it serves a bounded number
-    /// of records more. Blocks the calling thread, which leads.
+    /// Serves the queue until it is empty, waiting for the first record. When the thread's own call is ready, it
+    /// serves a bounded number of records more. Blocks the calling thread, which leads.
     fn serve(&self, mine: Option<&Call>, deadline: &Deadline) {
         let mut next = self.queue.poll(deadline);
         let mut for_others = SERVED_FOR_OTHERS_MAX;
@@ -267,7 +271,8 @@ impl Replies {
         }
     }
 
-    /// Ends calls that were open during two lookups without a member: a responder that has just started joins meanwhile.
+    /// Ends calls that were open during two lookups without a member: a responder that has just started joins
+    /// meanwhile.
     fn on_presence(&self, event: &QueueEvent) {
         let mut state = self.state();
         let Some(began) = state.lookup_began.take() else { return };
@@ -289,7 +294,8 @@ impl Replies {
         }
     }
 
-    /// Returns whether the broker that leads the partition can't be reached; all calls end then. Blocks the calling thread.
+    /// Returns whether the broker that leads the partition can't be reached; all calls end then. Blocks the calling
+    /// thread.
     fn is_partition_unreachable(&self) -> bool {
         let (suspects, known) = {
             let mut state = self.state();
@@ -334,8 +340,8 @@ impl Replies {
         self.queue.interrupt();
     }
 
-    /// Begins a wait for the next reply of a call; returns `None` if it is there. The waker is woken when the call may be ready: see
-    /// `Waiting`.
+    /// Begins a wait for the next reply of a call; returns `None` if it is there. The waker is woken when the call
+    /// may be ready: see `Waiting`.
     pub(super) fn begin_wait(self: &Arc<Self>, call: &Arc<Call>, waker: Waker) -> Option<Waiting> {
         if call.is_ready() {
             return None;
@@ -368,7 +374,8 @@ impl Drop for Replies {
     }
 }
 
-/// A wait for the next reply of a call, of a thread that serves the queue while it leads. Dropped, it hands the lead over.
+/// A wait for the next reply of a call, of a thread that serves the queue while it leads. Dropped, it hands the
+/// lead over.
 pub struct Waiting {
     call: Arc<Call>,
     replies: Arc<Replies>,
@@ -377,8 +384,9 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Serves the queue, if this thread leads, until the call is ready or a deadline passes: the call's own, or this one. Returns whether
-    /// the call is ready. May return early; then a follower waits for its waker and calls this again. Blocks a leader.
+    /// Serves the queue, if this thread leads, until the call is ready or a deadline passes: the call's own, or
+    /// this one. Returns whether the call is ready. May return early; then a follower waits for its waker and calls
+    /// this again. Blocks a leader.
     pub fn step(&self, deadline: &Deadline) -> bool {
         let (call, replies) = (&self.call, &self.replies);
         let place = replies.lead.look(self.place.get());
@@ -412,7 +420,8 @@ impl Drop for Waiting {
     }
 }
 
-/// Returns the end offset of a partition. A new topic may have no leader yet: the lookup is repeated until the deadline.
+/// Returns the end offset of a partition. A new topic may have no leader yet: the lookup is repeated until the
+/// deadline.
 fn end_of(client: &Client, queue: &Queue, at: &TopicPartition, deadline: &Deadline) -> Result<i64> {
     loop {
         match client.end_offset(at, deadline) {

@@ -39,7 +39,7 @@ pub struct Request<'a> {
     pub body: &'a [u8],
     /// Requests with one key go to one partition, and are executed in order.
     pub key: Option<&'a [u8]>,
-    /// How long the caller waits for the reply.
+    /// Time that the caller waits for the reply.
     pub timeout: Duration,
     /// The key that all attempts at one call share.
     pub idempotency_key: Option<&'a [u8]>,

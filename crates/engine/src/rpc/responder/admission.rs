@@ -1,8 +1,9 @@
-//! Admission control: parses a request record and decides whether to run it, queue it, answer it from the idempotency cache, or reject it.
+//! Admission control: parses a request record and decides whether to run it, queue it, answer it from the
+//! idempotency cache, or reject it.
 //!
-//! A call takes these steps: `read` (parse and verify the record), `check` (may the method be executed at all), `admit` (now or later, or
-//! is the result known), then the method, `release` (the next call gets its place) and `end` (its answer is final). Nothing blocks:
-//! there is one lock, held for moves only.
+//! A call takes these steps: `read` (parse and verify the record), `check` (may the method be executed at all),
+//! `admit` (now or later, or is the result known), then the method, `release` (the next call gets its place) and
+//! `end` (its answer is final). Nothing blocks: there is one lock, held for moves only.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -86,7 +87,8 @@ impl<T: CallRef> State<T> {
 }
 
 impl<T: CallRef> Admission<T> {
-    /// The admission control of a service with these methods, which are numbered in this order. `name` is the responder's in events.
+    /// The admission control of a service with these methods, which are numbered in this order. `name` is the
+    /// responder's in events.
     pub fn new(options: AdmissionOptions, methods: Vec<MethodRules>, name: &str, events: Arc<EventBox>) -> Self {
         let by_name = methods.iter().enumerate().map(|(number, method)| (method.name.clone(), number)).collect();
         let limits = || methods.iter().map(|method| method.concurrency);
@@ -182,7 +184,8 @@ impl<T: CallRef> Admission<T> {
         Duration::try_from_secs_f64(left_s).ok().and_then(|left| now.checked_add(left)).unwrap_or(now)
     }
 
-    /// Cancels a call of the same caller and returns it, if it waits or runs. A call that has not come yet is rejected when it does.
+    /// Cancels a call of the same caller and returns it, if it waits or runs. A call that has not come yet is
+    /// rejected when it does.
     pub fn cancel(&self, head: &RequestHead<'_>, times: &Times) -> Option<T> {
         let (name, now) = (name_of(head), Instant::now());
         let mut state = self.state();
@@ -241,8 +244,8 @@ impl<T: CallRef> Admission<T> {
         Ticket::new(head, method, size_bytes, is_once)
     }
 
-    /// Decides about a call and takes its step. A call that runs or is queued must be `end`ed, unless it waits for another's result.
-    /// A call without a ticket was rejected before and stays so.
+    /// Decides about a call and takes its step. A call that runs or is queued must be `end`ed, unless it waits for
+    /// another's result. A call without a ticket was rejected before and stays so.
     pub fn admit(&self, call: &T) -> Admitted {
         let Some(ticket) = call.call().ticket() else { return Admitted::Rejected(RejectReason::UnknownMethod) };
         let mut state = self.state();
@@ -284,8 +287,8 @@ impl<T: CallRef> Admission<T> {
         Admitted::Queued
     }
 
-    /// Records a call's final answer, by its kind and body; no kind if it failed, or must not be cached. Returns the duplicates that were
-    /// waiting for it; a second call returns none.
+    /// Records a call's final answer, by its kind and body; no kind if it failed, or must not be cached. Returns
+    /// the duplicates that were waiting for it; a second call returns none.
     pub fn end(&self, call: &T, kind: Option<ReplyKind>, body: &[u8]) -> Vec<T> {
         let Some(ticket) = call.call().ticket() else { return Vec::new() };
         let mut state = self.state();

@@ -1,7 +1,7 @@
 //! Flow control of a stream: how many results the caller has granted in total, and how many were sent.
 //!
-//! Credit is absolute. The request grants the first results; each `more` carries the total number of results granted so far. A copied
-//! or repeated `more` therefore has no effect.
+//! Credit is absolute. The request grants the first results; each `more` carries the total number of results
+//! granted so far. A copied or repeated `more` therefore has no effect.
 
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ impl Credit {
         Self { inner: Mutex::new(Inner { granted: granted.min(CREDIT_MAX), ..Inner::default() }) }
     }
 
-    /// Raises the total number of granted results. A total that is not higher than before has no effect. Does not block.
+    /// Raises the total number of granted results. A total that is not higher than before has no effect. Does not
+    /// block.
     pub fn grant(&self, total: u64) {
         let mut inner = lock(&self.inner);
         inner.granted = inner.granted.max(total.min(inner.sent + CREDIT_MAX));

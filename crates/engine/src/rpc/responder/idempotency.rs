@@ -1,6 +1,7 @@
 //! The results of calls with an idempotency key: a repeated call is answered, not executed again.
 //!
-//! They live in the memory of one process: the next owner of a partition does not have them. They are bounded in number, bytes and age.
+//! They live in the memory of one process: the next owner of a partition does not have them. They are bounded in
+//! number, bytes and age.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -70,8 +71,8 @@ impl<T: Clone + PartialEq> IdempotencyCache<T> {
         Self { bounds, known: HashMap::new(), ages: VecDeque::new(), bytes: 0, waiting: 0, waiting_bytes: 0 }
     }
 
-    /// Looks up a call's key. A duplicate of a call in flight is added to its waiting calls, with the bytes of its request.
-    /// `size_bytes` is `None` if it may not wait; `None` is returned if it would have to.
+    /// Looks up a call's key. A duplicate of a call in flight is added to its waiting calls, with the bytes of its
+    /// request. `size_bytes` is `None` if it may not wait; `None` is returned if it would have to.
     pub(super) fn begin(
         &mut self,
         key: &Arc<[u8]>,
@@ -96,8 +97,8 @@ impl<T: Clone + PartialEq> IdempotencyCache<T> {
         }
     }
 
-    /// Records the answer of a call that was executed; `None` if it failed, so that it may be tried again. Returns the duplicates that
-    /// waited for it: none if it is another call that is executed.
+    /// Records the answer of a call that was executed; `None` if it failed, so that it may be tried again. Returns
+    /// the duplicates that waited for it: none if it is another call that is executed.
     pub(super) fn finish(&mut self, key: &Arc<[u8]>, now: Instant, call: &T, answer: Option<Answer>) -> Vec<T> {
         let Some(State::InFlight(owner, waiting)) = self.known.get_mut(key) else { return Vec::new() };
         if owner != call {

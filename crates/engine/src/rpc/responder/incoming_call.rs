@@ -44,7 +44,7 @@ pub enum NotBegun {
 pub struct Service {
     /// The responder's name in events.
     pub name: Arc<str>,
-    /// How the service admits calls.
+    /// The settings of admission.
     pub options: Arc<AdmissionOptions>,
     /// The receiver of refused replies.
     pub events: Arc<EventBox>,
@@ -57,7 +57,7 @@ pub(super) struct Parts<'a> {
     pub(super) service: &'a Arc<Service>,
     /// The number of the method and its rules; `None` if the service has no such method.
     pub(super) rules: Option<(usize, &'a MethodRules)>,
-    /// How admission knows the call, or why it is not admitted.
+    /// The names of the call for admission, or the reason that it is not admitted.
     pub(super) ticket: Result<Ticket, Verdict>,
     /// Partition and offset of the request.
     pub(super) at: (TopicPartition, i64),
@@ -77,7 +77,7 @@ pub struct IncomingCall {
     at: TopicPartition,
     offset: i64,
     service: Arc<Service>,
-    /// How long its method may run; `None`: as long as its caller waits.
+    /// Time that its method may run; `None`: as long as its caller waits.
     time_limit: Option<Duration>,
     /// `None` if it was not admitted.
     ticket: Option<Ticket>,
@@ -232,7 +232,7 @@ impl IncomingCall {
         self.until_ns.load(Ordering::Relaxed)
     }
 
-    /// How long it may still take, in seconds; at least 0.
+    /// Time that it may still take, in seconds; at least 0.
     pub fn remaining_s(&self) -> f64 {
         seconds_until(self.until_ns())
     }
@@ -255,8 +255,8 @@ impl IncomingCall {
         self.cancelled.is_done() || monotonic_ns() >= self.until_ns()
     }
 
-    /// Begins a call whose turn has come, and limits its time to its method's. From here on its partition is not given back before its
-    /// job has ended. Does not block.
+    /// Begins a call whose turn has come, and limits its time to its method's. From here on its partition is not
+    /// given back before its job has ended. Does not block.
     ///
     /// # Errors
     /// It is not to be executed.
@@ -299,13 +299,14 @@ impl IncomingCall {
         state.ran_s = monotonic_ns().saturating_sub(state.began_ns) as f64 / 1e9;
     }
 
-    /// How long its method ran, in seconds.
+    /// Time that its method ran, in seconds.
     pub fn ran_s(&self) -> f64 {
         self.state().ran_s
     }
 
-    /// Returns where a reply of this kind goes; `None` if it is not wanted: the call is over, its caller asked for none, or the caller's
-    /// deadline has passed. A call that was cancelled gets its last reply only, because another client may have cancelled it.
+    /// Returns where a reply of this kind goes; `None` if it is not wanted: the call is over, its caller asked for
+    /// none, or the caller's deadline has passed. A call that was cancelled gets its last reply only, because
+    /// another client may have cancelled it.
     pub fn address(&self, kind: &str) -> Option<(&str, i32)> {
         let is_unwanted = kind == protocol::ITEM && self.cancelled.is_done();
         let is_wanted = !is_unwanted && !self.stage().is_over() && monotonic_ns() < self.caller_until_ns;
@@ -334,7 +335,8 @@ impl IncomingCall {
         use_headers(&headers)
     }
 
-    /// Leaves its job's slot to other jobs; with `keeps_partition`, the partition is not given back before the job has ended.
+    /// Leaves its job's slot to other jobs; with `keeps_partition`, the partition is not given back before the job
+    /// has ended.
     pub fn leave_slot(&self, keeps_partition: bool) {
         if let Some(job) = &mut self.state().job {
             job.leave_slot(keeps_partition);
@@ -346,9 +348,9 @@ impl IncomingCall {
         self.state().job.take()
     }
 
-    /// Settles a call whose last reply, if it has any, was sent: nothing more is sent for it. Its job is completed when that reply is
-    /// acknowledged, or refused for good; now if there is none. Should the reply fail otherwise, the call is executed again after
-    /// `delay`. Does not block.
+    /// Settles a call whose last reply, if it has any, was sent: nothing more is sent for it. Its job is completed
+    /// when that reply is acknowledged, or refused for good; now if there is none. Should the reply fail otherwise,
+    /// the call is executed again after `delay`. Does not block.
     pub fn settle(&self, last: Option<&Arc<DeliveryHandle>>, delay: Duration) {
         self.advance(Step::Reply);
         let job = self.take_job();

@@ -1,8 +1,8 @@
 //! Limits how many calls run at once, in total and of each method, and queues the others.
 //!
-//! No thread waits here. A call that may not run yet is queued; the thread or task that ends another call then executes it. Calls of one
-//! method run in the order of their arrival. Of several methods, the call that has waited longest is next, among those whose method is
-//! below its own limit.
+//! No thread waits here. A call that may not run yet is queued; the thread or task that ends another call then
+//! executes it. Calls of one method run in the order of their arrival. Of several methods, the call that has waited
+//! longest is next, among those whose method is below its own limit.
 
 use std::collections::VecDeque;
 

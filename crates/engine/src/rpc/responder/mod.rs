@@ -1,9 +1,11 @@
-//! The responder's side of a call: reads requests, decides which are executed and when, and follows each call to its end.
+//! The responder's side of a call: reads requests, decides which are executed and when, and follows each call to
+//! its end.
 //!
-//! `receive` takes a job of the topic of requests; `request` describes its record. `admission` decides what happens to the call:
-//! `limiter` knows how many calls run and which is next, `idempotency` keeps the results of earlier calls, `remembered` keeps ids until
-//! their deadlines. `incoming_call` is the call, `stage` its state machine, `ticket` its names, `credit` the flow control of a stream, `settlement` the end of the
-//! call's job. `expiry` has consuming skip requests whose deadline has passed. `options` are the settings.
+//! `receive` takes a job of the topic of requests; `request` describes its record. `admission` decides what happens
+//! to the call: `limiter` knows how many calls run and which is next, `idempotency` keeps the results of earlier
+//! calls, `remembered` keeps ids until their deadlines. `incoming_call` is the call, `stage` its state machine,
+//! `ticket` its names, `credit` the flow control of a stream, `settlement` the end of the call's job. `expiry` has
+//! consuming skip requests whose deadline has passed. `options` are the settings.
 
 mod admission;
 mod credit;

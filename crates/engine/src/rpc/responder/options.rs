@@ -32,7 +32,7 @@ pub struct AdmissionOptions {
     pub results_max: usize,
     /// Most bytes of them.
     pub results_bytes_max: usize,
-    /// How long they are kept.
+    /// Time that they are kept.
     pub results_ttl: Duration,
 }
 
@@ -48,14 +48,14 @@ impl AdmissionOptions {
 pub struct MethodRules {
     /// Its exact name.
     pub name: String,
-    /// Whether it runs on the event loop.
+    /// `true` if it runs on the event loop.
     pub is_async: bool,
-    /// Whether it returns a stream of results.
+    /// `true` if it returns a stream of results.
     pub is_stream: bool,
     /// Most of its calls that run at once; `None`: no limit of its own.
     pub concurrency: Option<usize>,
     /// The callers that may call it; `None`: all may.
     pub callers: Option<HashSet<String>>,
-    /// How long a call may run; `None`: as long as its caller waits.
+    /// Time that a call may run; `None`: as long as its caller waits.
     pub time_limit: Option<Duration>,
 }

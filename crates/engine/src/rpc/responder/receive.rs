@@ -1,4 +1,5 @@
-//! Receives the jobs of the topic of requests: one record each, which is a call, a cancellation, or credit for a stream.
+//! Receives the jobs of the topic of requests: one record each, which is a call, a cancellation, or credit for a
+//! stream.
 
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ pub enum Received<T> {
 }
 
 impl<T: CallRef> Admission<T> {
-    /// Receives a job at a time in milliseconds since 1970. `wrap` makes the caller's own object of a new call. Does not block.
+    /// Receives a job at a time in milliseconds since 1970. `wrap` makes the caller's own object of a new call.
+    /// Does not block.
     ///
     /// # Errors
     /// Those of `wrap`; the job is then tried again.

@@ -15,14 +15,14 @@
 //! | State | The call | Reason for the step to it |
 //! |---|---|---|
 //! | Received | was read from the topic of requests | |
-//! | Queued | waits for its turn, or for the result of a call with its idempotency key | admission has no place for it |
-//! | Running | has a place among the running calls | admission has a place, or another call released its own |
+//! | Queued | waits for its turn, or for the result of a duplicate | admission has no place for it |
+//! | Running | has a place among the running calls | admission has a place, or another call released one |
 //! | Replied | needs nothing more from its method | its last reply was sent, or it needs none |
-//! | Settled | is over | its job was completed, or given back so that the call is executed again |
+//! | Settled | is over | its job was completed, or given back: the call is executed again |
 //!
-//! Admission takes the steps `Enqueue` and `Run` under its own lock, so no call is in two queues. `Reply` is legal once: a call is not
-//! answered twice. `Settle` is legal in every state but `Settled`, because a job is given back whenever a partition is taken away, a
-//! responder stops, or a reply can't be sent.
+//! Admission takes the steps `Enqueue` and `Run` under its own lock, so no call is in two queues. `Reply` is legal
+//! once: a call is not answered twice. `Settle` is legal in every state but `Settled`, because a job is given back
+//! whenever a partition is taken away, a responder stops, or a reply can't be sent.
 
 use std::sync::{Mutex, PoisonError};
 

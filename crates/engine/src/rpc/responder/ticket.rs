@@ -16,7 +16,8 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// The names of a call of the method with this number. `is_once`: it is not executed twice under one idempotency key.
+    /// The names of a call of the method with this number. `is_once`: it is not executed twice under one
+    /// idempotency key.
     pub(super) fn new(head: &RequestHead<'_>, method: usize, size_bytes: usize, is_once: bool) -> Self {
         let result_key = head.idempotency_key.filter(|_| is_once);
         let result_key = result_key.map(|key| {
@@ -27,7 +28,8 @@ impl Ticket {
     }
 }
 
-/// Returns the name of a call. It holds the caller's, so that no other caller's cancellation or credit reaches the call.
+/// Returns the name of a call. It holds the caller's, so that no other caller's cancellation or credit reaches the
+/// call.
 pub(super) fn name_of(head: &RequestHead<'_>) -> Box<[u8]> {
     [&with_length(head.caller)[..], head.id].concat().into()
 }
