@@ -53,7 +53,7 @@ from .oauth import OAuthToken
 from .producer import Producer, Variant, wait_all
 from .reader import Reader
 from .routing import Batching, Flow, Retry
-from .runtime.server import AppRunner
+from .runtime.runner import AppRunner
 from .transaction import Transaction
 
 __version__: str

@@ -1,4 +1,4 @@
-"""The app: routes, settings, a producer, and the way to run them."""
+"""The app: routes, settings and a producer, with methods to run them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from awoke import handlers
 from awoke.codec import JSON, Codec
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.events import Events
-from awoke.lifecycle import Lifecycle, StopRequests
+from awoke.lifecycle import BackgroundFunction, Lifecycle, Runner, StopRequests
 from awoke.middleware import Middleware
 from awoke.producer import Producer
 from awoke.routing import Route, RouteOptions
@@ -23,7 +23,7 @@ from awoke.rpc.responder.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
 
 if TYPE_CHECKING:
-    from awoke.runtime.server import AppRunner
+    from awoke.runtime.runner import AppRunner
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type[Consumer])
@@ -31,30 +31,11 @@ Hook = TypeVar("Hook", bound=Callable[[], object])
 MiddlewareFunction = TypeVar("MiddlewareFunction", bound=Middleware)
 
 
-class Background(NamedTuple):
-    """A function that the app runs beside its routes."""
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    on_error: Literal["log", "fail", "restart"]
-    name: str | None
-
-
-class Runner(Protocol):
-    """What the runtime offers to an app that runs."""
-
-    def resume(self, topic: str, partition: int) -> bool: ...
-    def skip(self, topic: str, partition: int, offset: int) -> bool: ...
-    def blocking(self, topic: str, partition: int) -> list[int]: ...
-    def is_assigned(self, topic: str, partition: int) -> bool: ...
-    def threads(self) -> Sequence[tuple[str, str, str]]: ...
-
-
 class App:
     """Routes from topics to code, with settings and a producer. Making one opens nothing: no thread, no connection.
 
-    Keyword arguments are settings (see `awoke.settings.Settings`): arguments win over `AWOKE_*` of the environment, that
-    over a file, that over defaults.
+    Keyword arguments are settings (see `awoke.settings.Settings`): arguments win over `AWOKE_*` of the
+    environment, that over a file, that over defaults.
     """
 
     def __init__(
@@ -70,19 +51,21 @@ class App:
         self.rpc = Rpc(name)
         """The methods that others may call over Kafka: see `awoke.rpc`."""
         self._arguments: dict[str, Any] = {**settings, "kafka": kafka}
+        self._settings: Settings | None = None
+        """Those that were loaded last; None where a later `use` has changed them."""
         self._producer: Producer | None = None
         self._callers: dict[str, Caller] = {}
         self._making_caller = threading.Lock()
         self._lock = threading.Lock()
-        self._backgrounds: list[Background] = []
-        self._start_background: Callable[[Background], object] | None = None
+        self._backgrounds: list[BackgroundFunction] = []
+        self._start_background: Callable[[BackgroundFunction], object] | None = None
         self.lifecycle = Lifecycle()
         self.stop_requests = StopRequests()
         self._runner: Runner | None = None
         self.before_forks: list[Callable[[], object]] = []
         self.after_forks: list[Callable[[], object]] = []
         self.middleware: list[Middleware] = []
-        """What every message that the app sends goes through, in this order; see `outgoing`."""
+        """The functions that every outgoing message passes through, in this order; see `outgoing`."""
 
     def on(
         self,
@@ -93,18 +76,18 @@ class App:
         forward_headers: bool | Collection[str] = False,
         **options: Unpack[RouteOptions],
     ) -> Callable[[Function], Function]:
-        """Call the decorated function, `def` or `async def`, once for each message of a topic.
+        """Calls the decorated function, `def` or `async def`, once for each message of a topic.
 
-        With `output`, what the function returns is sent to that topic, under the message's key, and acknowledged before the
-        message counts as done. An `awoke.Record`, or a list of them, is sent as it is. With `forward_headers` results carry
-        on the message's headers: all (True), or those of these names. Where several messages of a partition are worked on at
-        once (`concurrency`), results are sent as they come, or, with `ordered`, in the order of the messages. With
-        `exactly_once`, results, dead letters and offsets are one transaction. The other options are those of
-        `awoke.routing.RouteOptions`.
+        With `output`, what the function returns is sent to that topic, under the message's key, and acknowledged
+        before the message counts as done. An `awoke.Record`, or a list of them, is sent as it is. With
+        `forward_headers` results carry on the message's headers: all (True), or those of these names. Where
+        several messages of a partition are worked on at once (`concurrency`), results are sent as they come, or,
+        with `ordered`, in the order of the messages. With `exactly_once`, results, dead letters and offsets are
+        one transaction. The other options are those of `awoke.routing.RouteOptions`.
 
         Raises:
-            ConfigError: the topic has a route already; a wrong option; the function can't be called with one message, is
-            a generator, or its annotation `Message[...]` contradicts `value`.
+            ConfigError: the topic has a route already; a wrong option; the function can't be called with one
+            message, is a generator, or its annotation `Message[...]` contradicts `value`.
         """
         handlers.check_topic(topic, "@app.on")
 
@@ -127,12 +110,12 @@ class App:
         own_thread: bool = False,
         **options: Unpack[RouteOptions],
     ) -> Callable[[Class], Class]:
-        """Make one instance of the decorated class for each partition of a topic that is assigned.
+        """Makes one instance of the decorated class for each partition of a topic that is assigned.
 
         With `offsets="manual"` only `mark` moves the offset. With `tick_every_s`, `tick` is called so far apart between
-        batches. With `own_thread`, `__init__`, all hooks and `consume` of an instance run on one thread, which belongs to its
-        assignment: for connections that only the thread which opened them may use. The other options are those of
-        `awoke.routing.RouteOptions`.
+        batches. With `own_thread`, `__init__`, all hooks and `consume` of an instance run on one thread, which
+        belongs to its assignment: for connections that only the thread which opened them may use. The other
+        options are those of `awoke.routing.RouteOptions`.
 
         Raises:
             ConfigError: the topic has a route already; the class does not derive from `awoke.Consumer`; a wrong option;
@@ -156,11 +139,12 @@ class App:
         on_error: Literal["log", "fail", "restart"] = "log",
         name: str | None = None,
     ) -> None:
-        """Run a function on a thread that the app owns, from when it starts until it stops.
+        """Runs a function on a thread that the app owns, from the app's start until its stop.
 
-        Where the function has a parameter `stop`, it gets the token that says when to end. What it raises is an event
-        (`background.failed`) and, by `on_error`: `log` nothing more; `fail` ends the app; `restart` runs it again after a
-        back-off. Does not block: before the app runs, the function waits for it.
+        A parameter `stop` of the function gets the token that tells it to end. An exception is the event
+        `background.failed`, and `on_error` says what follows: nothing (`log`), the app ends (`fail`), or the
+        function runs again after a back-off (`restart`). Does not block: before the app runs, the function waits
+        for its start.
 
         Raises:
             ConfigError: a coroutine function, which belongs to an async consumer.
@@ -169,7 +153,7 @@ class App:
             text = "app.background takes no coroutine function: it belongs to an async consumer's self.background"
             raise ConfigError(text, "background")
         handlers.check_plain(function, "app.background")
-        job = Background(function, arguments, on_error, name)
+        job = BackgroundFunction(function, arguments, on_error, name)
         with self._lock:
             self._backgrounds.append(job)
             start = self._start_background
@@ -177,7 +161,7 @@ class App:
             start(job)
 
     def before_fork(self, function: Hook) -> Hook:
-        """Call the decorated function once before the nodes of a swarm are forked, after the app's import.
+        """Calls the decorated function once before the nodes of a swarm are forked, after the app's import.
 
         What it loads is shared by all nodes until they write to it. It must start no thread and make no Kafka client.
         """
@@ -186,7 +170,8 @@ class App:
         return function
 
     def after_fork(self, function: Hook) -> Hook:
-        """Call the decorated function in each node of a swarm, before it starts: the place for connections of its own."""
+        """Calls the decorated function in each node of a swarm, before it starts: the place for connections of its
+        own."""
         handlers.check_plain(function, "@app.after_fork")
         self.after_forks.append(function)
         return function
@@ -194,9 +179,9 @@ class App:
     def on_startup(self, function: Hook) -> Hook:
         """Calls the decorated function, `def` or `async def`, in each process before the app's first message.
 
-        Functions are called in order of registration. What one raises ends the start with that error, after the shutdown
-        functions of those that had succeeded. A `def` runs on the thread that starts the app, an `async def` on the event
-        loop of the async handlers.
+        Functions are called in order of registration. What one raises ends the start with that error, after the
+        shutdown functions of those that had succeeded. A `def` runs on the thread that starts the app, an `async
+        def` on the event loop of the async handlers.
 
         Raises:
             ConfigError: the function needs arguments, or is a generator function.
@@ -209,8 +194,9 @@ class App:
 
         Functions are called in reverse order of registration, each whatever the others raise, which is the event
         `shutdown.failed`. A function belongs to the first start-up function before it that has none yet, and is not
-        called if that one was not called or failed. A `def` runs on a thread of its own, an `async def` on the event loop
-        of the async handlers. Together they have what is left of `shutdown_timeout_s`, and at least a second.
+        called if that one was not called or failed. A `def` runs on a thread of its own, an `async def` on the
+        event loop of the async handlers. Together they have what is left of `shutdown_timeout_s`, and at least a
+        second.
 
         Raises:
             ConfigError: the function needs arguments, or is a generator function.
@@ -219,10 +205,10 @@ class App:
         return function
 
     def outgoing(self, function: MiddlewareFunction) -> MiddlewareFunction:
-        """Have every message that the app sends go through the decorated function, which returns what is to be sent.
+        """Passes every message that the app sends through the decorated function, which returns the message to send.
 
-        It takes and returns an `awoke.Outgoing`, on the thread that sends. What it raises keeps the message from being sent.
-        To be said before the app's producer is used.
+        It takes and returns an `awoke.Outgoing`, on the thread that sends. An exception prevents the sending. To be
+        registered before the app's producer is used.
         """
         handlers.check_plain(function, "@app.outgoing")
         self.middleware.append(function)
@@ -236,10 +222,10 @@ class App:
         return self._runner is not None and self._runner.resume(topic, partition)
 
     def skip(self, topic: str, partition: int, offset: int) -> bool:
-        """Skips a message that fails and holds up its partition, or its key; returns false where it does not fail.
+        """Skips a failing message that blocks its partition, or its key; returns false where it does not fail.
 
-        It is skipped instead of being tried again, at once: it waits for no back-off. The partition goes on behind it, and
-        the event `message.skipped` says so. Does not block. Any thread. See `awoke skip`.
+        It is skipped at once instead of being tried again: its back-off ends. The partition goes on behind it,
+        with the event `message.skipped`. Does not block. Any thread. See `awoke skip`.
         """
         return self._runner is not None and self._runner.skip(topic, partition, offset)
 
@@ -260,24 +246,28 @@ class App:
             raise ConfigError(f"topic {route.topic!r} has a route already: {self.routes[route.topic].name}", "topic")
         self.routes[route.topic] = route
 
-    def load_settings(self, **overrides: Any) -> Loaded:
-        """The settings as they hold now; overrides that are None change nothing.
+    def load_settings(self) -> Loaded:
+        """Reads the settings anew, from arguments, environment and file; `settings` returns them from now on.
 
         Raises:
             ConfigError: a setting that does not exist or has a wrong value.
         """
-        kafka = {**(self._arguments.get("kafka") or {}), **(overrides.pop("kafka", None) or {})}
-        given = {name: value for name, value in overrides.items() if value is not None}
-        return load({**self._arguments, **given, "kafka": kafka})
+        loaded = load(self._arguments)
+        self._settings = loaded.values
+        return loaded
 
     @property
     def settings(self) -> Settings:
-        """The settings as they hold now."""
-        return self.load_settings().values
+        """The settings, as they were read last: on first use, after `use`, and at each start of the app.
+
+        Raises:
+            ConfigError: a setting that does not exist or has a wrong value.
+        """
+        return self._settings or self.load_settings().values
 
     @property
     def producer(self) -> Producer:
-        """The app's producer, made on first use and closed by the runtime when it stops."""
+        """The app's producer, made on first use and closed when the app stops."""
         with self._lock:
             if self._producer is None:
                 settings = self.settings
@@ -291,10 +281,10 @@ class App:
             return self._producer
 
     def caller(self, service: str, **options: Any) -> Caller:
-        """A caller of another service, under this app's name and settings; see `awoke.rpc.Caller` for options and errors.
+        """Returns a caller of another service, under this app's name and settings; for options and errors see `Caller`.
 
-        Made on first use, which blocks, and closed by the runtime when it stops; what it counts is among the metrics. On the
-        thread of a running event loop it does not block: there the caller's first call opens it.
+        Made on first use, which blocks, and closed by the runtime when it stops; what it counts is among the
+        metrics. On the thread of a running event loop it does not block: there the caller's first call opens it.
         """
         with self._making_caller:
             if service not in self._callers:
@@ -303,18 +293,18 @@ class App:
             return self._callers[service]
 
     def callers(self) -> dict[str, Caller]:
-        """Those that were made, by service. Does not block."""
+        """Returns the callers that were made, by service. Does not block."""
         return dict(self._callers)
 
     def close_callers(self, timeout_s: float) -> None:
-        """Close them. The next use makes new ones. Blocks, for each as long as that."""
+        """Closes all callers; the next use makes new ones. Blocks up to `timeout_s` for each."""
         with self._making_caller:
             callers, self._callers = self._callers, {}
         for each in callers.values():
             each.close(timeout_s)
 
-    def runs(self, start_background: Callable[[Background], object] | None, runner: Runner | None) -> None:
-        """What the runtime that runs the app now offers it; starts the background functions. None when it stops."""
+    def runs(self, start_background: Callable[[BackgroundFunction], object] | None, runner: Runner | None) -> None:
+        """Connects the app with the runtime that runs it, and starts the background functions; None when it stops."""
         with self._lock:
             self._start_background, self._runner = start_background, runner
             backgrounds = list(self._backgrounds) if start_background is not None else []
@@ -323,18 +313,20 @@ class App:
             start_background(each)
 
     def use(self, **settings: Any) -> None:
-        """Set settings after all, as the command line does; before anything runs."""
+        """Overrides settings, as the command line does; to be called before anything runs."""
         kafka = {**(self._arguments.get("kafka") or {}), **(settings.pop("kafka", None) or {})}
         self._arguments.update({name: value for name, value in settings.items() if value is not None})
         self._arguments["kafka"] = kafka
+        self._settings = None
 
     def queued(self) -> tuple[int, int]:
-        """Messages and bytes of the app's producer that wait for their delivery report. Does not block."""
+        """Returns the messages and bytes of the app's producer that wait for their delivery report. Does not block."""
         with self._lock:
             return (0, 0) if self._producer is None else self._producer.queued()
 
     def close_producer(self, timeout_s: float | None = None) -> int:
-        """Close the producer, if there is one; how many messages were not delivered. The next use makes a new one."""
+        """Closes the producer, if there is one; returns the number of undelivered messages. The next use makes a new
+        one."""
         with self._lock:
             producer, self._producer = self._producer, None
         return 0 if producer is None else producer.close(timeout_s)
@@ -347,13 +339,13 @@ class App:
         embedded: bool = False,
         kafka: Mapping[str, KafkaValue] | None = None,
     ) -> int:
-        """Run until SIGINT or SIGTERM, `stop`, or until the app gives up; the exit code.
+        """Runs until SIGINT or SIGTERM, `stop`, or until the app gives up; returns the exit code.
 
         Blocks. On the main thread it handles signals: the first stops gracefully, a second one waits for no job.
 
         Raises:
-            ConfigError: also in a thread with a running event loop, which it would block; BrokerUnreachable, UnknownTopic;
-            what a start-up function raises. Nothing was processed then.
+            ConfigError: also in a thread with a running event loop, which it would block; BrokerUnreachable,
+            UnknownTopic; what a start-up function raises. Nothing was processed then.
         """
         if _is_in_event_loop():
             raise ConfigError(
@@ -375,7 +367,8 @@ class App:
 
         Neither the start nor the stop blocks the loop. The block begins when the app has started, and ends when it has
         stopped in order. Handlers run on awoke's own threads and loop, not on this one. Signals are left to other code.
-        When the app gives up, it stops; `await runner.ended()` raises the error at once, and the end of the block raises it.
+        When the app gives up, it stops; `await runner.ended()` raises the error at once, and the end of the block
+        raises it.
 
         Raises:
             ConfigError, BrokerUnreachable, UnknownTopic; what a start-up function raises. Nothing was processed then.

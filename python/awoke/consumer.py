@@ -2,36 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from awoke._native import Batch, GroupMember, Job, Message, Partition
 from awoke.errors import ClosedError, ConfigError
+from awoke.events import Events
+from awoke.producer import Producer
+from awoke.settings import Settings
 from awoke.transaction import ConsumerTransaction, Contributing
 
-if TYPE_CHECKING:
-    from awoke.app import App
-
 current_job: ContextVar[Job | None] = ContextVar("awoke_job", default=None)
-"""The job whose `consume` runs here; several of one consumer may run at once."""
+"""The job whose `consume` runs here; several jobs of one consumer may run at once."""
 
 SEEK_ENDS = {"earliest": -2, "latest": -1}
 
 
+class Application(Protocol):
+    """The app of a consumer, as far as user code needs it; `awoke.App` documents each member."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def events(self) -> Events: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def producer(self) -> Producer: ...
+    def caller(self, service: str, **options: Any) -> Any: ...
+    def background(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        on_error: Literal["log", "fail", "restart"] = "log",
+        name: str | None = None,
+    ) -> None: ...
+    def resume(self, topic: str, partition: int) -> bool: ...
+    def skip(self, topic: str, partition: int, offset: int) -> bool: ...
+    def blocking(self, topic: str, partition: int) -> list[int]: ...
+    def is_assigned(self, topic: str, partition: int) -> bool: ...
+    def threads(self) -> Sequence[tuple[str, str, str]]: ...
+    def stop(self) -> None: ...
+
+
 class Stopping(Protocol):
-    """Says that it is time to end. Any thread may wait for it."""
+    """Tells a background function to end. Any thread may wait for it."""
 
     def is_set(self) -> bool:
-        """Whether it is time to end. Does not block."""
+        """Returns whether the function is to end. Does not block."""
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until it is time to end, or the time is up; whether it is. Blocks."""
+        """Waits until the function is to end, or the time is up; returns whether it is to end. Blocks."""
 
 
 class Background(Protocol):
-    """What a consumer owns beside its hooks."""
+    """The threads and tasks of a consumer."""
 
     @property
     def stopping(self) -> Stopping: ...
@@ -48,14 +75,14 @@ class Background(Protocol):
 class Consumer:
     """Processes the messages of one topic-partition.
 
-    Derive from it and decorate with `@app.consumer(topic)`. Its methods may be `async def`. They run one at a time and in
-    order, on a worker of awoke's; there is no message of the partition between `revoked` and the next `assigned`, which
-    another instance hears. Where its route has several jobs of a partition at once (`concurrency`), `consume` runs beside
-    itself, and `tick` beside it.
+    Derive from it and decorate with `@app.consumer(topic)`. Its methods may be `async def`. They run one at a time
+    and in order, on a worker of awoke's. No message of the partition comes between `revoked` and the next
+    `assigned`, which is called on another instance. Where its route runs several jobs of a partition at once
+    (`concurrency`), several calls of `consume` and `tick` overlap.
     """
 
-    app: App
-    """The app that runs it."""
+    app: Application
+    """The app that runs it: an `awoke.App`."""
     topic: str
     partition: int
     _member: GroupMember | None = None
@@ -63,24 +90,24 @@ class Consumer:
     _scope: Background | None = None
     _has_lanes: bool = False
     _has_sought: bool = False
-    """Whether it has sought since it was made."""
+    """True if this instance has sought."""
     _contribution: Callable[[], Contributing] | None = None
 
     def assigned(self) -> Any:
         """Called before the first batch."""
 
     def consume(self, batch: Batch[Any]) -> Any:
-        """Called for each batch; what it raises makes the batch be tried again, after what was marked."""
+        """Called for each batch. If it raises, the messages that were not marked are tried again."""
         raise NotImplementedError(f"{type(self).__qualname__} needs a method consume(self, batch)")
 
     def tick(self) -> Any:
-        """Called every `tick_every_s` of the route, between batches, also while none comes."""
+        """Called every `tick_every_s` of the route, between batches, also while no messages come."""
 
     def revoked(self) -> Any:
         """Called after the last batch, before the partition is given back; offsets are committed before and after."""
 
     def lost(self) -> Any:
-        """Called when the partition was taken without asking: somebody else may have it already."""
+        """Called when the partition was lost without a revocation: another member may already process it."""
 
     def shutdown(self) -> Any:
         """Called after the last batch when the process stops."""
@@ -101,12 +128,13 @@ class Consumer:
         on_error: Literal["log", "fail", "restart"] = "log",
         name: str | None = None,
     ) -> None:
-        """Run a function on a thread that this consumer owns; a coroutine function as a task of an async consumer's loop.
+        """Runs a function on a thread that this consumer owns; a coroutine function as a task of an async consumer's
+        loop.
 
-        Where the function has a parameter `stop`, it gets the token that says when to end. After `revoked` or `shutdown`
-        the token is set and the thread joined, a task cancelled. What the function raises is an event
-        (`background.failed`) and, by `on_error`: `log` nothing more; `fail` fails the consumer's next batch; `restart`
-        runs it again after a back-off. Does not block.
+        A parameter `stop` of the function gets the token that tells it to end. After `revoked` or `shutdown` the
+        token is set and the thread joined; a task is cancelled. An exception is the event `background.failed`, and
+        `on_error` says what follows: nothing (`log`), the consumer's next batch fails (`fail`), or the function
+        runs again after a back-off (`restart`). Does not block.
 
         Raises:
             ClosedError: the partition has been given back, or the consumer does not run yet.
@@ -114,9 +142,10 @@ class Consumer:
         self._owned().background(function, arguments, on_error, name)
 
     def mark(self, message: Message[Any], metadata: str | None = None) -> None:
-        """Say that this message, and all before it in the batch, are done: should it fail, only the rest is tried again.
+        """Marks this message, and all before it in the batch, as done: if the batch fails, only the rest is tried
+        again.
 
-        `metadata` is written beside the offset. Does not block; the next commit brings it to the broker.
+        `metadata` is committed with the offset. Does not block; the next commit sends both to the broker.
 
         Raises:
             ClosedError: the consumer does not run yet.
@@ -133,7 +162,8 @@ class Consumer:
             self._assigned().annotate(message.offset + 1, metadata)
 
     def transaction(self) -> ConsumerTransaction:
-        """Of a route with `exactly_once`: what is sent of the batch, and that it is done, are seen together or not at all.
+        """Begins a transaction of an `exactly_once` route: messages sent and offset become visible together or not at
+        all.
 
         ```python
         def consume(self, batch):
@@ -142,10 +172,10 @@ class Consumer:
                     t.produce("totals", self.add(message.value), key=message.key)
         ```
 
-        Nothing leaves before the block ends: one that raises has sent nothing, and its messages are tried again in
-        their place. At its end it waits until the transaction is committed, which others may share; `async with`
-        awaits. The offset after the batch is committed, or, where messages were marked with `t.mark`, the offset after
-        the last of those.
+        Nothing is sent before the block ends. If the block raises, nothing is sent, and its messages are tried again in
+        their place. The end of the block waits for the commit of the transaction, which other jobs may share;
+        `async with` awaits it. The offset after the batch is committed, or the offset after the last message
+        marked with `t.mark`.
 
         Raises:
             ConfigError: the route is not exactly-once; ClosedError: outside of `consume`.
@@ -161,7 +191,7 @@ class Consumer:
         return ConsumerTransaction(self._contribution(), job)
 
     def mark_sync(self, message: Message[Any], metadata: str | None = None, timeout_s: float | None = None) -> None:
-        """As `mark`, and wait until the broker holds it. Blocks up to `timeout_s` (None: 60 s).
+        """Marks as `mark`, and waits until the broker holds the offset. Blocks up to `timeout_s` (None: 60 s).
 
         Raises:
             KafkaError: the broker refused; OperationTimeout: no answer in time; ClosedError, FencedError: as `mark`.
@@ -170,7 +200,7 @@ class Consumer:
         self.commit(timeout_s)
 
     def commit(self, timeout_s: float | None = None) -> None:
-        """Bring what is stored to the broker and wait for its answer. Blocks up to `timeout_s` (None: 60 s).
+        """Commits the stored offset and waits for the broker's answer. Blocks up to `timeout_s` (None: 60 s).
 
         Raises:
             KafkaError: the broker refused; OperationTimeout: no answer in time; ClosedError: not running;
@@ -184,7 +214,7 @@ class Consumer:
         self._member.commit().wait(timeout_s)
 
     def committed(self) -> tuple[int, str | None] | None:
-        """The offset that the broker holds for this partition, and the metadata beside it. Blocks.
+        """Returns the committed offset of this partition and its metadata, as the broker holds them. Blocks.
 
         Raises:
             KafkaError: the broker did not answer; FencedError: the partition was taken away meanwhile.
@@ -192,7 +222,8 @@ class Consumer:
         return self._assigned().committed()
 
     def pause(self) -> None:
-        """Take no batch after the one that runs now; `tick` goes on. Ends with `resume`, or with the assignment.
+        """Pauses the partition after the batch that runs now; `tick` goes on. Ends with `resume`, or with the
+        assignment.
 
         Does not block. Any thread.
 
@@ -202,7 +233,7 @@ class Consumer:
         self._assigned().pause()
 
     def resume(self) -> None:
-        """End a pause. Does not block. Any thread.
+        """Ends a pause. Does not block. Any thread.
 
         Raises:
             FencedError: the partition was taken away meanwhile.
@@ -210,10 +241,10 @@ class Consumer:
         self._assigned().resume()
 
     def seek(self, to: int | datetime | Literal["earliest", "latest"]) -> None:
-        """Go on from another offset, the first message at or after a time, or an end, after the batch that runs now.
+        """Seeks to an offset, to the first message at or after a time, or to an end, after the batch that runs now.
 
-        What is committed next may be less than what was committed before. Blocks for a time, which the broker has to look
-        up; else not. Any thread.
+        The next committed offset may be less than the one before. Seeking to a time blocks, because the broker
+        looks it up; seeking to anything else does not. Any thread.
 
         Raises:
             ConfigError: a time without a time zone, a negative offset; KafkaError: the broker did not answer;

@@ -1,9 +1,10 @@
 """Runs flows: coroutines that wait for the engine, written once for blocking callers and for event loops.
 
-A flow waits with `until` and `elsewhere` only. There are two ways to run it:
+A flow waits with `until` and `elsewhere` only, and takes locks with `FlowLock`. There are three ways to run it:
 
 - `drive` on any thread: it blocks, with the GIL released, until the flow has ended;
-- `await` on an event loop, which runs the flow as it is.
+- `await` on an event loop, which runs the flow as it is;
+- `drive_later` on any thread: it does not block, and awoke's callback thread runs the rest of the flow.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import threading
 import types
 from asyncio.events import _get_running_loop
 from collections.abc import Callable, Coroutine, Generator
+from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
-from awoke._waiting import Pending, resolve
+from awoke._waiting import Pending, call_back, resolve
 
 Result = TypeVar("Result")
 ResultOut = TypeVar("ResultOut", covariant=True)
@@ -86,7 +88,7 @@ async def elsewhere(function: Callable[..., Result], *arguments: Any) -> Result:
     The call goes on if the task that waits for it is cancelled.
     """
     if not is_driven():
-        return await asyncio.to_thread(function, *arguments)
+        return await asyncio.shield(asyncio.to_thread(function, *arguments))
     return function(*arguments)
 
 
@@ -106,6 +108,32 @@ def drive(flow: Coroutine[Any, Any, Result]) -> Result:
         return result
 
 
+def drive_later(flow: Coroutine[Any, Any, None]) -> None:
+    """Runs a flow up to its first wait, and the rest on awoke's callback thread as its results come.
+
+    Does not block where the flow itself does not. The flow waits for the engine's handles only. Any thread, also
+    that of an event loop.
+    """
+    _go_on(flow, flow.send, None)
+
+
+def _go_on(flow: Coroutine[Any, Any, None], step: Callable[[Any], Any], value: Any) -> None:
+    try:
+        awaited = _resume(step, value)
+    except StopIteration:
+        return
+    call_back(awaited, lambda awaited: _go_on_with(flow, awaited))
+
+
+def _go_on_with(flow: Coroutine[Any, Any, None], awaited: Pending[Any]) -> None:
+    try:
+        value = awaited.result()
+    except BaseException as error:
+        _go_on(flow, flow.throw, error)
+    else:
+        _go_on(flow, flow.send, value)
+
+
 def _resume(step: Callable[[Any], Any], value: Any) -> Any:
     """Runs a flow up to its next wait and returns what it waits for. User code may run a flow within a flow."""
     before, _thread.loop = _thread.loop, _get_running_loop()
@@ -113,3 +141,24 @@ def _resume(step: Callable[[Any], Any], value: Any) -> Any:
         return step(value)
     finally:
         _thread.loop = before
+
+
+class FlowLock:
+    """A lock for flows. All flows that take it are driven by threads, or all run on one event loop."""
+
+    def __init__(self) -> None:
+        self._threads, self._tasks = threading.Lock(), asyncio.Lock()
+
+    async def __aenter__(self) -> None:
+        if is_driven():
+            self._threads.acquire()
+        else:
+            await self._tasks.acquire()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if is_driven():
+            self._threads.release()
+        else:
+            self._tasks.release()

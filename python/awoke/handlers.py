@@ -1,4 +1,4 @@
-"""Checks of user code: before it runs, what can be seen of it, and after a call, that its body ran at all.
+"""Checks user code: its signature and kind before it runs, and after a call, that its body ran at all.
 
 A generator, a coroutine that nothing awaits and a function that takes other arguments fail silently otherwise: the call
 returns at once, and the message would count as done.
@@ -146,10 +146,10 @@ def _check_method(consumer: type[Consumer], name: str, where: str, count: int, t
 
 def _check_arguments(function: Any, count: int, where: str, takes: str) -> None:
     try:
-        # A decorator may add arguments of its own: only the outermost function says what awoke must give.
+        # A decorator may add arguments of its own: only the outermost function's signature counts.
         signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError, NameError):
-        return  # A function of a C library that does not say.
+        return  # A function of a C library without a known signature.
     try:
         signature.bind(*range(count))
     except TypeError:

@@ -1,13 +1,32 @@
-"""What an app does around its messages: start-up and shutdown functions, and requests to stop."""
+"""Start-up, shutdown and background functions of an app, and requests to stop it."""
 
 from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 from awoke.errors import ConfigError
+
+
+class BackgroundFunction(NamedTuple):
+    """A function that an app runs beside its routes."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    on_error: Literal["log", "fail", "restart"]
+    name: str | None
+
+
+class Runner(Protocol):
+    """The runtime's side of an app that runs. Any thread may call everything here."""
+
+    def resume(self, topic: str, partition: int) -> bool: ...
+    def skip(self, topic: str, partition: int, offset: int) -> bool: ...
+    def blocking(self, topic: str, partition: int) -> list[int]: ...
+    def is_assigned(self, topic: str, partition: int) -> bool: ...
+    def threads(self) -> Sequence[tuple[str, str, str]]: ...
 
 
 class LifecycleFunction(NamedTuple):
@@ -58,7 +77,7 @@ class Lifecycle:
 
     @property
     def has_async(self) -> bool:
-        """Whether a function needs an event loop."""
+        """True if a function needs an event loop."""
         return any(each.is_async for each in [*self.startups, *(each.function for each in self.shutdowns)])
 
 
@@ -79,10 +98,10 @@ def lifecycle_function(function: Callable[[], Any], decorator: str) -> Lifecycle
 
 
 class StopRequests:
-    """Brings a request to stop to whatever runs the app. Any thread may call everything here.
+    """Passes a request to stop on to the runners of the app. Any thread may call everything here.
 
     A request that comes before the app has ever run ends its first start. Otherwise a thread that calls `app.stop()`
-    beside the thread that calls `app.run()` could come too early and be lost.
+    beside the thread that calls `app.run()` could come too early, and its request would be lost.
     """
 
     def __init__(self) -> None:
@@ -92,7 +111,7 @@ class StopRequests:
         self._is_early = False
 
     def request(self) -> None:
-        """Asks everything that runs the app now to stop. Does not block."""
+        """Asks all current runners of the app to stop. Does not block."""
         with self._lock:
             listeners = list(self._listeners)
             self._is_early = not self._has_run

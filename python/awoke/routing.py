@@ -1,4 +1,4 @@
-"""Which topic goes to which code, and how."""
+"""Routes: topics, the code that processes their messages, and the options."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ Start = Literal["earliest", "latest"] | int | datetime
 Where = Callable[[Message[Any]], bool]
 
 BATCH_TIME_S = 1.0
-"""How long a batch of a class without a `batch` option takes at most, about."""
+"""The time that a batch of a class without a `batch` option takes at most, about."""
 
 CONSUMER_METHODS = ("assigned", "consume", "tick", "revoked", "lost", "shutdown")
-"""What a consumer class may define for awoke to call."""
+"""The methods of a consumer class that awoke calls."""
 
 CAREFUL_MESSAGES = 1_000
-"""How many messages are taken one by one after a crash, at least: as many as a job may have held."""
+"""The least number of messages to process one by one after a crash: as many as a job may have held."""
 
 
 class Batching(msgspec.Struct, frozen=True):
-    """How much one job may hold. A batch is what is there when a worker comes, up to these limits."""
+    """Limits of one job. A batch has the messages that are there when a worker is free, up to these limits."""
 
     max_messages: int = 1_000
     max_bytes: int = 16 * 1024 * 1024
     """A batch ends with the first few hundred messages that reach this sum of keys and values."""
     max_wait_s: float | None = None
-    """How long a batch that is not full waits for more messages; None not at all."""
+    """The time that a batch that is not full waits for more messages; None for no wait."""
     max_time_s: float | None = None
-    """How long a batch takes at most, about: its size follows from how long the batches before it took. None: no bound.
-    Where a class has no `batch` option, one second. Functions need no bound: a job of theirs ends between two messages."""
+    """The time that a batch takes at most, about: its size follows from the times of the batches before it. None: no
+    bound. Where a class has no `batch` option, one second. Functions need no bound: a job of theirs ends between
+    two messages."""
 
     def __post_init__(self) -> None:
         checks.whole("Batching", "max_messages", self.max_messages, 1, "batch")
@@ -55,24 +56,24 @@ class Batching(msgspec.Struct, frozen=True):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """What happens to a message whose handler raised: it stays in its place and is tried again later."""
+    """The retries of a message whose handler raised: it stays in its place and is tried again later."""
 
     attempts: int | None = None
-    """How many times a message is tried; None for ever."""
+    """The number of tries of a message; None for no limit."""
     backoff_s: tuple[float, float] = (0.1, 30.0)
     """Delay after the first failure, doubled after each further one, and its limit."""
     jitter: float = 0.2
     """Each delay is shortened by up to this share, so that partitions that failed together come apart."""
     on: tuple[type[BaseException], ...] = (Exception,)
-    """What is worth another try; anything else counts as exhausted at once. A value that does not decode can't heal and
-    is not tried again either, unless `DecodeError` itself is named here."""
+    """Errors that are worth another try; after any other error the message is exhausted at once. A value that does
+    not decode stays so and is not tried again either, unless `DecodeError` itself is named here."""
     give_up_on: tuple[type[BaseException], ...] = ()
-    """What is not worth another try, though it is one of `on`."""
+    """Errors that are not worth another try, although `on` names them or a base class."""
     on_exhausted: Literal["stop", "skip", "pause"] = "stop"
     """After the last try, where there is no dead letter topic: `stop` ends the app (the message is there at the next
     start), `skip` goes on with an event, `pause` leaves the partition alone until `app.resume` or a rebalance."""
     crashes: int = 3
-    """With a dead letter topic: at how many deaths of its process in a row a message counts as exhausted."""
+    """After this many consecutive process crashes at the same message, the message goes to the dead letter topic."""
 
     def __post_init__(self) -> None:
         if self.attempts is not None:
@@ -97,32 +98,32 @@ class Retry(msgspec.Struct, frozen=True):
             raise ConfigError(f"Retry: jitter must be a number from 0 to 1, not {self.jitter!r}", "retry")
 
     def delay_s(self, attempt: int) -> float:
-        """The delay after this attempt (from 1) has failed."""
+        """Returns the delay after this attempt (from 1) has failed."""
         return Backoff(*self.backoff_s, jitter=self.jitter).delay_s(attempt)
 
     @property
     def retries_undecodable(self) -> bool:
-        """Whether a value that does not decode is tried again."""
+        """True if a value that does not decode is tried again."""
         return DecodeError in self.on
 
     def is_exhausted(self, attempt: int, error: BaseException) -> bool:
-        """Whether this attempt (from 1), which ended with this error, was the last."""
+        """Tells whether this attempt (from 1), which ended with this error, was the last."""
         if isinstance(error, self.give_up_on) or not isinstance(error, self.on):
             return True
         return self.attempts is not None and attempt >= self.attempts
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """How fast messages come, how old they must or may be, and which come at all."""
+    """Limits the rate of messages and their age, and filters them."""
 
     per_s: float | None = None
     """Most messages per second, in all partitions of this process together."""
     delay_s: float | None = None
-    """How old a message must be, by its timestamp, before it is processed."""
+    """The least age of a message, by its timestamp, before it is processed."""
     expire_s: float | None = None
-    """Messages that are older, by their timestamp, are passed over."""
+    """Messages that are older, by their timestamp, are skipped."""
     where: Where | None = None
-    """Messages for which this is false are passed over."""
+    """Messages for which this is false are skipped."""
 
     def __post_init__(self) -> None:
         checks.optional_seconds("Flow", "per_s", self.per_s, "flow", is_zero_allowed=False)
@@ -131,24 +132,24 @@ class Flow(msgspec.Struct, frozen=True):
         if self.where is not None and not callable(self.where):
             raise ConfigError(f"Flow: where is a function of a message, not {self.where!r}", "flow")
 
-    def passes_over(self, message: Message[Any], now_ms: float) -> Literal["expired", "filtered"] | None:
-        """Why a message is not processed; None for one that is."""
+    def skip_reason(self, message: Message[Any], now_ms: float) -> Literal["expired", "filtered"] | None:
+        """Returns why a message is skipped; None for one that is processed."""
         if self.expire_s is not None and (message.timestamp_ms or now_ms) < now_ms - self.expire_s * 1_000:
             return "expired"
         return "filtered" if self.where is not None and not self.where(message) else None
 
 
 class RouteOptions(TypedDict, total=False):
-    """What a route can be told, for functions and classes alike."""
+    """The options of a route, for functions and classes alike."""
 
     value: Any
-    """The type of the values: `bytes`, `str`, what msgspec reads as JSON, or a pydantic model. They are checked before user
-    code sees them. Left out, it is what the annotation says (`Message[Order]`), or else bytes.
+    """The type of the values: `bytes`, `str`, what msgspec reads as JSON, or a pydantic model. They are checked
+    before user code sees them. Left out, it is what the annotation says (`Message[Order]`), or else bytes.
     Tombstones reach the route where it takes None (`Order | None`); they do not decode otherwise."""
     batch: Batching | None
     retry: Retry | None
     dead_letter: str | None
-    """The topic for messages that are given up; each is acknowledged there before its offset moves."""
+    """The topic for exhausted messages; each is acknowledged there before its offset moves."""
     flow: Flow | None
     start: Start | None
     """Where to begin when the group has committed nothing; None leaves it to `auto.offset.reset` (here: earliest)."""
@@ -157,9 +158,9 @@ class RouteOptions(TypedDict, total=False):
     concurrency: Concurrency | None
     """Several messages of a partition at once: `by_key`, `by`, `unordered`; None for one job at a time."""
     exactly_once: bool
-    """Whether what is sent, dead letters too, and the offsets are one transaction."""
+    """True if what is sent, dead letters too, and the offsets are one transaction."""
     jobs_max: int | None
-    """The most jobs of the route at once in this process, over all its partitions: as many as a pool has connections, say.
+    """The most jobs of the route at once in this process, over all its partitions, for example the size of a pool.
     None: no bound beside `concurrency`, which is for each partition."""
     max_processing_s: float | None
     """A job that runs longer is reported with its stack, and health is bad until it ends."""
@@ -192,7 +193,7 @@ class Route:
         self.consumer: type[Consumer] | None = cast("type[Consumer]", target) if is_class else None
         """The class, where the route has one."""
         self.function: Callable[..., Any] = target if self.consumer is None else self.consumer.consume
-        """What is called, once for each message; of a class, its `consume`."""
+        """The function that is called for each message; of a class, its `consume`."""
         self.name = str(getattr(target, "__qualname__", target))
         """The code's name, for logs."""
         self.batch = options.get("batch") or Batching(max_time_s=None if self.consumer is None else BATCH_TIME_S)
@@ -210,14 +211,14 @@ class Route:
         self.is_exactly_once = bool(options.get("exactly_once", False))
         self.output = output
         self.forward_headers = self._forwarded(forward_headers)
-        """Which headers of a message its results carry on: all, none, or those of these names."""
+        """The headers of a message that are forwarded to its results: all, none, or those of these names."""
         self.is_ordered = ordered and self.concurrency.by != "partition"
-        """Whether results that come in any order are sent on in the order of the messages."""
+        """True if results that come in any order are sent on in the order of the messages."""
         self.is_manual = offsets == "manual"
-        """Whether only `mark` moves the offset."""
+        """True if only `mark` moves the offset."""
         self.tick_every_s = tick_every_s
         self.has_own_thread = own_thread
-        """Whether all code of an instance runs on one thread that belongs to its assignment."""
+        """True if all code of an instance runs on one thread that belongs to its assignment."""
         self._check_target(target)
         self.codec = codec
         self.decoder = self._decoder(self._value_type(options.get("value"), around))
@@ -226,13 +227,13 @@ class Route:
         self._check(options, offsets, ordered)
 
     @property
-    def passes_over_some(self) -> bool:
-        """Whether some messages are not processed."""
+    def skips_some(self) -> bool:
+        """True if some messages are skipped without being processed."""
         return self.flow.expire_s is not None or self.flow.where is not None
 
     @property
     def lanes(self) -> Lanes | None:
-        """What the engine is told of the concurrency; None for one job at a time."""
+        """The concurrency as the engine takes it; None for one job at a time."""
         each = self.concurrency
         if each.by == "partition":
             return None
@@ -390,7 +391,7 @@ def is_exception_class(value: object) -> bool:
 
 
 def start_of(start: Start | None) -> tuple[str, int] | None:
-    """Where reading begins, as the engine takes it.
+    """Returns the start of reading, as the engine takes it.
 
     Raises:
         ConfigError: it is neither an end, nor an offset, nor a time that knows its time zone.

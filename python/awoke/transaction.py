@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack, cast
+from typing import Any, Protocol, Self, Unpack, cast
 from weakref import WeakKeyDictionary
 
 from awoke import _native
@@ -13,9 +13,6 @@ from awoke._native import DeliveryHandle, Job, Message, PendingCommit
 from awoke.errors import ClosedError
 from awoke.message import Outgoing, ProduceOptions, RecordOptions, record_of
 from awoke.middleware import Middleware, through
-
-if TYPE_CHECKING:
-    from awoke.producer import Producer
 
 
 class Transaction:
@@ -27,7 +24,7 @@ class Transaction:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: _native.Producer,
         middleware: Sequence[Middleware],
         turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock],
         timeout_s: float | None,

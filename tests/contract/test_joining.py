@@ -52,7 +52,7 @@ def test_a_process_that_waits_for_its_group_says_so_once(
         assert said.items == []
 
         # When another one joins
-        monkeypatch.setattr(joining, "PATIENCE_S", 0.2)
+        monkeypatch.setattr(joining, "JOIN_WARNING_S", 0.2)
         app, _ = app_of(mock_cluster, topic, group=group, kafka=FENCING)
         assigned: Collected[awoke.Event] = Collected()
         app.events.subscribe("partitions.assigned", assigned.add)

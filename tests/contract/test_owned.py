@@ -230,7 +230,7 @@ def test_workers_come_and_go_while_the_app_runs(cluster: Cluster, topic: CreateT
         for partition in range(4):
             send(cluster, name, [b"value"], partition=partition)
         inside.wait_for(8)
-        workers = [thread for thread in server._workers if thread.thread.is_alive()]
+        workers = [thread for thread in server._pool.workers if thread.thread.is_alive()]
         assert len(workers) == 1
         with pytest.raises(awoke.ConfigError):
             server.resize(0)

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 import awoke
-from awoke.runtime.server import AppRunner
+from awoke.runtime.runner import AppRunner
 from awoke.testing import running
 from tests.support import judge
 from tests.support.clusters import unique

@@ -144,7 +144,7 @@ def test_a_job_that_outlives_its_revocation_moves_no_offset(real_cluster: RealCl
     assert overdue.wait_for(1)[0].fields["partitions"] == [(topic, 0)]
     release.set()
     assert told.wait_for(3) == ["began", "ended", "lost"]
-    for worker in server._workers:
+    for worker in server._pool.workers:
         assert worker.join(30)
     with awoke.Admin(real_cluster.bootstrap_servers) as admin:
         assert admin.group_offsets(group) == {}

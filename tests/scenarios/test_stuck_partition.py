@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 import awoke
-from awoke.runtime.server import AppRunner
+from awoke.runtime.runner import AppRunner
 from awoke.testing import running
 from tests.support import judge
 from tests.support.clusters import RealCluster, unique

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 import awoke
-from awoke.runtime.server import AppRunner
+from awoke.runtime.runner import AppRunner
 
 
 class FakeAssignment:

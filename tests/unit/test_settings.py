@@ -190,6 +190,19 @@ def test_an_app_can_not_be_given_what_belongs_to_its_run() -> None:
         awoke.App("shop", nodes=3).load_settings()
 
 
+def test_an_app_reads_its_settings_once_and_again_where_they_may_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = awoke.App("shop")
+    monkeypatch.setenv("AWOKE_WORKERS", "3")
+    assert app.settings.workers == 3
+    assert app.settings is app.settings
+    monkeypatch.setenv("AWOKE_WORKERS", "4")
+    assert app.settings.workers == 3
+    assert awoke.AppRunner(app).settings.workers == 4, "each start reads them"
+    assert app.settings.workers == 4
+    app.use(workers=5)
+    assert app.settings.workers == 5
+
+
 def test_the_engine_gets_its_settings_as_one_value() -> None:
     settings = Settings(commit_interval_s=2.0, revoke_timeout_s=7.0, fetch_memory_mb=3, transaction_records_max=5)
     engine = settings.for_engine(partitions_total=12)

@@ -74,17 +74,13 @@ def test_an_async_lost_is_awaited_after_a_job_that_outlived_its_assignment() -> 
         return []
 
     server: Any = SimpleNamespace(ledger=SimpleNamespace(leaked=leaked))
-    instances = Instances(server, Route("orders", Losing, {}))
+    instances = Instances(Route("orders", Losing, {}), server)
     consumer = Losing()
     consumer._assignment = cast("Any", SimpleNamespace(is_current=False))
     instances._instances[("orders", 0, 1)] = consumer
     job = cast("Job", SimpleNamespace(topic="orders", partition=0, generation=1))
 
-    async def end() -> None:
-        instances.let_go_of_fenced(job)
-        await asyncio.gather(*instances._tasks)
-
-    asyncio.run(end())
+    asyncio.run(instances.let_go_of_fenced(job))
     assert consumer.heard
     assert leaks == ["orders[0]"], "after the hook, which may end its threads"
 

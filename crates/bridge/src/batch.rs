@@ -13,7 +13,9 @@ use crate::message::{BatchIterator, Message};
 use crate::view::{Storage, View, bytes};
 
 /// Messages of one topic-partition in offset order.
-#[pyclass(frozen, module = "awoke._native", sequence)]
+///
+/// Weakly referenceable: a weak reference tells the runtime that user code keeps a batch beyond its job.
+#[pyclass(frozen, weakref, module = "awoke._native", sequence)]
 pub struct Batch {
     pub at: TopicPartition,
     messages: Messages,

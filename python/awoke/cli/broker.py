@@ -20,7 +20,7 @@ from awoke.errors import AwokeError, ConfigError
 from awoke.swarm.options import socket_path
 
 if TYPE_CHECKING:
-    from awoke.testing import EmbeddedCluster
+    from awoke.embedded import EmbeddedCluster
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +35,9 @@ def broker(
     partitions: Annotated[int, typer.Option(min=1, max=10_000, help="Partitions of each topic.")] = PARTITIONS,
 ) -> None:
     """Run a Kafka broker in memory, for trying, until SIGINT or SIGTERM. Its messages are gone then."""
+    from awoke.embedded import EmbeddedCluster
     from awoke.runtime.inbox import Inbox
     from awoke.runtime.signals import HEARD
-    from awoke.testing import EmbeddedCluster
 
     if not all(topics):
         raise ConfigError("a topic needs a name", "topics")

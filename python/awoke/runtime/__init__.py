@@ -1,1 +1,1 @@
-"""What runs inside one process: server, workers, executors, recovery, signals."""
+"""The runtime: executes the jobs of an app's routes in one process, from its start to its stop."""

@@ -1,4 +1,4 @@
-"""Whether brokers are away: since when, and until one answers.
+"""Notes since when no broker is connected, until one answers.
 
 The thread, which exists only while the group member has no connection:
 1. ask the brokers for metadata, and wait up to `ASK_S` for an answer;
@@ -25,25 +25,25 @@ ASK_S = 1.0
 
 
 class Silent:
-    """Hears events and tells nobody: the group member's own errors are in the log."""
+    """Drops events: the errors of the group member itself are logged already."""
 
     def emit(self, event: Event) -> None:
         """Does nothing."""
 
 
 class Connections:
-    """Since when no broker is connected. Any thread may call everything here; only `close` blocks."""
+    """The time without a connected broker. Any thread may call everything here; only `close` blocks."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
         self._away: tuple[float, datetime.datetime] | None = None
-        """When that was first heard, by the monotonic and by the wall clock; None while a broker is connected."""
+        """The time of the first report, by the monotonic and by the wall clock; None while a broker is connected."""
         self._thread: threading.Thread | None = None
         self._is_closed = threading.Event()
 
     def on_error(self, event: ClientError) -> None:
-        """Hears of an error of a client."""
+        """Notes an error of a client. Does not block."""
         with self._lock:
             if event.code_name != ALL_DOWN or self._away is not None or self._is_closed.is_set():
                 return

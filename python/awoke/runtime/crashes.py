@@ -1,9 +1,10 @@
 """Recognises a message that kills its process: a segmentation fault, a lack of memory.
 
-Whoever dies can't report it, so the attempt is written down before: in the metadata of the partition's committed offset,
-once per assignment. Whoever comes next and finds a record that nobody has taken away or passed by knows that its
-predecessor died at that offset or behind it. It then goes carefully, message by message, each with its own committed
-record; the message at which the process has died as often as its route allows is given up.
+A process that dies cannot report it. So the attempt is recorded before: in the metadata of the partition's
+committed offset, once per assignment. The next owner that finds a record, neither removed nor passed by later
+commits, knows that its predecessor died at that offset or behind it. It then works carefully, message by message,
+each with a committed record of its own. A message at which the process has died as often as its route allows is
+exhausted.
 """
 
 from __future__ import annotations
@@ -11,45 +12,43 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from awoke._native import HookJob, Job, Partition, PendingCommit
+from awoke.drive import elsewhere, until
 from awoke.errors import FencedError, OperationTimeout
-from awoke.routing import CAREFUL_MESSAGES
-
-if TYPE_CHECKING:
-    from awoke.routing import Route
+from awoke.routing import CAREFUL_MESSAGES, Route
 
 PREFIX = "awoke:began="
 Key = tuple[str, int, int]
 Commit = Callable[[Partition], PendingCommit]
-"""Brings what is stored for a partition to the broker."""
+"""Commits what is stored for a partition."""
 
 
 LOOKUP_WAIT_S = 30.0
-"""How long a job waits for another one's lookup, which itself ends after librdkafka's own time-out (10 s)."""
+"""A job waits this long for another one's lookup, which itself ends after librdkafka's own time-out (10 s)."""
 
 
 class _Record(NamedTuple):
     partition: Partition
     offset: int
-    """The offset that the record stands beside."""
+    """The committed offset whose metadata the record is."""
     careful_until: int
     """Messages before this offset are taken one by one."""
     commit: PendingCommit | None = None
-    """The commit that brings the first record of an assignment; every job that begins before its answer waits for it."""
+    """The commit that brings the first record of an assignment; a job that begins before its answer waits for it."""
 
 
 class Verdict(NamedTuple):
-    """What to do with a job before it runs."""
+    """The result of the check before a job runs."""
 
     commit: PendingCommit | None
-    """To be waited for first: the record must be with the broker before user code runs."""
+    """To be awaited first: the broker must hold the record before user code runs."""
     deaths: int
-    """How often the process has died at the job's first message."""
+    """The number of times in a row that the process has died at the job's first message."""
 
 
 class Careful(NamedTuple):
@@ -65,18 +64,18 @@ class Careful(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """The first job of an assignment asks the broker for the last record; jobs that come meanwhile wait for `is_over`."""
+    """A lookup of the last record, by the first job of an assignment. Later jobs wait for `is_over` meanwhile."""
 
     run: Callable[[], Verdict]
-    """Asks and writes the job's own record down. Blocks; the job that got the lookup calls it exactly once."""
+    """Asks the broker, and writes the job's own record. Blocks; the job that got the lookup calls it exactly once."""
     is_over: Future[None]
-    """Ends when the answer is in the table, or with the error that there is instead."""
+    """Ends when the answer is in the table, or with the error of the lookup."""
 
 
 class CrashRecords:
     """The records of one route's partitions. Any thread.
 
-    Several jobs of one may come at once; after a crash the engine gives them one at a time.
+    Several jobs of a partition may come at once; after a crash the engine gives them one at a time.
     """
 
     def __init__(self, route: Route, on_careful: Callable[[Careful], object] = lambda careful: None) -> None:
@@ -91,22 +90,23 @@ class CrashRecords:
         self._ended: dict[tuple[str, int], int] = {}
         """The last generation of each partition that was given back: a late job must leave no record behind."""
 
-    def before(self, job: Job, commit: Commit) -> Verdict:
-        """Write down that the job's first message is begun, where that is called for; cuts a job that is to go carefully.
+    async def before(self, job: Job, commit: Commit) -> Verdict:
+        """Records that the job's first message is begun, where that is called for; cuts a job that is to go carefully.
 
-        Blocks while the broker is asked for the last record of the job's own partition.
+        Waits while the broker is asked for the last record of the job's own partition.
 
         Raises:
-            FencedError: the partition was given back; KafkaError, OperationTimeout: the broker did not tell the record.
+            FencedError: the partition was given back; KafkaError, OperationTimeout: the record could not be read.
         """
         while not isinstance(found := self.ask(job, commit), Verdict):
             if isinstance(found, Lookup):
-                return found.run()
-            wait_for(found)
+                return await elsewhere(found.run)
+            await wait_for(found)
         return found
 
     def ask(self, job: Job, commit: Commit) -> Verdict | Lookup | Future[None]:
-        """As `before`, without blocking: a lookup that the caller runs, or another one's to wait for before it asks again.
+        """Checks without blocking. Returns a verdict, a lookup for the caller to run, or another job's lookup to wait
+        for.
 
         Raises:
             FencedError: the partition was given back.
@@ -121,7 +121,7 @@ class CrashRecords:
             if job.generation <= self._ended.get(key[:2], -1):
                 raise given_back(key)
             is_over: Future[None] = Future()
-            is_over.set_running_or_notify_cancel()  # A waiting task that is cancelled must not cancel it for the others.
+            is_over.set_running_or_notify_cancel()  # A cancelled waiter must not cancel it for the others.
             self._records[key] = is_over
         return Lookup(partial(self._look_up, key, is_over, job, commit), is_over)
 
@@ -170,12 +170,12 @@ class CrashRecords:
         partition.annotate(offset, f"{PREFIX}{began}")
         return Verdict(commit(partition), deaths)
 
-    def is_given_up(self, verdict: Verdict) -> bool:
-        """Whether the job's first message is to be given up."""
+    def is_exhausted(self, verdict: Verdict) -> bool:
+        """Tells whether the job's first message is exhausted."""
         return verdict.deaths >= self._limit
 
     def after(self, hook: HookJob) -> Partition | None:
-        """The partition is given back in order: whoever comes next must not take the record for a crash.
+        """Removes the record of a partition that is given back in order: its next owner must not take it for a crash.
 
         Returns the partition where there was one, for the last commit. A lookup that is under way leaves none behind.
         """
@@ -190,39 +190,48 @@ class CrashRecords:
             return record.partition
 
 
-def wait_for(lookup: Future[None]) -> None:
-    """Wait for the lookup of another job of the partition. Blocks.
+class Ended(NamedTuple):
+    """Waits for the end of another job's lookup; for `until`."""
+
+    lookup: Future[None]
+
+    def done(self) -> bool:
+        """Tells whether the lookup has ended."""
+        return self.lookup.done()
+
+    def wait(self) -> None:
+        """Blocks up to `LOOKUP_WAIT_S`. Raises TimeoutError, or what the lookup ended with."""
+        self.lookup.result(LOOKUP_WAIT_S)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return asyncio.wait_for(asyncio.wrap_future(self.lookup), LOOKUP_WAIT_S).__await__()
+
+
+async def wait_for(lookup: Future[None]) -> None:
+    """Waits for the lookup of another job of the partition.
 
     Raises:
         OperationTimeout: it did not end in time; AwokeError: what it ended with.
     """
     try:
-        lookup.result(LOOKUP_WAIT_S)
-    except TimeoutError:
-        raise timed_out() from None
-
-
-async def wait_for_async(lookup: Future[None]) -> None:
-    """As `wait_for`, on an event loop."""
-    try:
-        await asyncio.wait_for(asyncio.wrap_future(lookup), LOOKUP_WAIT_S)
+        await until(Ended(lookup))
     except TimeoutError:
         raise timed_out() from None
 
 
 def timed_out() -> OperationTimeout:
-    """The error of a job that waited too long for another one's lookup."""
+    """Returns the error of a job that waited too long for another one's lookup."""
     operation = "look up the last crash record"
     return OperationTimeout(f"{operation}: no answer within {LOOKUP_WAIT_S:g} s", operation, LOOKUP_WAIT_S)
 
 
 def given_back(key: Key) -> FencedError:
-    """The error of a job whose partition was given back meanwhile."""
+    """Returns the error of a job whose partition was given back meanwhile."""
     topic, partition, _ = key
     return FencedError(f"{topic}[{partition}] was given back before its crash record was written", topic, partition)
 
 
 def began_of(metadata: str | None) -> int:
-    """How many attempts a record counts; 0 for metadata that is none."""
+    """Returns the number of attempts in a record; 0 for metadata that is no record."""
     number = (metadata or "").removeprefix(PREFIX)
     return int(number) if (metadata or "").startswith(PREFIX) and number.isdecimal() else 0

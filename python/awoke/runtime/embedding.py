@@ -7,21 +7,19 @@ import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from awoke.runtime.server import AppRunner
+from awoke.runtime.context import RunnableApp
+from awoke.runtime.runner import AppRunner
 from awoke.runtime.signals import embedded_brokers
 from awoke.settings import KafkaValue
-
-if TYPE_CHECKING:
-    from awoke.app import App
 
 Result = TypeVar("Result")
 
 
 @contextlib.asynccontextmanager
 async def serving(
-    app: App,
+    app: RunnableApp,
     *,
     bootstrap_servers: str | None,
     workers: int | None,
@@ -46,8 +44,8 @@ async def serving(
 async def on_thread(function: Callable[[], Result], name: str) -> Result:
     """Calls a blocking function on a thread of its own.
 
-    Not on the loop's executor: other code may occupy all threads of that. A cancellation takes effect when the function has
-    returned: a start or a stop must not go on beside what follows it.
+    Not on the loop's executor: other code may occupy all threads of that. A cancellation takes effect when the
+    function has returned: a start or a stop must not go on beside what follows it.
     """
     done: Future[Result] = Future()
 

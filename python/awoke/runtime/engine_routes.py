@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from awoke import _native
-
-if TYPE_CHECKING:
-    from awoke.routing import Route
-    from awoke.settings import Settings
+from awoke.routing import Route
+from awoke.settings import Settings
 
 TURN_S_MIN = 0.01
 """A job of single messages runs at least this long before another partition has its turn."""

@@ -1,6 +1,6 @@
-"""The messages that fail and are tried again: what health names, and what an operator may skip (`awoke skip`).
+"""Keeps the messages that fail and are tried again, for health and for `awoke skip`.
 
-A message is skipped where it would be tried again: on its worker, instead of the handler.
+A message is skipped at its next try: on its worker, instead of its handler.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Place = tuple[str, int]
 
 
 class Failure(NamedTuple):
-    """A message that fails, and the assignment of its partition."""
+    """A message that has failed, and the assignment of its partition."""
 
     assignment: Partition
     generation: int
@@ -48,7 +48,7 @@ class Failure(NamedTuple):
 
 
 class Failures:
-    """The messages of a process that fail. Does not block. Any thread."""
+    """The failing messages of one process. Nothing here blocks. Any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -94,7 +94,7 @@ class Failures:
         return found
 
     def retried(self, topic: str, partition: int) -> None:
-        """Notes that a message waits for its back-off: one that was to be skipped meanwhile waits no longer."""
+        """Notes that a message waits for its back-off. A message that is to be skipped is tried at once instead."""
         if not self._asked:
             return
         with self._lock:
@@ -105,7 +105,7 @@ class Failures:
                 entry.assignment.clear_backoff()
 
     def passed(self, job: Job, offset: int | None = None) -> None:
-        """Notes that a message, or the job's first one, fails no more. To be called before the job ends."""
+        """Notes that a message, or the job's first one, fails no longer. To be called before the job ends."""
         if not self._failing:  # As for nearly every job: without the lock.
             return
         place = (job.topic, job.partition)
@@ -126,7 +126,7 @@ class Failures:
             return RetriesExhausted(f"skipped by an operator; it failed with {entry.error}")
 
     def ask(self, topic: str, partition: int, offset: int) -> bool:
-        """Has a message skipped; returns false where it is not failing."""
+        """Marks a message to be skipped; returns false where it is not failing."""
         with self._lock:
             entry = self._current(topic, partition).get(offset)
             if entry is None:
@@ -147,7 +147,7 @@ class Failures:
             self._keep((topic, partition), {})
 
     def on_rewound(self, event: PartitionRewound) -> None:
-        """Hears that the log of a partition went back."""
+        """Forgets the messages of a partition whose log went back."""
         self.forget(event.topic, event.partition)
 
     def _of(self, job: Job) -> dict[int, Failure]:
@@ -172,7 +172,7 @@ class Failures:
 
 
 def is_open(entry: Failure, offset: int) -> bool:
-    """Tells whether a message's partition is still assigned, and the message not done."""
+    """Tells whether the partition of a message is still assigned, and the message is not done."""
     try:
         stored, _ = entry.assignment.offsets()
     except FencedError:

@@ -1,29 +1,27 @@
 """Finds the message that the running code handles, when a log line is written.
 
-Nothing is written down for a message: handlers pay nothing. A job leaves itself in a context variable, which tasks and
-`asyncio.to_thread` inherit. The message is the one that the executor's loop has in hand further up the stack.
+Nothing is recorded for each message, so that handlers pay nothing. A job is in a context variable, which tasks and
+`asyncio.to_thread` inherit. The message is a local variable of the strategy's loop further up the stack.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
-from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple
 
+from awoke._native import Message
 from awoke.errors import ClosedError
 from awoke.runtime.ledger import current_work
-
-if TYPE_CHECKING:
-    from awoke._native import Message
+from awoke.runtime.loops import MESSAGE_LOOPS
 
 DEPTH_MAX = 1_000
-"""Frames that are looked at; a deeper handler's line names the job only."""
+"""The most frames that are searched; the log line of a deeper handler names the job only."""
 
 
 class Handled(NamedTuple):
-    """The message that is being handled; of a batch or a hook only what is known."""
+    """The message that is being handled; `offset` and `attempt` are None within a hook."""
 
     topic: str
     partition: int
@@ -45,12 +43,11 @@ def handled() -> Handled | None:
 
 
 def _message_of(frame: FrameType | None) -> Message[Any] | None:
-    """Returns the message of the executor's loop that calls this frame."""
-    loops = _loops()
+    """Returns the message of the strategy's loop that calls this frame."""
     for _ in range(DEPTH_MAX):
         if frame is None:
             return None
-        if frame.f_code in loops:
+        if frame.f_code in MESSAGE_LOOPS:
             variables = frame.f_locals
             message: Message[Any] | None = variables.get("message")
             if isinstance(variables, dict):
@@ -59,15 +56,3 @@ def _message_of(frame: FrameType | None) -> Message[Any] | None:
             return message
         frame = frame.f_back
     return None
-
-
-@functools.cache
-def _loops() -> frozenset[CodeType]:
-    """The functions that call a handler for each message, which their variable `message` holds."""
-    from awoke.runtime.async_executor import AsyncExecutor
-    from awoke.runtime.executor import Executor
-
-    names = ("_call", "_call_with_output", "_call_and_go_on", "_collect")
-    async_names = ("_call_async", "_call_and_go_on_async", "_collect_async")
-    sync = {getattr(Executor, name).__code__ for name in names}
-    return frozenset(sync | {getattr(AsyncExecutor, name).__code__ for name in async_names})

@@ -1,26 +1,54 @@
-"""Whether all is well with a running app: one sentence for each thing that is wrong, with its place and the way on."""
+"""Finds the reasons why a running app is unhealthy: one sentence each, with its place and what to do."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from awoke.runtime.observed import Observed
+from awoke import _native
+from awoke.metrics.recorder import PartitionState
+from awoke.routing import Route
+from awoke.runtime.failures import Failures
+from awoke.runtime.overdue import OverdueWatch
+from awoke.runtime.refusals import Refusals
+from awoke.settings import Settings
 
 
-def reasons(server: Observed) -> Iterator[str]:
-    """Says what is wrong. Does not block and asks no broker."""
-    if server.given_up is not None:
-        yield f"gave up: {server.given_up}"
-    yield from server.refusals.reasons()
-    yield from _overdue(server)
-    yield from _paused(server)
-    yield from _stuck(server)
-    yield from _blocked(server)
-    yield from _full(server)
-    fatal = None if server.member is None else server.member.fatal_error()
+class Watched(Protocol):
+    """The parts of a running app that reasons come from."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def routes(self) -> Mapping[str, Route]: ...
+    @property
+    def member(self) -> _native.GroupMember | None: ...
+    @property
+    def given_up(self) -> BaseException | None: ...
+    @property
+    def failures(self) -> Failures: ...
+    @property
+    def refusals(self) -> Refusals: ...
+    @property
+    def overdue(self) -> OverdueWatch: ...
+    @property
+    def paused(self) -> Mapping[tuple[str, int], tuple[_native.Partition, BaseException]]: ...
+    def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
+    def partitions(self) -> Sequence[PartitionState]: ...
+
+
+def reasons(app: Watched) -> Iterator[str]:
+    """Gives each reason. Does not block and asks no broker."""
+    if app.given_up is not None:
+        yield f"gave up: {app.given_up}"
+    yield from app.refusals.reasons()
+    yield from _overdue(app)
+    yield from _paused(app)
+    yield from _stuck(app)
+    yield from _blocked(app)
+    yield from _full(app)
+    fatal = None if app.member is None else app.member.fatal_error()
     if fatal is not None:
         yield f"the group member can't go on: {fatal[2]} ({fatal[1]})"
 
@@ -30,40 +58,40 @@ def way_on(topic: str, partition: int) -> str:
     return f"`awoke resume MODULE:APP {topic} {partition}` (in the process: app.resume)"
 
 
-def _overdue(server: Observed) -> Iterator[str]:
-    for each in server.overdue.overdue():
+def _overdue(app: Watched) -> Iterator[str]:
+    for each in app.overdue.overdue():
         ran_s = time.monotonic() - each.began_s
         at = f"{each.topic}[{each.partition}] offset {each.offset}"
         yield f"{each.handler} works on {at} for {ran_s:.0f} s, allowed are {each.limit_s:g} s"
 
 
-def _paused(server: Observed) -> Iterator[str]:
-    for (topic, partition), (assignment, error) in list(server.paused.items()):
+def _paused(app: Watched) -> Iterator[str]:
+    for (topic, partition), (assignment, error) in list(app.paused.items()):
         if assignment.is_current:
             yield f"{topic}[{partition}] is paused: {error}; {way_on(topic, partition)} lets it go on"
 
 
-def _stuck(server: Observed) -> Iterator[str]:
-    for topic, partition, text, is_resumable in server.stuck():
+def _stuck(app: Watched) -> Iterator[str]:
+    for topic, partition, text, is_resumable in app.stuck():
         place = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
         reads = f"{way_on(topic, partition)} reads it from its first message"
         what_next = reads if is_resumable else "it goes on by itself when that is mended"
         yield f"{place} gives no messages any more: {text}; {what_next}"
 
 
-def _blocked(server: Observed) -> Iterator[str]:
-    """Names the oldest failure of each partition that has gone on for too long."""
-    for (topic, partition), failures in server.failures.blocked(server.settings.blocked_after_s).items():
-        if (topic, partition) in server.paused:
+def _blocked(app: Watched) -> Iterator[str]:
+    """Names the oldest failure of each partition that has been blocked for too long."""
+    for (topic, partition), failures in app.failures.blocked(app.settings.blocked_after_s).items():
+        if (topic, partition) in app.paused:
             continue
         others = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
         skip = f"`awoke skip MODULE:APP {topic} {partition} {failures[0].offset}` goes on without it"
         yield f"{topic}[{partition}] is blocked: {failures[0]}{others}; {skip}"
 
 
-def _full(server: Observed) -> Iterator[str]:
-    for state in server.partitions():
-        route = server.app.routes.get(state.topic)
+def _full(app: Watched) -> Iterator[str]:
+    for state in app.partitions():
+        route = app.routes.get(state.topic)
         if (
             state.commit_gap is not None
             and route is not None

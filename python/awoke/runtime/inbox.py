@@ -1,4 +1,4 @@
-"""What the main thread hears: words from signal handlers and from other threads, and the descriptor that it waits on."""
+"""A queue of words for the main thread, from signal handlers and other threads, with a descriptor to wait on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable, Mapping
 
 Said = str
-"""`signal`, `asked to stop`, `gave up`, `stopped`; of a node `quick` (stop and hurry), `quiet` (no new jobs), `ignored`."""
+"""`signal`, `asked to stop`, `gave up`, `stopped`; of a node `quick` (stop and hurry), `quiet` (no new jobs),
+`ignored`."""
 
 
 class Inbox:
@@ -39,7 +40,8 @@ class Inbox:
 
     def get(self) -> Said:
         """Waits for the next word. Main thread only; Python's signal handlers run meanwhile."""
-        # The C handler makes the Python handler pending before it writes its byte, and the interpreter runs pending handlers
+        # The C handler makes the Python handler pending before it writes its byte, and the interpreter runs pending
+        # handlers
         # between two calls. The handler's `put` writes a byte of its own, so the next poll can't miss its word.
         while not self._said:
             self._poll.poll()
@@ -52,7 +54,8 @@ class Inbox:
                 pass
 
     def hear(self, words: Mapping[signal.Signals, Said]) -> Callable[[], None]:
-        """Puts the word of each signal that comes, from now on; returns a function that restores the earlier handlers.
+        """Puts the word of each signal into the queue from now on; returns a function that restores the earlier
+        handlers.
 
         Does nothing on another thread than the main one, where Python allows no handlers.
         """
@@ -69,6 +72,6 @@ class Inbox:
         return restore
 
     def close(self) -> None:
-        """Closes the descriptors; what is put from here on is not heard."""
+        """Closes the descriptors. Words that are added afterwards are lost."""
         self._reading.close()
         self._writing.close()

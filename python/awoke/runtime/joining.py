@@ -1,4 +1,4 @@
-"""How a process joins its group: under which name, and what is said when that takes long."""
+"""Joins a group: the name of this process in it, and a warning if partitions are late."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from awoke.errors import KafkaError, kafka_error
 from awoke.events import ClientError, Events, GroupWaiting, PartitionsAssigned
 from awoke.settings import SESSION_TIMEOUT, SESSION_TIMEOUT_MS, Settings, number
 
-PATIENCE_S = 3.0
-"""A group that has assigned nothing by then waits for something. Without old members it takes some 0.1 s."""
+JOIN_WARNING_S = 3.0
+"""A group that has assigned nothing by then waits for a member. Without old members, joining takes about 0.1 s."""
 
 FENCED_INSTANCE_ID = 82
 
@@ -28,7 +28,7 @@ def instance_properties(settings: Settings, topics: Iterable[str]) -> dict[str, 
 
 
 def fatal_error(event: ClientError, settings: Settings) -> KafkaError:
-    """Returns the error with which an app gives up when a client can't go on."""
+    """Returns the error that ends the app after a fatal error of a client."""
     said = f"{event.client} can't go on: {event.text} ({event.code_name})"
     if event.code == FENCED_INSTANCE_ID:
         name = settings.instance_id or settings.kafka.get("group.instance.id")
@@ -37,9 +37,9 @@ def fatal_error(event: ClientError, settings: Settings) -> KafkaError:
 
 
 class JoinWatch:
-    """Says once that a process waits for its group, if it does.
+    """Reports once that a process waits for its group, if it does.
 
-    1. Wait until partitions were assigned, the app stops, or `PATIENCE_S` is over.
+    1. Wait until partitions were assigned, the app stops, or `JOIN_WARNING_S` is over.
     2. In the last case emit `group.waiting`.
     """
 
@@ -60,7 +60,7 @@ class JoinWatch:
             self._thread.join()
 
     def _run(self) -> None:
-        is_over = self._is_over.wait(PATIENCE_S)
+        is_over = self._is_over.wait(JOIN_WARNING_S)
         self._unsubscribe()
         if not is_over:
             self._events.emit(GroupWaiting(group=self._group, text=self._text()))

@@ -1,30 +1,28 @@
-"""Threads by owner: who started which thread, and which of them outlived its owner.
+"""Records threads by owner, and finds those that outlive their owner.
 
-While an app runs, `threading.Thread.start` writes down on whose behalf a thread is started: the consumer whose hook or job
-runs on the starting thread. A thread that user code started itself and that is alive after its consumer has gone is
+While an app runs, `threading.Thread.start` records the owner of each thread: the consumer whose hook or job runs on the
+starting thread. A thread that user code started itself and that is alive after its consumer has gone is
 reported once, with the place where it was started.
 """
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 import traceback
 import weakref
-from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 LEAK_GRACE_S = 0.5
-"""How long a thread may take to end after its owner has gone, before it counts as leaked."""
+"""A thread that ends this much later than its owner does not count as leaked."""
 
 OWN_PREFIX = "awoke-"
 APP = "awoke"
 """The owner of awoke's own threads."""
 
 _current: ContextVar[tuple[Ledger, str, int, _Work] | None] = ContextVar("awoke_owner", default=None)
-"""On whose behalf the running code starts threads: one for each thread, and for each task of an event loop."""
+"""The owner of the threads that the running code starts: one for each thread, and for each task of an event loop."""
 
 
 class _Work:
@@ -42,19 +40,35 @@ def current_work() -> Any:
     return None if current is None else current[3].running
 
 
+class Acting:
+    """The block of `Ledger.acting_for`. A class of its own, because one is entered for each job: it costs less so."""
+
+    __slots__ = ("_entry", "_token")
+
+    def __init__(self, ledger: Ledger, owner: str, generation: int, running: Any) -> None:
+        self._entry = (ledger, owner, generation, _Work(running))
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._entry)
+
+    def __exit__(self, *_: object) -> None:
+        self._entry[3].running = None
+        _current.reset(self._token)
+
+
 class ThreadEntry(NamedTuple):
-    """A thread that is alive, and who owns it."""
+    """A thread that is alive, and its owner."""
 
     owner: str
     name: str
     started_at: str
-    """File, line and function where it was started."""
+    """The file, line and function that started it."""
 
 
 class _Started(NamedTuple):
     owner: str
     generation: int
-    """Which instance of the owner: a partition that comes back has another one."""
+    """The generation of the owner: a partition that is assigned again has another one."""
     thread: weakref.ref[threading.Thread]
     started_at: str
 
@@ -66,25 +80,19 @@ class Ledger:
         self._lock = threading.Lock()
         self._started: list[_Started] = []
 
-    @contextlib.contextmanager
-    def acting_for(self, owner: str, generation: int, running: Any = None) -> Iterator[None]:
-        """Write down threads that are started inside the block as this owner's, for the sake of a job or hook if given."""
-        work = _Work(running)
-        token = _current.set((self, owner, generation, work))
-        try:
-            yield
-        finally:
-            work.running = None
-            _current.reset(token)
+    def acting_for(self, owner: str, generation: int, running: Any = None) -> Acting:
+        """Records threads that are started inside the block as this owner's, for the sake of a job or hook if given."""
+        return Acting(self, owner, generation, running)
 
     def write_down(self, thread: threading.Thread, owner: str, generation: int, started_at: str) -> None:
-        """Remember a thread and its owner."""
+        """Records a thread and its owner. Does not block."""
         entry = _Started(owner, generation, weakref.ref(thread), started_at)
         with self._lock:
             self._started = [each for each in self._started if _alive(each)] + [entry]
 
     def entries(self) -> list[ThreadEntry]:
-        """Threads that are alive: owned ones, awoke's own, and those that nobody is known to own."""
+        """Returns the threads that are alive: of consumers, awoke's own, and those without a known owner. Does not
+        block."""
         with self._lock:
             started = {each.thread(): each for each in self._started}
         found = []
@@ -97,16 +105,17 @@ class Ledger:
         return sorted(found)
 
     def census(self) -> dict[str, int]:
-        """How many threads are alive, by owner; those of nobody under the empty name."""
+        """Returns the number of live threads by owner; threads without a known owner are under the empty name."""
         counts: dict[str, int] = {}
         for entry in self.entries():
             counts[entry.owner] = counts.get(entry.owner, 0) + 1
         return counts
 
     def leaked(self, owner: str, generation: int, grace_s: float = LEAK_GRACE_S) -> list[ThreadEntry]:
-        """The threads of an owner that has gone which do not end within the grace. Blocks as long, if there are any.
+        """Returns the threads of an ended owner that do not end within the grace. Blocks up to that long, if there
+        are any.
 
-        Each is returned once: afterwards the ledger keeps it under its owner's name, for the census.
+        Each is returned once: afterwards the ledger still counts it under its owner's name.
         """
         deadline_s = time.monotonic() + grace_s
         with self._lock:
@@ -123,7 +132,7 @@ class Ledger:
 
 
 def _alive(started: _Started) -> bool:
-    """Whether a thread runs, or is about to."""
+    """Tells whether a thread runs, or is about to."""
     thread = started.thread()
     return thread is not None and (thread.is_alive() or thread.ident is None)
 
@@ -142,13 +151,13 @@ def _start(self: threading.Thread, *arguments: Any, **more: Any) -> None:
 
 
 def place_of_caller() -> str:
-    """File, line and function that started a thread: the nearest frame that is neither threading's nor this file's."""
+    """Returns file, line and function of the nearest caller outside of `threading` and this file."""
     frames = [each for each in traceback.extract_stack() if each.filename not in {__file__, threading.__file__}]
     return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
 
 
 def install() -> None:
-    """Watch the start of threads. Counted: each call wants its `uninstall`."""
+    """Records each start of a thread from now on. Counted: each call needs an `uninstall`."""
     global _installed
     with _install_lock:
         _installed += 1
@@ -157,7 +166,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Stop watching when nobody wants it any more."""
+    """Ends the recording with the last `uninstall`."""
     global _installed
     with _install_lock:
         _installed -= 1

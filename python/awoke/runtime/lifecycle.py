@@ -1,4 +1,5 @@
-"""Runs the start-up and shutdown functions of one runner: in order, and each shutdown function whatever the others raise."""
+"""Runs the start-up and shutdown functions of one runner: in order, and each shutdown function whatever the others
+raise."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class LifecycleRun:
     def __init__(self, lifecycle: Lifecycle, events: Events, call_async: CallAsync) -> None:
         self._lifecycle, self._events, self._call_async = lifecycle, events, call_async
         self._started: int | None = None
-        """How many start-up functions have succeeded; None before the first was called, and after the shutdown."""
+        """The number of start-up functions that succeeded; None before the first was called, and after the shutdown."""
 
     def start_up(self) -> None:
         """Calls the start-up functions in order of registration. Blocks until the last one has returned.
@@ -72,13 +73,14 @@ class LifecycleRun:
 
 
 async def until(done: Future[None]) -> None:
-    """Waits for a future that others wait for, too: cancelling this wait, or closing its loop, leaves the future alone."""
+    """Waits for a future that has other waiters: cancelling this wait, or closing its loop, does not cancel the
+    future."""
     here = asyncio.get_running_loop()
-    heard = asyncio.Event()
+    is_over = asyncio.Event()
 
     def tell(_: Future[None]) -> None:
         with contextlib.suppress(RuntimeError):  # The loop was closed: the waiting task has gone.
-            here.call_soon_threadsafe(heard.set)
+            here.call_soon_threadsafe(is_over.set)
 
     done.add_done_callback(tell)
-    await heard.wait()
+    await is_over.wait()

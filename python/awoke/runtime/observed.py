@@ -1,64 +1,83 @@
-"""What a running app shows of itself, to metrics, health, the endpoints and the command line. Nothing here blocks."""
+"""The state of a running app, for metrics, health, the endpoints and the command line. Nothing here blocks."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from awoke import _native
-from awoke.app import App
+from awoke.events import Events
 from awoke.metrics.health import Health
 from awoke.metrics.recorder import PartitionState, Recorder
+from awoke.routing import Route
 from awoke.rpc.responder.responder import Responder
 from awoke.runtime.connections import Connections
+from awoke.runtime.context import Producing, RunnableApp
 from awoke.runtime.failures import Failures
 from awoke.runtime.health import reasons
 from awoke.runtime.ledger import Ledger, ThreadEntry
 from awoke.runtime.overdue import OverdueWatch
 from awoke.runtime.refusals import GROUP, Refusals
+from awoke.runtime.worker_pool import WorkerPool
 from awoke.settings import Settings
 
 
 class Observed:
-    """What a running app shows of itself. Any thread."""
+    """The readable state of a running app. Any thread."""
 
-    app: App
+    app: RunnableApp
     settings: Settings
     member: _native.GroupMember | None
     responder: Responder | None
     ledger: Ledger
     overdue: OverdueWatch
     paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]]
-    """Partitions that were left alone when a message was given up, and why."""
+    """Partitions that are paused because a message is exhausted, and why."""
     metrics: Recorder | None
     failures: Failures
     refusals: Refusals
     connections: Connections
     given_up: BaseException | None
     is_quiet: bool
-    """Whether no new jobs begin."""
+    """True if no new jobs begin."""
     began_s: float
     """When the runner was made, by the monotonic clock."""
-    _scheduler: _native.Scheduler
-    _async_scheduler: _native.Scheduler
+    _pool: WorkerPool
 
     @property
     def group(self) -> str:
         """The consumer group."""
         return self.settings.group or self.app.name
 
+    @property
+    def events(self) -> Events:
+        """The app's events."""
+        return self.app.events
+
+    @property
+    def routes(self) -> Mapping[str, Route]:
+        """The app's routes, by topic."""
+        return self.app.routes
+
+    @property
+    def producer(self) -> Producing:
+        """The app's producer."""
+        return self.app.producer
+
     def counters(self) -> dict[str, dict[str, int]]:
-        """What the schedulers count about themselves."""
+        """Returns the counters of the schedulers. Does not block."""
         more = {} if self.responder is None else {"rpc": self.responder.scheduler.counters()}
-        return {"threads": self._scheduler.counters(), "loop": self._async_scheduler.counters(), **more}
+        return {**self._pool.counters(), **more}
 
     def calls(self) -> dict[str, int]:
-        """How many remote calls run, wait and have expired; empty where the app has no methods. Does not block."""
+        """Returns how many remote calls run, wait and have expired; empty where the app has no methods. Does not
+        block."""
         return {} if self.responder is None else self.responder.counts()
 
     def partitions(self) -> list[PartitionState]:
-        """The partitions that are assigned now, and how far each has come. Does not block."""
+        """Returns the partitions that are assigned now, with their offsets. Does not block."""
         return [] if self.member is None else [PartitionState.of(*state) for state in self.member.partitions()]
 
     def is_assigned(self, topic: str, partition: int) -> bool:
@@ -66,46 +85,48 @@ class Observed:
         return any((each.topic, each.partition) == (topic, partition) for each in self.partitions())
 
     def stuck(self) -> list[tuple[str, int, str, bool]]:
-        """Partitions, and topics (partition -1), whose messages do not come any more: why, and whether `resume` helps.
+        """Returns partitions, and topics (partition -1), that give no messages any more: why, and whether `resume`
+        helps.
 
         Does not block.
         """
         return [] if self.member is None else self.member.stuck()
 
     def failing(self) -> list[tuple[str, int]]:
-        """Topic and partition of each message that has failed and is tried again. Does not block."""
+        """Returns topic and partition of each message that has failed and is tried again. Does not block."""
         return [place for place, _ in self.failures.all()]
 
     def fetch_queue_bytes(self) -> int | None:
-        """The most bytes that are fetched ahead of each partition; None where librdkafka's own settings say it."""
+        """Returns the most bytes that are fetched ahead of each partition; None where librdkafka's own settings
+        decide."""
         return None if self.member is None else self.member.fetch_queue_bytes()
 
     def threads(self) -> list[ThreadEntry]:
-        """The threads of this process by owner. Does not block."""
+        """Returns the threads of this process by owner. Does not block."""
         return self.ledger.entries()
 
     def queued(self) -> tuple[int, int]:
-        """Messages and bytes of the app's producer that wait for their delivery report. Does not block."""
+        """Returns the messages and bytes of the app's producer that wait for their delivery report. Does not block."""
         return self.app.queued()
 
     def callers(self) -> dict[str, dict[str, int]]:
-        """What the app's callers count, by service, with the calls that are open. Does not block."""
+        """Returns the counters of the app's callers, by service, with the number of open calls. Does not block."""
         return {
             service: {**caller.counters(), "open": caller.open_calls()}
             for service, caller in self.app.callers().items()
         }
 
     def metrics_text(self) -> bytes:
-        """All metrics in Prometheus's text format; empty where none are kept."""
+        """Returns all metrics in Prometheus's text format; empty where none are kept."""
         return b"" if self.metrics is None else self.metrics.text()
 
     def health(self) -> Health:
-        """Whether all is well, and if not, what is wrong. Does not block and asks no broker."""
+        """Returns whether the app is healthy, and the reasons if not. Does not block and asks no broker."""
         found = list(reasons(self))
         return Health(not found, found)
 
     def why_not_ready(self) -> str | None:
-        """Returns why the app processes no messages, as far as it knows; None where it does."""
+        """Returns why the app processes no messages, as far as it knows; None where it does. Does not block."""
         if self.given_up is not None:
             return f"it gave up: {self.given_up}"
         if self.is_quiet:
@@ -115,7 +136,7 @@ class Observed:
         return self.connections.why_not_ready()
 
     def status(self) -> dict[str, Any]:
-        """Returns what the app does, for programs: JSON can be made of it."""
+        """Returns the state of the app as values that JSON can hold. Does not block."""
         why = self.why_not_ready()
         return {
             "app": self.app.name,

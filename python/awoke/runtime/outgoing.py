@@ -1,8 +1,8 @@
-"""What functions returned, on its way to their route's output, where several messages of a partition are worked on at once.
+"""Results on their way to a route's output, where several messages of a partition are processed at once.
 
-Nobody waits for it: a job whose function is through leaves its slot to others, keeps its lanes, and ends when all of it is
-acknowledged. Where the route is `ordered`, results go through a sequencer: whoever brings the one that is missing sends all
-that are in order behind it.
+No thread waits for them: a job whose function has returned leaves its slot to others, keeps its lanes, and ends
+when all of its results are acknowledged. Where the route is `ordered`, results go through a sequencer: the thread
+that adds the missing result also sends the results behind it.
 """
 
 from __future__ import annotations
@@ -12,31 +12,29 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from awoke import _native
-from awoke._native import DeliveryHandle, Job, Message, Sequencer
+from awoke._native import DeliveryHandle, HookJob, Job, Message, Sequencer
 from awoke._waiting import call_back
-from awoke.errors import AwokeError, ClosedError, DeliveryFailed, FencedError
+from awoke.errors import ClosedError, FencedError
 from awoke.message import Record
-from awoke.producer import Producer
-from awoke.runtime.alone import AloneProducer, is_refused_in_company
-from awoke.runtime.outputs import Answer, Sent, records_of
-
-if TYPE_CHECKING:
-    from awoke.routing import Route
-    from awoke.runtime.server import AppRunner
-
+from awoke.routing import Route
+from awoke.runtime.alone import is_refused_in_company
+from awoke.runtime.context import OutputContext, Producing
+from awoke.runtime.instances import Key, key_of
+from awoke.runtime.outputs import Answer, records_of
 
 End = Callable[[Job, BaseException | None], object]
-"""Called when all results of a job are answered: with the error of one that was refused, whose message is the job's first."""
+"""Called when all results of a job are answered; with the error of a refused one, whose message is then the job's
+first."""
 
 
 class Outgoing:
     """The results of one job. Its worker adds to it and seals it; any thread may answer.
 
-    The partition is held as long as the broker owes an answer, and not for a result that waits for its turn, which at a
-    revocation may never come. So each message is done when it and those before it in the job are answered.
+    The partition stays assigned as long as the broker owes an answer, and not for a result that waits for its
+    turn, which may never come at a revocation. So a message is done when it and those before it in the job are
+    answered.
     """
 
     def __init__(self, end: End) -> None:
@@ -45,7 +43,7 @@ class Outgoing:
         self._open: deque[int] = deque()
         """Offsets without an answer, and those behind them, in order."""
         self._owed: dict[int, int] = {}
-        """How many records of a message are not answered, for messages with several."""
+        """The number of records without an answer, for messages with several."""
         self._answered_early: set[int] = set()
         self._done: int | None = None
         """The last offset up to which all are answered."""
@@ -54,12 +52,12 @@ class Outgoing:
         self._refused: tuple[int, BaseException] | None = None
 
     def add(self, offset: int) -> None:
-        """There is one message more."""
+        """Adds a message, whose result comes later. Does not block."""
         with self._lock:
             self._open.append(offset)
 
-    def send(self, server: AppRunner, route: Route, offset: int, answer: Answer) -> None:
-        """Produce the records of a message that was added. Blocks while the producer's queue is full."""
+    def send(self, context: OutputContext, route: Route, offset: int, answer: Answer) -> None:
+        """Produces the records of a message that was added. Blocks while the producer's queue is full."""
         records = records_of(answer)
         count = len(records)
         with self._lock:
@@ -70,18 +68,18 @@ class Outgoing:
                 self._job.keep_assigned()
         for place, record in enumerate(records):
             try:
-                handle = produce(server.app.producer, route, record)
+                handle = produce(context.producer, route, record)
             except Exception as error:
                 self._answered(offset, error, count - place)  # None of those behind it is sent.
                 return
-            call_back(handle, partial(self._acknowledged, server, route, offset, record))
+            call_back(handle, partial(self._acknowledged, context, route, offset, record))
 
-    def pass_over(self, offset: int) -> None:
-        """A message that was added has no result."""
+    def complete_without_result(self, offset: int) -> None:
+        """Completes a message that was added and has no result. Does not block."""
         self._answered(offset, None, 0)
 
     def seal(self, job: Job) -> None:
-        """No more will be added: the job, which has done what it was for, leaves its slot and ends with the last answer."""
+        """Ends the adding: the job leaves its slot, and ends with the last answer. Does not block."""
         with self._lock:
             job.leave_slot(self._under_way > 0)
             self._job = job
@@ -90,14 +88,14 @@ class Outgoing:
             self._finish(job)
 
     def _acknowledged(
-        self, server: AppRunner, route: Route, offset: int, record: Record, handle: DeliveryHandle
+        self, context: OutputContext, route: Route, offset: int, record: Record, handle: DeliveryHandle
     ) -> None:
         error = handle.exception()
         if error is None or not is_refused_in_company(error):
             self._answered(offset, error, 1)
             return
         try:
-            again = produce(server.alone, route, record)
+            again = produce(context.alone, route, record)
         except Exception as refused:
             self._answered(offset, refused, 1)
         else:
@@ -117,14 +115,14 @@ class Outgoing:
             self._finish(job)
 
     def _pay(self, offset: int, records: int) -> bool:
-        """Takes note of answers; whether all records of the message are answered. Under the lock."""
+        """Counts answers; returns whether all records of the message are answered. Under the lock."""
         owed = self._owed.pop(offset, records) - records
         if owed:
             self._owed[offset] = owed
         return not owed
 
     def _advance(self, job: Job) -> bool:
-        """Say what is done; whether all is answered. Under the lock."""
+        """Stores how far the job is done; returns whether all is answered. Under the lock."""
         before = self._done
         while self._open and self._open[0] in self._answered_early:
             offset = self._open.popleft()
@@ -151,148 +149,112 @@ class _Entry(NamedTuple):
 class OrderedOutput:
     """The results of one assignment of a partition, in the order of its messages. Any thread."""
 
-    def __init__(self, server: AppRunner, route: Route) -> None:
-        # A message whose result waits is not done: so many of them may be open that one for each has room.
-        # The sink is not this object's, so that nothing keeps itself alive: jobs wait in here, and with them a client.
-        self._sequencer: Sequencer[_Entry] = Sequencer(partial(send, server, route), route.concurrency.commit_gap)
+    def __init__(self, context: OutputContext, route: Route) -> None:
+        # A message whose result waits is not done, so the commit gap bounds the number of waiting results.
+        # The sink is no method of this object, to avoid a reference cycle: jobs wait in here, and with them a client.
+        self._sequencer: Sequencer[_Entry] = Sequencer(partial(send, context, route), route.concurrency.commit_gap)
 
     def add(self, ordinal: int, outgoing: Outgoing, offset: int, answer: Answer) -> bool:
-        """Bring the result of a message, which is sent when those of all before it have been; False when its turn is over."""
+        """Adds the result of a message, to be sent behind those of all messages before it.
+
+        Returns False if its turn is over. Does not block.
+        """
         try:
             self._sequencer.deposit(ordinal, _Entry(outgoing, offset, answer))
         except ValueError:
-            return False  # It was sent, and refused.
+            return False  # It was sent before, and refused.
         except ClosedError:
-            pass  # The partition was given back: whoever has it does the message again.
+            pass  # The partition was given back: its next owner processes the message again.
         return True
 
-    def pass_over(self, ordinals: Sequence[int | None]) -> None:
-        """These messages have no result, or none any more."""
+    def skip(self, ordinals: Sequence[int | None]) -> None:
+        """Skips the places of messages without a result. Does not block."""
         for ordinal in ordinals:
             if ordinal is not None:
                 with contextlib.suppress(ValueError, ClosedError):
                     self._sequencer.void(ordinal)
 
     def close(self) -> None:
-        """What waits for a message that will not come is dropped; whoever has the partition next does it again."""
+        """Drops the waiting results; the next owner of the partition processes their messages again."""
         self._sequencer.close()
 
 
-def send(server: AppRunner, route: Route, run: list[_Entry]) -> None:
-    """Send results whose turn it is."""
+class OrderedOutputs:
+    """The ordered outputs of one route: one for each assignment, and for each reading of it. Any thread."""
+
+    def __init__(self, context: OutputContext, route: Route) -> None:
+        self._context, self._route = context, route
+        self._lock = threading.Lock()
+        """Guards `_outputs`: several jobs of a partition may ask for one at once."""
+        self._outputs: dict[tuple[Key, int], OrderedOutput] = {}
+
+    def of(self, job: Job) -> OrderedOutput:
+        """Returns the output that a job belongs to, made on first use. Does not block."""
+        key = (key_of(job), job.epoch)
+        with self._lock:
+            if key not in self._outputs:
+                self._outputs[key] = OrderedOutput(self._context, self._route)
+            return self._outputs[key]
+
+    def skip_first(self, job: Job) -> None:
+        """Skips the job's first message, which will have no result: the results behind it wait for it no longer."""
+        if self._route.is_ordered and job.is_of_lanes:
+            self.of(job).skip(job.ordinals()[:1])
+
+    def forget(self, hook: HookJob) -> None:
+        """Drops the outputs of an assignment that has ended."""
+        key = key_of(hook)
+        with self._lock:
+            outputs = [self._outputs.pop(each) for each in list(self._outputs) if each[0] == key]
+        for output in outputs:
+            output.close()
+
+
+def send(context: OutputContext, route: Route, run: list[_Entry]) -> None:
+    """Sends results whose turn it is."""
     for entry in run:
-        entry.outgoing.send(server, route, entry.offset, entry.answer)
+        entry.outgoing.send(context, route, entry.offset, entry.answer)
 
 
 class Results:
-    """Where one job's results go: at once, or in order."""
+    """The results of one job: each is sent at once, or in order."""
 
     def __init__(
-        self, server: AppRunner, route: Route, outgoing: Outgoing, ordered: OrderedOutput | None, places: dict[int, int]
+        self,
+        context: OutputContext,
+        route: Route,
+        outgoing: Outgoing,
+        ordered: OrderedOutput | None,
+        places: dict[int, int],
     ) -> None:
-        self._server, self._route = server, route
+        self._context, self._route = context, route
         self._outgoing, self._ordered, self._places = outgoing, ordered, places
 
     def add(self, message: Message[Any], answer: Answer | None) -> None:
-        """What the function returned for a message."""
+        """Adds what the function returned for a message."""
         offset = message.offset
         self._outgoing.add(offset)
         place = None if self._ordered is None else self._places.pop(offset, None)
         if not answer:
-            self._outgoing.pass_over(offset)
+            self._outgoing.complete_without_result(offset)
             if self._ordered is not None and place is not None:
-                self._ordered.pass_over([place])
+                self._ordered.skip([place])
             return
         ordered = None if place is None else self._ordered
         if ordered is not None and place is not None and ordered.add(place, self._outgoing, offset, answer):
             return
-        # In no order, or refused when it was its turn: this time it goes as it comes.
-        self._outgoing.send(self._server, self._route, offset, answer)
+        # Without an order, or refused at its turn: this time it is sent at once.
+        self._outgoing.send(self._context, self._route, offset, answer)
 
-    def pass_over_before(self, offset: int | None) -> None:
-        """Messages that the function was not called for, before this offset (None: all), have no result."""
+    def skip_before(self, offset: int | None) -> None:
+        """Skips the messages before this offset (None: all) that the function was not called for: they have no
+        result."""
         if self._ordered is not None:
             rest = [at for at in self._places if offset is None or at < offset]
-            self._ordered.pass_over([self._places.pop(at) for at in rest])
+            self._ordered.skip([self._places.pop(at) for at in rest])
 
 
-def check_delivered(server: AppRunner, route: Route, job: Job, sent: deque[Sent]) -> None:
-    """Wait until everything sent is acknowledged, and forget it.
-
-    Raises the first refusal, whose message is then the job's first.
-    """
-    handles = [each[1] for each in sent]
-    _native.wait_all(handles)
-    if _native.first_undelivered(handles) is None:
-        sent.clear()
-        return
-    del handles
-    is_alone = False
-    while sent:
-        each = sent.popleft()
-        try:
-            is_alone = result_of(server, route, each, is_alone)
-        except AwokeError:
-            leave_refused(job, each[0], sent)
-            del each
-            raise
-
-
-def result_of(server: AppRunner, route: Route, sent: Sent, is_alone: bool) -> bool:
-    """Wait for one result, which is sent again by itself where others may be why it was refused; whether it was.
-
-    With `is_alone` one before it was: this one follows it, so that the last result of a key stays the last.
-    """
-    handle = sent[1]
-    try:
-        handle.wait()
-    except DeliveryFailed as refused:
-        if not is_refused_in_company(refused):
-            raise
-        is_alone = True
-    if is_alone:
-        produce(server.alone, route, Record(*sent[2:])).wait()
-    return is_alone
-
-
-async def check_delivered_async(server: AppRunner, route: Route, job: Job, sent: deque[Sent]) -> None:
-    """As `check_delivered`, on the event loop."""
-    is_alone = False
-    while sent:
-        each = sent.popleft()
-        try:
-            is_alone = await result_of_async(server, route, each, is_alone)
-        except AwokeError:
-            leave_refused(job, each[0], sent)
-            del each
-            raise
-
-
-async def result_of_async(server: AppRunner, route: Route, sent: Sent, is_alone: bool) -> bool:
-    """As `result_of`, on the event loop."""
-    handle = sent[1]
-    try:
-        await handle
-    except DeliveryFailed as refused:
-        if not is_refused_in_company(refused):
-            raise
-        is_alone = True
-    if is_alone:
-        await produce(server.alone, route, Record(*sent[2:]))
-    return is_alone
-
-
-def produce(producer: Producer | AloneProducer, route: Route, record: Record) -> DeliveryHandle:
+def produce(producer: Producing, route: Route, record: Record) -> DeliveryHandle:
     """Sends a record to a route's output."""
     assert route.output is not None
     return producer.produce(route.output, record.value, **record.options)
-
-
-def leave_refused(job: Job, offset: int, sent: deque[Sent]) -> None:
-    """The result of the message at this offset was refused: those before it are done.
-
-    A kept exception keeps these frames alive: clearing the queue frees the handles and their client.
-    """
-    sent.clear()
-    with contextlib.suppress(FencedError):
-        job.done(offset - 1)

@@ -1,26 +1,27 @@
-"""Makes records of what a route's function returns: a value, an `awoke.Record`, or several of them."""
+"""Turns what a route's function returns into records: a value, an `awoke.Record`, or several of them."""
 
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from awoke._native import DeliveryHandle, Message
+from awoke.drive import drive
 from awoke.handlers import check_ran
 from awoke.message import Headers, Record
-
-if TYPE_CHECKING:
-    from awoke.routing import Route
-    from awoke.runtime.exactly_once import Contribution
-    from awoke.runtime.server import AppRunner
+from awoke.routing import Route
+from awoke.runtime.context import OutputContext
+from awoke.runtime.transactions import Contribution
+from awoke.tracing import Tracer
 
 Sent = tuple[int, DeliveryHandle, Any, bytes | str | None, Headers | None, int | None, int | None]
-"""A record on its way, where one job of a partition runs at a time: its message's offset, its handle, a `Record`'s parts.
+"""A produced record, where one job of a partition runs at a time: offset of its message, handle, parts of a `Record`.
 
-A plain tuple: one is made for each message.
+A plain tuple, because one is made for each message.
 """
 
 Answer = Record | list[Record]
@@ -32,13 +33,14 @@ MANY = (list, tuple, *(getattr(collections.abc, name) for name in ("Sequence", "
 class Outputs:
     """Makes the records of one route. Any thread."""
 
-    def __init__(self, server: AppRunner, route: Route) -> None:
-        self._tracer = server.tracer
+    def __init__(self, route: Route, tracer: Tracer | None) -> None:
+        self._tracer = tracer
         self._name = route.name
         self._forwarded = route.forward_headers
         self._is_always_many = returns_records(route.function)
         self.is_plain = not self._forwarded and not self._is_always_many
-        """Whether a result that is no record, list or tuple is a value, sent under its message's key without headers."""
+        """True if a result that is no record, list or tuple is sent as it is, under its message's key and without
+        headers."""
 
     def answer(self, message: Message[Any], result: Any) -> Answer | None:
         """Returns the records of a message; None when its function returned nothing.
@@ -56,9 +58,9 @@ class Outputs:
         return Record(result, message.key, self.headers(message, None))
 
     def headers(self, message: Message[Any], own: Headers | None) -> Headers | None:
-        """Returns the headers of a record: those carried on from its message, its own, and those of the trace."""
+        """Returns the headers of a record: those forwarded from its message, its own, and those of the trace."""
         if self._forwarded:
-            own = [*self._carried_on(message, own), *pairs_of(own)]
+            own = [*self._forwarded_headers(message, own), *pairs_of(own)]
         return own if self._tracer is None else self._tracer.headers(pairs_of(own))
 
     def _complete(self, message: Message[Any], record: Record) -> Record:
@@ -66,8 +68,8 @@ class Outputs:
             return record
         return record._replace(headers=self.headers(message, record.headers))
 
-    def _carried_on(self, message: Message[Any], own: Headers | None) -> list[tuple[str, bytes | None]]:
-        """The message's headers that the route wants, but for those that the record sets itself."""
+    def _forwarded_headers(self, message: Message[Any], own: Headers | None) -> list[tuple[str, bytes | None]]:
+        """Returns the message's headers that the route forwards, without those that the record sets itself."""
         taken = {name for name, _ in pairs_of(own)}
         wanted = self._forwarded
         return [
@@ -75,17 +77,44 @@ class Outputs:
         ]
 
 
-def sending(server: AppRunner, route: Route) -> Callable[..., Any]:
-    """Returns a route's function, of which each result is produced: it returns a `Sent`, a list of them, or None."""
-    output, function = route.output, route.function
-    if output is None:
+Then = Callable[[Message[Any], Any], Any]
+"""Turns what a function returned for a message into what is handed on."""
+
+
+def called(route: Route, tracer: Tracer | None, then: Then | None = None) -> Callable[..., Any]:
+    """Returns what a strategy calls for each message: a route's function, its span around it, and `then` behind it.
+
+    It returns a coroutine where the function is `async def`.
+    """
+    function, is_async, name = route.function, route.is_async, route.name
+    if tracer is None and then is None:
         return function
-    outputs = Outputs(server, route)
-    is_plain, tracer, name = outputs.is_plain, server.tracer, route.name
+
+    async def flow(message: Message[Any]) -> Any:
+        with NO_SPAN if tracer is None else tracer.message(message, name):
+            result = function(message)
+            if is_async:
+                result = await result
+            return result if then is None else then(message, result)
+
+    if is_async:
+        return flow
+    if tracer is None and then is not None:
+        return lambda message: then(message, function(message))  # As `flow`, without a coroutine for each message.
+    return lambda message: drive(flow(message))
+
+
+def sender(route: Route, context: OutputContext) -> Callable[[Message[Any], Any], Sent | list[Sent] | None]:
+    """Returns what produces a message's result to the output of its route. It blocks while the producer's queue is
+    full."""
+    output = route.output
+    assert output is not None
+    outputs = Outputs(route, context.tracer)
+    is_plain, tracer, name = outputs.is_plain, context.tracer, route.name
 
     def produce(offset: int, record: Record) -> Sent:
         value, key, headers, partition, timestamp_ms = record
-        handle = server.app.producer.produce(
+        handle = context.producer.produce(
             output, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
         )
         return offset, handle, value, key, headers, partition, timestamp_ms
@@ -95,36 +124,23 @@ def sending(server: AppRunner, route: Route) -> Callable[..., Any]:
             check_ran(result, name)
             headers = None if tracer is None else tracer.headers()
             key = message.key
-            handle = server.app.producer.produce(output, result, key=key, headers=headers)
+            handle = context.producer.produce(output, result, key=key, headers=headers)
             return message.offset, handle, result, key, headers, None, None
         answer = outputs.answer(message, result)
         if answer is None or isinstance(answer, Record):
             return None if answer is None else produce(message.offset, answer)
         return [produce(message.offset, each) for each in answer]
 
-    async def call_async(message: Message[Any]) -> Sent | list[Sent] | None:
-        return send(message, await function(message))
-
-    def call(message: Message[Any]) -> Sent | list[Sent] | None:
-        return send(message, function(message))
-
-    return call_async if route.is_async else call
+    return send
 
 
 NOT_PLAIN = frozenset({Record, list, tuple})
+NO_SPAN: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 
 
-def answering(server: AppRunner, route: Route) -> Callable[..., Any]:
-    """Returns a route's function, of which each result is made an `Answer`."""
-    outputs, function = Outputs(server, route), route.function
-
-    async def call_async(message: Message[Any]) -> Answer | None:
-        return outputs.answer(message, await function(message))
-
-    def call(message: Message[Any]) -> Answer | None:
-        return outputs.answer(message, function(message))
-
-    return call_async if route.is_async else call
+def answering(route: Route, tracer: Tracer | None) -> Callable[[Message[Any], Any], Answer | None]:
+    """Returns what makes the records of a message of its result."""
+    return Outputs(route, tracer).answer
 
 
 def contribute(contribution: Contribution, topic: str, answer: Answer) -> None:
@@ -156,10 +172,10 @@ def records_in(results: Any) -> list[Record]:
 
 
 def returns_records(function: Callable[..., Any]) -> bool:
-    """Whether a function is annotated to return several records, so that an empty list sends nothing."""
+    """Tells whether a function is annotated to return several records, so that an empty list sends nothing."""
     try:
         hint = typing.get_type_hints(function).get("return")
-    except Exception:  # It is the function's own; what it returns says enough, but for an empty list.
+    except Exception:  # An annotation that cannot be read; only an empty list then has an unknown meaning.
         return False
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return any(typing.get_origin(kind) in MANY and Record in typing.get_args(kind) for kind in kinds)

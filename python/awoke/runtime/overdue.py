@@ -35,7 +35,7 @@ class Running(NamedTuple):
     task: asyncio.Task[Any] | None
 
     def stack(self) -> str:
-        """Where it is."""
+        """Returns the stack of the job as text."""
         if self.task is not None:
             return "".join("".join(traceback.format_stack(frame, 1)) for frame in self.task.get_stack())
         return stack_of(self.thread)
@@ -54,23 +54,23 @@ class OverdueWatch:
         self._thread = threading.Thread(target=self._watch, name="awoke-overdue", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Starts the thread."""
         self._thread.start()
 
     @property
     def is_started(self) -> bool:
-        """Whether the thread runs."""
+        """True if the thread runs."""
         return self._thread.ident is not None
 
     def close(self) -> None:
-        """End and join the thread."""
+        """Ends and joins the thread. Blocks."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
         self._thread.join()
 
     def begin(self, handler: str, job: Job, limit_s: float, task: asyncio.Task[Any] | None = None) -> int:
-        """A job begins on the calling thread; the number to end it with."""
+        """Notes that a job begins on the calling thread; returns the number to end it with. Does not block."""
         running = Running(
             handler,
             job.topic,
@@ -84,19 +84,19 @@ class OverdueWatch:
         number = id(job)
         with self._changed:
             self._running[number] = running
-            # Woken only when it would sleep past this job's deadline: not once for each job.
+            # The watch is woken only if it would sleep past this job's deadline: not once for each job.
             if self._wait_until_s is None or running.began_s + limit_s < self._wait_until_s:
                 self._changed.notify()
         return number
 
     def end(self, number: int) -> None:
-        """That job has ended."""
+        """Notes that a job has ended. Does not block."""
         with self._changed:
             self._running.pop(number, None)
             self._overdue.discard(number)
 
     def overdue(self) -> list[Running]:
-        """The jobs that run longer than they may, now."""
+        """Returns the jobs that exceed their limit now. Does not block."""
         with self._changed:
             return [self._running[number] for number in self._overdue]
 
@@ -119,7 +119,7 @@ class OverdueWatch:
                 logger.error("%s has worked on %s for %.1f s, at:\n%s", running.handler, place, ran_s, stack)
 
     def _wait(self) -> list[Running] | None:
-        """Jobs whose deadline has passed since the last look; None when closed."""
+        """Waits for jobs whose deadline passes, and returns them; None when closed."""
         with self._changed:
             while not self._is_closed:
                 now_s = time.monotonic()
@@ -135,6 +135,6 @@ class OverdueWatch:
 
 
 def stack_of(thread: threading.Thread) -> str:
-    """Where a thread is, as a traceback prints it."""
+    """Returns the stack of a thread, as a traceback prints it."""
     frame: Any = sys._current_frames().get(thread.ident or 0)
     return "".join(traceback.format_stack(frame)) if frame is not None else "(ended meanwhile)"

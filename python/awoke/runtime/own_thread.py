@@ -13,21 +13,19 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from awoke._native import HookJob, Job
+from awoke.routing import Route
+from awoke.runtime.context import RouteContext
 from awoke.runtime.executor import Executor
 from awoke.runtime.instances import LAST_HOOKS, Key, key_of, owner_of
-
-if TYPE_CHECKING:
-    from awoke.routing import Route
-    from awoke.runtime.server import AppRunner
 
 Work = TypeVar("Work", Job, HookJob)
 
 
 class OwnThread:
-    """A thread that runs what workers hand over, one after the other."""
+    """A thread that runs the calls that workers hand over, one after the other."""
 
     def __init__(self, name: str) -> None:
         self._calls: SimpleQueue[tuple[Callable[[], object], Future[None]] | None] = SimpleQueue()
@@ -49,11 +47,11 @@ class OwnThread:
             del call
             try:
                 function()
-            except BaseException as error:  # An error of awoke's own: the executor has caught user code's.
+            except BaseException as error:  # An error of awoke's own: the executor catches those of user code.
                 del function
                 ended.set_exception(error)
             else:
-                # A job that is over must not wait for the next one to be freed.
+                # Dropped now: a job that is over is to be freed before the next one comes.
                 del function
                 ended.set_result(None)
             del ended
@@ -62,8 +60,8 @@ class OwnThread:
 class OwnThreadExecutor(Executor):
     """As `Executor`, for routes with `own_thread`: a worker hands over its work and waits."""
 
-    def __init__(self, server: AppRunner, route: Route) -> None:
-        super().__init__(server, route)
+    def __init__(self, context: RouteContext, route: Route) -> None:
+        super().__init__(context, route)
         self._threads: dict[Key, OwnThread] = {}
         self._starting = threading.Lock()
         """Guards `_threads`."""
@@ -73,7 +71,7 @@ class OwnThreadExecutor(Executor):
         try:
             thread = self._thread_of(job)
         except RuntimeError as error:  # The system gives the process no more threads.
-            self._end_app(job, error)
+            self._recovery.end_app(job, error)
             return
         key, assignment = key_of(job), job.assignment()
         thread.run(super().run_job, job)
@@ -86,7 +84,7 @@ class OwnThreadExecutor(Executor):
             # Without a thread there is no instance: the hook is skipped, which needs no thread.
             thread = self._find(key) if is_last else self._thread_of(hook)
         except RuntimeError as error:
-            self._server.give_up(error)
+            self._context.give_up(error)
             hook.finish()
             return
         if thread is None:
@@ -94,7 +92,7 @@ class OwnThreadExecutor(Executor):
             return
         thread.run(super().run_hook, hook)
         if is_last:
-            self._end(key)
+            self._end_thread(key)
         else:
             self._end_without_hook(key, is_current=assignment.is_current)
 
@@ -124,17 +122,17 @@ class OwnThreadExecutor(Executor):
             if thread is None:
                 thread = OwnThread(f"{owner}-own_thread")
                 started_at = f"own_thread=True of {self._route.name}"
-                self._server.ledger.write_down(thread.thread, owner, work.generation, started_at)
+                self._context.ledger.write_down(thread.thread, owner, work.generation, started_at)
                 thread.thread.start()
                 self._threads[key] = thread
             return thread
 
     def _end_without_hook(self, key: Key, *, is_current: bool) -> None:
-        """Ends the thread where the assignment has ended and its consumer has heard of it: no last hook comes."""
+        """Ends the thread of an assignment that has ended and whose consumer was told: no last hook comes."""
         if not is_current and key not in self._instances:
-            self._end(key)
+            self._end_thread(key)
 
-    def _end(self, key: Key) -> None:
+    def _end_thread(self, key: Key) -> None:
         with self._starting:
             thread = self._threads.pop(key, None)
         if thread is not None:
@@ -142,6 +140,6 @@ class OwnThreadExecutor(Executor):
             thread.thread.join()
 
 
-def executor_of(server: AppRunner, route: Route) -> Executor:
-    """Returns what runs the code of a route with `def` functions."""
-    return (OwnThreadExecutor if route.has_own_thread else Executor)(server, route)
+def executor_of(context: RouteContext, route: Route) -> Executor:
+    """Returns the executor of a route with `def` functions."""
+    return (OwnThreadExecutor if route.has_own_thread else Executor)(context, route)

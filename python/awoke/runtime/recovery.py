@@ -1,243 +1,276 @@
-"""What happens when user code fails: seen, and tried again in its place, until its route gives up.
+"""Handles failures of user code: the message is tried again in its place, until its route counts it as exhausted.
 
-What is given up goes to the dead letter topic, where the route has one, and is acknowledged there before its offset moves.
-A dead letter that is refused as too large goes without its value; refused once more, its message is skipped. For neither does
-user code run again.
+An exhausted message goes to the dead letter topic, where the route has one, and is acknowledged there before its offset
+moves. A dead letter that is refused as too large goes without its value; refused once more, its message is skipped. For
+neither does user code run again.
 
-No message is held in a variable here: an exception that somebody keeps would keep it, and librdkafka's memory with it.
+No message is held in a variable here: an exception that user code keeps would keep it, and librdkafka's memory with it.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from awoke._native import DeliveryHandle, Job, PendingCommit
 from awoke.dead_letter import letter
-from awoke.errors import FencedError, RetriesExhausted, is_refused_for_good, is_too_large
+from awoke.drive import until
+from awoke.errors import (
+    AwokeError,
+    ClosedError,
+    FencedError,
+    RetriesExhausted,
+    is_refused_for_good,
+    is_too_large,
+)
 from awoke.events import DeadLetterFailed, DeadLetterShortened, JobFailed, MessageDeadLettered, MessageSkipped
 from awoke.message import Record
 from awoke.printable import shown
+from awoke.routing import Route
+from awoke.runtime.context import RecoveryContext
+from awoke.runtime.undecodable import Undecodable
 
-if TYPE_CHECKING:
-    from awoke.routing import Route
-    from awoke.runtime.server import AppRunner
-
-
-End = type[MessageSkipped] | type[MessageDeadLettered]
-"""How a message ended that was exhausted."""
+Ending = type[MessageSkipped] | type[MessageDeadLettered]
+"""The event of a message that was left without being processed."""
 
 
-class GivenUp(NamedTuple):
-    """A message that is given up as soon as the broker agrees."""
+class Exhausted(NamedTuple):
+    """An exhausted message whose dead letter, or transaction, is not answered yet: then the job goes on behind it."""
 
     offset: int
     answer: DeliveryHandle | PendingCommit
-    """Says when its dead letter is acknowledged; where the route is exactly-once, when that and its offset are committed."""
-    event: End
+    """Ends when its dead letter is acknowledged; where the route is exactly-once, when that and its offset are
+    committed."""
+    event: Ending
     """The event that is emitted then."""
     instead: Instead | None = None
     """Called where its dead letter is refused as too large."""
 
 
-Instead = Callable[[BaseException], GivenUp | None]
-"""Gives up a message in another way: it is given the refusal of the first one, and returns as `fail`."""
+Instead = Callable[[BaseException], Exhausted | None]
+"""Called with a refusal to get rid of a message in another way; returns `None` where it has given the job back."""
 
 
 def narrow(job: Job) -> None:
-    """Cut an exactly-once job that is tried again: a transaction does not say which message's record the broker refused."""
+    """Shortens an exactly-once job at each new try: a transaction does not name the refused message."""
     if job.attempt > 1:
         job.truncate(job.remaining >> job.attempt - 1)
 
 
-def fail(
-    server: AppRunner,
-    route: Route,
-    job: Job,
-    error: BaseException,
-    on_skip: Callable[[Job], object],
-    *,
-    is_unclear: bool = False,
-    undecodable: int | None = None,
-) -> GivenUp | None:
-    """Say what failed and give the job back; its first message that is not done is the one that failed.
+class Recovery:
+    """Ends the jobs of one route: completed, to be tried again, or without an exhausted message. Any thread.
 
-    A result that the broker refuses for good exhausts the message at once; where it `is_unclear` whose result it is, the job
-    is tried again in smaller parts (`narrow`) until that is found. A value that does not decode exhausts its message at
-    once, too; `undecodable` is the place of that message in the job, and at another place than 0 the job is tried again
-    without it. Where the broker has to agree first, what it is asked is returned: when it does, call `pass_by`, when not,
-    `refuse`.
+    `on_skip` is called with a job whose first message is left without being processed.
     """
-    attempt = job.attempt
-    is_over = not job.remaining
-    is_refused = (route.output is not None or route.is_exactly_once) and is_refused_for_good(error)
-    is_unclear = is_refused and is_unclear
-    is_hopeless = is_refused or (undecodable == 0 and not route.retry.retries_undecodable)
-    is_in_parts = is_unclear or bool(undecodable)
-    is_exhausted = is_over or (not is_in_parts and (is_hopeless or route.retry.is_exhausted(attempt, error)))
-    delay_s = 0.0 if is_exhausted or is_in_parts else route.retry.delay_s(attempt)
-    server.app.events.emit(
-        JobFailed(
-            handler=route.name,
-            topic=job.topic,
-            partition=job.partition,
-            offset=job.first_offset,
-            attempt=attempt,
-            retry_in_s=None if is_exhausted else round(delay_s, 3),
-            error=error,
-        )
-    )
-    if is_over:
-        job.release_rest()  # User code had marked all of it as done before it failed: there is nothing to try again.
-        return None
-    if not is_exhausted:
-        server.failures.failed(job, error, delay_s)
-        job.retry(delay_s)
-        server.failures.retried(job.topic, job.partition)
-        return None
-    return give_up(server, route, job, attempt, error, on_skip)
 
+    def __init__(
+        self, route: Route, context: RecoveryContext, undecodable: Undecodable, on_skip: Callable[[Job], object]
+    ) -> None:
+        self._route, self._context, self._undecodable, self._on_skip = route, context, undecodable, on_skip
 
-def give_up(
-    server: AppRunner, route: Route, job: Job, attempts: int, error: BaseException, on_skip: Callable[[Job], object]
-) -> GivenUp | None:
-    """Give up the job's first message as its route wants; returns as `fail`. `on_skip` hears of one that is skipped."""
-    if route.dead_letter is not None:
-        return _DeadLetter(server, route, job, attempts, error, on_skip).send()
-    if route.retry.on_exhausted == "skip":
-        return skip(server, route, job, error, on_skip)
-    text = (
-        f"{job.topic}[{job.partition}] offset {job.first_offset} failed {attempts} times, the last with: {shown(error)}"
-    )
-    if route.retry.on_exhausted == "pause":
-        server.failures.failed(job, error, 0.0)
-        server.pause_exhausted(job, RetriesExhausted(text))
-        job.retry(0.0)
-        return None
-    job.retry(route.retry.backoff_s[1])
-    server.give_up(RetriesExhausted(text))
-    return None
+    def complete(self, job: Job) -> bool:
+        """Ends a job whose messages are all done; returns false where its partition was taken away meanwhile.
 
+        The next owner of the partition then processes the messages again. Does not block.
+        """
+        self._context.failures.passed(job)
+        try:
+            if self._route.is_manual:
+                job.release()
+            else:
+                job.complete()
+        except FencedError:
+            return False
+        return True
 
-def skip(
-    server: AppRunner, route: Route, job: Job, error: BaseException, on_skip: Callable[[Job], object]
-) -> GivenUp | None:
-    """Goes on behind the job's first message without it; returns as `fail`. `on_skip` hears of it first."""
-    on_skip(job)
-    offset = job.first_offset
-    if server.transactions is not None and route.is_exactly_once:
-        return GivenUp(offset, server.transactions.contribution().submit(job, offset), MessageSkipped)
-    _pass_by(server, route, job, offset, MessageSkipped, error)
-    return None
+    def end_app(self, job: Job, error: BaseException) -> None:
+        """Ends the app in order, with the job not done: user code asked for it (`SystemExit`), or nothing can go on."""
+        job.retry(self._route.retry.backoff_s[1])
+        self._context.give_up(error)
 
+    async def failed(self, job: Job, error: BaseException, *, is_unclear: bool = False) -> None:
+        """Gives back a job that user code, or the broker, has failed: its first message that is not done is the one.
 
-class _DeadLetter(NamedTuple):
-    """The dead letter of a job's first message, on its way. Each method returns as `fail`."""
+        Waits until the dead letter of an exhausted message is acknowledged. A result that the broker refuses for good
+        exhausts the message at once. Where it `is_unclear` whose result it is, the job is tried again in smaller parts
+        (`narrow`) until the message is found.
+        """
+        await self._settle(job, self._fail(job, error, is_unclear=is_unclear), error)
 
-    server: AppRunner
-    route: Route
-    job: Job
-    attempts: int
-    error: BaseException
-    on_skip: Callable[[Job], object]
+    async def skip(self, job: Job, error: BaseException) -> None:
+        """Skips the job's first message without another try, as an operator asked; the messages behind it go on."""
+        await self._settle(job, self._skip(job, error), error)
 
-    def send(self) -> GivenUp | None:
-        return self._send(True, self.send_without_value)
+    async def exhaust(self, job: Job, attempts: int, error: BaseException) -> None:
+        """Treats the job's first message as exhausted, as its route says."""
+        await self._settle(job, self._exhaust(job, attempts, error), error)
 
-    def send_without_value(self, refused: BaseException) -> GivenUp | None:
-        self.server.app.events.emit(
-            DeadLetterShortened(
-                handler=self.route.name,
-                topic=self.job.topic,
-                partition=self.job.partition,
-                offset=self.job.first_offset,
-                dead_letter=self.route.dead_letter,
-                error=refused,
+    async def _settle(self, job: Job, exhausted: Exhausted | None, error: BaseException) -> None:
+        """Waits for the answer of an exhausted message's dead letter or transaction, and gives the job back."""
+        while exhausted is not None:
+            try:
+                await until(exhausted.answer)
+            except (ClosedError, FencedError):
+                job.retry(0.0)  # The next owner of the partition does it again.
+                return
+            except AwokeError as refused:
+                exhausted = self._refused(job, exhausted.instead, refused)
+            else:
+                self._on_skip(job)
+                self._finish_without(job, exhausted.offset, exhausted.event, error)
+                return
+
+    def _fail(self, job: Job, error: BaseException, *, is_unclear: bool) -> Exhausted | None:
+        """Emits the failure, and gives the job back or exhausts its message.
+
+        A value that does not decode exhausts its message at once. At another place than the job's first, the job
+        is tried again without it.
+        """
+        undecodable = self._undecodable.place(job, error)
+        route, attempt, is_over = self._route, job.attempt, not job.remaining
+        is_refused = (route.output is not None or route.is_exactly_once) and is_refused_for_good(error)
+        is_hopeless = is_refused or (undecodable == 0 and not route.retry.retries_undecodable)
+        is_in_parts = (is_refused and is_unclear) or bool(undecodable)
+        is_exhausted = is_over or (not is_in_parts and (is_hopeless or route.retry.is_exhausted(attempt, error)))
+        delay_s = 0.0 if is_exhausted or is_in_parts else route.retry.delay_s(attempt)
+        self._context.events.emit(
+            JobFailed(
+                handler=route.name,
+                topic=job.topic,
+                partition=job.partition,
+                offset=job.first_offset,
+                attempt=attempt,
+                retry_in_s=None if is_exhausted else round(delay_s, 3),
+                error=error,
             )
         )
-        return self._send(False, self.skip)
+        if is_over:
+            job.release_rest()  # User code had marked all of it as done before it failed: there is nothing to try again.
+            return None
+        if not is_exhausted:
+            self._retry(job, error, delay_s)
+            return None
+        return self._exhaust(job, attempt, error)
 
-    def skip(self, refused: BaseException) -> GivenUp | None:
-        """Skips the message: its key and headers alone are too large for the dead letter topic."""
-        say_failed(self.server, self.route, self.job, None, refused)
-        return skip(self.server, self.route, self.job, self.error, self.on_skip)
+    def _retry(self, job: Job, error: BaseException, delay_s: float) -> None:
+        failures = self._context.failures
+        failures.failed(job, error, delay_s)
+        job.retry(delay_s)
+        failures.retried(job.topic, job.partition)
 
-    def _send(self, has_value: bool, instead: Instead) -> GivenUp | None:
-        first, group = self.job.batch()[0], self.server.group
-        record = letter(first, group, self.attempts, self.error, self.route.name, has_value=has_value)
+    def _exhaust(self, job: Job, attempts: int, error: BaseException) -> Exhausted | None:
+        route = self._route
+        if route.dead_letter is not None:
+            return self._send_letter(job, attempts, error)
+        if route.retry.on_exhausted == "skip":
+            return self._skip(job, error)
+        at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
+        text = f"{at} failed {attempts} times, the last with: {shown(error)}"
+        if route.retry.on_exhausted == "pause":
+            self._context.failures.failed(job, error, 0.0)
+            self._context.pause_exhausted(job, RetriesExhausted(text))
+            job.retry(0.0)
+            return None
+        job.retry(route.retry.backoff_s[1])
+        self._context.give_up(RetriesExhausted(text))
+        return None
+
+    def _skip(self, job: Job, error: BaseException) -> Exhausted | None:
+        self._on_skip(job)
+        offset, transactions = job.first_offset, self._context.transactions
+        if transactions is not None and self._route.is_exactly_once:
+            return Exhausted(offset, transactions.contribution().submit(job, offset), MessageSkipped)
+        self._finish_without(job, offset, MessageSkipped, error)
+        return None
+
+    def _finish_without(self, job: Job, offset: int, event: Ending, error: BaseException) -> None:
+        """Marks the message as done without its handler: the job goes on behind it."""
+        self._context.failures.passed(job, offset)
+        self._context.events.emit(
+            event(handler=self._route.name, topic=job.topic, partition=job.partition, offset=offset, error=error)
+        )
+        with contextlib.suppress(FencedError):
+            job.done(offset)
+        job.release_rest()
+
+    # Dead letters.
+
+    def _send_letter(
+        self, job: Job, attempts: int, error: BaseException, *, has_value: bool = True
+    ) -> Exhausted | None:
+        """Sends the dead letter of the job's first message; refused as too large it goes without its value."""
+
+        def shorten(refused: BaseException) -> Exhausted | None:
+            self._context.events.emit(
+                DeadLetterShortened(
+                    handler=self._route.name,
+                    topic=job.topic,
+                    partition=job.partition,
+                    offset=job.first_offset,
+                    dead_letter=self._route.dead_letter,
+                    error=refused,
+                )
+            )
+            return self._send_letter(job, attempts, error, has_value=False)
+
+        def skip(refused: BaseException) -> Exhausted | None:
+            """The message's key and headers alone are too large for the dead letter topic."""
+            self._letter_failed(job, None, refused)
+            return self._skip(job, error)
+
+        instead = shorten if has_value else skip
+        first = job.batch()[0]
+        record = letter(first, self._context.group, attempts, error, self._route.name, has_value=has_value)
         del first  # An exception that is kept keeps this frame.
         try:
-            return GivenUp(self.job.first_offset, self._produce(record), MessageDeadLettered, instead)
+            return Exhausted(job.first_offset, self._produce_letter(job, record), MessageDeadLettered, instead)
         except Exception as refused:
-            return _refused(self.server, self.route, self.job, instead, refused)
+            return self._refused(job, instead, refused)
 
-    def _produce(self, record: Record) -> DeliveryHandle | PendingCommit:
-        topic, transactions = self.route.dead_letter, self.server.transactions
+    def _produce_letter(self, job: Job, record: Record) -> DeliveryHandle | PendingCommit:
+        topic, transactions = self._route.dead_letter, self._context.transactions
         assert topic is not None
-        if transactions is None or not self.route.is_exactly_once:
-            return self.server.alone.produce(topic, record.value, **record.options)
+        if transactions is None or not self._route.is_exactly_once:
+            return self._context.alone.produce(topic, record.value, **record.options)
         contribution = transactions.contribution()
         contribution.produce(topic, record.value, **record.options)
-        return contribution.submit(self.job, self.job.first_offset)
+        return contribution.submit(job, job.first_offset)
 
+    def _refused(self, job: Job, instead: Instead | None, refused: BaseException) -> Exhausted | None:
+        """Handles a dead letter that was refused."""
+        if instead is not None and is_too_large(refused):
+            return instead(refused)
+        self._fail_again(job, refused)
+        return None
 
-def refuse(server: AppRunner, route: Route, job: Job, given_up: GivenUp, refused: BaseException) -> GivenUp | None:
-    """The broker did not agree; returns as `fail`."""
-    return _refused(server, route, job, given_up.instead, refused)
+    def _fail_again(self, job: Job, error: BaseException) -> None:
+        """Keeps a message whose dead letter could not be sent: it is tried again after the longest back-off.
 
+        Where it would be refused again, the partition is paused instead: nothing is lost, and user code does not
+        run in vain.
+        """
+        is_hopeless = is_refused_for_good(error)
+        delay_s = None if is_hopeless else self._route.retry.backoff_s[1]
+        self._letter_failed(job, delay_s, error)
+        self._context.failures.failed(job, error, delay_s or 0.0)
+        if delay_s is None:
+            at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
+            text = f"{at}: its dead letter for {self._route.dead_letter!r} is refused and would be again: {error}"
+            self._context.pause_exhausted(job, RetriesExhausted(text))
+        job.retry(delay_s or 0.0)
+        self._context.failures.retried(job.topic, job.partition)
 
-def _refused(
-    server: AppRunner, route: Route, job: Job, instead: Instead | None, refused: BaseException
-) -> GivenUp | None:
-    if instead is not None and is_too_large(refused):
-        return instead(refused)
-    fail_again(server, route, job, refused)
-    return None
-
-
-def pass_by(server: AppRunner, route: Route, job: Job, given_up: GivenUp, error: BaseException) -> None:
-    """The broker agreed: the message is done."""
-    _pass_by(server, route, job, given_up.offset, given_up.event, error)
-
-
-def fail_again(server: AppRunner, route: Route, job: Job, error: BaseException) -> None:
-    """The dead letter could not be sent: the message stays, and is tried again after the longest back-off.
-
-    Where it would be refused again, the partition is paused instead: nothing is lost, and user code does not run for nothing.
-    """
-    is_hopeless = is_refused_for_good(error)
-    delay_s = None if is_hopeless else route.retry.backoff_s[1]
-    say_failed(server, route, job, delay_s, error)
-    server.failures.failed(job, error, delay_s or 0.0)
-    if delay_s is None:
-        at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
-        text = f"{at}: its dead letter for {route.dead_letter!r} is refused and would be again: {error}"
-        server.pause_exhausted(job, RetriesExhausted(text))
-    job.retry(delay_s or 0.0)
-    server.failures.retried(job.topic, job.partition)
-
-
-def say_failed(server: AppRunner, route: Route, job: Job, retry_in_s: float | None, error: BaseException) -> None:
-    """Says that the dead letter of the job's first message could not be sent; None: it would be refused again."""
-    server.app.events.emit(
-        DeadLetterFailed(
-            handler=route.name,
-            topic=job.topic,
-            partition=job.partition,
-            offset=job.first_offset,
-            dead_letter=route.dead_letter,
-            retry_in_s=retry_in_s,
-            error=error,
+    def _letter_failed(self, job: Job, retry_in_s: float | None, error: BaseException) -> None:
+        """Emits that a dead letter could not be sent; `None`: it would be refused again."""
+        self._context.events.emit(
+            DeadLetterFailed(
+                handler=self._route.name,
+                topic=job.topic,
+                partition=job.partition,
+                offset=job.first_offset,
+                dead_letter=self._route.dead_letter,
+                retry_in_s=retry_in_s,
+                error=error,
+            )
         )
-    )
-
-
-def _pass_by(server: AppRunner, route: Route, job: Job, offset: int, event: End, error: BaseException) -> None:
-    server.failures.passed(job, offset)
-    server.app.events.emit(
-        event(handler=route.name, topic=job.topic, partition=job.partition, offset=offset, error=error)
-    )
-    with contextlib.suppress(FencedError):
-        job.done(offset)
-    job.release_rest()

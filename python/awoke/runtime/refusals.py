@@ -1,4 +1,4 @@
-"""What the brokers do not allow an app: before it was ever allowed it ends the start, later it is a reason of health."""
+"""Permissions that brokers deny: one that was never granted ends the app, a later denial makes it unhealthy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TRANSACTIONAL_ID = 53
 
 
 class Refusals:
-    """What the brokers do not allow. Any thread may call everything here; nothing blocks."""
+    """The permissions that brokers deny now. Any thread may call everything here; nothing blocks."""
 
     def __init__(self, group: str, transactional_id: str, give_up: Callable[[BaseException], None]) -> None:
         self._needs = {
@@ -25,7 +25,7 @@ class Refusals:
         self._allowed: set[int] = set()
 
     def on_refused(self, event: ClientError | CommitFailed) -> None:
-        """Hears of an error of a client, or of a commit that failed."""
+        """Notes the denial in an error of a client, or of a commit."""
         code, code_name = event.code, event.code_name
         need = self._needs.get(code)
         if need is None:
@@ -35,18 +35,18 @@ class Refusals:
             self._give_up(AuthorizationFailed(self._refused[code], code, code_name))
 
     def on_group_allowed(self, _event: Event) -> None:
-        """Hears that the group has let the app in, or has taken a commit."""
+        """Notes that the group has admitted the app, or has accepted a commit."""
         self.allow(GROUP)
 
     def allow(self, code: int) -> None:
-        """Notes that this is allowed now."""
+        """Notes that a permission is granted now."""
         self._allowed.add(code)
         self._refused.pop(code, None)
 
     def is_allowed(self, code: int) -> bool:
-        """Returns whether this was allowed once, and was not refused since."""
+        """Returns whether a permission was granted once, and not denied since."""
         return code in self._allowed and code not in self._refused
 
     def reasons(self) -> list[str]:
-        """Returns what is refused now, a sentence each."""
+        """Returns the denials of now, a sentence each."""
         return list(self._refused.values())

@@ -1,7 +1,7 @@
 """Runs an app until a signal comes: the first stops gracefully, the second waits for no job, the third ends at once.
 
-The main thread waits on an inbox that signal handlers and other threads put words into. The stop runs on a thread of its
-own, so that the main thread can hear the next signal.
+The main thread waits for words in an inbox, from signal handlers and other threads. The stop runs on a thread of
+its own, so that the main thread can react to the next signal.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from awoke import logs
+from awoke.embedded import EmbeddedCluster
 from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_GAVE_UP, EXIT_LATE
+from awoke.runtime.context import RunnableApp
 from awoke.runtime.inbox import Inbox
+from awoke.runtime.runner import AppRunner
 from awoke.settings import KafkaValue
-
-if TYPE_CHECKING:
-    from awoke.app import App
-    from awoke.runtime.server import AppRunner
 
 logger = logging.getLogger(__name__)
 
@@ -30,16 +28,14 @@ HEARD = {signal.SIGINT: "signal", signal.SIGTERM: "signal"}
 
 
 def run(
-    app: App,
+    app: RunnableApp,
     *,
     bootstrap_servers: str | None,
     workers: int | None,
     embedded: bool,
     kafka: Mapping[str, KafkaValue] | None,
 ) -> int:
-    """Run an app until a signal comes or it gives up; the exit code."""
-    from awoke.runtime.server import AppRunner
-
+    """Runs an app until a signal comes or it gives up; returns the exit code. Blocks."""
     logs.set_up_if_mute()
     with contextlib.ExitStack() as stack:
         if embedded:
@@ -57,7 +53,7 @@ def run(
 
 
 def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
-    """Wait for a reason to stop, then stop."""
+    """Waits for a reason to stop, and stops; returns the exit code. Blocks."""
     while (said := heard.get()) in ("quiet", "ignored"):
         if said == "quiet":
             server.quiet()
@@ -90,16 +86,14 @@ def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
 
 
 def hurry(server: AppRunner) -> None:
-    """Ends the wait for running jobs, and says so once."""
+    """Ends the wait for running jobs, and logs that once."""
     if server.hurry():
         logger.warning("stopping at once: running jobs are not waited for, and their messages come again")
 
 
 @contextlib.contextmanager
-def embedded_brokers(app: App) -> Iterator[str]:
-    """Brokers inside the process, with the topics of the app's routes."""
-    from awoke.testing import EmbeddedCluster
-
+def embedded_brokers(app: RunnableApp) -> Iterator[str]:
+    """Runs brokers inside the process, with the topics of the app's routes; gives their address."""
     with EmbeddedCluster() as cluster:
         for route in app.routes.values():
             for topic in (route.topic, *route.topics_out):

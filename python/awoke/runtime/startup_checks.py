@@ -1,24 +1,20 @@
-"""What is looked up before an app joins its group: the topics that it reads and writes."""
+"""Looks up the topics that an app reads and writes, before it joins its group."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from awoke.admin import Admin
 from awoke.errors import UnknownTopic
 from awoke.rpc import topics as rpc_topics
 from awoke.rpc.protocol import Topics
-
-if TYPE_CHECKING:
-    from awoke.app import App
-    from awoke.settings import Settings
+from awoke.runtime.context import RunnableApp
+from awoke.settings import Settings
 
 
-def check_topics(app: App, settings: Settings) -> int:
+def check_topics(app: RunnableApp, settings: Settings) -> int:
     """Looks up the app's topics, and creates those of its methods; returns the partitions of all that it reads. Blocks.
 
     Raises:
-        UnknownTopic: says how to create it; BrokerUnreachable.
+        UnknownTopic: its text names the command that creates it; BrokerUnreachable.
     """
     total = 0
     if app.rpc.methods:

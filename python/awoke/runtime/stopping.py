@@ -1,4 +1,4 @@
-"""The stop of an app: how long it waits, what a second signal ends, and which offsets were not committed in the end."""
+"""Steps of the stop of an app: waits that a second signal ends, and the check that all offsets were committed."""
 
 from __future__ import annotations
 
@@ -6,36 +6,28 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from types import CoroutineType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from awoke._native import HookJob
-from awoke.app import App
 from awoke.errors import AwokeError
 from awoke.events import Event, Events, JobOverdue, OffsetsCommitted, OffsetsNotCommitted
 from awoke.metrics.recorder import PartitionState
-from awoke.runtime.async_executor import AsyncExecutor
-from awoke.runtime.executor import Executor, mark_done
+from awoke.routing import Route
+from awoke.runtime.loops import HOOK_RUNS, JOB_RUNS, PROGRESS_LOOPS
 
 Result = TypeVar("Result")
 
 COMMIT_S = 5.0
 """After a second signal, the last commit and leaving the group may take this long."""
 LEAVE_GRACE_S = 3.0
-"""After the deadline they may take this long. A swarm kills a node 5 s after it: what is not committed is said before."""
+"""After the deadline they may take this long. A swarm kills a node 5 s after it: missing commits are reported first."""
 HURRIED_S = 0.5
 """After a second signal, every other step of the stop may take this long."""
 ANSWER_S = 1.0
-"""The event of a commit comes from another thread than the end of the commit."""
-
-LOOPS = frozenset({Executor._call.__code__, AsyncExecutor._call_async.__code__})
-"""The functions that call a handler once for each message, and whose variable `done` is the last message that is done."""
-JOB_RUNS = frozenset({Executor.run_job.__code__, AsyncExecutor.run_job_async.__code__})
-"""The functions that run a job to its end."""
-HOOK_RUNS = frozenset({Executor.run_hook.__code__, AsyncExecutor.run_hook_async.__code__})
-"""The functions that run a hook to its end."""
+"""The event of a commit may come this much later than its end, from another thread."""
 
 
 class InterruptibleWait:
@@ -47,7 +39,7 @@ class InterruptibleWait:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether the stop waits for running jobs no longer. Does not block."""
+        """True if the stop waits for running jobs no longer. Does not block."""
         return self._hurried.done()
 
     def hurry(self) -> bool:
@@ -91,7 +83,7 @@ def _fulfil(done: Future[Result], function: Callable[[], Result]) -> None:
 class EngineEvents:
     """Passes the engine's events on, without a `job.overdue` of a partition that runs nothing.
 
-    The engine reports a partition, too, whose last hook was not begun before the deadline, or before a second signal.
+    The engine also reports a partition whose last hook did not begin before the deadline, or before a second signal.
     """
 
     def __init__(self, events: Events, is_running: Callable[[str, int], bool]) -> None:
@@ -109,12 +101,12 @@ def store_progress(threads: Sequence[threading.Thread], coroutines: Sequence[Any
     A job stores its offset at its end, and the stop no longer waits for that end.
     """
     for frame in _frames(threads, coroutines):
-        if frame.f_code in LOOPS:
+        if frame.f_code in PROGRESS_LOOPS:
             variables = _variables(frame)
-            # What a route sends on is not acknowledged before the job ends.
-            if not variables.get("sends_on"):
+            job, done = variables["job"], variables.get("done")
+            if done is not None:
                 with contextlib.suppress(AwokeError):
-                    mark_done(variables["job"], variables.get("done"))
+                    job.done(done.offset)
 
 
 def running_places(
@@ -128,9 +120,9 @@ def running_places(
 
 
 def _frames(threads: Sequence[threading.Thread], coroutines: Sequence[Any]) -> Iterator[FrameType]:
-    """Gives what runs and what is awaited. A coroutine that runs awaits nothing: it is found on its loop's thread.
+    """Gives the frames that run and those that are awaited. A running coroutine is found on its loop's thread.
 
-    Coroutines are looked at twice, because one may begin to run, or to wait, between two looks.
+    Coroutines are searched twice, because one may begin to run, or to wait, between two searches.
     """
     for coroutine in coroutines:
         yield from _awaited(coroutine)
@@ -143,7 +135,7 @@ def _frames(threads: Sequence[threading.Thread], coroutines: Sequence[Any]) -> I
 
 def _variables(frame: FrameType) -> dict[str, Any]:
     variables = frame.f_locals
-    found: dict[str, Any] = {name: variables[name] for name in ("job", "hook", "done", "sends_on") if name in variables}
+    found: dict[str, Any] = {name: variables[name] for name in ("job", "hook", "done") if name in variables}
     if isinstance(variables, dict):
         variables.clear()  # As in `handled`: before Python 3.13 the frame would keep this copy.
     return found
@@ -169,7 +161,7 @@ class Uncommitted(NamedTuple):
     partition: int
     stored: int
     committed: int | None
-    """None where this process has committed nothing of it."""
+    """None where this process has committed nothing of the partition."""
 
     def __str__(self) -> str:
         place, last = f"{self.topic}[{self.partition}]", self.stored - 1
@@ -189,20 +181,22 @@ class LastCommits:
         self._is_watching = False
 
     def watch(self) -> Callable[[], None]:
-        """Begins to note commits; returns what ends it. Does not block."""
+        """Begins to note commits; returns the function that ends this. Does not block."""
         self._is_watching = True
         return self._events.subscribe(OffsetsCommitted, self._on_committed)
 
-    def note_all(self, app: App, states: Iterable[PartitionState]) -> None:
-        """Notes what is stored for the partitions that are assigned. Does not block."""
+    def note_all(
+        self, routes: Mapping[str, Route], states: Iterable[PartitionState], *, is_rpc_exactly_once: bool
+    ) -> None:
+        """Notes the stored offsets of the partitions that are assigned. Does not block."""
         for each in states:
-            route = app.routes.get(each.topic)
-            is_plain = app.rpc.settings.mode != "exactly_once" if route is None else not route.is_exactly_once
-            if is_plain:  # The others commit within transactions, which tell of their own failures.
+            route = routes.get(each.topic)
+            is_exactly_once = is_rpc_exactly_once if route is None else route.is_exactly_once
+            if not is_exactly_once:  # The others commit within transactions, whose failures are reported.
                 self.note(each.topic, each.partition, each.stored, each.committed)
 
     def note(self, topic: str, partition: int, stored: int | None, committed: int | None) -> None:
-        """Notes what is stored for a partition now. Does not block."""
+        """Notes the stored and the committed offset of a partition. Does not block."""
         if not self._is_watching or stored is None:
             return
         with self._changed:
@@ -212,7 +206,7 @@ class LastCommits:
                 self._committed[place] = committed
 
     def note_hook(self, hook: HookJob) -> None:
-        """Notes what is stored for a partition whose last hook runs. Does not block."""
+        """Notes the offsets of a partition whose last hook runs. Does not block."""
         with contextlib.suppress(AwokeError):
             self.note(hook.topic, hook.partition, *hook.assignment().offsets())
 
@@ -241,7 +235,7 @@ class LastCommits:
 
 
 def _messages_of(missing: Iterable[Uncommitted]) -> int | None:
-    """Returns how many messages come again at least; None where it is not known."""
+    """Returns the least number of messages that will be processed again; None where it is not known."""
     counts = [None if each.committed is None else each.stored - each.committed for each in missing]
     known = [each for each in counts if each is not None]
     return sum(known) if len(known) == len(counts) else None
@@ -254,5 +248,5 @@ def join_all(threads: Iterable[threading.Thread], deadline_s: float) -> None:
 
 
 def remaining_s(deadline_s: float, least_s: float = 0.0) -> float:
-    """Returns how long it is until a deadline of the monotonic clock, at least `least_s`."""
+    """Returns the time until a deadline of the monotonic clock, at least `least_s`."""
     return max(least_s, deadline_s - time.monotonic())

@@ -1,4 +1,4 @@
-"""Values of a route that do not decode: which message it was, so that no other one is exhausted for it.
+"""Finds the message whose value does not decode, so that no other one is exhausted for it.
 
 A job fails at its first message that is not done. A consumer class may read the values of its whole batch first, and an
 exactly-once job is done as a whole: there the value that does not decode may lie behind messages that are well. Such a
@@ -38,7 +38,7 @@ class Undecodable:
                 self._offsets[key].discard(error.offset)
         return place
 
-    def cut(self, job: Job) -> None:
+    def truncate(self, job: Job) -> None:
         """Leaves the first such message of a job, unless the job begins with it, to a later job. Does not block."""
         if not self._offsets:
             return

@@ -1,4 +1,4 @@
-"""Those who do the work: threads for `def`, one event loop for `async def`. They ask the engine; it never calls them."""
+"""Worker threads for `def` handlers, and the event loop for `async def`. They ask the engine; it never calls them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from awoke._native import HookJob, Job, LaneAssignment, Notifier, Scheduler
-from awoke.runtime.async_executor import AsyncExecutor
+from awoke.runtime.context import RunnableApp
 from awoke.runtime.executor import Executor
-
-if TYPE_CHECKING:
-    from awoke.app import App
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +30,7 @@ class Worker:
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Starts the thread."""
         self.thread.start()
 
     def join(self, timeout_s: float) -> bool:
@@ -50,19 +47,21 @@ class Worker:
                 executor.run_hook(work)
             else:
                 executor.assign_lanes(work)
-            del work  # A job that is over must not wait for the next one to be freed.
+            del work  # Dropped now: a job that is over is to be freed before the next one comes.
 
 
 class AsyncWorker:
-    """A thread with an event loop, on which jobs of `async def` handlers run as tasks, at most so many at once.
+    """A thread with an event loop, on which jobs of `async def` handlers run as tasks: at most `jobs_max` at once.
 
-    1. The notifier is notified, a timer fires or a task ends: take work as long as there is some and room for it.
-    2. Each piece of work is a task that runs through its route's executor, which gives it back.
-    3. When the scheduler has closed and the last task has ended, jobs are over; async shutdown functions may still run.
-    4. When `finish` was called, too, the loop ends.
+    1. When the notifier is notified, a timer fires or a task ends, take jobs and hooks up to `jobs_max`.
+    2. Run each as a task, through its route's executor, which gives it back.
+    3. When the scheduler has closed and the last task has ended, report the end of the jobs; async shutdown
+       functions may
+       still run.
+    4. End the loop when `finish` was called, too.
     """
 
-    def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[str, AsyncExecutor], jobs_max: int) -> None:
+    def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[str, Executor], jobs_max: int) -> None:
         self._scheduler = scheduler
         self._executors = executors
         self._jobs_max = jobs_max
@@ -84,7 +83,7 @@ class AsyncWorker:
         return asyncio.run_coroutine_threadsafe(function(), self._loop)
 
     def join_jobs(self, timeout_s: float) -> bool:
-        """Waits for the last job, after the scheduler was closed; whether it ended within the time."""
+        """Waits for the last job, after the scheduler was closed; returns whether it ended within the time. Blocks."""
         return self._has_no_jobs.wait(timeout_s)
 
     def coroutines(self) -> list[Any]:
@@ -97,7 +96,7 @@ class AsyncWorker:
             self._loop.call_soon_threadsafe(self._is_to_end.set)
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for its end; whether it came within the time."""
+        """Waits for its end; returns whether it came within the time. Blocks."""
         self.thread.join(timeout_s)
         return not self.thread.is_alive()
 
@@ -145,9 +144,9 @@ class AsyncWorker:
     async def _run(self, work: Job | HookJob) -> None:
         executor = self._executors[work.topic]
         if isinstance(work, Job):
-            await executor.run_job_async(work)
+            await executor.process(work)
         else:
-            await executor.run_hook_async(work)
+            await executor.call_hook(work)
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -161,13 +160,13 @@ class AsyncWorker:
         self._timer = None if seconds is None else self._loop.call_later(seconds, self._take)
 
 
-def workers_of(app: App) -> int:
-    """How many worker threads an app is to have."""
+def workers_of(app: RunnableApp) -> int:
+    """Returns the number of worker threads of an app."""
     jobs = [route.concurrency.jobs for route in app.routes.values() if not route.is_async]
     return app.settings.workers or max(4, min(64, max(jobs, default=1)))
 
 
-def async_jobs_of(app: App) -> int:
-    """How many jobs of `async def` handlers may run at once."""
+def async_jobs_of(app: RunnableApp) -> int:
+    """Returns the most jobs of `async def` handlers at once."""
     has_lanes = any(route.is_async and route.lanes is not None for route in app.routes.values())
     return app.settings.async_jobs_max or (10_000 if has_lanes else 100)

@@ -23,7 +23,7 @@ from awoke.errors import AwokeError, ConfigError, UnknownTopic
 from awoke.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_ORPHANED
 from awoke.runtime.inbox import Inbox
-from awoke.runtime.server import AppRunner
+from awoke.runtime.runner import AppRunner
 from awoke.runtime.signals import wait_and_stop
 from awoke.swarm import app_commands, linux, protocol
 from awoke.swarm.options import Options

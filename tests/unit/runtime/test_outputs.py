@@ -1,4 +1,4 @@
-"""What a route says of its output, and which functions return several records."""
+"""The options of a route's output, and the functions that return several records."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ import pytest
 
 import awoke
 from awoke._native import HookJob, Job, PendingCommit
+from awoke.drive import drive
 from awoke.routing import Route
-from awoke.runtime.crashes import Careful, Commit, CrashRecords, Lookup, Verdict, began_of, wait_for_async
+from awoke.runtime.crashes import Careful, Commit, CrashRecords, Lookup, Verdict, began_of, wait_for
 
 WITHIN_S = 30.0
 
@@ -71,7 +72,7 @@ def route() -> Route:
 
 
 def before(records: CrashRecords, job: FakeJob) -> Verdict:
-    return records.before(cast("Job", job), commit_of)
+    return drive(records.before(cast("Job", job), commit_of))
 
 
 def after(records: CrashRecords, job: FakeJob) -> object:
@@ -186,7 +187,7 @@ def test_a_cancelled_task_does_not_end_the_wait_of_others() -> None:
         assert isinstance(lookup, Lookup)
         assert isinstance(waiting, Future)
         assert isinstance(cancelled, Future)
-        tasks = [asyncio.ensure_future(wait_for_async(each)) for each in (waiting, cancelled)]
+        tasks = [asyncio.ensure_future(wait_for(each)) for each in (waiting, cancelled)]
         await asyncio.wait(tasks, timeout=0)  # Both have begun to wait.
         tasks[1].cancel()
         await asyncio.gather(tasks[1], return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What a second signal finds out about jobs that run: which messages of them are done."""
+"""A second signal finds the messages that are done in jobs that still run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from awoke.runtime import stopping
+from awoke.runtime.loops import MESSAGE_LOOPS, PROGRESS_LOOPS
 from awoke.runtime.stopping import InterruptibleWait, store_progress
+from awoke.runtime.strategies.per_message import PerMessage
+from awoke.runtime.strategies.with_output import WithOutput
 
 
 class FakeJob:
@@ -31,18 +34,23 @@ def call(job: FakeJob, handler: Callable[[], None]) -> None:
     del done, job
 
 
-async def call_async(job: FakeJob, handler: Callable[[], Any], sends_on: bool) -> None:
+async def call_async(job: FakeJob, handler: Callable[[], Any]) -> None:
     done = SimpleNamespace(offset=8)
     outcome = handler()
     if outcome is not None:
         await outcome
-    del done, job, sends_on
+    del done, job
+
+
+def test_only_results_that_need_no_acknowledgement_are_stored_early() -> None:
+    assert {PerMessage.run.__code__} == PROGRESS_LOOPS
+    assert WithOutput.run.__code__ in MESSAGE_LOOPS
 
 
 @pytest.fixture(autouse=True)
 def loops(monkeypatch: pytest.MonkeyPatch) -> None:
     codes: set[CodeType] = {call.__code__, call_async.__code__}
-    monkeypatch.setattr(stopping, "LOOPS", frozenset(codes))
+    monkeypatch.setattr(stopping, "PROGRESS_LOOPS", codes)
 
 
 def test_a_job_on_a_thread_stores_what_is_done() -> None:
@@ -62,17 +70,16 @@ def test_a_job_on_a_thread_stores_what_is_done() -> None:
 
 
 def test_a_job_that_is_awaited_stores_what_is_done() -> None:
-    async def run(sends_on: bool) -> list[int]:
+    async def run() -> list[int]:
         job, end = FakeJob(), asyncio.Event()
-        task = asyncio.create_task(call_async(job, end.wait, sends_on))
+        task = asyncio.create_task(call_async(job, end.wait))
         await asyncio.wait([task], timeout=0)
         store_progress([], [task.get_coro()])
         end.set()
         await task
         return job.offsets
 
-    assert set(asyncio.run(run(False))) == {8}
-    assert asyncio.run(run(True)) == [], "its results are not acknowledged yet"
+    assert set(asyncio.run(run())) == {8}
 
 
 def test_a_job_whose_coroutine_runs_at_that_moment_stores_what_is_done() -> None:
@@ -84,7 +91,7 @@ def test_a_job_whose_coroutine_runs_at_that_moment_stores_what_is_done() -> None
         end.wait(30)
 
     async def run() -> None:
-        await call_async(job, handler, False)  # A coroutine that runs does not say what it awaits.
+        await call_async(job, handler)  # A coroutine that runs does not say what it awaits.
 
     async def serve() -> None:
         tasks.append(asyncio.create_task(run()))

@@ -1,19 +1,17 @@
-"""One process of an app: group member, schedulers, workers; started and stopped in order."""
+"""Runs an app in one process: starts its parts in order, and stops them in order."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
 
 from awoke import _native
-from awoke.app import App
+from awoke.drive import drive
 from awoke.errors import ConfigError, FencedError
 from awoke.events import (
     AppResized,
@@ -33,18 +31,15 @@ from awoke.metrics.recorder import Recorder
 from awoke.rpc.responder.responder import Responder
 from awoke.runtime import ledger
 from awoke.runtime.alone import AloneProducer
-from awoke.runtime.async_executor import AsyncExecutor
 from awoke.runtime.connections import Connections
+from awoke.runtime.context import RunnableApp
 from awoke.runtime.engine_routes import engine_route
-from awoke.runtime.exactly_once import Transactions, transactional_id_of
-from awoke.runtime.executor import Executor
 from awoke.runtime.failures import Failures
 from awoke.runtime.joining import JoinWatch, fatal_error, instance_properties
 from awoke.runtime.ledger import Ledger
 from awoke.runtime.lifecycle import LifecycleRun, until
 from awoke.runtime.observed import Observed
-from awoke.runtime.overdue import OverdueWatch, stack_of
-from awoke.runtime.own_thread import executor_of
+from awoke.runtime.overdue import OverdueWatch
 from awoke.runtime.refusals import Refusals
 from awoke.runtime.scope import Scope
 from awoke.runtime.startup_checks import check_topics
@@ -54,12 +49,12 @@ from awoke.runtime.stopping import (
     EngineEvents,
     InterruptibleWait,
     LastCommits,
-    join_all,
     remaining_s,
     running_places,
     store_progress,
 )
-from awoke.runtime.worker import AsyncWorker, Worker, async_jobs_of, workers_of
+from awoke.runtime.transactions import Transactions, sends_letters, transactional_id_of
+from awoke.runtime.worker_pool import WorkerPool, report_late
 from awoke.settings import client_properties
 from awoke.tracing import Tracer
 from awoke.web.endpoint import Endpoint
@@ -70,22 +65,23 @@ logger = logging.getLogger(__name__)
 class AppRunner(Observed):
     """Runs an app in this process, beside other code: `start` once, then `stop`. Any thread may call everything here.
 
-    `app.run()`, `app.serving()` and `awoke.testing.running` make one of their own. `on_give_up` is called with the error
-    when the app can't go on; the caller is to stop it then. `on_stop` is called when `app.stop()` was called; without it
-    the app is stopped on a thread of its own.
+    `app.run()`, `app.serving()` and `awoke.testing.running` make one of their own. `on_give_up` is called with the
+    error when the app can't go on; the caller is to stop it then. `on_stop` is called when `app.stop()` was
+    called; without it the app is stopped on a thread of its own.
     """
 
     def __init__(
         self,
-        app: App,
+        app: RunnableApp,
         on_give_up: Callable[[BaseException], object] | None = None,
         *,
         on_stop: Callable[[], object] | None = None,
         collects_metrics: bool = False,
         serves_metrics: bool = True,
     ) -> None:
-        self.app = app
-        self.settings = app.settings
+        self.app: RunnableApp = app
+        self._loaded = app.load_settings()
+        self.settings = self._loaded.values
         self.member: _native.GroupMember | None = None
         self.ledger = Ledger()
         self.overdue = OverdueWatch(app.events)
@@ -93,56 +89,50 @@ class AppRunner(Observed):
         is_asked_for = collects_metrics or self.settings.metrics_port is not None
         self.metrics = Recorder() if is_asked_for else None
         self.transactions: Transactions | None = None
-        """Where a route is exactly-once: what commits results with offsets."""
-        self.alone = AloneProducer(app)
-        """Sends what would otherwise be refused for the sake of other records."""
+        """Commits results with offsets, where a route is exactly-once."""
+        self.alone = AloneProducer(self.settings, app.codec, app.events, app.middleware)
+        """Sends records that brokers could refuse because of others in their batch."""
         self.responder: Responder | None = None
-        """Where the app has methods that others may call: what answers."""
+        """Answers remote calls, where the app has methods."""
         self.endpoint: Endpoint | None = None
-        """Where metrics and health are served, if they are."""
+        """Serves metrics and health, where a port is set."""
         self._scope = Scope(app.name, 0, app.events, self.ledger)
         self._scope.on_failure(self.give_up)
         self._serves_metrics = serves_metrics
-        """Whether this process listens at `metrics_port`; of a swarm only the supervisor does."""
+        """True if this process listens at `metrics_port`; of a swarm only the supervisor does."""
         self._on_give_up = on_give_up or (lambda error: None)
         self._on_stop = on_stop or self.stop_soon
-        self._scheduler = _native.Scheduler()
-        self._async_scheduler = _native.Scheduler()
-        self._workers: list[Worker] = []
-        self._loop_worker: AsyncWorker | None = None
-        self._worker_numbers = itertools.count(1)
-        self._workers_wanted = workers_of(app)
-        self._executors: dict[str, Executor] = {}
-        self._resizing = threading.Lock()
+        self._stop_wait = InterruptibleWait()
+        self._pool = WorkerPool(app, self._stop_wait)
         self.paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]] = {}
-        """Partitions that were left alone when a message was given up, and why."""
+        """Partitions that are paused because a message is exhausted, and why."""
         self.failures = Failures()
         """The messages that fail and are tried again, and those that are to be skipped."""
         self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.give_up)
-        """What the brokers do not allow."""
-        self.connections = Connections(app.settings)
+        """The permissions that brokers deny."""
+        self.connections = Connections(self.settings)
         self._join_watch = JoinWatch(app.events, self.group, self.settings)
-        self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._call_async)
+        self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._pool.call_async)
         self._source: EventSource | None = None
         self._changing = threading.Lock()
         """Held while the app starts or stops: a stop that comes during the start waits for it."""
         self._asking = threading.Lock()
         """Guards `_stopper`."""
         self._stopper: threading.Thread | None = None
-        self._stop_wait = InterruptibleWait()
         self.last_commits = LastCommits(app.events)
         self._is_clean = True
         self._ended: Future[None] = Future()
         self._end_stop_requests: Callable[[], None] | None = None
         self.given_up: BaseException | None = None
-        """Why the app stopped itself, if it did."""
+        """The error with which the app stopped itself, if it did."""
         self.is_quiet = False
         self.began_s = time.monotonic()
 
     def start(self) -> None:
         """Checks the topics, starts the workers, calls the start-up functions and joins the group.
 
-        Blocks up to `startup_timeout_s`, and for the start-up functions. Does nothing if `app.stop()` was called before.
+        Blocks up to `startup_timeout_s`, and for the start-up functions. Does nothing if `app.stop()` was called
+        before.
 
         Raises:
             ConfigError: no route, or a setting that librdkafka refuses; BrokerUnreachable; UnknownTopic; what a
@@ -162,10 +152,21 @@ class AppRunner(Observed):
                 raise
 
     def _start(self) -> None:
+        """Starts the parts of the app, each after those that it needs.
+
+        1. Check the settings and the topics.
+        2. Listen to the engine's events; serve metrics and health.
+        3. Start what jobs need: the watch on overdue jobs, transactions, workers and event loop.
+        4. Call the start-up functions.
+        5. Answer calls, and join the group.
+        6. Start the background functions.
+
+        If a step raises, the shutdown functions run and everything is ended again.
+        """
         if not self.app.routes and not self.app.rpc.methods:
             text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
             raise ConfigError(text, "routes")
-        self.app.load_settings().check_member()
+        self._loaded.check_member()
         self._partitions_total = check_topics(self.app, self.settings)
         self._source = EventSource(EngineEvents(self.app.events, self._is_running))
         self._end_listening = self._listen()
@@ -175,8 +176,8 @@ class AppRunner(Observed):
             if any(route.max_processing_s is not None for route in self.app.routes.values()):
                 self.overdue.start()
             if self._has_transactions:
-                self.transactions = Transactions(self, self._source.box)
-            self._start_workers()
+                self.transactions = self._make_transactions()
+            self._pool.start(self)
             self._lifecycle.start_up()
             if self.app.rpc.methods:
                 self.responder = Responder(self, self.app.rpc, self.app.events, self._source.box)
@@ -190,6 +191,14 @@ class AppRunner(Observed):
             raise
         self.app.events.emit(AppStarted(app=self.app.name, group=self.group, topics=sorted(self._topics_in())))
 
+    def _make_transactions(self) -> Transactions:
+        assert self._source is not None
+        may_send_letters = sends_letters(self.routes.values())
+        box, middleware = self._source.box, self.app.middleware
+        return Transactions(
+            self.settings, self.group, self.app.codec, middleware, box, may_send_letters=may_send_letters
+        )
+
     def _topics_in(self) -> list[str]:
         return [*self.app.routes, *([self.responder.topics.calls] if self.responder is not None else [])]
 
@@ -201,12 +210,12 @@ class AppRunner(Observed):
 
     @property
     def schedulers(self) -> list[_native.Scheduler]:
-        """Of the worker threads, of the event loop, and of the responder."""
+        """The schedulers of the worker threads, of the event loop, and of the responder."""
         more = [] if self.responder is None else [self.responder.scheduler]
-        return [self._scheduler, self._async_scheduler, *more]
+        return [*self._pool.schedulers, *more]
 
     def quiet(self) -> None:
-        """Begin no new jobs. Does not block."""
+        """Begins no new jobs. Does not block."""
         self.is_quiet = True
         for each in self.schedulers:
             each.quiet()
@@ -218,32 +227,28 @@ class AppRunner(Observed):
         """
         if not self._stop_wait.hurry():
             return False
-        store_progress(*self._work())
+        store_progress(*self._pool.running())
         if self.member is not None:
-            self.last_commits.note_all(self.app, self.partitions())
+            self._note_commits()
             self.member.stop_waiting()
         return True
 
-    def _work(self) -> tuple[list[threading.Thread], list[Any]]:
-        """Returns the threads and the coroutines that run jobs and hooks."""
-        threads = [worker.thread for worker in self._workers]
-        for executor in self._executors.values():
-            threads += executor.threads()
-        loop = self._loop_worker
-        return (threads, []) if loop is None else ([*threads, loop.thread], loop.coroutines())
+    def _note_commits(self) -> None:
+        is_rpc_exactly_once = self.app.rpc.settings.mode == "exactly_once"
+        self.last_commits.note_all(self.routes, self.partitions(), is_rpc_exactly_once=is_rpc_exactly_once)
 
     def _is_running(self, topic: str, partition: int) -> bool:
         route = self.app.routes.get(topic)
         # The others' jobs last until their results are acknowledged, which keeps no thread.
         is_seen = route is not None and route.output is None and not route.is_exactly_once
         is_hurried = self._stop_wait.is_hurried
-        found = running_places(*self._work(), with_hooks=not is_hurried)
+        found = running_places(*self._pool.running(), with_hooks=not is_hurried)
         return (topic, partition) in found or not (is_seen or is_hurried)
 
     def stop(self, timeout_s: float | None = None) -> bool:
-        """Finish running jobs, commit, leave the group, deliver what was produced, join the workers.
+        """Finishes running jobs, commits, leaves the group, delivers what was produced, and joins the workers.
 
-        Whether all of it was done within `timeout_s` (None: the setting); what was still running is logged with its stack.
+        Returns whether all of it was done within `timeout_s` (None: the setting). Code that still runs is logged.
         A second call waits for the first and returns the same.
         """
         with self._changing:
@@ -270,7 +275,7 @@ class AppRunner(Observed):
         if member is None:
             return True
         end = self.last_commits.watch()
-        self.last_commits.note_all(self.app, self.partitions())
+        self._note_commits()
         within_s = remaining_s(deadline_s) + LEAVE_GRACE_S
         has_left = self._stop_wait.call(lambda: member.close(remaining_s(deadline_s)), False, COMMIT_S, within_s)
         is_committed = self.last_commits.report()
@@ -286,7 +291,7 @@ class AppRunner(Observed):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the app has stopped, or was not to start. Does not block."""
+        """True if the app has stopped, or was not to start. Does not block."""
         return self._ended.done()
 
     async def ended(self) -> None:
@@ -299,36 +304,29 @@ class AppRunner(Observed):
             raise self.given_up
 
     def give_up(self, error: BaseException) -> None:
-        """Ask for the app's end because of this error."""
+        """Asks for the app's end because of this error. Does not block."""
         if self.given_up is None:
             self.given_up = error
             self._on_give_up(error)
 
     def _on_client_error(self, event: ClientError) -> None:
-        """A client that can't go on (fenced by another instance, say) never recovers: whoever runs us must start anew."""
+        """Ends the app after a fatal error of a client, for example a fenced one: only a new process recovers."""
         if event.is_fatal:
             self.give_up(fatal_error(event, self.settings))
 
     def resize(self, workers: int) -> None:
-        """Have so many worker threads from now on; of too many, busy ones end after their job. Does not block.
+        """Changes the number of worker threads; of too many, busy ones end after their job. Does not block.
 
         Raises:
             ConfigError: fewer than one.
         """
         if workers < 1:
             raise ConfigError(f"an app needs at least 1 worker, not {workers}", "workers")
-        with self._resizing:
-            more = workers - self._workers_wanted
-            self._workers_wanted = workers
-            self._workers = [worker for worker in self._workers if worker.thread.is_alive()]
-            if self._executors and more > 0:
-                self._add_workers(more)
-            elif self._executors and more < 0:
-                self._scheduler.dismiss(-more)
+        self._pool.resize(workers)
         self.app.events.emit(AppResized(app=self.app.name, workers=workers))
 
     def pause_exhausted(self, job: _native.Job, error: BaseException) -> None:
-        """Leave a job's partition alone, until `app.resume` or a rebalance."""
+        """Pauses a job's partition, until `app.resume` or a rebalance. Does not block."""
         with contextlib.suppress(FencedError):
             partition = job.assignment()
             partition.pause()
@@ -349,7 +347,7 @@ class AppRunner(Observed):
         return True
 
     def skip(self, topic: str, partition: int, offset: int) -> bool:
-        """Skips a message that fails, at its next try; returns false where it does not fail. Does not block."""
+        """Skips a failing message at its next try; returns false where it does not fail. Does not block."""
         if not self.failures.ask(topic, partition, offset):
             return False
         if (topic, partition) in self.paused:
@@ -390,7 +388,17 @@ class AppRunner(Observed):
             logger.info("metrics, health and threads at http://%s:%d", host, self.endpoint.port)
 
     def _end(self, deadline_s: float, *, is_clean: bool = True) -> bool:
-        """Ends everything that `start` began; returns whether all was done in time, and was `is_clean` before."""
+        """Ends everything that `start` began; returns whether all was done in time, and was `is_clean` before.
+
+        The partitions have been given back before, by `_leave_group`.
+
+        1. Hear no more requests to stop, and start no more background functions.
+        2. Join the workers, then the background functions.
+        3. Commit the last transaction.
+        4. Call the shutdown functions, then end the event loop that ran the async ones.
+        5. Close callers and producers: what is queued is delivered.
+        6. End the observers: overdue watch, thread ledger, endpoint, events.
+        """
         assert self._source is not None
         if self._end_stop_requests is not None:
             self._end_stop_requests()
@@ -399,12 +407,12 @@ class AppRunner(Observed):
         self.app.runs(None, None)
         call = self._stop_wait.call
         late = self._end_workers(deadline_s)
-        late += call(lambda: self._scope.close(remaining_s(deadline_s)), ["background functions"])
+        late += call(lambda: drive(self._scope.close(remaining_s(deadline_s))), ["background functions"])
         if self.transactions is not None:
             call(self.transactions.close, None, COMMIT_S)
         shutdown_s = time.monotonic() + remaining_s(deadline_s, 1.0)
         late += call(lambda: self._lifecycle.shut_down(shutdown_s), ["shutdown functions"], 1.0)
-        late += self._end_loop(deadline_s)
+        late += self._pool.end_loop(deadline_s)
         call(lambda: self.app.close_callers(remaining_s(deadline_s, 1.0)), None)
         undelivered = self._end_producers(deadline_s)
         is_clean = is_clean and not late and not undelivered
@@ -428,29 +436,10 @@ class AppRunner(Observed):
             logger.error("%d produced messages were not acknowledged before the shutdown's deadline", undelivered)
         return undelivered
 
-    def _start_workers(self) -> None:
-        routes = self.app.routes.values()
-        self._executors = {route.topic: executor_of(self, route) for route in routes if not route.is_async}
-        if self._executors:
-            self._add_workers(self._workers_wanted)
-        executors = {route.topic: AsyncExecutor(self, route) for route in routes if route.is_async}
-        if executors or self.app.lifecycle.has_async:
-            jobs_max = async_jobs_of(app=self.app)
-            self._loop_worker = AsyncWorker("awoke-loop", self._async_scheduler, executors, jobs_max)
-            self._loop_worker.start()
-
-    def _add_workers(self, count: int) -> None:
-        for _ in range(count):
-            name = f"awoke-worker-{next(self._worker_numbers)}"
-            worker = Worker(name, self._scheduler, self._executors)
-            self._workers.append(worker)
-            worker.start()
-
     def _join(self) -> _native.GroupMember:
         assert self._source is not None
         routes = [
-            engine_route(route, self.settings, self._async_scheduler if route.is_async else self._scheduler)
-            for route in self.app.routes.values()
+            engine_route(route, self.settings, self._pool.scheduler_of(route)) for route in self.app.routes.values()
         ]
         if self.responder is not None:
             routes.append(self.responder.route)
@@ -466,34 +455,8 @@ class AppRunner(Observed):
         )
 
     def _end_workers(self, deadline_s: float) -> list[str]:
-        """Join the workers; the names of those that are still running at the deadline."""
-        self._scheduler.close()
-        self._async_scheduler.close()
-        with self._resizing:
-            threads = [worker.thread for worker in self._workers]
-        self._stop_wait.call(partial(join_all, threads, deadline_s), None)
-        for executor in self._executors.values():
-            threads += self._stop_wait.call(partial(executor.close, deadline_s), executor.threads())
-        loop = self._loop_worker
-        if loop is not None and not self._stop_wait.call(lambda: loop.join_jobs(remaining_s(deadline_s)), False):
-            threads.append(loop.thread)
+        """Joins the threads that run jobs and calls; returns the names of those that still run at the deadline."""
+        threads = self._pool.end_jobs(deadline_s)
         if self.responder is not None:
             threads += self._stop_wait.call(partial(self.responder.close, deadline_s), self.responder.threads())
-        late_threads = [thread for thread in threads if thread.is_alive()]
-        for thread in late_threads:
-            logger.error("%s is still running:\n%s", thread.name, stack_of(thread))
-        return [thread.name for thread in late_threads]
-
-    def _end_loop(self, deadline_s: float) -> list[str]:
-        """Ends the event loop, which has run the async shutdown functions; its name if it does not end in time."""
-        loop = self._loop_worker
-        if loop is None:
-            return []
-        loop.finish()
-        if not loop.join_jobs(0.0):
-            return []  # A job is late, which was said.
-        return [] if loop.join(remaining_s(deadline_s, 1.0)) else [loop.thread.name]
-
-    def _call_async(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
-        assert self._loop_worker is not None, "an async function was registered during the start"
-        return self._loop_worker.call(function)
+        return report_late(threads)

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import awoke
+from awoke.drive import drive
 from awoke.runtime import ledger
 from awoke.runtime.ledger import Ledger
 from awoke.runtime.scope import Scope, StopToken
@@ -27,13 +28,13 @@ def test_a_background_thread_gets_a_token_and_is_named_after_its_owner() -> None
     mine.background(flush_forever, ("buffer",), "log", None)
     assert started.wait_for(1) == ["buffer on clicks[3]-flush_forever"]
     assert mine._ledger.census()["clicks[3]"] == 1
-    assert mine.close(10) == []
+    assert drive(mine.close(10)) == []
     assert "clicks[3]" not in mine._ledger.census()
 
 
 def test_nothing_starts_in_a_scope_that_is_closed() -> None:
     mine = scope()
-    mine.close(1)
+    drive(mine.close(1))
     with pytest.raises(awoke.ClosedError, match=r"clicks\[3\] has gone"):
         mine.background(lambda: None, (), "log", None)
 
@@ -41,9 +42,9 @@ def test_nothing_starts_in_a_scope_that_is_closed() -> None:
 def test_a_thread_that_does_not_end_in_time_is_named() -> None:
     mine, release = scope(), threading.Event()
     mine.background(release.wait, (), "log", "deaf")
-    assert mine.close(0.01) == ["clicks[3]-deaf"]
+    assert drive(mine.close(0.01)) == ["clicks[3]-deaf"]
     release.set()
-    assert mine.close(10) == []
+    assert drive(mine.close(10)) == []
 
 
 def test_a_failure_is_seen_and_ends_only_the_function() -> None:
@@ -56,7 +57,7 @@ def test_a_failure_is_seen_and_ends_only_the_function() -> None:
     assert event.fields["restart_in_s"] is None
     assert isinstance(event.fields["error"], ZeroDivisionError)
     assert mine.failure is None
-    mine.close(10)
+    drive(mine.close(10))
 
 
 def test_a_failure_may_fail_the_owner() -> None:
@@ -65,7 +66,7 @@ def test_a_failure_may_fail_the_owner() -> None:
     mine.background(lambda: 1 / 0, (), "fail", "divide")
     failures.wait_for(1)
     assert isinstance(mine.failure, ZeroDivisionError)
-    mine.close(10)
+    drive(mine.close(10))
 
 
 def test_a_function_that_failed_runs_again_after_a_back_off() -> None:
@@ -79,7 +80,7 @@ def test_a_function_that_failed_runs_again_after_a_back_off() -> None:
 
     mine.background(flaky, (), "restart", None)
     tries.wait_for(3)
-    assert mine.close(10) == []
+    assert drive(mine.close(10)) == []
     assert mine.failure is None
 
 
@@ -89,7 +90,7 @@ def test_a_back_off_ends_with_the_owner() -> None:
     mine = scope(events)
     mine.background(lambda: 1 / 0, (), "restart", None)
     seen.wait_until(lambda items: any((item.fields["restart_in_s"] or 0) > 1 for item in items))
-    assert mine.close(10) == []
+    assert drive(mine.close(10)) == []
 
 
 def test_a_thread_that_user_code_started_is_written_down_with_the_place() -> None:

@@ -1,0 +1,49 @@
+"""Kafka brokers inside the process, for tests and for a first try."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from awoke import _native
+from awoke.events import EventSource
+from awoke.settings import embedded
+
+
+class EmbeddedCluster:
+    """Kafka brokers inside this process, on free loopback ports: the real protocol, memory only.
+
+    A partition keeps at most 5 MB or 100,000 messages. A context manager: leaving it stops the brokers.
+    """
+
+    def __init__(self, brokers: int = 1) -> None:
+        self._source = EventSource()
+        self._native = _native.MockCluster(brokers, self._source.box)
+        self.bootstrap_servers = self._native.bootstrap_servers
+        """Where the brokers listen."""
+        embedded.add(self.bootstrap_servers)
+
+    def create_topic(self, name: str, partitions: int = 1, replicas: int = 1) -> None:
+        """Create a topic; one that exists stays as it is."""
+        self._native.create_topic(name, partitions, replicas)
+
+    def set_broker_up(self, broker: int, is_up: bool) -> None:
+        """Make a broker (from 1) refuse connections, or accept them again."""
+        self._native.set_broker_up(broker, is_up)
+
+    def set_round_trip(self, broker: int, round_trip_ms: int) -> None:
+        """Make a broker (from 1) answer this much later."""
+        self._native.set_round_trip(broker, round_trip_ms)
+
+    def close(self) -> None:
+        """Stop the brokers. Closing again does nothing."""
+        embedded.discard(self.bootstrap_servers)
+        self._native.close()
+        self._source.close()
+
+    def __enter__(self) -> EmbeddedCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

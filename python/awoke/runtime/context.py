@@ -1,0 +1,124 @@
+"""Small interfaces to the app that runs, and to the process that runs it, for the parts of the runtime.
+
+`AppRunner` has all of it. A part takes the least of these that it needs, so that no part depends on the runner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, Unpack
+
+from awoke import _native
+from awoke._native import DeliveryHandle, Job
+from awoke.codec import Codec
+from awoke.consumer import Application
+from awoke.events import Events
+from awoke.lifecycle import BackgroundFunction, Lifecycle, Runner, StopRequests
+from awoke.message import RecordOptions
+from awoke.metrics.recorder import Recorder
+from awoke.middleware import Middleware
+from awoke.routing import Route
+from awoke.rpc.caller.caller import Caller
+from awoke.rpc.responder.methods import Rpc
+from awoke.runtime.failures import Failures
+from awoke.runtime.ledger import Ledger
+from awoke.runtime.overdue import OverdueWatch
+from awoke.runtime.refusals import Refusals
+from awoke.runtime.stopping import LastCommits
+from awoke.runtime.transactions import Transactions
+from awoke.settings import Loaded, Settings
+from awoke.tracing import Tracer
+
+
+class RunnableApp(Application, Protocol):
+    """An app, as the runtime runs it; `awoke.App` is one."""
+
+    @property
+    def codec(self) -> Codec: ...
+    @property
+    def routes(self) -> Mapping[str, Route]: ...
+    @property
+    def rpc(self) -> Rpc: ...
+    @property
+    def lifecycle(self) -> Lifecycle: ...
+    @property
+    def stop_requests(self) -> StopRequests: ...
+    @property
+    def middleware(self) -> Sequence[Middleware]: ...
+    def load_settings(self) -> Loaded: ...
+    def use(self, **settings: Any) -> None: ...
+    def runs(self, start_background: Callable[[BackgroundFunction], object] | None, runner: Runner | None) -> None: ...
+    def callers(self) -> dict[str, Caller]: ...
+    def close_callers(self, timeout_s: float) -> None: ...
+    def queued(self) -> tuple[int, int]: ...
+    def close_producer(self, timeout_s: float | None = None) -> int: ...
+
+
+class Producing(Protocol):
+    """Sends records."""
+
+    def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> DeliveryHandle: ...
+
+
+class OutputContext(Protocol):
+    """Sends results."""
+
+    @property
+    def tracer(self) -> Tracer | None: ...
+    @property
+    def producer(self) -> Producing: ...
+    @property
+    def alone(self) -> Producing:
+        """Sends records that brokers could refuse because of others in their batch."""
+
+
+class CommitContext(Protocol):
+    """Commits offsets, and reports failures."""
+
+    @property
+    def events(self) -> Events: ...
+    @property
+    def member(self) -> _native.GroupMember | None:
+        """None before the process has joined its group."""
+
+    @property
+    def transactions(self) -> Transactions | None:
+        """None where no route is exactly-once."""
+
+
+class RecoveryContext(CommitContext, Protocol):
+    """Ends jobs, and handles messages that fail."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def failures(self) -> Failures: ...
+    @property
+    def refusals(self) -> Refusals: ...
+    @property
+    def alone(self) -> Producing: ...
+    def pause_exhausted(self, job: Job, error: BaseException) -> None: ...
+    def give_up(self, error: BaseException) -> None:
+        """Asks for the end of the app because of this error. Does not block."""
+
+
+class InstanceContext(CommitContext, Protocol):
+    """Makes instances of consumer classes."""
+
+    @property
+    def app(self) -> Application: ...
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def settings(self) -> Settings: ...
+
+
+class RouteContext(OutputContext, RecoveryContext, InstanceContext, Protocol):
+    """Runs the code of one route."""
+
+    @property
+    def overdue(self) -> OverdueWatch: ...
+    @property
+    def metrics(self) -> Recorder | None: ...
+    @property
+    def last_commits(self) -> LastCommits: ...

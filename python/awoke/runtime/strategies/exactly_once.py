@@ -1,0 +1,109 @@
+"""Exactly once: results and offset of a job are one transaction, and no worker waits for its end.
+
+The job ends when the transaction is committed. Where the broker refuses a result, the transaction does not say
+whose it was: the job is tried again in smaller parts until the message is found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from awoke._native import Job, Message, PendingCommit
+from awoke.drive import drive_later, until
+from awoke.errors import AwokeError, ClosedError, FencedError, ProducerFenced
+from awoke.routing import Route
+from awoke.runtime.context import OutputContext
+from awoke.runtime.lent import LentBatches, detach_kept
+from awoke.runtime.loops import MESSAGE_LOOPS, marked
+from awoke.runtime.outputs import answering, called, contribute
+from awoke.runtime.recovery import Recovery, narrow
+from awoke.runtime.refusals import TRANSACTIONAL_ID, Refusals
+from awoke.runtime.strategies.per_batch import PerBatch
+from awoke.runtime.transactions import Contribution, Transactions
+
+
+class ExactlyOnce:
+    """Processes jobs in transactions. What a job sends is collected by `_collect`, or by the consumer class itself."""
+
+    def __init__(
+        self,
+        route: Route,
+        context: OutputContext,
+        source: LentBatches | PerBatch,
+        transactions: Transactions,
+        recovery: Recovery,
+        refusals: Refusals,
+    ) -> None:
+        self._route, self._source, self._transactions = route, source, transactions
+        self._recovery, self._refusals = recovery, refusals
+        self._function = called(route, context.tracer, answering(route, context.tracer))
+
+    async def run(self, job: Job) -> bool:
+        """Calls user code, and has the transaction committed; returns whether the job is over with that.
+
+        Raises what user code raises.
+        """
+        contribution = self._transactions.contribution()
+        narrow(job)
+        if isinstance(self._source, LentBatches):
+            await self._collect(job, contribution, self._source)
+        elif not await self._source.run(job):
+            return False
+        elif not job.remaining:
+            return True  # All of it was committed within the consumer's own transactions.
+        self._contribute(job, contribution)
+        return False
+
+    @marked(MESSAGE_LOOPS)
+    async def _collect(self, job: Job, contribution: Contribution, batches: LentBatches) -> None:
+        """Calls the function for each message; its results are kept until all messages are processed, or one fails."""
+        assert self._route.output is not None
+        function, is_async, is_typed = self._function, self._route.is_async, self._route.decoder is not None
+        done: Message[Any] | None = None
+        message: Message[Any] | None = None
+        batch, lease = batches.of(job)
+        try:
+            for message in () if batch is None else job.each(batch):
+                if is_typed:
+                    message.value  # noqa: B018
+                answer = function(message)
+                if is_async:
+                    answer = await answer
+                if answer is not None:
+                    contribute(contribution, self._route.output, answer)
+                done = message
+        except BaseException:
+            assert batch is not None
+            batch.detach()
+            if done is not None:
+                with contextlib.suppress(AwokeError):  # All of it is tried again, then.
+                    await until(contribution.submit(job, done.offset))
+            raise
+        batch = message = done = answer = None
+        detach_kept(lease)
+
+    def _contribute(self, job: Job, contribution: Contribution) -> None:
+        """Has the transaction committed: the job ends with that, and its worker goes on."""
+        if job.is_of_lanes:
+            job.leave_slot(True)
+        try:
+            committed = contribution.submit(job, None)
+        except (ClosedError, FencedError):
+            job.retry(0.0)  # The next owner of the partition does it again.
+        else:
+            drive_later(self._end(job, committed))
+
+    async def _end(self, job: Job, committed: PendingCommit) -> None:
+        """Ends a job with its transaction: on a thread of awoke's that runs no user code."""
+        try:
+            await until(committed)
+        except (ClosedError, FencedError):
+            job.retry(0.0)
+        except ProducerFenced as error:
+            self._recovery.end_app(job, error)
+        except Exception as error:
+            await self._recovery.failed(job, error, is_unclear=job.remaining > 1)
+        else:
+            self._refusals.allow(TRANSACTIONAL_ID)
+            self._recovery.complete(job)

@@ -1,0 +1,65 @@
+"""A consumer class: called once for each batch, on the instance of its assignment."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from awoke._native import Batch, Job
+from awoke.consumer import current_job
+from awoke.drive import FlowLock
+from awoke.handlers import check_ran
+from awoke.routing import Route
+from awoke.runtime.instances import Instances
+from awoke.runtime.lent import LentBatches, detach_kept
+from awoke.tracing import Tracer
+
+NO_SPAN: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+
+
+class PerBatch:
+    """Calls `consume` of a route's consumers."""
+
+    def __init__(self, route: Route, tracer: Tracer | None, batches: LentBatches, instances: Instances) -> None:
+        self._name, self._is_async, self._tracer = route.name, route.is_async, tracer
+        self._batches, self._instances = batches, instances
+        self._assigning = FlowLock()
+        """Held while a hook that failed is tried again."""
+
+    async def run(self, job: Job) -> bool:
+        """Calls the consumer with the messages of a job.
+
+        Returns whether the job is over; it is not if its consumer sought, and then is given back to be tried again.
+        Raises what the consumer raises.
+        """
+        instance = self._instances.ready(job)
+        if self._instances.is_any_not_ready:
+            async with self._assigning:
+                instance = self._instances.ready(job)  # Another job may have failed to assign the one found before.
+                is_wanted = await self._instances.try_again(job, instance)
+            if not is_wanted:
+                job.retry(0.0)  # Parked; the seek takes the place of what is parked.
+                return False
+        batch, lease = self._batches.of(job)
+        if batch is None:
+            detach_kept(lease)
+            return True
+        token = current_job.set(job)
+        try:
+            with self._span(batch):
+                result = instance.consume(batch)
+                if self._is_async:
+                    result = await result
+                if result is not None:
+                    check_ran(result, self._name)
+        except BaseException:
+            batch.detach()
+            raise
+        finally:
+            current_job.reset(token)
+        batch = result = None
+        detach_kept(lease)
+        return True
+
+    def _span(self, batch: Batch[Any]) -> contextlib.AbstractContextManager[Any]:
+        return NO_SPAN if self._tracer is None else self._tracer.batch(batch, self._name)

@@ -1,0 +1,254 @@
+"""Stands for the engine: jobs whose batches are plain Python objects, and handles that a test answers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import awoke
+from awoke._native import Job
+from awoke._waiting import resolve
+from awoke.drive import drive
+from awoke.routing import Route
+from awoke.runtime.executor import Executor
+from awoke.runtime.failures import Failures
+from awoke.runtime.ledger import Ledger
+
+
+class FakeHandle:
+    """A result of the engine's; `answer` gives it."""
+
+    def __init__(self, error: BaseException | None = None, *, is_answered: bool = True) -> None:
+        self._error, self._is_answered = error, is_answered
+        self._waiting: list[tuple[Any, int]] = []
+        self.waits = 0
+
+    def answer(self) -> None:
+        self._is_answered = True
+        waiting, self._waiting = self._waiting, []
+        for mailbox, token in waiting:
+            mailbox.post(token)
+
+    def done(self) -> bool:
+        return self._is_answered
+
+    def result(self) -> str:
+        assert self._is_answered
+        if self._error is not None:
+            raise self._error
+        return "answer"
+
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    def wait(self, timeout_s: float | None = None) -> str:
+        self.waits += 1
+        return self.result()
+
+    def notify(self, mailbox: Any, token: int) -> bool:
+        if self._is_answered:
+            return False
+        self._waiting.append((mailbox, token))
+        return True
+
+    def __await__(self) -> Generator[Any, Any, str]:
+        return resolve(self).__await__()
+
+
+class FakeMessage:
+    """A message, which keeps its batch alive as a real one does."""
+
+    def __init__(self, batch: FakeBatch, offset: int) -> None:
+        self.batch, self.offset = batch, offset
+        self.topic, self.partition, self.attempt = "orders", 0, 1
+        self.key, self.headers, self.value, self.raw_value = b"key", list[Any](), b"value", b"value"
+        self.timestamp_ms = None
+
+
+class FakeBatch:
+    """Messages with the given offsets."""
+
+    topic, partition = "orders", 0
+
+    def __init__(self, job: FakeJob, offsets: Sequence[int]) -> None:
+        self._job, self._offsets = job, offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __getitem__(self, place: int) -> FakeMessage:
+        return FakeMessage(self, self._offsets[place])
+
+    def __iter__(self) -> Iterator[FakeMessage]:
+        return (FakeMessage(self, offset) for offset in self._offsets)
+
+    def offsets(self) -> list[int]:
+        return list(self._offsets)
+
+    def pick(self, places: Sequence[int]) -> FakeBatch:
+        picked = FakeBatch(self._job, [self._offsets[place] for place in places])
+        picked.of = self  # type: ignore[attr-defined]
+        return picked
+
+    def detach(self) -> None:
+        self._job.detached += 1
+
+
+class FakeJob:
+    """A job, or with `name` a hook, of `orders[0]`; notes what it is told."""
+
+    topic, partition, generation, epoch = "orders", 0, 1, 0
+
+    def __init__(self, messages: int = 3, *, attempt: int = 1, is_of_lanes: bool = False, name: str = "") -> None:
+        self.offsets, self.attempt, self.is_of_lanes, self.name = list(range(messages)), attempt, is_of_lanes, name
+        self.remaining, self.detached, self.left, self.rest_offset = messages, 0, 0, None
+        self.said: list[Any] = []
+        self.parts: dict[int, FakeJob] = {}
+
+    @property
+    def first_offset(self) -> int:
+        return self.offsets[-self.remaining] if self.remaining else self.offsets[-1] + 1
+
+    def batch(self, decoder: Any = None) -> FakeBatch:
+        return FakeBatch(self, self.offsets[len(self.offsets) - self.remaining :])
+
+    def each(self, batch: FakeBatch) -> Iterator[FakeMessage]:
+        return iter(batch)
+
+    def assignment(self) -> Any:
+        return SimpleNamespace(is_current=True, offsets=lambda: (None, None), clear_backoff=lambda: None)
+
+    def ordinals(self) -> list[int | None]:
+        return list(self.offsets[len(self.offsets) - self.remaining :])
+
+    def split_off(self, offset: int) -> FakeJob:
+        """Splits off the messages up to an offset, as a job that ends by itself."""
+        part = self.parts[offset] = FakeJob(offset + 1, is_of_lanes=True)
+        self.remaining = self.offsets[-1] - offset
+        return part
+
+    def done(self, offset: int) -> None:
+        self.remaining = self.offsets[-1] - offset
+        self.said.append(("done", offset))
+
+    def retry(self, delay_s: float) -> None:
+        self.said.append("retry")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in (
+            "complete",
+            "release",
+            "release_rest",
+            "truncate",
+            "leave_slot",
+            "finish",
+            "keep_assigned",
+            "allow_revoke",
+        ):
+            return lambda *arguments: self.said.append((name, *arguments) if arguments else name)
+        raise AttributeError(name)
+
+
+class FakeProducer:
+    """Keeps what is sent; answers with the handles that it was given, then with good ones."""
+
+    def __init__(self, *handles: FakeHandle) -> None:
+        self._handles = list(handles)
+        self.sent: list[tuple[str, Any]] = []
+
+    def produce(self, topic: str, value: Any, **_: Any) -> FakeHandle:
+        self.sent.append((topic, value))
+        return self._handles.pop(0) if self._handles else FakeHandle()
+
+
+class FakeContext:
+    """The process that runs a route. `heard` are the names of the events, `ended` what the app gave up with."""
+
+    def __init__(self, **parts: Any) -> None:
+        self.events, self.heard = awoke.Events(), list[str]()
+        self.events.subscribe("*", lambda event: self.heard.append(event.name))
+        self.failures, self.ledger, self.group = Failures(), Ledger(), "shop"
+        self.settings: Any = SimpleNamespace(revoke_timeout_s=5.0)
+        self.tracer = self.metrics = self.transactions = self.member = None
+        self.last_commits: Any = SimpleNamespace(note_hook=lambda hook: None)
+        self.producer, self.alone = FakeProducer(), FakeProducer()
+        self.app, self.refusals, self.overdue = SimpleNamespace(), None, None
+        self.ended: list[BaseException] = []
+        self.paused: list[BaseException] = []
+        vars(self).update(parts)
+
+    def give_up(self, error: BaseException) -> None:
+        self.ended.append(error)
+
+    def pause_exhausted(self, job: Any, error: BaseException) -> None:
+        self.paused.append(error)
+
+
+class FakeTransactions:
+    """Commits with the handles that it was given, then with good ones. It is its own contribution."""
+
+    def __init__(self, *handles: FakeHandle) -> None:
+        self._handles = list(handles)
+        self.sent: list[tuple[str, Any]] = []
+        self.submitted: list[int | None] = []
+
+    def contribution(self) -> FakeTransactions:
+        return self
+
+    def produce(self, topic: str, value: Any, **_: Any) -> None:
+        self.sent.append((topic, value))
+
+    def submit(self, job: Any, offset: int | None) -> FakeHandle:
+        self.submitted.append(offset)
+        return self._handles.pop(0) if self._handles else FakeHandle()
+
+
+KINDS = pytest.mark.parametrize("is_async", [False, True])
+"""Runs a test with `def` and with `async def` user code."""
+
+Handler = Callable[[Any], Any]
+
+
+def handler(function: Handler, is_async: bool) -> Handler:
+    """Returns the function, or an `async def` that calls it."""
+
+    async def call(message: Any) -> Any:
+        return function(message)
+
+    return call if is_async else function
+
+
+def fails_at(offset: int) -> Handler:
+    """Returns a function that raises for one message, and returns a result for others."""
+
+    def function(message: Any) -> bytes:
+        if message.offset == offset:
+            raise ValueError("no good")
+        return b"result"
+
+    return function
+
+
+def executor(target: Any, context: FakeContext, **options: Any) -> Executor:
+    """Returns the executor of a route with these options."""
+    more = {name: options.pop(name) for name in ("output", "ordered") if name in options}
+    return Executor(cast("Any", context), Route("orders", target, cast("Any", options), **more))
+
+
+def process(executor: Executor, job: FakeJob, *, on_loop: bool) -> FakeJob:
+    """Processes a job on this thread, or on an event loop."""
+    flow = executor.process(cast("Job", job))
+    asyncio.run(flow) if on_loop else drive(flow)
+    return job
+
+
+def wait_for_callbacks() -> None:
+    """Waits for awoke's callback thread, which ends jobs whose answers come later."""
+    for thread in threading.enumerate():
+        if thread.name == "awoke-callbacks":
+            thread.join(30)

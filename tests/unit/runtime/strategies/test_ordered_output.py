@@ -1,0 +1,75 @@
+"""A function with an output, several jobs of a partition at once: no worker waits for an acknowledgement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import awoke
+from tests.unit.runtime.fakes import (
+    KINDS,
+    FakeContext,
+    FakeHandle,
+    FakeJob,
+    FakeProducer,
+    executor,
+    fails_at,
+    handler,
+    process,
+    wait_for_callbacks,
+)
+
+ORDERED = pytest.mark.parametrize("ordered", [False, True])
+
+
+def lanes(function: Any, context: FakeContext, ordered: bool, **options: Any) -> Any:
+    return executor(function, context, output="out", ordered=ordered, concurrency=awoke.by_key(), **options)
+
+
+@KINDS
+@ORDERED
+def test_a_job_ends_by_itself_when_its_results_are_acknowledged(is_async: bool, ordered: bool) -> None:
+    context = FakeContext()
+    ran = lanes(handler(lambda message: b"result", is_async), context, ordered)
+    job = process(ran, FakeJob(is_of_lanes=True), on_loop=is_async)
+    wait_for_callbacks()
+    assert context.producer.sent == [("out", b"result")] * 3
+    assert job.said[-1] == "complete"
+    assert job.detached == 0
+
+
+@KINDS
+@ORDERED
+def test_the_messages_before_one_that_fails_end_as_a_job_of_their_own(is_async: bool, ordered: bool) -> None:
+    context = FakeContext()
+    ran = lanes(handler(fails_at(2), is_async), context, ordered)
+    job = process(ran, FakeJob(is_of_lanes=True), on_loop=is_async)
+    wait_for_callbacks()
+    assert job.said == ["retry"]
+    assert job.parts[1].said[-1] == "complete"
+    assert job.detached == 1
+
+
+def test_results_leave_in_the_order_of_their_messages() -> None:
+    context = FakeContext()
+    ran = lanes(lambda message: b"%d" % message.offset, context, True)
+    first, second = FakeJob(2, is_of_lanes=True), FakeJob(2, is_of_lanes=True)
+    second.offsets = [2, 3]
+    process(ran, second, on_loop=False)
+    assert context.producer.sent == [], "they wait for those before them"
+    process(ran, first, on_loop=False)
+    wait_for_callbacks()
+    assert [value for _, value in context.producer.sent] == [b"0", b"1", b"2", b"3"]
+    assert (first.said[-1], second.said[-1]) == ("complete", "complete")
+
+
+@ORDERED
+def test_a_result_that_the_broker_refuses_fails_its_job_later(ordered: bool) -> None:
+    refused = FakeHandle(awoke.DeliveryFailed("refused", 87, "INVALID_RECORD"))
+    context = FakeContext(producer=FakeProducer(FakeHandle(), refused))
+    ran = lanes(lambda message: b"r", context, ordered, dead_letter="dead", retry=awoke.Retry(attempts=1))
+    job = process(ran, FakeJob(is_of_lanes=True), on_loop=False)
+    wait_for_callbacks()
+    assert context.heard == ["job.failed", "message.dead_lettered"]
+    assert job.said[-1] == "release_rest"

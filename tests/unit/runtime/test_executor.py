@@ -1,0 +1,94 @@
+"""The executor of a route: its strategy, and what it does with errors that end a job or the app."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from typing import Any, cast
+
+import pytest
+
+import awoke
+from awoke._native import Job
+from awoke.runtime.strategies.exactly_once import ExactlyOnce
+from awoke.runtime.strategies.ordered_output import OrderedOutput
+from awoke.runtime.strategies.per_batch import PerBatch
+from awoke.runtime.strategies.per_message import PerMessage
+from awoke.runtime.strategies.with_output import WithOutput
+from tests.unit.runtime.fakes import FakeContext, FakeJob, FakeTransactions, executor, process
+
+
+class Consumer(awoke.Consumer):
+    def consume(self, batch: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("target", "output", "options", "strategy"),
+    [
+        (print, None, {}, PerMessage),
+        (Consumer, None, {}, PerBatch),
+        (print, "out", {}, WithOutput),
+        (print, "out", {"concurrency": awoke.by_key()}, OrderedOutput),
+        (print, None, {"concurrency": awoke.by_key()}, PerMessage),
+        (print, "out", {"exactly_once": True}, ExactlyOnce),
+        (print, "out", {"exactly_once": True, "concurrency": awoke.by_key()}, ExactlyOnce),
+        (Consumer, None, {"exactly_once": True}, ExactlyOnce),
+    ],
+)
+def test_a_route_has_one_strategy(target: Any, output: str | None, options: Any, strategy: type) -> None:
+    context = FakeContext(transactions=FakeTransactions())
+    assert type(executor(target, context, **({"output": output} if output else {}), **options)._strategy) is strategy
+
+
+def test_a_cancelled_job_is_left_to_the_next_process() -> None:
+    async def never(message: Any) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def serve(job: FakeJob) -> None:
+        task = asyncio.create_task(executor(never, FakeContext()).process(cast("Job", job)))
+        await asyncio.wait([task], timeout=0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    job = FakeJob()
+    asyncio.run(serve(job))
+    assert job.said == ["retry"]
+
+    job = FakeJob()
+    asyncio.run(serve(job))
+    assert job.said == ["retry"]
+
+
+def test_user_code_that_exits_ends_the_app_with_its_job_not_done() -> None:
+    def leave(message: Any) -> None:
+        raise SystemExit(3)
+
+    context = FakeContext()
+    job = process(executor(leave, context), FakeJob(), on_loop=False)
+    assert job.said == ["retry"]
+    assert [type(error) for error in context.ended] == [SystemExit]
+
+
+def test_nothing_of_a_job_is_kept_when_it_has_ended() -> None:
+    ran, job = executor(lambda message: None, FakeContext()), FakeJob()
+    freed = weakref.ref(job)
+    gc.disable()
+    try:
+        process(ran, job, on_loop=False)
+        del job
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
+def test_a_message_that_an_operator_skips_is_not_processed() -> None:
+    called: list[Any] = []
+    context = FakeContext()
+    context.failures.failed(cast("Job", FakeJob()), ValueError("no good"), 30.0)
+    assert context.failures.ask("orders", 0, 0)
+    job = process(executor(called.append, context), FakeJob(), on_loop=False)
+    assert called == []
+    assert job.said == [("done", 0), "release_rest"]
+    assert context.heard == ["message.skipped"]
