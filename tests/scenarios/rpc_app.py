@@ -21,7 +21,7 @@ def double(number: int) -> int:
 
 @app.rpc.method
 def pid() -> int:
-    """Returns the process that answers."""
+    """Returns the process."""
     return os.getpid()
 
 
