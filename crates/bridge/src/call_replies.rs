@@ -7,9 +7,9 @@ use pyo3::types::PyList;
 
 use crate::errors::duration;
 use crate::incoming_call::IncomingCall;
-use crate::message::bytes;
+use crate::job::Job;
 use crate::producer::Producer;
-use crate::scheduler::Job;
+use crate::view::bytes;
 
 /// Sends the replies of calls through one producer, and ends the calls. Any thread.
 #[pyclass(frozen, module = "awoke._native")]

@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
 use crate::call::{Call, part};
+use crate::delivery_handle::DeliveryHandle;
 use crate::errors::{duration, to_python};
 use crate::events::EventBox;
 use crate::open::Open;
-use crate::producer::DeliveryHandle;
 use crate::properties::Properties;
 use crate::record::{Bytes, Headers, header_list};
 

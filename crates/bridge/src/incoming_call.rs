@@ -8,11 +8,12 @@ use awoke_engine::rpc as engine;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
+use crate::delivery_handle::DeliveryHandle;
 use crate::errors::duration;
-use crate::message::{Message, bytes};
-use crate::producer::DeliveryHandle;
+use crate::message::Message;
 use crate::request_record::RequestRecord;
 use crate::stream_credit::StreamCredit;
+use crate::view::bytes;
 use crate::waiting::wait_for;
 
 /// A call on its responder. Its callbacks may form a reference cycle with it; `close` drops them.

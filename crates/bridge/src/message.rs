@@ -9,10 +9,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyGenericAlias, PyList, PyMemoryView, PyString, PyType};
 
-pub use crate::batch::Batch;
+use crate::batch::Batch;
 use crate::value_buffer::{Lent, ValueBuffer};
-pub use crate::view::bytes;
-use crate::view::{Storage, View};
+use crate::view::{Storage, View, bytes};
 
 /// One message: a view into its batch, which it keeps alive.
 #[pyclass(frozen, freelist = 512, module = "awoke._native")]

@@ -8,7 +8,7 @@ use awoke_engine::produce as engine;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-pub use crate::delivery_handle::DeliveryHandle;
+use crate::delivery_handle::DeliveryHandle;
 use crate::errors::{duration, to_python};
 use crate::events::EventBox;
 use crate::properties::Properties;

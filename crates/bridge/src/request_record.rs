@@ -8,8 +8,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
+use crate::batch::Batch;
 use crate::errors::to_python;
-use crate::message::{Batch, Message, bytes};
+use crate::message::Message;
+use crate::view::bytes;
 
 /// The record of a request.
 pub struct RequestRecord {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::hook_job::HookJob;
-pub use crate::job::Job;
+use crate::job::Job;
 use crate::lane_assignment::LaneAssignment;
 use crate::waiting::{Notifier, seconds_until};
 
