@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import typer
 
 from awoke.settings import RunSettings, Settings
+from awoke.settings.fields import PORT_MAX
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,7 +34,8 @@ def option(kind: type[Settings] | type[RunSettings], name: str) -> Any:
     is_number = isinstance(default, int | float) and not isinstance(default, bool)
     shown = f"{default:g}" if is_number else str(default).lower()
     text = texts_of(kind)[name].replace("`", "").replace("None", "unset")
-    return typer.Option(help=text, show_default=False if default is None else shown)
+    ports: dict[str, Any] = {"min": 0, "max": PORT_MAX} if name.endswith("_port") else {}
+    return typer.Option(help=text, show_default=False if default is None else shown, **ports)
 
 
 def type_of(annotation: Any) -> Any:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from awoke._native import Message
 from awoke.errors import ClosedError
 from awoke.runtime.ledger import current_work
 from awoke.runtime.loops import MESSAGE_LOOPS
+
+if TYPE_CHECKING:
+    from awoke._native import Message  # A supervisor writes a log, too, and loads no Kafka client.
 
 DEPTH_MAX = 1_000
 """The most frames that are searched; the log line of a deeper handler names the job only."""
