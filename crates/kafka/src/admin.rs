@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{
-    Client, ClientConfig, Code, Kind, Metadata, Position, Queue, QueueEvent, Refusal, TopicPartition,
+    Client, ClientConfig, ClientOptions, Code, Kind, Metadata, Position, Queue, QueueEvent, Refusal, TopicPartition,
     TopicPartitionList, c_string, ffi, text_of,
 };
 use crate::clock::Deadline;
@@ -83,7 +83,7 @@ pub struct Admin {
 impl Admin {
     /// Makes the client and starts its thread.
     pub fn new(config: &ClientConfig, events: Arc<EventBox>) -> Result<Self> {
-        let client = Client::new(Kind::Admin, "admin", config, events, None, |_| ())?;
+        let client = Client::new(Kind::Admin, "admin", config, events, ClientOptions::default())?;
         let queue = Arc::new(Queue::main(&client));
         let calls = Arc::new(Calls::default());
         let is_closing = Arc::new(AtomicBool::new(false));

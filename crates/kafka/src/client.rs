@@ -1,12 +1,13 @@
 //! One librdkafka handle: made from settings, stamped with its process, destroyed once, and heard through one event box.
 
+use std::any::TypeId;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::security::{Refusal, Security};
 use super::tokens::Tokens;
-use super::{ClientConfig, Code, EndTxns, ffi, text_of};
+use super::{ClientConfig, ClientOptions, Code, EndTxns, ffi, text_of};
 use crate::events::{Event, EventBox, What};
 use crate::fork_guard::{Birthplace, ForkGuard};
 use crate::{Error, Result};
@@ -53,6 +54,8 @@ pub struct Client {
     context: *mut Context,
     guard: ForkGuard,
     kind: Kind,
+    /// The type that takes the delivery reports.
+    reported: Option<TypeId>,
     /// What interceptors write to: dropped after the handle is destroyed.
     _end_txns: Option<Arc<EndTxns>>,
 }
@@ -62,20 +65,8 @@ unsafe impl Send for Client {}
 // SAFETY: as above.
 unsafe impl Sync for Client {}
 
-/// Makes librdkafka hand delivery reports to `callback`, from whichever thread serves the producer's queue.
-pub type Deliverer = unsafe extern "C" fn(*mut ffi::rd_kafka_t, *const ffi::rd_kafka_message_t, *mut c_void);
-
-/// Sets the delivery callback of a producer's configuration.
-///
-/// # Safety
-/// The configuration is valid, as it is while the client is being made.
-pub unsafe fn set_deliverer(conf: *mut ffi::rd_kafka_conf_t, callback: Deliverer) {
-    // SAFETY: the caller's promise.
-    unsafe { ffi::rd_kafka_conf_set_dr_msg_cb(conf, Some(callback)) };
-}
-
 impl Client {
-    /// Makes a handle; `prepare` may set what has no property (callbacks, event mask), and interceptors that write to `end_txns`.
+    /// Makes a handle. `what` names it in errors.
     ///
     /// # Errors
     /// [`Error::Config`]: librdkafka refuses a property, or cannot use what a property names (a certificate file, say).
@@ -84,10 +75,9 @@ impl Client {
         what: &'static str,
         config: &ClientConfig,
         events: Arc<EventBox>,
-        end_txns: Option<Arc<EndTxns>>,
-        prepare: impl FnOnce(*mut ffi::rd_kafka_conf_t),
+        options: ClientOptions,
     ) -> Result<Arc<Self>> {
-        if end_txns.is_some() {
+        if options.has_interceptors() {
             try_out(kind, what, config)?;
         }
         let tokens = Tokens::of(config)?;
@@ -114,11 +104,11 @@ impl Client {
             security: Security::of(config),
             tokens,
         }));
-        let has_interceptors = end_txns.is_some();
+        let (has_interceptors, reported) = (options.has_interceptors(), options.reported());
         let mut reason = [0 as c_char; 512];
-        // SAFETY: the callbacks only read the context, which lives until the handle is destroyed. On success librdkafka owns the
+        // SAFETY: the callbacks only read the context, which lives until the handle is destroyed, as do the counts. On success librdkafka owns the
         // configuration. On failure it is ours again, but its lists of interceptors are freed already: see `try_out`.
-        let handle = unsafe {
+        let (handle, end_txns) = unsafe {
             ffi::rd_kafka_conf_set_opaque(conf.as_ptr(), context.cast());
             ffi::rd_kafka_conf_set_log_cb(conf.as_ptr(), Some(on_log));
             ffi::rd_kafka_conf_set_error_cb(conf.as_ptr(), Some(on_error));
@@ -127,8 +117,8 @@ impl Client {
                 ffi::rd_kafka_conf_set_ssl_cert_verify_cb(conf.as_ptr(), Some(on_certificate));
             }
             (*context).tokens.prepare(conf.as_ptr());
-            prepare(conf.as_ptr());
-            ffi::rd_kafka_new(kind.native(), conf.as_ptr(), reason.as_mut_ptr(), reason.len())
+            let end_txns = options.prepare(conf.as_ptr());
+            (ffi::rd_kafka_new(kind.native(), conf.as_ptr(), reason.as_mut_ptr(), reason.len()), end_txns)
         };
         if handle.is_null() {
             if has_interceptors {
@@ -143,7 +133,8 @@ impl Client {
             return Err(Error::Config { property: what.to_owned(), reason });
         }
         let _now_librdkafkas = conf.into_raw();
-        let client = Arc::new(Self { handle, context, guard: ForkGuard::new(what), kind, _end_txns: end_txns });
+        let client =
+            Arc::new(Self { handle, context, guard: ForkGuard::new(what), kind, reported, _end_txns: end_txns });
         client.context().tokens.begin(&client)?;
         Ok(client)
     }
@@ -151,6 +142,11 @@ impl Client {
     /// The handle, for calls of this process only.
     pub const fn handle(&self) -> *mut ffi::rd_kafka_t {
         self.handle
+    }
+
+    /// The type that takes the delivery reports.
+    pub(crate) const fn reported(&self) -> Option<TypeId> {
+        self.reported
     }
 
     /// Refuses use in another process than the handle's own.
@@ -301,7 +297,7 @@ impl Drop for Client {
 ///
 /// # Safety
 /// `opaque` is what librdkafka calls a callback of the client's with.
-pub unsafe fn note_let_in(opaque: *mut c_void) {
+pub(crate) unsafe fn note_let_in(opaque: *mut c_void) {
     // SAFETY: the caller's promise.
     let security = unsafe { &context_of(opaque).security };
     if security.is_suspect() {

@@ -45,7 +45,7 @@ impl EndTxns {
     ///
     /// # Safety
     /// The counts live as long as that client; the configuration is valid.
-    pub unsafe fn listen(self: &Arc<Self>, conf: *mut ffi::rd_kafka_conf_t) {
+    pub(crate) unsafe fn listen(self: &Arc<Self>, conf: *mut ffi::rd_kafka_conf_t) {
         let opaque = Arc::as_ptr(self).cast_mut().cast();
         // SAFETY: the caller's promise.
         unsafe { ffi::rd_kafka_conf_interceptor_add_on_new(conf, NAME.as_ptr(), Some(on_new), opaque) };

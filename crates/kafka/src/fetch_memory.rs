@@ -148,15 +148,15 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
     use crate::events::event_box;
+    use crate::{ClientOptions, Kind};
 
     fn consumer(bytes: usize, partitions: usize) -> FetchMemory {
         let mut config = ClientConfig::new();
         config.set("group.id", "memory").set("bootstrap.servers", "127.0.0.1:1").set("log_level", "0");
         let bytes = FetchMemory::configure(&mut config, bytes, partitions).expect("not set by the user");
         let events = event_box().expect("a box");
-        let client = Client::new(Kind::Consumer, "test", &config, events, None, |_| ()).expect("a client");
+        let client = Client::new(Kind::Consumer, "test", &config, events, ClientOptions::default()).expect("a client");
         FetchMemory::of(&client, bytes, partitions)
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Client, ClientConfig, Code, Kind, c_string, ffi, text_of};
+use super::{Client, ClientConfig, ClientOptions, Code, Kind, c_string, ffi, text_of};
 use crate::events::EventBox;
 use crate::{Error, Result};
 
@@ -26,7 +26,7 @@ impl MockCluster {
     pub fn start(brokers: i32, events: Arc<EventBox>) -> Result<Self> {
         let mut config = ClientConfig::new();
         config.set("client.id", "awoke-embedded");
-        let client = Client::new(Kind::Producer, "embedded cluster", &config, events, None, |_| ())?;
+        let client = Client::new(Kind::Producer, "embedded cluster", &config, events, ClientOptions::default())?;
         // SAFETY: the handle is alive; the cluster is ours to destroy.
         let cluster = unsafe { ffi::rd_kafka_mock_cluster_new(client.handle(), brokers) };
         if cluster.is_null() {

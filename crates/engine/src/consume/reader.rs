@@ -13,7 +13,9 @@ use super::partition_queue::{PartitionContext, PartitionQueue, PartitionSettings
 use super::{PartitionScheduler, StartAt, Work};
 use crate::clock::Deadline;
 use crate::events::EventBox;
-use crate::kafka::{Batch, Client, ClientConfig, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList, ffi};
+use crate::kafka::{
+    Batch, Client, ClientConfig, ClientOptions, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList, ffi,
+};
 use crate::wake::{EventFd, Notifier};
 use crate::{Error, Result};
 
@@ -54,7 +56,7 @@ impl Reader {
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
             .set("enable.partition.eof", "true");
-        let client = Client::new(Kind::Consumer, "reader", &native, events, None, |_| ())?;
+        let client = Client::new(Kind::Consumer, "reader", &native, events, ClientOptions::default())?;
         // SAFETY: the handle is alive.
         Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
         let queue = Queue::consumer(&client).ok_or(Error::Closed { what: "reader" })?;

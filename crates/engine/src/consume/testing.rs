@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::events::event_box;
-use crate::kafka::{Client, ClientConfig, Kind};
+use crate::kafka::{Client, ClientConfig, ClientOptions, Kind};
 
 /// Makes a consumer that has no broker.
 pub(super) fn consumer() -> Arc<Client> {
     let mut config = ClientConfig::new();
     config.set("group.id", "test").set("bootstrap.servers", "127.0.0.1:1").set("enable.auto.commit", "false");
     let events = event_box().expect("a descriptor");
-    Client::new(Kind::Consumer, "test", &config, events, None, |_| ()).expect("the settings are right")
+    Client::new(Kind::Consumer, "test", &config, events, ClientOptions::default()).expect("the settings are right")
 }
 
 /// A random number generator with a seed (xorshift).

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::topics::Topics;
 use super::transaction::Transactions;
-use super::{Budget, DeliveryHandle, Idle, Record, Reports, delivery_reports};
+use super::{Budget, DeliveryHandle, Idle, Record, Reports};
 use crate::clock::Deadline;
 use crate::events::EventBox;
-use crate::kafka::{Client, ClientConfig, Code, EndTxns, Kind, ffi, set_deliverer};
+use crate::kafka::{Client, ClientConfig, ClientOptions, Code, EndTxns, Kind};
 use crate::{Error, Result};
 
 /// The counts of a producer.
@@ -81,17 +81,12 @@ impl Connection {
         native.set_default("partitioner", "murmur2_random");
         let is_transactional = config.get("transactional.id").is_some();
         let end_txns = Arc::new(EndTxns::default());
-        let prepare = |conf| {
-            // SAFETY: the configuration is valid until the client is made.
-            unsafe { set_deliverer(conf, delivery_reports::on_report) };
-            if is_transactional {
-                // SAFETY: the client keeps the counts for as long as it lives.
-                unsafe { end_txns.listen(conf) };
-            }
-        };
+        let mut options = ClientOptions::default().with_reports_to::<DeliveryHandle>();
+        if is_transactional {
+            options = options.with_counts(Arc::clone(&end_txns));
+        }
         let kind = if is_transactional { Kind::Transactional } else { Kind::Producer };
-        let client =
-            Client::new(kind, "producer", &native, events, is_transactional.then(|| Arc::clone(&end_txns)), prepare)?;
+        let client = Client::new(kind, "producer", &native, events, options)?;
         let budget = Arc::new(Budget::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
         let is_idempotent = native.effective("enable.idempotence")? == "true" && !is_transactional;
         let reports =
@@ -208,19 +203,13 @@ impl Connection {
         if let Some(transactions) = &self.transactions {
             transactions.cancel();
         }
-        self.begin_purge();
+        self.client.purge_all();
     }
 
     /// Fails the messages that wait or are on their way, so that every handle gets an answer.
     fn purge(&self, timeout: Duration) -> Result<()> {
-        self.begin_purge();
+        self.client.purge_all();
         self.flush(Some(timeout)).map(drop)
-    }
-
-    fn begin_purge(&self) {
-        // RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT
-        // SAFETY: the handle is alive.
-        unsafe { ffi::rd_kafka_purge(self.client.handle(), 3) };
     }
 
     /// Returns the transactions of this connection; `None` without a transactional id.

@@ -9,20 +9,9 @@ use super::Reports;
 use super::delivery_reports::FlushSchedule;
 use crate::clock::Deadline;
 use crate::fork_guard::Birthplace;
-use crate::kafka::{Code, Refusal};
+use crate::kafka::{Code, Delivery, Refusal};
 use crate::wake::{Completion, Latch, Parker, Place, Waker};
 use crate::{Error, Result};
-
-/// The place of a message in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// The partition.
-    pub partition: i32,
-    /// The offset; -1 when the broker was asked not to answer (`acks=0`).
-    pub offset: i64,
-    /// Milliseconds since 1970 as the broker keeps it; -1 when unknown.
-    pub timestamp_ms: i64,
-}
 
 /// The broker's answer, or why there is none.
 pub type Report = std::result::Result<Delivery, Code>;

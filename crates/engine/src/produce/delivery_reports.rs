@@ -21,10 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::idle::{Idle, IdleWatch};
-use super::{Budget, Delivery, DeliveryHandle};
+use super::{Budget, DeliveryHandle, Report};
 use crate::Error;
 use crate::clock::Deadline;
-use crate::kafka::{Client, Code, Queue, Refusal, ffi, note_let_in};
+use crate::kafka::{Client, Code, Queue, Refusal, Reported, ffi};
 use crate::wake::{Lead, Parker, Place};
 
 thread_local! {
@@ -358,8 +358,7 @@ impl Reports {
 
     /// Waits up to `timeout_ms` (-1 for ever) for the first report, and serves all reports that are there.
     pub(super) fn serve_once(&self, timeout_ms: i32) {
-        // SAFETY: the handle is alive; the callback below runs inside this call.
-        unsafe { ffi::rd_kafka_poll(self.client.handle(), timeout_ms) };
+        self.client.serve_reports(timeout_ms);
         release_reported(&self.budget);
         self.repeat_interrupt();
         self.purge_if_refused();
@@ -376,9 +375,7 @@ impl Reports {
     /// broker.
     fn purge_if_refused(&self) {
         if self.client.is_suspect() && self.budget.used().0 > 0 && self.client.refusal().is_some() {
-            let flags = ffi::RD_KAFKA_PURGE_F_QUEUE | ffi::RD_KAFKA_PURGE_F_NON_BLOCKING;
-            // SAFETY: the handle is alive.
-            unsafe { ffi::rd_kafka_purge(self.client.handle(), flags) };
+            self.client.purge_queued();
         }
     }
 
@@ -410,8 +407,7 @@ impl Reports {
 
     /// Has all messages sent without lingering, and serves reports meanwhile.
     pub(super) fn flush(&self, timeout_ms: i32) -> Code {
-        // SAFETY: the handle is alive. Any thread may serve reports.
-        let code = Code::of(unsafe { ffi::rd_kafka_flush(self.client.handle(), timeout_ms) });
+        let code = self.client.flush(timeout_ms);
         release_reported(&self.budget);
         self.repeat_interrupt();
         self.purge_if_refused();
@@ -452,43 +448,18 @@ fn release_reported(budget: &Budget) {
     }
 }
 
-/// librdkafka's delivery callback.
-pub(super) unsafe extern "C" fn on_report(
-    rk: *mut ffi::rd_kafka_t,
-    message: *const ffi::rd_kafka_message_t,
-    opaque: *mut c_void,
-) {
-    // SAFETY: librdkafka calls with a valid message, whose private pointer is the handle that `produce` gave away,
-    // once.
-    let (handle, report) = unsafe {
-        let handle = Arc::from_raw((*message)._private.cast::<DeliveryHandle>().cast_const());
-        let code = Code((&raw const (*message).err).cast::<i32>().read());
-        let report = if code == Code::NONE {
-            note_let_in(opaque);
-            let mut kind = ffi::rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-            Ok(Delivery {
-                partition: (*message).partition,
-                // librdkafka has a number of its own for none.
-                offset: (*message).offset.max(-1),
-                timestamp_ms: ffi::rd_kafka_message_timestamp(message, &raw mut kind),
-            })
-        } else {
-            Err(code)
-        };
-        (handle, report)
-    };
-    REPORTED.with(|reported| {
-        let (messages, bytes) = reported.get();
-        reported.set((messages + 1, bytes + handle.size_bytes));
-    });
-    let is_last = handle.complete(report);
-    let is_mine = SERVED_FOR.get() == Arc::as_ptr(&handle);
-    if !is_mine && handle.is_served_for.load(Ordering::SeqCst) {
-        handle.end_service();
-    }
-    if is_last || is_mine {
+impl Reported for DeliveryHandle {
+    fn report(self: Arc<Self>, report: Report) -> bool {
+        REPORTED.with(|reported| {
+            let (messages, bytes) = reported.get();
+            reported.set((messages + 1, bytes + self.size_bytes));
+        });
+        let is_last = self.complete(report);
+        let is_mine = SERVED_FOR.get() == Arc::as_ptr(&self);
+        if !is_mine && self.is_served_for.load(Ordering::SeqCst) {
+            self.end_service();
+        }
         // The last report that is awaited, or this thread's own: it may stop, and other messages may linger.
-        // SAFETY: this is a callback of the handle's.
-        unsafe { ffi::rd_kafka_yield(rk) };
+        is_last || is_mine
     }
 }

@@ -13,11 +13,12 @@ mod record;
 mod topics;
 mod transaction;
 
+pub use crate::kafka::{Delivery, Record, Variant};
 pub use awoke_wake::Budget;
 pub use connection::ProducerCounters;
-pub use delivery_handle::{Delivery, DeliveryHandle, Report, Waiting};
+pub use delivery_handle::{DeliveryHandle, Report, Waiting};
 pub use delivery_reports::Reports;
 use idle::Idle;
 pub use producer::{Producer, ProducerOptions};
-pub use record::{OwnedRecord, Record, Variant};
+pub use record::OwnedRecord;
 pub use transaction::Transaction;

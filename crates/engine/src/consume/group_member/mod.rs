@@ -22,7 +22,7 @@ use super::route::Route;
 use super::{CommitGap, Stuck};
 use crate::clock::Deadline;
 use crate::events::{EventBox, What};
-use crate::kafka::{Client, ClientConfig, Code, FetchMemory, Kind, OnRenewed, TopicPartition, ffi};
+use crate::kafka::{Client, ClientConfig, ClientOptions, Code, FetchMemory, Kind, OnRenewed, TopicPartition};
 use crate::transact::TransactionBatcher;
 use crate::wake::Completion;
 #[cfg(target_os = "linux")]
@@ -243,11 +243,7 @@ fn native_settings(config: &ClientConfig) -> ClientConfig {
 }
 
 fn consumer(native: &ClientConfig, events: Arc<EventBox>) -> Result<Arc<Client>> {
-    Client::new(Kind::Consumer, "group member", native, events, None, |conf| {
-        let mask = ffi::RD_KAFKA_EVENT_REBALANCE | ffi::RD_KAFKA_EVENT_OFFSET_COMMIT;
-        // SAFETY: the configuration is valid while the client is being made.
-        unsafe { ffi::rd_kafka_conf_set_events(conf, mask) };
-    })
+    Client::new(Kind::Consumer, "group member", native, events, ClientOptions::default().with_group_events())
 }
 
 fn start(member: Member, group: &str, ending: Ending) -> Result<JoinHandle<()>> {

@@ -17,7 +17,7 @@ use super::request::{CallerOptions, Request, check_bounds};
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::fork_guard::Birthplace;
-use crate::kafka::{ClientConfig, TopicPartition, ffi};
+use crate::kafka::{ClientConfig, TopicPartition, partition_of_key};
 use crate::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
 use crate::rpc::protocol::{self, CallId, RequestHead};
 use crate::wake::{Listener, Parker, Waker};
@@ -273,17 +273,7 @@ impl Inner {
     /// Returns the partition of a request: by its key, or any.
     fn place_for(&self, request: &Request<'_>, id: CallId) -> TopicPartition {
         let partition = match request.key.or(request.idempotency_key) {
-            // SAFETY: reads the key; the topic's handle is not looked at.
-            Some(key) => unsafe {
-                ffi::rd_kafka_msg_partitioner_murmur2(
-                    std::ptr::null(),
-                    key.as_ptr().cast(),
-                    key.len(),
-                    self.partitions as i32,
-                    std::ptr::null_mut(),
-                    std::ptr::null_mut(),
-                )
-            },
+            Some(key) => partition_of_key(key, self.partitions),
             None => (id.call % self.partitions as u64) as i32,
         };
         TopicPartition::new(self.options.calls_topic.as_str(), partition)

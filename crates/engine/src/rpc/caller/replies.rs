@@ -27,8 +27,8 @@ use crate::clock::Deadline;
 use crate::events::{EventBox, What};
 use crate::fork_guard::Birthplace;
 use crate::kafka::{
-    Client, ClientConfig, Code, Kind, PartitionInfo, Position, Presence, Queue, QueueEvent, TopicPartition,
-    TopicPartitionList, ffi,
+    Client, ClientConfig, ClientOptions, Code, Kind, PartitionInfo, Position, Presence, Queue, QueueEvent,
+    TopicPartition, TopicPartitionList, ffi,
 };
 use crate::wake::{Lead, Listener, Parker, Place, Waker};
 use crate::{Error, Result};
@@ -116,10 +116,8 @@ impl Replies {
             .set("auto.offset.reset", "latest")
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false");
-        let client = Client::new(Kind::Consumer, "caller", &native, events, None, |conf| {
-            // SAFETY: the configuration is valid while the client is made.
-            unsafe { ffi::rd_kafka_conf_set_events(conf, ffi::RD_KAFKA_EVENT_ERROR) };
-        })?;
+        let options = ClientOptions::default().with_errors();
+        let client = Client::new(Kind::Consumer, "caller", &native, events, options)?;
         // SAFETY: the handle is alive.
         Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
         let queue = Queue::consumer(&client).ok_or(Error::Closed { what: "caller" })?;

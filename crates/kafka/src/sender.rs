@@ -1,0 +1,297 @@
+//! Sends records to a topic, and hands each delivery report to what its sender keeps for the record.
+//!
+//! librdkafka keeps one reference to it with the record, and its delivery callback gives that reference back.
+
+use std::any::TypeId;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::client::note_let_in;
+use super::{Client, Code, Record, Variant, c_string, ffi};
+use crate::{Error, Result};
+
+/// librdkafka's `RD_KAFKA_PARTITION_UA`: the partitioner chooses.
+const ANY_PARTITION: i32 = -1;
+
+/// The place of a message in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The partition.
+    pub partition: i32,
+    /// The offset; -1 when the broker was asked not to answer (`acks=0`).
+    pub offset: i64,
+    /// Milliseconds since 1970 as the broker keeps it; -1 when unknown.
+    pub timestamp_ms: i64,
+}
+
+/// Takes the delivery report of one message.
+pub trait Reported: Send + Sync + 'static {
+    /// Takes the report, on the thread that serves the client's reports. Returns whether that thread's poll has to end.
+    /// It must not block.
+    fn report(self: Arc<Self>, report: std::result::Result<Delivery, Code>) -> bool;
+}
+
+/// A topic to send to, with an `R` for each message. librdkafka looks the partitioner and the partitions up once.
+pub struct Topic<R> {
+    handle: *mut ffi::rd_kafka_topic_t,
+    client: Arc<Client>,
+    reported: PhantomData<fn(Arc<R>)>,
+}
+
+/// Records that librdkafka did not take.
+#[derive(Clone, Copy, Debug)]
+pub struct Refused {
+    /// The index of the first of them.
+    pub first: usize,
+    /// Why it did not take the first of them.
+    pub code: Code,
+    /// The number of them.
+    pub messages: usize,
+    /// Their size together.
+    pub bytes: usize,
+}
+
+// SAFETY: librdkafka's topic handles may be used from any thread.
+unsafe impl<R: Reported> Send for Topic<R> {}
+// SAFETY: as above.
+unsafe impl<R: Reported> Sync for Topic<R> {}
+
+impl<R: Reported> Topic<R> {
+    /// Opens a topic, with other settings than the client's if a variant is given.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: it is no name of a topic.
+    ///
+    /// # Panics
+    /// The client was not made with [`crate::ClientOptions::with_reports_to`] this type.
+    pub fn open(client: &Arc<Client>, name: &str, variant: Option<&Variant>) -> Result<Self> {
+        // The delivery callback takes the reference that is sent with a message for one to this type.
+        assert_eq!(client.reported(), Some(TypeId::of::<R>()), "the client reports to another type");
+        let c_name = c_string("a topic", name)?;
+        let mut conf = std::ptr::null_mut();
+        if let Some(variant) = variant {
+            // SAFETY: the handle is alive; the copy is ours until `rd_kafka_topic_new` takes it.
+            conf = unsafe { ffi::rd_kafka_default_topic_conf_dup(client.handle()) };
+            // SAFETY: the copy is valid.
+            unsafe { variant.set_on_topic(conf)? }; // Checked before: it cannot fail here.
+        }
+        // SAFETY: the handle is alive; a null configuration takes the client's own, any other one is librdkafka's from
+        // here.
+        let handle = unsafe { ffi::rd_kafka_topic_new(client.handle(), c_name.as_ptr(), conf) };
+        if handle.is_null() {
+            // SAFETY: reads the calling thread's last error.
+            let reason = Code::of(unsafe { ffi::rd_kafka_last_error() }).description();
+            return Err(Error::Invalid { reason: format!("{name:?} cannot be produced to: {reason}") });
+        }
+        Ok(Self { handle, client: Arc::clone(client), reported: PhantomData })
+    }
+
+    /// Sends a record, which is copied; `reported` gets its report. Does not block.
+    ///
+    /// # Errors
+    /// The code with which the client refused it: then there is no report.
+    pub fn send(&self, record: &Record<'_>, reported: Arc<R>) -> std::result::Result<(), Code> {
+        let opaque = opaque_of(reported);
+        // SAFETY: the topic handle is alive, and its client; the opaque is what `deliver_to::<R>` expects, the client's
+        // callback.
+        let code = unsafe { hand_over(self.client.handle(), self.handle, record, opaque) };
+        if code == Code::NONE {
+            return Ok(());
+        }
+        // SAFETY: librdkafka refused the message: there will be no report.
+        unsafe { forget_report::<R>(opaque) };
+        Err(code)
+    }
+
+    /// Sends records in one call, which are copied. Each of `reported` gets the report of the record at its index.
+    /// Returns the refused records, which have no report. Does not block.
+    ///
+    /// The records have no partition, headers or timestamp of their own, and none is too large: so if one is refused,
+    /// those after it are, too.
+    pub fn send_many(&self, records: &[Record<'_>], reported: &[Arc<R>]) -> Option<Refused> {
+        let with_reported = records.iter().zip(reported);
+        let mut messages: Vec<_> =
+            with_reported.map(|(record, reported)| message_of(record, opaque_of(Arc::clone(reported)))).collect();
+        let (partition, flags) = (ANY_PARTITION, ffi::RD_KAFKA_MSG_F_COPY);
+        // SAFETY: all arguments are alive until the call returns; librdkafka takes the opaques of the messages that it
+        // accepts.
+        let accepted = unsafe {
+            ffi::rd_kafka_produce_batch(self.handle, partition, flags, messages.as_mut_ptr(), messages.len() as i32)
+        };
+        if accepted as usize == messages.len() {
+            return None;
+        }
+        let mut refused = Refused { first: messages.len(), code: Code::NONE, messages: 0, bytes: 0 };
+        for (index, message) in messages.iter().enumerate() {
+            // SAFETY: librdkafka has written a code to each message, which may be one that our bindings do not know.
+            let code = Code(unsafe { (&raw const message.err).cast::<i32>().read() });
+            if code != Code::NONE {
+                if refused.messages == 0 {
+                    (refused.first, refused.code) = (index, code);
+                }
+                refused.messages += 1;
+                refused.bytes += records[index].size_bytes();
+                // SAFETY: librdkafka refused the message: there will be no report.
+                unsafe { forget_report::<R>(message._private) };
+            }
+        }
+        Some(refused)
+    }
+}
+
+impl<R> Drop for Topic<R> {
+    fn drop(&mut self) {
+        if self.client.check_process().is_ok() {
+            // SAFETY: the handle is ours and its client still alive.
+            unsafe { ffi::rd_kafka_topic_destroy(self.handle) };
+        }
+    }
+}
+
+/// Returns the reference that librdkafka keeps until it reports.
+fn opaque_of<R: Reported>(reported: Arc<R>) -> *mut c_void {
+    Arc::into_raw(reported).cast_mut().cast()
+}
+
+/// Drops the reference that librdkafka was to keep.
+///
+/// # Safety
+/// The opaque is of `opaque_of::<R>`, and librdkafka has not kept it.
+unsafe fn forget_report<R: Reported>(opaque: *mut c_void) {
+    // SAFETY: the caller says that the reference is ours.
+    drop(unsafe { Arc::from_raw(opaque.cast::<R>().cast_const()) });
+}
+
+/// librdkafka's delivery callback.
+///
+/// # Safety
+/// librdkafka calls it for a client all of whose messages were sent by a `Topic<R>`.
+pub(crate) unsafe extern "C" fn deliver_to<R: Reported>(
+    rk: *mut ffi::rd_kafka_t,
+    message: *const ffi::rd_kafka_message_t,
+    opaque: *mut c_void,
+) {
+    // SAFETY: the message is valid, and its private pointer is the reference that `Topic<R>` gave away, once.
+    let (reported, report) = unsafe {
+        let reported = Arc::from_raw((*message)._private.cast::<R>().cast_const());
+        let code = Code((&raw const (*message).err).cast::<i32>().read());
+        let report = if code == Code::NONE {
+            note_let_in(opaque);
+            let mut kind = ffi::rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+            Ok(Delivery {
+                partition: (*message).partition,
+                // librdkafka has a number of its own for none.
+                offset: (*message).offset.max(-1),
+                timestamp_ms: ffi::rd_kafka_message_timestamp(message, &raw mut kind),
+            })
+        } else {
+            Err(code)
+        };
+        (reported, report)
+    };
+    if reported.report(report) {
+        // SAFETY: this is a callback of the handle's.
+        unsafe { ffi::rd_kafka_yield(rk) };
+    }
+}
+
+/// A record as one of `rd_kafka_produce_batch`.
+fn message_of(record: &Record<'_>, opaque: *mut c_void) -> ffi::rd_kafka_message_t {
+    let (payload, len) = parts(record.value);
+    let (key, key_len) = parts(record.key);
+    // SAFETY: zeros are valid for each of its fields, and mean none.
+    let mut message: ffi::rd_kafka_message_t = unsafe { std::mem::zeroed() };
+    message.payload = payload.cast_mut();
+    message.len = len;
+    message.key = key.cast_mut();
+    message.key_len = key_len;
+    message._private = opaque;
+    message
+}
+
+/// Gives a record to librdkafka, which copies it.
+///
+/// # Safety
+/// Both handles are alive; `opaque` is what the delivery callback expects.
+unsafe fn hand_over(
+    rk: *mut ffi::rd_kafka_t,
+    topic: *mut ffi::rd_kafka_topic_t,
+    record: &Record<'_>,
+    opaque: *mut c_void,
+) -> Code {
+    let (value, value_size) = parts(record.value);
+    let (key, key_size) = parts(record.key);
+    let partition = record.partition.unwrap_or(ANY_PARTITION);
+    if record.headers.is_empty() && record.timestamp_ms.is_none() {
+        // SAFETY: value and key outlive the call, which copies them.
+        let result = unsafe {
+            let flags = ffi::RD_KAFKA_MSG_F_COPY;
+            ffi::rd_kafka_produce(topic, partition, flags, value.cast_mut(), value_size, key, key_size, opaque)
+        };
+        // SAFETY: reads the calling thread's last error.
+        return if result == 0 { Code::NONE } else { Code::of(unsafe { ffi::rd_kafka_last_error() }) };
+    }
+    // SAFETY: every pointer outlives the call, which copies all but the headers; those it owns when it succeeds.
+    unsafe { hand_over_rich(rk, topic, record, opaque) }
+}
+
+/// Gives a record with headers or a timestamp to librdkafka, as `hand_over`.
+///
+/// # Safety
+/// As for `hand_over`.
+unsafe fn hand_over_rich(
+    rk: *mut ffi::rd_kafka_t,
+    topic: *mut ffi::rd_kafka_topic_t,
+    record: &Record<'_>,
+    opaque: *mut c_void,
+) -> Code {
+    use ffi::rd_kafka_vtype_t as vtype;
+    let (value, value_size) = parts(record.value);
+    let (key, key_size) = parts(record.key);
+    let memory = |ptr: *const c_void, size| ffi::rd_kafka_vu_s__bindgen_ty_1 {
+        mem: ffi::rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 { ptr: ptr.cast_mut(), size },
+    };
+    // SAFETY: every pointer outlives the call, which copies all but the headers; those it owns when it succeeds.
+    unsafe {
+        let headers = ffi::rd_kafka_headers_new(record.headers.len());
+        for (name, value) in record.headers {
+            let (value, size) = parts(*value);
+            ffi::rd_kafka_header_add(headers, name.as_ptr().cast(), name.len() as isize, value, size as isize);
+        }
+        let arguments = [
+            argument(vtype::RD_KAFKA_VTYPE_RKT, ffi::rd_kafka_vu_s__bindgen_ty_1 { rkt: topic }),
+            argument(
+                vtype::RD_KAFKA_VTYPE_PARTITION,
+                ffi::rd_kafka_vu_s__bindgen_ty_1 { i32_: record.partition.unwrap_or(ANY_PARTITION) },
+            ),
+            argument(vtype::RD_KAFKA_VTYPE_MSGFLAGS, ffi::rd_kafka_vu_s__bindgen_ty_1 { i: ffi::RD_KAFKA_MSG_F_COPY }),
+            argument(vtype::RD_KAFKA_VTYPE_VALUE, memory(value, value_size)),
+            argument(vtype::RD_KAFKA_VTYPE_KEY, memory(key, key_size)),
+            argument(
+                vtype::RD_KAFKA_VTYPE_TIMESTAMP,
+                ffi::rd_kafka_vu_s__bindgen_ty_1 { i64_: record.timestamp_ms.unwrap_or(0) },
+            ),
+            argument(vtype::RD_KAFKA_VTYPE_HEADERS, ffi::rd_kafka_vu_s__bindgen_ty_1 { headers }),
+            argument(vtype::RD_KAFKA_VTYPE_OPAQUE, ffi::rd_kafka_vu_s__bindgen_ty_1 { ptr: opaque }),
+        ];
+        let error = ffi::rd_kafka_produceva(rk, arguments.as_ptr(), arguments.len());
+        if error.is_null() {
+            return Code::NONE;
+        }
+        let code = Code::of(ffi::rd_kafka_error_code(error));
+        ffi::rd_kafka_error_destroy(error);
+        ffi::rd_kafka_headers_destroy(headers);
+        code
+    }
+}
+
+const fn argument(vtype: ffi::rd_kafka_vtype_t, u: ffi::rd_kafka_vu_s__bindgen_ty_1) -> ffi::rd_kafka_vu_t {
+    ffi::rd_kafka_vu_t { vtype, u }
+}
+
+/// Returns pointer and size; null for `None`, and not null for an empty slice: that distinguishes a tombstone for
+/// librdkafka.
+fn parts(bytes: Option<&[u8]>) -> (*const c_void, usize) {
+    bytes.map_or((std::ptr::null(), 0), |bytes| (bytes.as_ptr().cast(), bytes.len()))
+}
