@@ -387,7 +387,7 @@ fn serve(client: &Client, queue: &Queue, calls: &Calls, is_closing: &AtomicBool)
 }
 
 fn answer(event: &QueueEvent, calls: &Calls) {
-    if event.kind() < ffi::RD_KAFKA_EVENT_CREATETOPICS_RESULT {
+    if event.number() < ffi::RD_KAFKA_EVENT_CREATETOPICS_RESULT {
         return;
     }
     let Some(pending) = calls.take(event.opaque().addr()) else { return };
@@ -412,7 +412,7 @@ fn outcome_of(event: &QueueEvent) -> Option<(&'static str, AdminOutcome)> {
     // SAFETY: each accessor is called for its own kind of event, and its arrays have the length that it writes.
     unsafe {
         let mut count = 0;
-        match event.kind() {
+        match event.number() {
             ffi::RD_KAFKA_EVENT_CREATETOPICS_RESULT => {
                 let result = ffi::rd_kafka_event_CreateTopics_result(raw);
                 let topics = ffi::rd_kafka_CreateTopics_result_topics(result, &raw mut count);

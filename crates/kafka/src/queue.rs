@@ -1,7 +1,7 @@
 //! One of librdkafka's queues: events of a client, or the fetched messages of one partition.
 
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Batch, Client, Code, FetchError, Fetched, TopicPartition, TopicPartitionList, c_string, ffi, text_of};
 use crate::clock::Deadline;
@@ -13,10 +13,15 @@ const STEP: usize = 256;
 
 /// One of librdkafka's queues.
 pub struct Queue {
-    queue: *mut ffi::rd_kafka_queue_t,
+    native: *mut ffi::rd_kafka_queue_t,
     /// Keeps the handle alive: a queue must not outlive it.
     client: Arc<Client>,
+    /// The argument of librdkafka's callback. Dropped after the callback is disabled.
+    listener: Mutex<Option<Listener>>,
 }
+
+/// Called when a queue turns non-empty. Boxed, so that its address stays the same.
+type Listener = Box<dyn Fn() + Send + Sync>;
 
 // SAFETY: librdkafka's queues may be used from any thread.
 unsafe impl Send for Queue {}
@@ -34,7 +39,7 @@ pub struct Pull {
 
 impl Queue {
     fn from_raw(queue: *mut ffi::rd_kafka_queue_t, client: &Arc<Client>) -> Option<Self> {
-        (!queue.is_null()).then(|| Self { queue, client: Arc::clone(client) })
+        (!queue.is_null()).then(|| Self { native: queue, client: Arc::clone(client), listener: Mutex::default() })
     }
 
     /// A queue of our own.
@@ -51,10 +56,14 @@ impl Queue {
         Self::from_raw(queue, client).expect("every client has a main queue")
     }
 
-    /// The queue of a group member: rebalances, commit results and (unless partitions are taken out of it) messages.
-    pub fn consumer(client: &Arc<Client>) -> Option<Self> {
+    /// Returns the queue of a consumer: rebalances, commit results and (unless partitions are taken out of it)
+    /// messages. Errors and statistics come to it as well from now on, so that one thread waits for all.
+    pub fn consumer(client: &Arc<Client>) -> Result<Self> {
         // SAFETY: the handle is alive.
-        Self::from_raw(unsafe { ffi::rd_kafka_queue_get_consumer(client.handle()) }, client)
+        Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
+        // SAFETY: the handle is alive.
+        let queue = unsafe { ffi::rd_kafka_queue_get_consumer(client.handle()) };
+        Self::from_raw(queue, client).ok_or(Error::Closed { what: "consumer" })
     }
 
     /// The fetch queue of one partition, cut off from the consumer's queue.
@@ -67,7 +76,7 @@ impl Queue {
         let queue =
             Self::from_raw(queue, client).ok_or_else(|| Error::kafka(format!("open {at}"), Code::UNKNOWN_TOPIC, ""))?;
         // SAFETY: the queue is alive; forwarding to null stops forwarding.
-        unsafe { ffi::rd_kafka_queue_forward(queue.queue, std::ptr::null_mut()) };
+        unsafe { ffi::rd_kafka_queue_forward(queue.native, std::ptr::null_mut()) };
         Ok(queue)
     }
 
@@ -77,7 +86,7 @@ impl Queue {
     pub fn poll(&self, deadline: &Deadline) -> Option<Event> {
         loop {
             // SAFETY: the queue is alive; the event becomes ours.
-            let event = unsafe { ffi::rd_kafka_queue_poll(self.queue, deadline.remaining_ms()) };
+            let event = unsafe { ffi::rd_kafka_queue_poll(self.native, deadline.remaining_ms()) };
             if event.is_null() {
                 return None;
             }
@@ -92,32 +101,47 @@ impl Queue {
     /// Whether nothing is in it now.
     pub fn is_empty(&self) -> bool {
         // SAFETY: the queue is alive.
-        unsafe { ffi::rd_kafka_queue_length(self.queue) == 0 }
+        unsafe { ffi::rd_kafka_queue_length(self.native) == 0 }
     }
 
     /// Makes the `poll` that is under way, or the next one, return at once.
     pub fn interrupt(&self) {
         // SAFETY: the queue is alive.
-        unsafe { ffi::rd_kafka_queue_yield(self.queue) };
+        unsafe { ffi::rd_kafka_queue_yield(self.native) };
     }
 
-    /// Calls `callback(opaque)` from librdkafka's threads, under the queue's lock, when the queue turns non-empty.
+    /// Has `listener` called when the queue turns non-empty. A listener from before is replaced.
     ///
-    /// # Safety
-    /// `opaque` stays valid for `callback` until `disable_callback` has returned.
-    pub unsafe fn enable_callback(
-        &self,
-        callback: unsafe extern "C" fn(*mut ffi::rd_kafka_t, *mut c_void),
-        opaque: *mut c_void,
-    ) {
-        // SAFETY: the queue is alive; the rest is the caller's promise.
-        unsafe { ffi::rd_kafka_queue_cb_event_enable(self.queue, Some(callback), opaque) };
+    /// A thread of librdkafka's calls it, under the queue's lock. It must not block, call the client, or own the queue:
+    /// the queue would be dropped under its own lock.
+    pub fn on_non_empty<F: Fn() + Send + Sync + 'static>(&self, listener: F) {
+        let listener = Box::new(listener);
+        let opaque = (&raw const *listener).cast_mut().cast();
+        let mut place = self.lock_listener();
+        // SAFETY: the queue is alive, and the listener stays in its box until the callback is replaced or disabled;
+        // when either returns, no call of the earlier one is under way.
+        unsafe { ffi::rd_kafka_queue_cb_event_enable(self.native, Some(call_listener::<F>), opaque) };
+        let earlier = place.replace(listener);
+        drop(place);
+        drop(earlier);
     }
 
-    /// Stops the callback; when this returns, no call is under way (librdkafka calls under the lock that this takes).
-    pub fn disable_callback(&self) {
+    /// Ends the calls of the listener; when this returns, none is under way (librdkafka calls under the lock that this
+    /// takes).
+    pub fn stop_listening(&self) {
+        let mut place = self.lock_listener();
+        if place.is_none() {
+            return; // The client's queue may have got a listener by another reference meanwhile.
+        }
         // SAFETY: the queue is alive; a null callback disables.
-        unsafe { ffi::rd_kafka_queue_cb_event_enable(self.queue, None, std::ptr::null_mut()) };
+        unsafe { ffi::rd_kafka_queue_cb_event_enable(self.native, None, std::ptr::null_mut()) };
+        let earlier = place.take();
+        drop(place);
+        drop(earlier);
+    }
+
+    fn lock_listener(&self) -> MutexGuard<'_, Option<Listener>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what is there, up to both limits (one step past the limit in bytes). Does not wait.
@@ -131,7 +155,7 @@ impl Queue {
             // SAFETY: there is room for `wanted` pointers behind the ones taken; librdkafka writes as many as it returns.
             unsafe {
                 let place = taken.as_mut_ptr().add(before);
-                let got = ffi::rd_kafka_consume_batch_queue(self.queue, 0, place, wanted).max(0) as usize;
+                let got = ffi::rd_kafka_consume_batch_queue(self.native, 0, place, wanted).max(0) as usize;
                 taken.set_len(before + got);
                 is_exhausted = got < wanted;
                 bytes += taken[before..].iter().map(|message| (**message).len + (**message).key_len).sum::<usize>();
@@ -148,18 +172,47 @@ impl Queue {
     }
 
     /// Returns librdkafka's queue.
-    pub const fn as_ptr(&self) -> *mut ffi::rd_kafka_queue_t {
-        self.queue
+    pub(crate) const fn as_ptr(&self) -> *mut ffi::rd_kafka_queue_t {
+        self.native
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
         if self.client.check_process().is_ok() {
+            // The client may keep the queue for longer than this reference, with its callback.
+            self.stop_listening();
             // SAFETY: the queue reference is ours and the handle still alive.
-            unsafe { ffi::rd_kafka_queue_destroy(self.queue) };
+            unsafe { ffi::rd_kafka_queue_destroy(self.native) };
         }
     }
+}
+
+/// librdkafka's callback: the queue has turned non-empty.
+///
+/// # Safety
+/// `opaque` points to an `F`.
+unsafe extern "C" fn call_listener<F: Fn()>(_rk: *mut ffi::rd_kafka_t, opaque: *mut c_void) {
+    // SAFETY: the listener lives until the callback has been disabled.
+    let listener = unsafe { &*opaque.cast::<F>() };
+    listener();
+}
+
+/// The kind of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// The group assigns partitions, or takes some back.
+    Rebalance,
+    /// The answer to a commit.
+    Commit,
+    /// Fetched messages.
+    Messages,
+    /// The answer to a question about groups.
+    Groups,
+    /// An error of the client.
+    Error,
+    /// Another kind.
+    Other,
 }
 
 /// Something that came out of a queue.
@@ -172,11 +225,23 @@ impl Event {
     /// librdkafka's measurements, as JSON; `None` for another event.
     fn statistics(&self) -> Option<String> {
         // SAFETY: the event is ours; its text lives as long as it.
-        (self.kind() == ffi::RD_KAFKA_EVENT_STATS).then(|| unsafe { text_of(ffi::rd_kafka_event_stats(self.0)) })
+        (self.number() == ffi::RD_KAFKA_EVENT_STATS).then(|| unsafe { text_of(ffi::rd_kafka_event_stats(self.0)) })
+    }
+
+    /// Returns its kind.
+    pub fn kind(&self) -> EventKind {
+        match self.number() {
+            ffi::RD_KAFKA_EVENT_REBALANCE => EventKind::Rebalance,
+            ffi::RD_KAFKA_EVENT_OFFSET_COMMIT => EventKind::Commit,
+            ffi::RD_KAFKA_EVENT_FETCH => EventKind::Messages,
+            ffi::RD_KAFKA_EVENT_LISTCONSUMERGROUPS_RESULT => EventKind::Groups,
+            ffi::RD_KAFKA_EVENT_ERROR => EventKind::Error,
+            _ => EventKind::Other,
+        }
     }
 
     /// Returns its kind, as `RD_KAFKA_EVENT_…` numbers it.
-    pub fn kind(&self) -> i32 {
+    pub(crate) fn number(&self) -> i32 {
         // SAFETY: the event is ours.
         unsafe { ffi::rd_kafka_event_type(self.0) }
     }
@@ -214,13 +279,13 @@ impl Event {
     }
 
     /// Returns the pointer that was given with the request.
-    pub fn opaque(&self) -> *mut c_void {
+    pub(crate) fn opaque(&self) -> *mut c_void {
         // SAFETY: the event is ours.
         unsafe { ffi::rd_kafka_event_opaque(self.0) }
     }
 
     /// Returns librdkafka's event.
-    pub const fn as_ptr(&self) -> *mut ffi::rd_kafka_event_t {
+    pub(crate) const fn as_ptr(&self) -> *mut ffi::rd_kafka_event_t {
         self.0
     }
 }

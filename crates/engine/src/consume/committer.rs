@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::offsets::Offsets;
 use crate::events::What;
-use crate::kafka::{Client, Code, Queue, QueueEvent, TopicPartitionList, ffi};
+use crate::kafka::{Client, Code, Queue, QueueEvent, TopicPartitionList};
 use crate::wake::Completion;
 use crate::{Error, Result};
 
@@ -85,16 +85,7 @@ impl Committer {
                 list.set_metadata(metadata);
             }
         }
-        // SAFETY: handle, list and queue are alive; librdkafka copies the list.
-        let code = Code::of(unsafe {
-            ffi::rd_kafka_commit_queue(
-                self.client.handle(),
-                list.as_ptr(),
-                self.queue.as_ptr(),
-                None,
-                std::ptr::null_mut(),
-            )
-        });
+        let code = self.client.commit(&list, &self.queue);
         if code == Code::NONE {
             self.under_way = true;
         } else {

@@ -14,7 +14,7 @@ use super::{PartitionScheduler, StartAt, Work};
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::kafka::{
-    Batch, Client, ClientConfig, ClientOptions, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList, ffi,
+    Batch, Client, ClientConfig, ClientOptions, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList,
 };
 use crate::wake::{EventFd, Notifier};
 use crate::{Error, Result};
@@ -57,9 +57,7 @@ impl Reader {
             .set("enable.auto.offset.store", "false")
             .set("enable.partition.eof", "true");
         let client = Client::new(Kind::Consumer, "reader", &native, events, ClientOptions::default())?;
-        // SAFETY: the handle is alive.
-        Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
-        let queue = Queue::consumer(&client).ok_or(Error::Closed { what: "reader" })?;
+        let queue = Queue::consumer(&client)?;
         let scheduler = Arc::new(PartitionScheduler::default());
         let open_partitions = Arc::<OpenPartitions>::default();
         client.on_topic_renewed(renewal(&open_partitions));
@@ -78,8 +76,7 @@ impl Reader {
             let offset = start.offset(&reader.client, at)?;
             list.add(at, Some(Position { offset, leader_epoch: -1 }))?;
         }
-        // SAFETY: handle and list are alive; librdkafka copies the list.
-        Code::of(unsafe { ffi::rd_kafka_assign(reader.client.handle(), list.as_ptr()) }).check("assign")?;
+        reader.client.set_assignment(&list).check("assign")?;
         Ok(reader)
     }
 
@@ -135,8 +132,7 @@ impl Drop for Reader {
         self.scheduler.close();
         if self.client.check_process().is_ok() {
             self.partitions.iter().for_each(|partition| partition.close());
-            // SAFETY: the handle is alive; a null list stops fetching.
-            unsafe { ffi::rd_kafka_assign(self.client.handle(), std::ptr::null()) };
+            self.client.clear_assignment();
         }
     }
 }

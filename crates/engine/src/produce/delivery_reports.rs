@@ -14,7 +14,6 @@
 //! Each report completes its handle, which wakes the waiters; the budget of all reports of a poll is released at once.
 
 use std::cell::Cell;
-use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +23,7 @@ use super::idle::{Idle, IdleWatch};
 use super::{Budget, DeliveryHandle, Report};
 use crate::Error;
 use crate::clock::Deadline;
-use crate::kafka::{Client, Code, Queue, Refusal, Reported, ffi};
+use crate::kafka::{Client, Code, Queue, Refusal, Reported};
 use crate::wake::{Lead, Parker, Place};
 
 thread_local! {
@@ -81,11 +80,9 @@ impl FlushSchedule {
     }
 }
 
-/// The reports of a connection, which the report thread, senders and handles share.
-pub struct Reports {
-    client: Arc<Client>,
-    queue: Queue,
-    budget: Arc<Budget>,
+/// The threads that serve the queue. The queue's listener has a part in it.
+#[derive(Default)]
+struct Serving {
     /// The thread that serves the queue. Asked under the queue's lock; no function of librdkafka's is called under this
     /// one.
     lead: Lead,
@@ -93,6 +90,27 @@ pub struct Reports {
     parker: Parker,
     /// Messages whose reports are awaited.
     awaited: AtomicUsize,
+    /// The report thread has set a time for reports that are not awaited.
+    is_coalescing: AtomicBool,
+}
+
+impl Serving {
+    /// Wakes the report thread, unless it expects the report or a thread leads. Called by the client's threads, under
+    /// the queue's lock.
+    fn on_non_empty(&self) {
+        let is_expected = self.is_coalescing.load(Ordering::SeqCst) && self.awaited.load(Ordering::SeqCst) == 0;
+        if !is_expected && !self.lead.is_led() {
+            self.parker.unpark();
+        }
+    }
+}
+
+/// The reports of a connection, which the report thread, senders and handles share.
+pub struct Reports {
+    client: Arc<Client>,
+    queue: Queue,
+    budget: Arc<Budget>,
+    serving: Arc<Serving>,
     /// A waiter came since the leader last began to serve.
     is_flush_requested: AtomicBool,
     /// The leader waits for a handle of its own.
@@ -105,8 +123,6 @@ pub struct Reports {
     linger: Duration,
     /// The time for which reports that are not awaited may wait, so that several are served at once.
     report_coalescing: Duration,
-    /// The report thread has set a time for such reports.
-    is_coalescing: AtomicBool,
     /// True if messages are sent only after a broker has given the producer an id.
     is_idempotent: bool,
     /// Counts records; wraps around.
@@ -130,23 +146,20 @@ impl Reports {
             client,
             queue,
             budget,
-            lead: Lead::default(),
-            parker: Parker::default(),
-            awaited: AtomicUsize::new(0),
+            serving: Arc::default(),
             is_flush_requested: AtomicBool::new(false),
             is_for_one: AtomicBool::new(false),
             interrupt_pending: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             linger,
             report_coalescing,
-            is_coalescing: AtomicBool::new(false),
             is_idempotent,
             sent: AtomicU32::new(0),
             failed: AtomicU32::new(0),
             last_failure: Mutex::default(),
         });
-        // SAFETY: the callback is disabled before the last reference goes.
-        unsafe { reports.queue.enable_callback(on_non_empty, Arc::as_ptr(&reports).cast_mut().cast()) };
+        let serving = Arc::clone(&reports.serving);
+        reports.queue.on_non_empty(move || serving.on_non_empty());
         // An event that was in the queue before, such as a refused connection, would keep it from ever turning
         // non-empty.
         reports.wake_if_needed();
@@ -176,21 +189,21 @@ impl Reports {
 
     /// Counts one more message that is awaited by another than the leader; to be followed by `request_flush`.
     pub(super) fn add_awaited(&self) {
-        self.awaited.fetch_add(1, Ordering::AcqRel);
+        self.serving.awaited.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Has awaited messages sent without lingering: once for all that are awaited since the last flush.
     pub(super) fn request_flush(&self) {
         if !self.lingers() {
-            if self.is_coalescing.load(Ordering::Acquire) {
-                self.parker.unpark();
+            if self.serving.is_coalescing.load(Ordering::Acquire) {
+                self.serving.parker.unpark();
             }
             return;
         }
         // Set before the leader is looked for: a leader checks it after it has left.
         let was_requested = self.is_flush_requested.swap(true, Ordering::AcqRel);
-        if !self.lead.is_led() {
-            self.parker.unpark();
+        if !self.serving.lead.is_led() {
+            self.serving.parker.unpark();
         } else if !was_requested {
             // If the leader flushes, this has the broker threads check for messages that came since; if it waits, it
             // flushes again.
@@ -201,12 +214,12 @@ impl Reports {
 
     /// Counts one awaited message less. Returns whether none is awaited.
     pub(super) fn end_awaited(&self) -> bool {
-        self.awaited.fetch_sub(1, Ordering::AcqRel) == 1
+        self.serving.awaited.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     /// Returns the leadership over the queue.
-    pub(super) const fn lead(&self) -> &Lead {
-        &self.lead
+    pub(super) fn lead(&self) -> &Lead {
+        &self.serving.lead
     }
 
     const fn lingers(&self) -> bool {
@@ -264,11 +277,11 @@ impl Reports {
 
     /// Leaves a place; without a leader the report thread goes on.
     pub(super) fn leave(&self, place: Place) {
-        if !self.lead.leave(place) {
+        if !self.serving.lead.leave(place) {
             return;
         }
         // The leader's flush, which ended with its own report, was also for the other waiters.
-        if self.lingers() && self.awaited.load(Ordering::Acquire) > 0 {
+        if self.lingers() && self.serving.awaited.load(Ordering::Acquire) > 0 {
             self.is_flush_requested.store(true, Ordering::Release);
         }
         self.wake_if_needed();
@@ -276,7 +289,7 @@ impl Reports {
 
     fn wake_if_needed(&self) {
         if self.is_flush_requested.load(Ordering::Acquire) || !self.queue.is_empty() {
-            self.parker.unpark();
+            self.serving.parker.unpark();
         }
     }
 
@@ -292,7 +305,7 @@ impl Reports {
             let flush_at = schedule.and_then(|schedule| schedule.next);
             let look_at = self.check_again_at();
             let deadline = Deadline::NEVER.or_earlier(idle_at).or_earlier(flush_at).or_earlier(serve_at);
-            self.parker.park_until(&deadline.or_earlier(look_at));
+            self.serving.parker.park_until(&deadline.or_earlier(look_at));
             self.purge_if_refused();
             if watch.as_mut().is_some_and(|watch| watch.check(self.sent.load(Ordering::Relaxed))) {
                 return;
@@ -300,9 +313,9 @@ impl Reports {
             if !self.is_time_to_serve(&mut serve_at) {
                 continue;
             }
-            if self.lead.try_take() {
+            if self.serving.lead.try_take() {
                 self.serve_all(&mut schedule);
-                if self.lead.leave(Place::Leader) {
+                if self.serving.lead.leave(Place::Leader) {
                     self.wake_if_needed();
                 }
             }
@@ -316,15 +329,16 @@ impl Reports {
             return true;
         }
         // Set first: from here on a new waiter wakes this thread, and a report does not.
-        self.is_coalescing.store(true, Ordering::SeqCst);
+        self.serving.is_coalescing.store(true, Ordering::SeqCst);
         let now = Instant::now();
         let at = *serve_at.get_or_insert(now + self.report_coalescing);
-        let is_urgent = self.awaited.load(Ordering::SeqCst) > 0 || self.is_flush_requested.load(Ordering::Acquire);
+        let is_urgent =
+            self.serving.awaited.load(Ordering::SeqCst) > 0 || self.is_flush_requested.load(Ordering::Acquire);
         let has_ended = is_urgent || at <= now || self.is_closing.load(Ordering::Acquire);
         if has_ended {
             *serve_at = None;
             // Before they are served: later reports wake this thread again.
-            self.is_coalescing.store(false, Ordering::SeqCst);
+            self.serving.is_coalescing.store(false, Ordering::SeqCst);
         }
         has_ended
     }
@@ -347,7 +361,7 @@ impl Reports {
         if self.is_flush_requested.swap(false, Ordering::AcqRel) {
             *schedule = Some(self.flush_schedule());
         }
-        if self.awaited.load(Ordering::Acquire) == 0 {
+        if self.serving.awaited.load(Ordering::Acquire) == 0 {
             *schedule = None;
         }
         if schedule.as_mut().is_some_and(FlushSchedule::is_due) && !self.is_closing.load(Ordering::Acquire) {
@@ -389,7 +403,7 @@ impl Reports {
     /// Has all messages sent without lingering, and waits until all are answered; `false` when the time was up first.
     /// Leads, if there is no leader: librdkafka's flush checks only every 10 ms for reports that another thread serves.
     pub(super) fn flush_all(&self, deadline: &Deadline) -> bool {
-        let leads = self.lead.try_take();
+        let leads = self.serving.lead.try_take();
         let is_done = loop {
             // Beside a leader not for long: see `repeat_interrupt`.
             let slice = deadline.or_earlier((!leads).then(|| Instant::now() + BESIDE));
@@ -416,27 +430,17 @@ impl Reports {
 
     /// Ends `serve`.
     pub(super) fn close(&self) {
-        self.queue.disable_callback();
+        self.queue.stop_listening();
         self.is_closing.store(true, Ordering::Release);
-        self.parker.unpark();
+        self.serving.parker.unpark();
     }
 }
 
 impl Drop for Reports {
     fn drop(&mut self) {
         if self.client.check_process().is_ok() {
-            self.queue.disable_callback();
+            self.queue.stop_listening();
         }
-    }
-}
-
-/// librdkafka's callback: the queue has turned non-empty. Runs on its threads, under the queue's lock.
-unsafe extern "C" fn on_non_empty(_rk: *mut ffi::rd_kafka_t, opaque: *mut c_void) {
-    // SAFETY: the reports live until the callback has been disabled.
-    let reports = unsafe { &*opaque.cast::<Reports>() };
-    let is_expected = reports.is_coalescing.load(Ordering::SeqCst) && reports.awaited.load(Ordering::SeqCst) == 0;
-    if !is_expected && !reports.lead.is_led() {
-        reports.parker.unpark();
     }
 }
 

@@ -1,11 +1,10 @@
 //! A member of a consumer group: the thread that talks to the group, and the handle by which others talk to the thread.
 //!
-//! `thread` has the thread's loop, `rebalance` what it does when its partitions change, `starts` where reading begins,
-//! `protocol` the calls of librdkafka's that change an assignment; `shared` is what handle and thread share.
+//! `thread` has the thread's loop, `rebalance` the change of its partitions, `starts` the place where reading begins,
+//! and `shared` the state that handle and thread share.
 //!
 //! librdkafka's callbacks run no user code, and neither does this thread.
 
-mod protocol;
 mod rebalance;
 mod shared;
 mod starts;
@@ -126,7 +125,7 @@ impl GroupMember {
         }
         let member = Member::new(&shared, routes, settings, poll_interval, fetch_memory);
         shared.client.on_topic_renewed(renewal(&shared.open_partitions));
-        protocol::subscribe(&shared.client, &topics)?;
+        shared.client.subscribe(&topics)?;
         let ended = Arc::<Completion<()>>::default();
         let thread = start(member, &group, Ending(Arc::clone(&ended)))?;
         Ok(Self {

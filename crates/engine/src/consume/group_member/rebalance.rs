@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::protocol::{assign, begin_close, is_closed, is_cooperative, is_lost, unassign, unsubscribe};
 use super::thread::Member;
 use crate::clock::Deadline;
 use crate::consume::Hook;
 use crate::events::What;
-use crate::kafka::{Code, Queue, QueueEvent, TopicPartition, TopicPartitionList, ffi};
+use crate::kafka::{Code, EventKind, Queue, QueueEvent, TopicPartition, TopicPartitionList};
 
 /// The number of tries of a commit that has to go out now.
 const COMMIT_TRIES: usize = 3;
@@ -25,10 +24,10 @@ impl Member {
         if event.code() == Code::ASSIGN_PARTITIONS {
             return self.accept(&partitions);
         }
-        let is_lost = is_lost(&self.shared.client);
+        let is_lost = self.shared.client.is_assignment_lost();
         let hook = if is_lost { Hook::Lost } else { Hook::Revoked };
         self.give_back(&partitions, hook, &Deadline::after(Some(self.settings.revoke_timeout)));
-        self.report(unassign(&self.shared.client, &list));
+        self.report(self.shared.client.unassign(&list));
         self.shared.client.emit(if is_lost { What::Lost(partitions) } else { What::Revoked(partitions) });
     }
 
@@ -42,7 +41,7 @@ impl Member {
             self.shared.open_partitions.clear_stuck(&TopicPartition::new(Arc::clone(&at.topic), -1));
         }
         self.share_memory();
-        self.report(assign(&self.shared.client, &list));
+        self.report(self.shared.client.assign(&list));
         self.shared.client.emit(What::Assigned(partitions.to_vec()));
     }
 
@@ -88,7 +87,7 @@ impl Member {
             self.committer.begin();
             while self.committer.is_under_way() && !until.has_passed() {
                 match self.shared.queue.poll(until) {
-                    Some(event) if event.kind() == ffi::RD_KAFKA_EVENT_REBALANCE => self.deferred.push_back(event),
+                    Some(event) if event.kind() == EventKind::Rebalance => self.deferred.push_back(event),
                     Some(event) => self.handle(&event),
                     None => (),
                 }
@@ -104,12 +103,12 @@ impl Member {
         for event in std::mem::take(&mut self.deferred) {
             let client = &self.shared.client;
             let answered = if event.code() != Code::ASSIGN_PARTITIONS {
-                unassign(client, &event.partitions())
-            } else if is_cooperative(client) {
+                client.unassign(&event.partitions())
+            } else if client.is_cooperative() {
                 // Partitions that are assigned now are not read any more.
-                assign(client, &TopicPartitionList::new())
+                client.assign(&TopicPartitionList::new())
             } else {
-                unassign(client, &TopicPartitionList::new())
+                client.unassign(&TopicPartitionList::new())
             };
             self.report(answered);
         }
@@ -121,20 +120,20 @@ impl Member {
         self.give_back(&partitions, Hook::Shutdown, deadline);
         self.answer_deferred();
         let client = Arc::clone(&self.shared.client);
-        if partitions.is_empty() && is_cooperative(&client) {
+        if partitions.is_empty() && client.is_cooperative() {
             // librdkafka (2.12.1) closes a cooperative member that has no partitions without leaving its group: the
             // others would wait until its session times out. Without a subscription it leaves.
-            unsubscribe(&client);
+            client.unsubscribe();
         }
         let closing = Queue::new(&client);
-        if !begin_close(&client, &closing) {
+        if !client.begin_close(&closing) {
             return;
         }
         // Leaving takes one request; a broker that does not answer is not waited for longer than this.
         let until = Deadline::after(Some(deadline.remaining().unwrap_or_default().max(LEAVE_GRACE)));
-        while !is_closed(&client) && !until.has_passed() {
+        while !client.is_closed() && !until.has_passed() {
             if let Some(event) = closing.poll(&until)
-                && event.kind() == ffi::RD_KAFKA_EVENT_REBALANCE
+                && event.kind() == EventKind::Rebalance
             {
                 self.deferred.push_back(event);
                 self.answer_deferred();

@@ -10,7 +10,7 @@ use super::super::open_partitions::OpenPartitions;
 use super::super::{Route, StartAt};
 use super::PartitionState;
 use crate::clock::{Deadline, monotonic_ns};
-use crate::kafka::{Client, Code, Queue, TopicPartition, ffi};
+use crate::kafka::{Client, Queue, TopicPartition};
 use crate::wake::Parker;
 use crate::{Error, Result};
 
@@ -48,10 +48,7 @@ pub(super) struct Shared {
 impl Shared {
     /// `begins_at_end`: whether `auto.offset.reset` has a partition without a commit read from its end.
     pub(super) fn new(client: Arc<Client>, routes: &[Route], begins_at_end: bool) -> Result<Self> {
-        // Errors and statistics come to the same queue as rebalances, so that one thread waits for all.
-        // SAFETY: the handle is alive.
-        Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
-        let queue = Queue::consumer(&client).ok_or(Error::Closed { what: "group member" })?;
+        let queue = Queue::consumer(&client)?;
         let default = Some(if begins_at_end { StartAt::Latest } else { StartAt::Earliest });
         let starts = routes.iter().map(|route| (route.topic.clone(), route.start.or(default))).collect();
         Ok(Self {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::protocol::{assign, is_cooperative, unassign};
 use super::thread::Member;
 use crate::clock::Deadline;
 use crate::consume::StartAt;
@@ -110,7 +109,7 @@ impl Member {
     }
 
     fn fetch_again(&self, at: &TopicPartition, offset: i64) -> Result<()> {
-        assign(&self.shared.client, &self.restart_list(at, offset)?)
+        self.shared.client.assign(&self.restart_list(at, offset)?)
     }
 
     /// Returns the partitions to assign for a restart: the partition alone, or all where an assignment is replaced as a
@@ -118,8 +117,8 @@ impl Member {
     fn restart_list(&self, at: &TopicPartition, offset: i64) -> Result<TopicPartitionList> {
         let mut list = TopicPartitionList::new();
         list.add(at, Some(at_offset(offset)))?;
-        if is_cooperative(&self.shared.client) {
-            unassign(&self.shared.client, &list)?;
+        if self.shared.client.is_cooperative() {
+            self.shared.client.unassign(&list)?;
             return Ok(list);
         }
         let mut unread = Vec::new();

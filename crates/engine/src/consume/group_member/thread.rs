@@ -21,7 +21,7 @@ use crate::consume::open_partitions::{OpenPartitions, unavailable_topic};
 use crate::consume::partition_queue::PartitionContext;
 use crate::consume::route::Route;
 use crate::events::What;
-use crate::kafka::{Code, FetchMemory, QueueEvent, ffi};
+use crate::kafka::{Code, EventKind, FetchMemory, QueueEvent};
 use crate::{Error, Result};
 
 /// The state of the group member's thread.
@@ -114,16 +114,16 @@ impl Member {
 
     pub(super) fn handle(&mut self, event: &QueueEvent) {
         match event.kind() {
-            ffi::RD_KAFKA_EVENT_REBALANCE => self.rebalance(event),
-            ffi::RD_KAFKA_EVENT_OFFSET_COMMIT => self.committer.on_answer(event),
-            ffi::RD_KAFKA_EVENT_ERROR => {
+            EventKind::Rebalance => self.rebalance(event),
+            EventKind::Commit => self.committer.on_answer(event),
+            EventKind::Error => {
                 // librdkafka gives a fatal error the code of its cause here.
                 let fatal = self.shared.client.fatal_error().is_some();
                 let (code, text) = (event.code(), event.error_text());
                 self.note_topic(code, &text);
                 self.shared.client.emit(What::Error { code, text, fatal });
             }
-            _ => (),
+            EventKind::Messages | EventKind::Groups | EventKind::Other => (),
         }
     }
 

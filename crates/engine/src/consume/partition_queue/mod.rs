@@ -13,7 +13,6 @@ mod seek;
 #[cfg(all(test, not(feature = "model")))]
 mod tests;
 
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,7 +25,7 @@ use super::open_partitions::OpenPartitions;
 use super::scheduler::{ClassId, UnitId, UnitOptions};
 use super::{Hook, PartitionScheduler, Turn};
 use crate::Result;
-use crate::kafka::{Batch, Client, Queue, TopicPartition, TopicPartitionList, ffi};
+use crate::kafka::{Batch, Client, Queue, TopicPartition, TopicPartitionList};
 use seek::{Seek, Start};
 
 /// Messages that are kept: to be tried again, or because the route's flow does not allow them yet.
@@ -101,7 +100,6 @@ pub struct PartitionQueue {
     /// The lanes of a route with several jobs of a partition at once, and the units of its job slots.
     lanes: Option<Arc<Lanes>>,
     slot_units: OnceLock<Box<[UnitId]>>,
-    announcer: Mutex<Option<Box<Announcer>>>,
     buffered: Mutex<Option<Buffered>>,
     /// Where to go on; executed by the next worker that has the partition.
     seek: Mutex<Option<Seek>>,
@@ -123,12 +121,6 @@ pub struct PartitionQueue {
     is_position_wrong: AtomicBool,
     is_transactional: bool,
     context: PartitionContext,
-}
-
-/// The argument of librdkafka's callback. Boxed, so that its address stays the same.
-struct Announcer {
-    scheduler: Arc<PartitionScheduler>,
-    unit: UnitId,
 }
 
 /// Why a job of single messages has to end before its next message.
@@ -176,7 +168,6 @@ impl PartitionQueue {
             unit: OnceLock::new(),
             lanes,
             slot_units: OnceLock::new(),
-            announcer: Mutex::default(),
             buffered: Mutex::default(),
             seek: Mutex::default(),
             start: Start::default(),
@@ -211,15 +202,10 @@ impl PartitionQueue {
 
     /// Has librdkafka announce messages to the scheduler.
     fn listen(&self) {
-        let announcer = Box::new(Announcer { scheduler: Arc::clone(&self.scheduler), unit: self.unit() });
-        // SAFETY: the announcer stays in its box until `close` has disabled the callback.
-        unsafe {
-            let opaque = (&raw const *announcer).cast_mut().cast();
-            self.queue.enable_callback(on_messages, opaque);
-        }
-        *self.announcer.lock().unwrap_or_else(PoisonError::into_inner) = Some(announcer);
+        let (scheduler, unit) = (Arc::clone(&self.scheduler), self.unit());
+        self.queue.on_non_empty(move || scheduler.announce(unit));
         // Messages that an earlier assignment left in the queue would keep it from ever turning non-empty again, and so
-        // from being announced. They are discarded after the callback is enabled, so that all later ones are announced.
+        // from being announced. They are discarded after the listener is set, so that all later ones are announced.
         self.queue.discard(&self.at);
     }
 
@@ -228,8 +214,7 @@ impl PartitionQueue {
     pub(super) fn close(&self) {
         self.interrupt(Interrupt::Withdrawn);
         self.context.open_partitions.remove(self);
-        self.queue.disable_callback();
-        self.announcer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.queue.stop_listening();
         self.context.offsets.close(&self.at, self.generation);
         self.all_units().for_each(|unit| self.scheduler.close_unit(unit));
         if let Some(lanes) = &self.lanes {
@@ -397,13 +382,6 @@ impl PartitionQueue {
     pub(super) fn park(&self, parked: Parked) {
         self.buffer(Some(Buffered::Parked(parked)));
     }
-}
-
-/// librdkafka's callback: the queue has turned non-empty. Runs on its threads, under the queue's lock.
-unsafe extern "C" fn on_messages(_rk: *mut ffi::rd_kafka_t, opaque: *mut c_void) {
-    // SAFETY: the announcer lives until the callback has been disabled.
-    let announcer = unsafe { &*opaque.cast::<Announcer>() };
-    announcer.scheduler.announce(announcer.unit);
 }
 
 impl std::fmt::Debug for PartitionQueue {

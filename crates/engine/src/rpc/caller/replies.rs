@@ -16,7 +16,6 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,8 +26,8 @@ use crate::clock::Deadline;
 use crate::events::{EventBox, What};
 use crate::fork_guard::Birthplace;
 use crate::kafka::{
-    Client, ClientConfig, ClientOptions, Code, Kind, PartitionInfo, Position, Presence, Queue, QueueEvent,
-    TopicPartition, TopicPartitionList, ffi,
+    Client, ClientConfig, ClientOptions, Code, EventKind, Kind, PartitionInfo, Position, Presence, Queue, QueueEvent,
+    TopicPartition, TopicPartitionList,
 };
 use crate::wake::{Lead, Listener, Parker, Place, Waker};
 use crate::{Error, Result};
@@ -59,13 +58,28 @@ pub(super) struct Replies {
     calls: Arc<Calls>,
     /// The responders' group.
     group: String,
+    serving: Arc<Serving>,
+    state: Mutex<State>,
+    is_closing: AtomicBool,
+}
+
+/// The threads that serve the queue. The queue's listener has a part in it.
+#[derive(Default)]
+struct Serving {
     /// The thread that serves the queue. Its lock is taken under the queue's; no librdkafka function is called
     /// under it.
     lead: Lead,
     /// The parking place of the thread `awoke-replies`.
     parker: Parker,
-    state: Mutex<State>,
-    is_closing: AtomicBool,
+}
+
+impl Serving {
+    /// Wakes the thread `awoke-replies` if no thread leads. Called by the client's threads, under the queue's lock.
+    fn on_non_empty(&self) {
+        if !self.lead.is_led() {
+            self.parker.unpark();
+        }
+    }
 }
 
 #[derive(Default)]
@@ -118,9 +132,7 @@ impl Replies {
             .set("enable.auto.offset.store", "false");
         let options = ClientOptions::default().with_errors();
         let client = Client::new(Kind::Consumer, "caller", &native, events, options)?;
-        // SAFETY: the handle is alive.
-        Code::of(unsafe { ffi::rd_kafka_poll_set_consumer(client.handle()) }).check("redirect the main queue")?;
-        let queue = Queue::consumer(&client).ok_or(Error::Closed { what: "caller" })?;
+        let queue = Queue::consumer(&client)?;
         // Before the first fetch: later lookups wait behind it on the same connection.
         let calls_partitions = partitions_of(&client, &names.calls_topic, deadline)?.len();
         let partitions = partitions_of(&client, &names.replies_topic, deadline)?;
@@ -129,9 +141,7 @@ impl Replies {
         let offset = end_of(&client, &queue, &at, deadline)?;
         let mut list = TopicPartitionList::new();
         list.add(&at, Some(Position { offset, leader_epoch: -1 }))?;
-        // SAFETY: handle and list are alive; librdkafka copies the list.
-        Code::of(unsafe { ffi::rd_kafka_assign(client.handle(), list.as_ptr()) })
-            .check(format!("read replies from {at}"))?;
+        client.set_assignment(&list).check(format!("read replies from {at}"))?;
         let replies = Arc::new(Self {
             client,
             queue,
@@ -139,16 +149,15 @@ impl Replies {
             caller: names.caller,
             calls,
             group: names.group,
-            lead: Lead::default(),
-            parker: Parker::default(),
+            serving: Arc::default(),
             state: Mutex::new(State { leader: chosen.leader, ..State::default() }),
             is_closing: AtomicBool::new(false),
         });
-        // SAFETY: the callback is disabled before the last reference goes.
-        unsafe { replies.queue.enable_callback(on_non_empty, Arc::as_ptr(&replies).cast_mut().cast()) };
-        // Records that came before the callback would keep the queue from turning non-empty again.
+        let serving = Arc::clone(&replies.serving);
+        replies.queue.on_non_empty(move || serving.on_non_empty());
+        // Records that came before the listener would keep the queue from turning non-empty again.
         if !replies.queue.is_empty() {
-            replies.parker.unpark();
+            replies.serving.parker.unpark();
         }
         Ok((replies, calls_partitions))
     }
@@ -172,7 +181,7 @@ impl Replies {
         if state.armed.is_none_or(|armed| moment < armed) {
             state.armed = Some(moment);
             drop(state);
-            self.parker.unpark();
+            self.serving.parker.unpark();
         }
     }
 
@@ -180,8 +189,8 @@ impl Replies {
     pub(super) fn run(&self) {
         while !self.is_closing.load(Ordering::Acquire) {
             let armed = self.state().armed;
-            self.parker.park_until(&Deadline::NEVER.or_earlier(armed));
-            if self.lead.try_take() {
+            self.serving.parker.park_until(&Deadline::NEVER.or_earlier(armed));
+            if self.serving.lead.try_take() {
                 self.serve(None, &Deadline::after(Some(Duration::ZERO)));
                 self.leave(Place::Leader);
             }
@@ -223,7 +232,7 @@ impl Replies {
 
     fn handle(&self, event: &QueueEvent) {
         match event.kind() {
-            ffi::RD_KAFKA_EVENT_FETCH => {
+            EventKind::Messages => {
                 let fetched = event.fetched();
                 if fetched.is_empty() {
                     return;
@@ -235,19 +244,19 @@ impl Replies {
                 state.suspects.clear();
                 (state.absent, state.has_answered) = (None, true);
             }
-            ffi::RD_KAFKA_EVENT_LISTCONSUMERGROUPS_RESULT => self.on_presence(event),
-            ffi::RD_KAFKA_EVENT_ERROR => {
+            EventKind::Groups => self.on_presence(event),
+            EventKind::Error => {
                 let (code, text) = (event.code(), event.error_text());
                 if let Some(broker) = broker_of(&text) {
                     let mut state = self.state();
                     state.suspects.insert(broker);
                     state.is_in_trouble = true;
                     drop(state);
-                    self.parker.unpark();
+                    self.serving.parker.unpark();
                 }
                 self.client.emit(What::Error { code, text, fatal: code == Code::FATAL });
             }
-            _ => (),
+            EventKind::Rebalance | EventKind::Commit | EventKind::Other => (),
         }
     }
 
@@ -325,16 +334,16 @@ impl Replies {
     }
 
     fn leave(&self, place: Place) {
-        if self.lead.leave(place) && !self.queue.is_empty() {
-            self.parker.unpark();
+        if self.serving.lead.leave(place) && !self.queue.is_empty() {
+            self.serving.parker.unpark();
         }
     }
 
     /// Ends the thread's loop. Does not wait for it.
     pub(super) fn close(&self) {
-        self.queue.disable_callback();
+        self.queue.stop_listening();
         self.is_closing.store(true, Ordering::Release);
-        self.parker.unpark();
+        self.serving.parker.unpark();
         self.queue.interrupt();
     }
 
@@ -344,7 +353,7 @@ impl Replies {
         if call.is_ready() {
             return None;
         }
-        let place = Cell::new(self.lead.join(waker.clone()));
+        let place = Cell::new(self.serving.lead.join(waker.clone()));
         let waiting = Waiting { call: Arc::clone(call), replies: Arc::clone(self), place, waker };
         // A leader notices its reply itself.
         let is_there = waiting.is_follower() && !call.register(waiting.waker.clone());
@@ -365,9 +374,8 @@ impl Listener for Replies {
 impl Drop for Replies {
     fn drop(&mut self) {
         if self.client.check_process().is_ok() {
-            self.queue.disable_callback();
-            // SAFETY: the handle is alive; a null list stops fetching.
-            unsafe { ffi::rd_kafka_assign(self.client.handle(), std::ptr::null()) };
+            self.queue.stop_listening();
+            self.client.clear_assignment();
         }
     }
 }
@@ -387,7 +395,7 @@ impl Waiting {
     /// this again. Blocks a leader.
     pub fn step(&self, deadline: &Deadline) -> bool {
         let (call, replies) = (&self.call, &self.replies);
-        let place = replies.lead.look(self.place.get());
+        let place = replies.serving.lead.look(self.place.get());
         self.place.set(place);
         if place == Place::Leader && !call.is_ready() {
             let token = call.id.call;
@@ -428,15 +436,6 @@ fn end_of(client: &Client, queue: &Queue, at: &TopicPartition, deadline: &Deadli
             }
             found => return found,
         }
-    }
-}
-
-/// librdkafka's callback: the queue has turned non-empty. Runs on its threads, under the queue's lock.
-unsafe extern "C" fn on_non_empty(_rk: *mut ffi::rd_kafka_t, opaque: *mut c_void) {
-    // SAFETY: the replies live until the callback has been disabled.
-    let replies = unsafe { &*opaque.cast::<Replies>() };
-    if !replies.lead.is_led() {
-        replies.parker.unpark();
     }
 }
 
