@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +122,16 @@ def test_every_form_of_import_is_seen(statement: str, imported: str) -> None:
 def test_the_engine_knows_no_python() -> None:
     manifest = (REPOSITORY / "crates" / "engine" / "Cargo.toml").read_text()
     assert "pyo3" not in manifest
+
+
+def test_only_the_kafka_crate_calls_librdkafka() -> None:
+    """The bridge's `decompressors` and `groupless` stand before functions of librdkafka's, and name no binding."""
+    sources = [file for crate in ("engine", "wake", "bridge") for file in (REPOSITORY / "crates" / crate).rglob("*.rs")]
+    manifests = [REPOSITORY / "crates" / crate / "Cargo.toml" for crate in ("engine", "wake", "bridge")]
+    binding = re.compile(r"\brdkafka[_-]sys\b|\bkafka::ffi\b|\bffi::rd_kafka|\bffi::RD_KAFKA")
+    assert [str(file) for file in [*sources, *manifests] if binding.search(file.read_text())] == []
+    engine = (REPOSITORY / "crates" / "engine" / "src" / "lib.rs").read_text()
+    assert "#![deny(unsafe_code)]" in engine
 
 
 def test_everything_public_is_exported_once() -> None:

@@ -5,11 +5,14 @@
 //! report, `transact` puts both into transactions, `rpc` sends calls over them, and `wake` has what they all wait with.
 //! ARCHITECTURE.md walks both ways step by step.
 
+#![deny(unsafe_code)] // `lifeline` and `rpc::caller::random_ids` call the system; all of librdkafka is in `kafka`.
+
 pub use awoke_kafka::{self as kafka, Error, Result, events};
 use awoke_wake::sync;
 pub use awoke_wake::{self as wake, clock, counters, fork_guard};
 
 pub mod consume;
+#[allow(unsafe_code)] // Calls of Linux's that Rust's library does not have.
 pub mod lifeline;
 pub mod produce;
 pub mod rpc;

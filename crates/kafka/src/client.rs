@@ -140,7 +140,7 @@ impl Client {
     }
 
     /// The handle, for calls of this process only.
-    pub const fn handle(&self) -> *mut ffi::rd_kafka_t {
+    pub(crate) const fn handle(&self) -> *mut ffi::rd_kafka_t {
         self.handle
     }
 

@@ -145,7 +145,7 @@ impl ClientConfig {
     ///
     /// # Safety
     /// The configuration is valid.
-    pub unsafe fn set_on_topic(&self, conf: *mut ffi::rd_kafka_topic_conf_t) -> Result<()> {
+    pub(crate) unsafe fn set_on_topic(&self, conf: *mut ffi::rd_kafka_topic_conf_t) -> Result<()> {
         for (property, value) in &self.properties {
             let (name, text) = (c_string("a property", property)?, c_string("a property's value", value)?);
             let mut reason = [0 as c_char; 512];
@@ -168,7 +168,7 @@ impl ClientConfig {
     }
 
     /// Makes a configuration of librdkafka's from it.
-    pub fn to_native(&self) -> Result<NativeConfig> {
+    pub(crate) fn to_native(&self) -> Result<NativeConfig> {
         // SAFETY: takes nothing, returns a configuration that NativeConfig owns.
         let conf = NativeConfig(unsafe { ffi::rd_kafka_conf_new() });
         for (property, value) in &self.properties {
@@ -179,7 +179,7 @@ impl ClientConfig {
 }
 
 /// A `rd_kafka_conf_t` that nobody has taken over yet.
-pub struct NativeConfig(*mut ffi::rd_kafka_conf_t);
+pub(crate) struct NativeConfig(*mut ffi::rd_kafka_conf_t);
 
 impl NativeConfig {
     fn set(&self, property: &str, value: &str) -> Result<()> {

@@ -12,9 +12,7 @@ mod end_txns;
 mod error;
 pub mod events;
 mod fetch_memory;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod ffi;
+mod ffi;
 mod groups;
 mod lookup;
 mod message;
@@ -60,14 +58,14 @@ pub use transactions::{Failure, GroupMetadata, Limit, positions_list};
 /// The version of librdkafka that is built in.
 pub fn librdkafka_version() -> &'static str {
     // SAFETY: returns a pointer to a constant string.
-    unsafe { std::ffi::CStr::from_ptr(rdkafka_sys::rd_kafka_version_str()) }.to_str().unwrap_or("unknown")
+    unsafe { std::ffi::CStr::from_ptr(ffi::rd_kafka_version_str()) }.to_str().unwrap_or("unknown")
 }
 
 /// A C string of librdkafka's as ours; empty for null.
 ///
 /// # Safety
 /// `text` is null or points to a string that ends in zero.
-pub unsafe fn text_of(text: *const std::ffi::c_char) -> String {
+pub(crate) unsafe fn text_of(text: *const std::ffi::c_char) -> String {
     if text.is_null() {
         return String::new();
     }
@@ -76,7 +74,7 @@ pub unsafe fn text_of(text: *const std::ffi::c_char) -> String {
 }
 
 /// Our string as a C string, refused when it holds a zero.
-pub fn c_string(what: &str, text: &str) -> crate::Result<std::ffi::CString> {
+pub(crate) fn c_string(what: &str, text: &str) -> crate::Result<std::ffi::CString> {
     std::ffi::CString::new(text)
         .map_err(|_| crate::Error::Invalid { reason: format!("{what} must not hold a zero byte: {text:?}") })
 }

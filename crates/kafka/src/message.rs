@@ -50,7 +50,7 @@ impl Batch {
     ///
     /// # Safety
     /// The messages are ours to destroy and came from `client`.
-    pub unsafe fn from_raw(
+    pub(crate) unsafe fn from_raw(
         at: TopicPartition,
         mut messages: Vec<*mut ffi::rd_kafka_message_t>,
         client: Arc<Client>,

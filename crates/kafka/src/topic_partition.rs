@@ -59,7 +59,7 @@ impl TopicPartitionList {
     ///
     /// # Safety
     /// `list` is null or valid during the call.
-    pub unsafe fn copy_of(list: *const ffi::rd_kafka_topic_partition_list_t) -> Self {
+    pub(crate) unsafe fn copy_of(list: *const ffi::rd_kafka_topic_partition_list_t) -> Self {
         if list.is_null() {
             return Self::new();
         }
@@ -144,12 +144,12 @@ impl TopicPartitionList {
     }
 
     /// Returns librdkafka's list.
-    pub const fn as_ptr(&self) -> *mut ffi::rd_kafka_topic_partition_list_t {
+    pub(crate) const fn as_ptr(&self) -> *mut ffi::rd_kafka_topic_partition_list_t {
         self.0
     }
 
     /// A pointer to each entry, valid as long as the list is neither changed nor dropped.
-    pub fn entry_pointers(&self) -> impl Iterator<Item = *mut ffi::rd_kafka_topic_partition_t> {
+    pub(crate) fn entry_pointers(&self) -> impl Iterator<Item = *mut ffi::rd_kafka_topic_partition_t> {
         // SAFETY: the list is ours and holds `cnt` entries.
         let (first, count) = unsafe { ((*self.0).elems, (*self.0).cnt as usize) };
         // SAFETY: as above.

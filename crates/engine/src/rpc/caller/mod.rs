@@ -10,6 +10,7 @@ mod caller;
 mod calls;
 #[cfg(all(test, feature = "model"))]
 mod models;
+#[allow(unsafe_code)] // `getrandom`.
 mod random_ids;
 mod replies;
 mod request;
