@@ -45,7 +45,7 @@ QUICK: dict[str, list[str]] = {
 
 
 def main() -> int:
-    """Run all in turn; the exit code tells whether any failed."""
+    """Runs all benchmarks in turn. Returns the exit code, which is not 0 if one failed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure awoke beside its rivals")
     parser.add_argument("--quick", action="store_true", help="small sizes and one run: no figures to quote")
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")

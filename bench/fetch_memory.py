@@ -99,7 +99,7 @@ def measure(name: str, bootstrap_servers: str, topic: str, seconds: float) -> fl
 
 
 def main() -> None:
-    """Obey the command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.fetch_memory", description=__doc__)
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
     parser.add_argument("--seconds", type=float, default=15.0, help="time to fetch")

@@ -1,10 +1,10 @@
-"""Waiting for delivery reports: handles that look again after a sleep, a condition variable, awoke's; alone and in company.
+"""Waits for delivery reports with polling handles, a condition variable, and awoke's handles; alone and under load.
 
-1. The ways of a Kafka driver's history: a handle that sleeps 100 ms or 10 ms between looks, one with a condition variable
-   (both on confluent-kafka with a polling thread), and awoke's. Time for 1,000 sends, time wasted after the report,
-   processor time.
-2. awoke's in company: beside 100,000 asynchronous messages per second, beside a thread that computes, and with many threads
-   or tasks that wait at once.
+1. The designs of a Kafka driver's history: a handle that sleeps 100 ms or 10 ms between two checks, one with a
+   condition variable (both on confluent-kafka with a polling thread), and awoke's. Time for 1,000 sends, time lost after
+   the report, processor time.
+2. awoke's under load: beside 100,000 asynchronous messages per second, beside a thread that computes, and with many
+   threads or tasks that wait at once.
 """
 
 from __future__ import annotations
@@ -35,47 +35,47 @@ SENDS = 1_000
 FLOOD_PER_S = 100_000
 BESIDE = "beside 100,000 messages/s"
 WARM_UP_ROUNDS = 3
-"""Not counted: the broker's JVM compiles meanwhile, which takes one of the two cores."""
+"""Sends that are not counted: the broker's JVM compiles meanwhile, which takes one of the two cores."""
 ROUNDS = 9
 
 Figures = dict[str, float]
 Send = Callable[[], int]
-"""Send one message and wait for it; when its report came, in nanoseconds of the monotonic clock (0: not known)."""
+"""Sends a message and waits for it. Returns the time of its report, in ns of the monotonic clock (0: unknown)."""
 
 
 class SleepingHandle:
-    """Looks whether the report has come, and sleeps."""
+    """A handle that checks for its report, and sleeps between two checks."""
 
     def __init__(self, sleep_s: float) -> None:
         self._sleep_s = sleep_s
         self.came_ns = 0
 
     def on_delivery(self, error: object, message: object) -> None:
-        """The report."""
+        """Takes the report."""
         self.came_ns = time.monotonic_ns()
 
     def wait(self) -> int:
-        """Look and sleep, in turn."""
+        """Checks and sleeps, in turn."""
         while not self.came_ns:
             time.sleep(self._sleep_s)
         return self.came_ns
 
 
 class ConditionHandle:
-    """Waits on a condition variable of its own."""
+    """A handle that waits on a condition variable of its own."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self.came_ns = 0
 
     def on_delivery(self, error: object, message: object) -> None:
-        """The report."""
+        """Takes the report."""
         with self._changed:
             self.came_ns = time.monotonic_ns()
             self._changed.notify()
 
     def wait(self) -> int:
-        """Wait until it is there."""
+        """Waits until the report is there."""
         with self._changed:
             while not self.came_ns:
                 self._changed.wait(60)
@@ -119,7 +119,7 @@ def ours(bootstrap_servers: str, topic: str) -> Iterator[Send]:
 
 
 def measured(send: Send, sends: int) -> Figures:
-    """Time and processor time for 1,000 sends, and what was wasted of it after the reports."""
+    """Measures time and processor time for 1,000 sends, and the time lost after the reports."""
     for _ in range(min(100, sends)):
         send()
     wasted: list[int] = []
@@ -138,7 +138,7 @@ def measured(send: Send, sends: int) -> Figures:
 
 
 def ways(bootstrap_servers: str, sends: int) -> dict[str, Figures]:
-    """Part 1."""
+    """Measures part 1."""
     topic = create_topic(bootstrap_servers, 1)
     found = {}
     for name, handle, count in (
@@ -156,7 +156,7 @@ def ways(bootstrap_servers: str, sends: int) -> dict[str, Figures]:
 
 @contextmanager
 def beside(work: Callable[[threading.Event], object]) -> Iterator[None]:
-    """Something that another thread does meanwhile."""
+    """A load that another thread makes meanwhile."""
     is_over = threading.Event()
     thread = threading.Thread(target=work, args=(is_over,))
     thread.start()
@@ -166,7 +166,7 @@ def beside(work: Callable[[threading.Event], object]) -> Iterator[None]:
 
 
 def compute(is_over: threading.Event) -> None:
-    """Needs the GIL all the time."""
+    """Computes, and needs the GIL all the time."""
     number = 0
     while not is_over.is_set():
         for _ in range(10_000):
@@ -174,7 +174,7 @@ def compute(is_over: threading.Event) -> None:
 
 
 def native_beside(bootstrap_servers: str, topic: str, sends: int) -> Figures:
-    """The same in C: what sends beside has a client of its own, and nobody a GIL."""
+    """Measures the same in C: the sender beside it has its own client, and there is no GIL."""
     settings = {**SETTINGS, "linger.ms": 0, "enable.idempotence": "false"}
     found = native("sync-beside", Job(bootstrap_servers, topic, "-", sends), settings)
     return {
@@ -185,7 +185,7 @@ def native_beside(bootstrap_servers: str, topic: str, sends: int) -> Figures:
 
 
 def company(bootstrap_servers: str, sends: int) -> dict[str, Figures]:
-    """Part 2."""
+    """Measures part 2."""
     topic, found = create_topic(bootstrap_servers, 4), {}
     with awoke.Producer(bootstrap_servers, kafka=SETTINGS) as producer:
         sent = [0]
@@ -235,7 +235,7 @@ def company(bootstrap_servers: str, sends: int) -> dict[str, Figures]:
 
 
 async def awaited(producer: awoke.Producer, topic: str, tasks: int, sends: int) -> float:
-    """Sends per second of tasks that await each."""
+    """Returns the sends per second of tasks that await each send."""
 
     async def send() -> None:
         for _ in range(sends // tasks):
@@ -247,7 +247,7 @@ async def awaited(producer: awoke.Producer, topic: str, tasks: int, sends: int) 
 
 
 def show(title: str, results: dict[str, Figures]) -> None:
-    """A table."""
+    """Prints a table."""
     names = list(dict.fromkeys(name for each in results.values() for name in each))
     table = Table("", *(name.replace("_", " ") for name in names), title=title)
     for name, figures in results.items():
@@ -256,7 +256,7 @@ def show(title: str, results: dict[str, Figures]) -> None:
 
 
 def plot(results: dict[str, Figures]) -> None:
-    """Seconds for 1,000 sends."""
+    """Returns the seconds for 1,000 sends."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -271,7 +271,7 @@ def plot(results: dict[str, Figures]) -> None:
 
 
 def main() -> None:
-    """Obey the command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.handles", description=__doc__)
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
     parser.add_argument("--messages", type=int, default=SENDS)

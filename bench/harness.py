@@ -30,7 +30,7 @@ WARM_UP_SHARE = 4
 
 @dataclass(frozen=True)
 class Job:
-    """What one contestant has to do in its process."""
+    """The task of one contestant in its process."""
 
     bootstrap_servers: str
     topic: str
@@ -42,12 +42,12 @@ Contestant = Callable[[Job], Result]
 
 
 class ContestantFailed(RuntimeError):
-    """A contestant ended with an error; the text has its last words."""
+    """A contestant ended with an error; the text has the end of its output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """One benchmark: who takes part, on what topic, and what is compared."""
+    """One benchmark: its contestants, its topic, and the measure that is compared."""
 
     name: str
     title: str
@@ -60,12 +60,12 @@ class Program:
     is_filled: bool = False
     """The topic holds the messages before, and all contestants read the same; else each has an empty one."""
     is_counted: bool = False
-    """The topic must have taken in at least the messages. It keeps only the last of them: what the broker does for the first
-    time with each page of memory is not to be measured."""
+    """The topic must have taken in at least the messages. It keeps only the last of them, so that the broker's first
+    access to each page of memory is not measured."""
 
 
 def main(program: Program) -> None:
-    """Obey the command line: all contestants, or the one that is named."""
+    """Runs the command line: all contestants, or the one that is named."""
     parser = argparse.ArgumentParser(prog=f"python -m bench.{program.name}", description=program.title)
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
     parser.add_argument("--messages", type=int, default=program.messages)
@@ -88,33 +88,33 @@ def main(program: Program) -> None:
 
 
 MEMORY = Path("/dev/shm")
-"""Where brokers keep their logs: what a disk does from one minute to the next is not to be measured."""
+"""The directory of the brokers' logs, in memory: the changing speed of a disk must not be measured."""
 
 MEMORY_BYTES_MIN = 8 * 1024**3
 
 SEGMENT_BYTES = 16 * 1024**2
-"""Of a topic that keeps only the last messages, for each partition."""
+"""The size in bytes of each partition of a topic that keeps only the last messages."""
 
 
 @contextlib.contextmanager
 def brokers(given: str | None) -> Iterator[str]:
-    """The brokers that are given, or a real one that lasts as long as the `with` block."""
+    """Yields the given brokers, or a real one that lasts as long as the `with` block."""
     if given:
         yield given
         return
     from tests.support.kafka_broker import KafkaCluster
 
     has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN
-    # What is deleted makes room at once, instead of after a minute, and what a topic does not keep is deleted soon.
+    # Deleted topics free their disk space at once, not after a minute, and old messages are deleted soon.
     properties = {"log.segment.delete.delay.ms": "100", "log.retention.check.interval.ms": "200"}
     with KafkaCluster(1, properties, MEMORY if has_room else None) as cluster:
         yield cluster.bootstrap_servers
 
 
 def measure(program: Program, bootstrap_servers: str, messages: int, runs: int, only: str | None) -> Report:
-    """Every contestant once in each run, in turn, so that a slow minute of the machine meets all of them.
+    """Runs every contestant once in each run, in turn, so that a slow minute of the machine affects all of them.
 
-    Run 0 is smaller and not counted: a broker whose JVM is cold would punish whoever comes first. Each run
+    Run 0 is smaller and not counted: a broker whose JVM is cold would slow down the first contestant. Each run
     begins with another contestant for the same reason.
     """
     names = [name for name in program.contestants if only is None or only in name]
@@ -148,7 +148,7 @@ def measure(program: Program, bootstrap_servers: str, messages: int, runs: int, 
 
 
 def run_contestant(program: str, contestant: str, job: Job) -> Result:
-    """Run one contestant in a process of its own; what it measured.
+    """Runs one contestant in its own process. Returns its measurements.
 
     Raises:
         ContestantFailed: it ended with an error or not at all.
@@ -176,7 +176,7 @@ def run_contestant(program: str, contestant: str, job: Job) -> Result:
 
 
 def native(mode: str, job: Job, properties: Mapping[str, object]) -> dict[str, float]:
-    """Run a native contestant; seconds and messages as it printed them."""
+    """Runs a native contestant. Returns seconds and messages as it printed them."""
     from bench.native.build import build
 
     command = [str(build()), mode, job.bootstrap_servers, job.topic, job.group, str(job.messages)]
@@ -189,24 +189,24 @@ def native(mode: str, job: Job, properties: Mapping[str, object]) -> dict[str, f
 
 
 def rate(seconds: float, messages: int) -> dict[str, float]:
-    """Seconds and messages per second."""
+    """Returns seconds and messages per second."""
     return {"messages_per_s": messages / seconds, "seconds": seconds}
 
 
 def unique(word: str) -> str:
-    """A name that nobody else has."""
+    """Returns a unique name."""
     return f"{word}-{uuid.uuid4().hex[:12]}"
 
 
-# What surrounds a measurement goes through confluent-kafka, so that it does not hang on what is measured.
+# Set-up and checks use confluent-kafka, so that they do not depend on the measured client.
 
 
 def create_topic(bootstrap_servers: str, partitions: int, keeps_all: bool = True) -> str:
-    """Create a topic of one replica; its name."""
+    """Creates a topic of one replica. Returns its name."""
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     name = unique("bench")
-    # Deleted topics give their room on the disk back soon.
+    # Deleted topics free their disk space soon.
     config = {"file.delete.delay.ms": "100"}
     if not keeps_all:
         config |= {"segment.bytes": str(SEGMENT_BYTES), "retention.bytes": str(SEGMENT_BYTES)}
@@ -217,7 +217,7 @@ def create_topic(bootstrap_servers: str, partitions: int, keeps_all: bool = True
 
 
 def delete_topic(bootstrap_servers: str, name: str) -> None:
-    """Delete a topic."""
+    """Deletes a topic."""
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
@@ -225,7 +225,7 @@ def delete_topic(bootstrap_servers: str, name: str) -> None:
 
 
 def fill(bootstrap_servers: str, topic: str, partitions: int, messages: int, value: bytes = VALUE) -> None:
-    """Write the messages, the same number to each partition."""
+    """Writes the messages, the same number to each partition."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap_servers, "queue.buffering.max.messages": 0})
@@ -238,7 +238,7 @@ def fill(bootstrap_servers: str, topic: str, partitions: int, messages: int, val
 
 
 def count(bootstrap_servers: str, topic: str, partitions: int) -> int:
-    """How many messages a topic holds."""
+    """Returns the number of messages in a topic."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": unique("bench-count")})
@@ -252,7 +252,7 @@ def count(bootstrap_servers: str, topic: str, partitions: int) -> int:
 
 
 def check_count(job: Job, partitions: int) -> None:
-    """Make sure that what a producer reported as sent is there."""
+    """Checks that the topic has the messages that a producer reported as sent."""
     found = count(job.bootstrap_servers, job.topic, partitions)
     if found < job.messages:
         raise ContestantFailed(f"only {found:,} of {job.messages:,} messages arrived")

@@ -1,4 +1,4 @@
-"""Let an app idle and count how often each of its threads wakes up."""
+"""Lets an app idle, and counts the wake-ups of each of its threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIBRDKAFKA_PREFIX = "rdk:"
 
 @dataclass(frozen=True)
 class ThreadCount:
-    """How often a thread has gone to sleep of its own accord, and so woken up, since it began."""
+    """The number of times that a thread has gone to sleep voluntarily, and so woken up, since it began."""
 
     name: str
     switches: int
@@ -100,7 +100,7 @@ def summed(before: Counts, after: Counts, passed_s: float) -> dict[str, float]:
 
 
 def main() -> None:
-    """Obey the command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.idle", description="Wake-ups of an idle app")
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
     parser.add_argument("--seconds", type=float, default=30.0)

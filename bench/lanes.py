@@ -1,9 +1,9 @@
-"""Several messages of a partition at once: what handlers that wait gain, that keys keep their order, what a kill repeats.
+"""Several messages of a partition at once: the gain for waiting handlers, the order of keys, the repeats after a kill.
 
 1. A handler that waits 10 ms, one partition: one job at a time, and 64 lanes, `def` and `async def`.
 2. A million messages with random handler times and one failure in a hundred: each key's order is checked.
-3. A process that is killed in the middle: messages lost, messages done again, and how many it would have been had the
-   commit's metadata not told what was done beyond the offset.
+3. A process that is killed in the middle: messages lost and messages repeated. Also the number of repeats without the
+   commit's metadata, which lists the messages done beyond the offset.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def killed(bootstrap_servers: str, messages: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Obey the command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.lanes", description=__doc__)
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
     parser.add_argument("--messages", type=int, default=1_000_000, help="of the second part; the third has a tenth")

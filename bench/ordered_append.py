@@ -1,7 +1,8 @@
-"""Ordered append from many threads: awoke's sequencer beside one condition and striped conditions, in Rust and in Python.
+"""Ordered append from many threads: awoke's sequencer, one condition and striped conditions, in Rust and in Python.
 
-The experiment of Apache IoTDB's page on its log manager: producers take the next index, append it in order, and think. The
-page's figures stand beside ours. A second part sends the entries over loopback TCP to a follower, unordered and in order.
+The experiment is that of Apache IoTDB's page on its log manager: producers take the next index, append it in order, and
+think. The page's figures are printed, too. A second part sends the entries over loopback TCP to a follower, unordered
+and in order.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Cell = dict[str, Any]
 
 
 def rust(part: str, *arguments: str) -> list[Cell]:
-    """What the native program measured, a cell a line."""
+    """Returns the cells that the native program measured."""
     build = ["cargo", "build", "--release", "--quiet", "--locked", "-p", "awoke-bench-ordered"]
     subprocess.run(build, cwd=REPOSITORY, check=True)
     program = [str(REPOSITORY / "target" / "release" / "ordered"), part, *arguments]
@@ -57,7 +58,7 @@ class Gaps:
         self._found_ns: list[int] = []
 
     def note(self, run: Iterable[int]) -> None:
-        """These have been appended."""
+        """Notes that these indexes were appended."""
         for index in run:
             place = index & 15
             if place == 0:
@@ -66,7 +67,7 @@ class Gaps:
                 self._found_ns.append(time.monotonic_ns() - self._before_ns)
 
     def p99_us(self) -> float | None:
-        """The 99th percentile in microseconds."""
+        """Returns the 99th percentile in microseconds."""
         return percentile(self._found_ns, 99) / 1e3 if self._found_ns else None
 
 
@@ -81,7 +82,7 @@ class Conditions:
         self._appended = 0
 
     def append(self, index: int) -> None:
-        """Wait for the one before, append."""
+        """Waits for the entry before, and appends."""
         with self._lock:
             condition = self._conditions[(index - 1) % len(self._conditions)]
             while self._appended != index:
@@ -92,19 +93,19 @@ class Conditions:
 
 
 def waits(gaps: Gaps) -> Callable[[int], object]:
-    """awoke's sequencer, waiting for one's own entry."""
+    """Makes awoke's sequencer, with producers that wait for their own entries."""
     sequencer: awoke.Sequencer[int] = awoke.Sequencer(gaps.note)
     return lambda index: sequencer.append(index, index)
 
 
 def deposits(gaps: Gaps) -> Callable[[int], object]:
-    """awoke's sequencer, leaving the entry."""
+    """Makes awoke's sequencer, with producers that deposit their entries."""
     sequencer: awoke.Sequencer[int] = awoke.Sequencer(gaps.note)
     return lambda index: sequencer.deposit(index, index)
 
 
 def python_designs() -> Iterable[tuple[str, int, Callable[[int], object], Gaps]]:
-    """Name, conditions, the function that appends, and what was measured of it."""
+    """Yields name, number of conditions, appending function and measurements of each design."""
     for conditions in (1, 1_000):
         gaps = Gaps()
         yield "striped", conditions, Conditions(conditions, gaps).append, gaps
@@ -114,7 +115,7 @@ def python_designs() -> Iterable[tuple[str, int, Callable[[int], object], Gaps]]
 
 
 def python_cell(append: Callable[[int], object], gaps: Gaps, producers: int, think_ms: int, seconds: float) -> Cell:
-    """So many Python threads for so long."""
+    """Measures a number of Python threads for a number of seconds."""
     indexes, is_over, start = itertools.count(), False, threading.Barrier(producers + 1)
 
     def produce() -> None:

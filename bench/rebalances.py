@@ -19,7 +19,7 @@ WARM_UP_REBALANCES = 10
 
 
 def main() -> None:
-    """Obey the command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.rebalances", description=__doc__)
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
     parser.add_argument("--rebalances", type=int, default=1_000)

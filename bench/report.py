@@ -1,4 +1,4 @@
-"""What every benchmark reports: the machine, the versions, a table on standard output and a JSON file."""
+"""The report of every benchmark: the machine, the versions, a table on standard output and a JSON file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def latency(name: str, values_ns: Sequence[int]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Reference:
-    """What the others are divided by: one contestant, or the best of several."""
+    """The divisor of the other results: one contestant, or the best of several."""
 
     label: str
     contestants: tuple[str, ...]
@@ -162,7 +162,7 @@ class Report:
 
 
 def number(value: float | None) -> str:
-    """A figure for people: three significant digits, or a whole number where it is large."""
+    """Formats a figure for people: three significant digits, or a whole number if it is large."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

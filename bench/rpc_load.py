@@ -200,7 +200,7 @@ def goodput_of_rate(caller: rpc.Caller, per_s: float, seconds: float) -> dict[st
 
 
 def main() -> None:
-    """Obey the command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.rpc_load", description=__doc__)
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
     parser.add_argument("--calls", type=int, default=20_000)

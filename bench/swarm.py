@@ -1,6 +1,6 @@
-"""The swarm: how soon a death is noticed and mended, what processes gain over threads, what they share, what watching costs.
+"""The swarm: the time to notice and replace a dead process, the gain over threads, shared memory, the cost of watching.
 
-1. `kill -9` of nodes, again and again: from the signal to the supervisor's notice, and to the next assignment.
+1. Repeated `kill -9` of nodes: the time from the signal to the supervisor's notice, and to the next assignment.
 2. A handler that computes: one process with two threads, one node, two nodes.
 3. Memory: eight nodes of an app of about 200 MB beside eight processes of their own.
 4. The supervisor, when nothing happens: wake-ups per minute, and memory.
@@ -47,11 +47,11 @@ class Swarm:
         self.process = Process(*arguments, "--log-level", "error", *KAFKA, *options, env={**group, **env})
 
     def status(self) -> dict[str, Any]:
-        """What the supervisor says."""
+        """Returns the supervisor's state."""
         return ask(TARGET, self._socket, "status")
 
     def wait(self, is_so: Any, within_s: float = 60.0) -> dict[str, Any]:
-        """Ask until it is so."""
+        """Asks until the condition holds."""
         deadline_s = time.monotonic() + within_s
         while time.monotonic() < deadline_s:
             try:
@@ -65,7 +65,7 @@ class Swarm:
         raise TimeoutError(self.process.output[-3_000:])
 
     def wait_up(self) -> dict[str, Any]:
-        """Until every node is up and has had its assignment."""
+        """Waits until every node is up and has its assignment."""
         return self.wait(
             lambda found: (
                 len(found["nodes"]) == self.nodes
@@ -99,7 +99,7 @@ def kills(bootstrap_servers: str, count: int) -> dict[str, float]:
             began_ns = time.monotonic_ns()
             os.kill(node["pid"], signal.SIGKILL)
             watch.poll()
-            # Before this the system itself is at work on the process's end, and nobody can know of it.
+            # Before this the kernel is still ending the process, so no other process can notice its end.
             kernels.append((time.monotonic_ns() - began_ns) / 1e6)
             os.close(pidfd)
             found = swarm.wait(lambda found, began_ns=began_ns: found["last_death_ns"] > began_ns)
@@ -199,7 +199,7 @@ def idle(bootstrap_servers: str, seconds: float) -> dict[str, float]:
 
 
 def main() -> None:
-    """Obey the command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.swarm", description=__doc__)
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
     parser.add_argument("--kills", type=int, default=1_000)

@@ -54,7 +54,7 @@ def _delays_ns(producer: awoke.Producer, job: Job) -> list[int]:
         handle = producer.produce(job.topic, VALUE)
         handle.wait(TIMEOUT_S)
         now_ns = time.monotonic_ns()
-        if handle.woken_at_ns:  # 0: the report was there before anybody waited.
+        if handle.woken_at_ns:  # 0: the report was there before the wait.
             delays_ns.append(now_ns - handle.woken_at_ns)
     return delays_ns
 

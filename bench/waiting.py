@@ -1,7 +1,7 @@
-"""Hand batches of jobs to a pool of workers and wait for them: by yielding in a loop, by popping, and awoke's way.
+"""Hands batches of jobs to a pool of workers and waits for them: by yielding in a loop, by popping, and awoke's way.
 
-The first two are the two ways of Karafka's fetching thread, before and after it waited by popping; in awoke nobody waits for
-a batch: workers ask for the next job themselves, so that what is counted is wake-ups of workers.
+The first two are the two ways of Karafka's fetching thread, before and after it waited by popping. In awoke no thread
+waits for a batch: workers ask for the next job themselves, so the wake-ups of workers are counted.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from bench.report import RESULTS, machine, versions
 WORKERS = 5
 JOBS_OF_BATCH = 5
 BATCHES = {0: 2_000, 1: 1_000, 100: 20}
-"""How many batches, by the length of a job in milliseconds."""
+"""The number of batches, by the length of a job in milliseconds."""
 QUICK_BATCHES = {0: 100, 1: 50, 100: 3}
 
 
 class Measured(NamedTuple):
-    """What one way of waiting cost."""
+    """The cost of one way of waiting."""
 
     waits_per_batch: float
-    """Looks of the waiting thread; of awoke, wake-ups of workers."""
+    """The checks of the waiting thread; for awoke, the wake-ups of workers."""
     cpu_us_per_batch: float
     jobs_per_s: float
 
@@ -45,7 +45,7 @@ def work(job_ms: int) -> None:
 
 @contextlib.contextmanager
 def measured(batches: int, waits: Callable[[], int]) -> Iterator[list[Measured]]:
-    """Put what the block cost into the list."""
+    """Appends the cost of the block to the list."""
     found: list[Measured] = []
     before, began_s, began_cpu_s = waits(), time.perf_counter(), time.process_time()
     yield found
@@ -57,7 +57,7 @@ def measured(batches: int, waits: Callable[[], int]) -> Iterator[list[Measured]]
 
 @contextlib.contextmanager
 def pool(run: Callable[[], None]) -> Iterator[queue.SimpleQueue[Callable[[], None] | None]]:
-    """Workers that pop jobs; `run` is what a job is."""
+    """Runs workers that pop jobs and call `run` for each."""
     jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
 
     def serve() -> None:
@@ -75,7 +75,7 @@ def pool(run: Callable[[], None]) -> Iterator[queue.SimpleQueue[Callable[[], Non
 
 
 def by_yielding(job_ms: int, batches: int) -> Measured:
-    """The fetching thread looks again and again whether all are done, and gives way in between."""
+    """The fetching thread checks in a loop whether all are done, and yields in between."""
     looks = 0
     lock, done = threading.Lock(), 0
 
@@ -156,7 +156,7 @@ WAYS = {"yielding": by_yielding, "popping": by_popping, "awoke": by_awoke}
 
 
 def main() -> None:
-    """Obey the command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.waiting", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few batches: no figures to quote")
     parser.add_argument("--bootstrap-servers", help="not used: nothing here needs a broker")
@@ -177,7 +177,7 @@ def main() -> None:
 
 
 def show(results: dict[str, dict[str, Measured]]) -> None:
-    """A table."""
+    """Prints a table."""
     table = Table("job", "waits by", "waits per batch", "CPU us per batch", "jobs per s", title="Waiting for workers")
     for length, ways in results.items():
         for name, each in ways.items():

@@ -1,7 +1,7 @@
 //! Compiles what the extension gives its C libraries in the place of the C library's: memory, waits that no clock step
 //! prolongs, and decompressors that a small batch can't make large.
 
-/// The functions that `src/decompressors.rs`, `src/groupless.rs` and the kafka crate's `mock_groups.c` stand before.
+/// The functions that `src/decompressors/`, `src/groupless.rs` and the kafka crate's `mock_groups.c` stand before.
 const WRAPPED: [&str; 8] = [
     "rd_gz_decompress",
     "rd_kafka_cgrp_op",

@@ -1,4 +1,5 @@
-//! The experiment of Apache `IoTDB`'s page on its log manager: producers take the next index, append it in order, and think.
+//! The experiment of Apache `IoTDB`'s page on its log manager: producers take the next index, append it in order, and
+//! think.
 
 use std::sync::{Arc, Mutex};
 
@@ -27,8 +28,8 @@ fn report(design: &str, conditions: u64, producers: u64, think_ms: u64, measured
     let p99_us = gaps.p99_us();
     let p99 = if p99_us.is_nan() { "null".to_owned() } else { format!("{p99_us:.3}") };
     println!(
-        "{{\"design\": \"{design}\", \"conditions\": {conditions}, \"producers\": {producers}, \"think_ms\": {think_ms}, \
-         \"per_s\": {per_s:.1}, \"switches_per_append\": {switches_per_append:.4}, \
+        "{{\"design\": \"{design}\", \"conditions\": {conditions}, \"producers\": {producers}, \
+         \"think_ms\": {think_ms}, \"per_s\": {per_s:.1}, \"switches_per_append\": {switches_per_append:.4}, \
          \"cpu_us_per_append\": {cpu_us_per_append:.3}, \"p99_us\": {p99}}}"
     );
 }
@@ -70,12 +71,12 @@ fn awoke(waits: bool, producers: u64, think_ms: u64, seconds: f64) {
         }
     });
     let measured = measure(producers, think_ms, seconds, &append);
-    drop(append); // And with it the sequencer, whose sink has the figures.
+    drop(append); // Drops the sequencer, too, whose sink has the figures.
     let gaps = std::mem::take(&mut *found.lock().expect("no panic"));
     report(if waits { "awoke, waits" } else { "awoke, deposits" }, 0, producers, think_ms, &measured, gaps);
 }
 
-/// What the sink measured, given out when the sequencer ends.
+/// The sink's measurements, which it hands out when the sequencer is dropped.
 struct Log {
     gaps: Gaps,
     found: Arc<Mutex<Gaps>>,

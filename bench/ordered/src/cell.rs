@@ -1,10 +1,10 @@
-//! One cell of the table: so many threads for so long, and what it cost.
+//! One cell of the table: a number of threads for a number of seconds, and their cost.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-/// Time from an append to the next one, of every 16th: who appends calls `note` in order.
+/// The time from an append to the next one, of every 16th. The appending threads call `note`, in order.
 #[derive(Default)]
 pub struct Gaps {
     before_ns: u64,
@@ -32,14 +32,14 @@ impl Gaps {
     }
 }
 
-/// What a cell cost.
+/// The cost of a cell.
 pub struct Measured {
     pub per_s: f64,
     pub switches_per_append: f64,
     pub cpu_us_per_append: f64,
 }
 
-/// Has so many threads call `append` with the next index, again and again, with a pause between.
+/// Runs threads that call `append` with the next index in a loop, with a pause between two calls.
 pub fn measure<A: Fn(u64) + Send + Sync + 'static>(
     producers: u64,
     think_ms: u64,
@@ -79,9 +79,9 @@ pub fn measure<A: Fn(u64) + Send + Sync + 'static>(
     }
 }
 
-/// Context switches and microseconds of processor time of this process.
+/// Returns the context switches and the microseconds of processor time of this process.
 fn usage() -> (i64, i64) {
-    // SAFETY: a struct of numbers, which the call fills.
+    // SAFETY: zero is a valid value of the struct's numbers, which the call fills in.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);

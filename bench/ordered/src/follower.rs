@@ -1,8 +1,9 @@
 //! Entries over loopback TCP to a follower that appends them in order: the two ways of replicating.
 //!
-//! *Unordered*: every client thread has a connection and sends its own entry; the follower's thread of that connection puts it
-//! in order and answers. *Ordered*: entries go in order over one connection; with a dispatcher thread that takes them from
-//! a queue, or without one, where whoever fills the gap sends for everybody. A client waits for the answer to its entry.
+//! *Unordered*: every client thread has a connection and sends its own entry. The follower's thread of that connection
+//! puts it in order and answers. *Ordered*: entries go in order over one connection. A dispatcher thread takes them
+//! from a queue; or, without one, the thread that fills the gap sends for all. A client waits for the answer to its
+//! entry.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -116,7 +117,7 @@ fn unordered<A: Fn(u64) + Send + Sync + 'static>(way: &str, producers: u64, seco
     report(way, producers, &measured);
 }
 
-/// A follower of one connection: answers with how many it has.
+/// A follower of one connection, which answers with the number of entries it has.
 fn ordered_follower(listener: TcpListener) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("the leader");
@@ -142,7 +143,7 @@ fn ordered_follower(listener: TcpListener) -> JoinHandle<()> {
     })
 }
 
-/// Reads how many the follower has, and tells.
+/// Reads the number of entries that the follower has, and reports it.
 fn on_answers(mut stream: TcpStream, tell: impl Fn(u64) + Send + 'static) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut count = [0; 8];
@@ -158,7 +159,7 @@ struct Queue {
     came: Condvar,
 }
 
-/// A queue, a thread that sends what is in it, and one condition for all who wait for an answer.
+/// A queue, a thread that sends its entries, and one condition for all threads that wait for an answer.
 fn dispatcher(producers: u64, seconds: f64) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut stream = connect(listener.local_addr().expect("bound"));
@@ -195,7 +196,7 @@ fn dispatcher(producers: u64, seconds: f64) {
         let (queue, answered) = (Arc::clone(&queue), Arc::clone(&answered));
         move |_| {
             let mut state = queue.state.lock().expect("no panic");
-            // The index is taken with the place in the queue, which is the order.
+            // The index is taken together with the place in the queue, so the queue is in order.
             let index = state.1;
             state.1 += 1;
             state.0.push_back(entry_of(index));
@@ -234,7 +235,7 @@ impl Sink<Entry> for Connection {
     }
 }
 
-/// Whoever fills the gap sends for everybody; answers wake those whose entries they are for.
+/// The thread that fills the gap sends for all. An answer wakes only the clients whose entries it confirms.
 fn combining(producers: u64, seconds: f64) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let stream = connect(listener.local_addr().expect("bound"));

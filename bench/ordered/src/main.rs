@@ -1,4 +1,5 @@
-//! Measures ordered append from many threads, and two ways of sending entries to a follower. One line of JSON for each cell.
+//! Measures ordered append from many threads, and two ways of sending entries to a follower. Prints one line of JSON
+//! for each cell.
 //!
 //! `ordered append SECONDS PRODUCERS,… THINK_MS,…` and `ordered follower SECONDS PRODUCERS,…`.
 

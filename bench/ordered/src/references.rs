@@ -1,11 +1,11 @@
-//! What the sequencer is measured beside: one condition for all, and one for each stripe of indexes.
+//! The designs that the sequencer is compared with: one condition for all, and one for each stripe of indexes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
 use crate::cell::Gaps;
 
-/// Entry `i` waits for `i - 1`; every append wakes all who wait.
+/// Entry `i` waits for `i - 1`; every append wakes all waiting threads.
 pub struct OneCondition {
     appended: Mutex<(u64, Gaps)>,
     changed: Condvar,
@@ -32,7 +32,8 @@ impl OneCondition {
     }
 }
 
-/// As Apache `IoTDB`'s log manager has it: entry `i` waits on the condition `(i - 1) mod k`, appending `i` wakes `i mod k`.
+/// The design of Apache `IoTDB`'s log manager: entry `i` waits on the condition `(i - 1) mod k`, and appending `i`
+/// wakes `i mod k`.
 pub struct Striped {
     appended: AtomicU64,
     gaps: Mutex<Gaps>,
@@ -53,7 +54,7 @@ impl Striped {
         if index > 0 && self.appended.load(Ordering::Acquire) != index {
             let (lock, changed) = self.stripe(index - 1);
             let mut held = lock.lock().expect("no panic");
-            // Under the stripe's lock, which whoever wakes it takes: no wake-up is lost.
+            // Under the stripe's lock, which the waking thread takes: no wake-up is lost.
             while self.appended.load(Ordering::Acquire) != index {
                 held = changed.wait(held).expect("no panic");
             }

@@ -53,7 +53,7 @@ impl Admin {
         Ok(Self { inner: Open::new("admin", inner) })
     }
 
-    /// Brokers as (id, address), topics as (name, error code, partitions). Blocks with the GIL released.
+    /// Returns brokers as (id, address), topics as (name, error code, partitions). Blocks with the GIL released.
     #[pyo3(signature = (topic, timeout_s))]
     fn metadata(&self, py: Python<'_>, topic: Option<&str>, timeout_s: f64) -> PyResult<Found> {
         let timeout = duration(Some(timeout_s))?.unwrap_or_default();
@@ -87,13 +87,14 @@ impl Admin {
         self.call(|admin| admin.delete_topics(&topics, timeout))
     }
 
-    /// The offsets that a group has committed. Does not block.
+    /// Requests the offsets that a group has committed. Does not block.
     fn group_offsets(&self, group: &str, timeout_s: f64) -> PyResult<PendingCall> {
         let timeout = duration(Some(timeout_s))?.unwrap_or_default();
         self.call(|admin| admin.group_offsets(group, timeout))
     }
 
-    /// Offsets of partitions: `at` is -2 for the earliest, -1 for the latest, else a time in ms. Does not block.
+    /// Requests offsets of partitions: `at` is -2 for the earliest, -1 for the latest, else a time in ms. Does not
+    /// block.
     fn list_offsets(&self, partitions: Vec<(String, i32)>, at: i64, timeout_s: f64) -> PyResult<PendingCall> {
         let partitions: Vec<_> =
             partitions.into_iter().map(|(topic, partition)| engine::TopicPartition::new(topic, partition)).collect();
@@ -138,7 +139,7 @@ impl PendingCall {
     /// Waits for the answer. Blocks with the GIL released.
     fn wait<'py>(&self, py: Python<'py>, timeout_s: f64) -> PyResult<Bound<'py, PyAny>> {
         let since = Instant::now();
-        // The request has its own time-out, whose error says more than ours: it comes first.
+        // The request has its own time-out, which comes first: its error says more than this one.
         let timeout = duration(Some(timeout_s))?.unwrap_or_default() + Duration::from_secs(1);
         if wait_for(py, &self.completion, &Deadline::after(Some(timeout)))?.is_none() {
             let error = Error::TimedOut { operation: "wait for the brokers".into(), waited: since.elapsed() };
@@ -147,13 +148,13 @@ impl PendingCall {
         self.result(py)
     }
 
-    /// Whether the answer is there. Does not block.
+    /// Returns whether the answer is there. Does not block.
     fn done(&self) -> bool {
         self.completion.is_done()
     }
 
-    /// The answer, which must be there: topics as (name, code, code name, text), or offsets as (topic, partition, offset,
-    /// code). Does not block.
+    /// Returns the answer, which must be there: topics as (name, code, code name, text), or offsets as (topic,
+    /// partition, offset, code). Does not block.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let not_yet = || Err(Error::Invalid { reason: "the call has no answer yet".into() });
         match self.completion.get().unwrap_or_else(not_yet).map_err(|error| to_python(&error))? {
@@ -180,7 +181,7 @@ impl PendingCall {
         }
     }
 
-    /// Has `token` posted to the mailbox when the answer comes; `False` when it is there already.
+    /// Has `token` posted to the mailbox when the answer comes. Returns `False` when it is there already.
     fn notify(&self, mailbox: &Mailbox, token: u64) -> bool {
         self.completion.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox.inner), token })
     }

@@ -34,7 +34,7 @@ struct Held(Py<IncomingCall>);
 
 impl Clone for Held {
     fn clone(&self) -> Self {
-        // The engine is called with the GIL held: this only finds it.
+        // The engine is called with the GIL held, so this does not wait for it.
         Self(Python::attach(|py| self.0.clone_ref(py)))
     }
 }
@@ -174,7 +174,7 @@ impl Admission {
         self.inner.release(&Held(call.clone().unbind())).map(|Held(next)| next)
     }
 
-    /// Number of calls run, and how many wait in the queue. Does not block.
+    /// Returns the numbers of calls that run, and that wait in the queue. Does not block.
     fn counts(&self) -> (usize, usize) {
         self.inner.counts()
     }

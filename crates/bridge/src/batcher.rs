@@ -65,7 +65,7 @@ impl TransactionBatcher {
         self.submit_entry(entry_of(job, std::mem::take(&mut *entry.records()), offset))
     }
 
-    /// Commits the stored offset of a hook's partition, with the text beside it. Does not block.
+    /// Commits the stored offset of a hook's partition, with its metadata text. Does not block.
     fn commit(&self, partition: &Partition) -> PyResult<PendingCommit> {
         self.submit_entry(partition.queue().map(engine::TransactionEntry::of_stored_offset))
     }

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::{duration, to_python};
-use crate::waiting::{Mailbox, Turn, is_main_thread, wait_in_turn};
+use crate::main_thread::is_main_thread;
+use crate::waiting::{Mailbox, wait_as_leader_or_follower};
 
 /// A call of a caller.
 #[pyclass(frozen, freelist = 256, module = "awoke._native")]
@@ -36,7 +37,7 @@ impl Call {
         let Some(caller) = self.caller.upgrade() else { return Ok(self.inner.is_ready()) };
         if is_main_thread() {
             let deadline = deadline.or_earlier(Some(self.inner.until()));
-            wait_in_turn(py, &deadline, |waker| caller.begin_wait(&self.inner, waker))?;
+            wait_as_leader_or_follower(py, &deadline, |waker| caller.begin_wait(&self.inner, waker))?;
         }
         // On the main thread the deadline may have ended that wait before it ended the call.
         Ok(py.detach(|| {
@@ -102,16 +103,6 @@ impl Call {
 
     fn check_process(&self) -> PyResult<()> {
         self.birthplace.check("call").map_err(|error| to_python(&error))
-    }
-}
-
-impl Turn for engine::Waiting {
-    fn step(&self, deadline: &Deadline) -> bool {
-        self.step(deadline)
-    }
-
-    fn is_follower(&self) -> bool {
-        self.is_follower()
     }
 }
 

@@ -91,8 +91,9 @@ impl Caller {
     }
 
     /// Makes a call; returns `None` if there is no room and it may not wait. Blocks with the GIL released if it waits.
-    #[pyo3(signature = (method, body, timeout_s, *, key=None, idempotency_key=None, headers=None, replies=1, window=None, may_wait=true))]
-    #[allow(clippy::too_many_arguments)] // What a call has; all but three by name.
+    #[pyo3(signature = (method, body, timeout_s, *, key=None, idempotency_key=None, headers=None, replies=1,
+        window=None, may_wait=true))]
+    #[allow(clippy::too_many_arguments)] // The parts of a call; all but three by name.
     fn call(
         &self,
         py: Python<'_>,

@@ -13,7 +13,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
 use crate::errors::{delivery_to_python, duration, to_python};
-use crate::waiting::{Mailbox, Turn, is_main_thread, wait_in_turn};
+use crate::main_thread::is_main_thread;
+use crate::waiting::{Mailbox, wait_as_leader_or_follower};
 
 /// The pending delivery of a message.
 ///
@@ -135,18 +136,8 @@ fn wait_for_delivery(py: Python<'_>, handle: &engine::DeliveryHandle, deadline: 
     if !is_main_thread() {
         return Ok(py.detach(|| handle.wait_until(deadline).is_some()));
     }
-    wait_in_turn(py, deadline, |waker| handle.begin_wait(waker))?;
+    wait_as_leader_or_follower(py, deadline, |waker| handle.begin_wait(waker))?;
     Ok(handle.completion().is_done())
-}
-
-impl Turn for engine::Waiting<'_> {
-    fn step(&self, deadline: &Deadline) -> bool {
-        self.step(deadline)
-    }
-
-    fn is_follower(&self) -> bool {
-        self.is_follower()
-    }
 }
 
 /// Has these messages sent together, without lingering. Does not block.

@@ -1,4 +1,5 @@
-//! The engine's errors as the classes of `awoke.errors`. The match is exhaustive: a new variant must find its class here.
+//! The engine's errors as the classes of `awoke.errors`. The match is exhaustive: each new variant needs its class
+//! here.
 
 use std::time::Duration;
 
@@ -7,19 +8,19 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// What was being done decides the class of two errors that the engine has in common for all operations.
+/// The operation that failed. It decides the class of two errors that the engine has in common for all operations.
 #[derive(Clone, Copy)]
 pub enum Doing {
     Delivery,
     Other,
 }
 
-/// Makes a Python exception of an error of the engine's, or of a waiting primitive's.
+/// Makes a Python exception of an error of the engine or of a waiting primitive.
 pub fn to_python<E: Clone + Into<Error>>(error: &E) -> PyErr {
     raise(&error.clone().into(), Doing::Other)
 }
 
-/// As `to_python`, for the result of a delivery.
+/// Makes a Python exception of the error of a delivery.
 pub fn delivery_to_python(error: &Error) -> PyErr {
     raise(error, Doing::Delivery)
 }
@@ -69,7 +70,7 @@ fn instance<'py>(py: Python<'py>, error: &Error, doing: Doing) -> PyResult<Bound
     py.import("awoke.errors")?.getattr(class)?.call1(arguments.cast_into::<PyTuple>()?)
 }
 
-/// Seconds from Python as a duration; `None` for no limit.
+/// Converts seconds from Python to a duration; `None` for no limit.
 pub fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     seconds
         .map(|seconds| {

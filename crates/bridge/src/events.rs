@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::to_python;
 
-/// Where the engine's clients put their events: bounded, the oldest go first.
+/// The box that the engine's clients put their events in. It is bounded: the oldest events are dropped first.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct EventBox {
     pub inner: Arc<EngineBox>,
@@ -32,7 +32,7 @@ impl EventBox {
         self.inner.drain().into_iter().map(|event| convert(py, event)).collect()
     }
 
-    /// Events lost because nobody came for them.
+    /// Returns the number of events that were dropped because they were not taken in time.
     fn dropped(&self) -> u64 {
         self.inner.dropped()
     }

@@ -105,14 +105,14 @@ impl GroupMember {
             .collect()
     }
 
-    /// Lets a stuck partition go on, from its first message or after the batch that cannot be read. Returns `False`
+    /// Continues a stuck partition, from its first message or after the batch that cannot be read. Returns `False`
     /// when it is not stuck. Does not block.
     fn resume(&self, topic: &str, partition: i32) -> PyResult<bool> {
         let resumed = self.inner.get().and_then(|member| member.resume(&TopicPartition::new(topic, partition)));
         resumed.map_err(|error| to_python(&error))
     }
 
-    /// Returns partitions, and topics (partition -1), whose messages do not come any more: (topic, partition, why,
+    /// Returns partitions, and topics (partition -1), that are stuck: (topic, partition, reason,
     /// whether `resume` reads it). Does not block.
     fn stuck(&self) -> Vec<(String, i32, String, bool)> {
         let Ok(member) = self.inner.get() else { return Vec::new() };
@@ -167,7 +167,7 @@ impl PendingCommit {
         self.completion.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox.inner), token })
     }
 
-    /// Returns, or raises the answer, which must be there. Does not block.
+    /// Returns or raises the answer, which must be there. Does not block.
     fn result(&self) -> PyResult<()> {
         let not_yet = || Err(Error::Invalid { reason: "the commit has no answer yet".into() });
         self.completion.get().unwrap_or_else(not_yet).map_err(|error| to_python(&error))

@@ -1,5 +1,6 @@
-//! Keeps librdkafka (2.12.1) from a fault of its own: an answer to "which offsets has this group?" that says that the group's coordinator has
-//! moved makes it ask its own group for the new one. An admin client has no group, and the process ended with SIGSEGV.
+//! Works around a bug of librdkafka (2.12.1): an `OffsetFetch` response may say that the group's coordinator has moved.
+//! librdkafka then asks the client's own group for the new one. An admin client has no group, and the process ended
+//! with SIGSEGV.
 //!
 //! The linker puts `__wrap_x` where librdkafka calls `x`, and `x` where `__real_x` is called (`build.rs`).
 
@@ -24,7 +25,8 @@ unsafe extern "C" {
 }
 
 /// # Safety
-/// As librdkafka's `rd_kafka_cgrp_op`, but that there may be no group: then nothing is asked. The caller asks again by itself.
+/// As librdkafka's `rd_kafka_cgrp_op`, but `group` may be null: then this does nothing, and librdkafka's own retry
+/// finds the new coordinator.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_rd_kafka_cgrp_op(
     group: *mut c_void,

@@ -160,9 +160,7 @@ impl IncomingCall {
         Ok(())
     }
 
-    // For awoke's own responder.
-
-    /// The method itself; `None` if the service has no such method.
+    /// The method itself; `None` if there is none of this name. From here on: for awoke's own responder.
     #[getter]
     fn target(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.target.as_ref().map(|target| target.clone_ref(py))

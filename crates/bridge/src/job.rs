@@ -21,7 +21,7 @@ pub struct Job {
     generation: u64,
     attempt: u32,
     waited: Duration,
-    /// `None` when the job has ended: this object keeps nothing of librdkafka's then. A transaction entry shares it.
+    /// `None` when the job has ended: this object then keeps no memory of librdkafka's. A transaction entry shares it.
     pub inner: Arc<Mutex<Option<engine::Job>>>,
     /// The number of messages that `each` left to a later job.
     left: AtomicUsize,

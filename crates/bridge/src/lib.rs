@@ -1,7 +1,7 @@
-//! The bridge between awoke's engine and Python: converts, releases the GIL, calls, converts; decides nothing.
+//! The bridge between awoke's engine and Python: converts, releases the GIL, calls, converts. It makes no decisions.
 //!
-//! One file per noun of the engine. Invariant: the GIL is never held during a wait, and is not released where no wait
-//! is needed: a result that is ready is taken first.
+//! One file per noun of the engine. Invariant: the GIL is never held during a wait. It is not released where no wait is
+//! needed: a result that is ready is taken first.
 
 mod admin;
 mod admission;
@@ -26,6 +26,7 @@ mod incoming_call;
 mod job;
 mod lane_assignment;
 mod lifeline;
+mod main_thread;
 mod message;
 mod mock_cluster;
 mod open;

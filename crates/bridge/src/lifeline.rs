@@ -12,7 +12,7 @@ use crate::errors::{duration, to_python};
 use crate::group_member::GroupMember;
 use crate::scheduler::Scheduler;
 
-/// Refuses what is no open descriptor of this kind.
+/// Checks that a number is an open descriptor of this kind.
 fn check_kind(what: &str, descriptor: i32, kind: libc::mode_t) -> PyResult<()> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: `fstat` takes any number, and fills the struct in when it returns 0.
@@ -30,8 +30,8 @@ pub struct Lifeline {
 
 #[pymethods]
 impl Lifeline {
-    /// The tripwire, the writing end of a pipe, belongs to the lifeline from here on: its number is another's in a
-    /// moment.
+    /// Takes over the tripwire, the writing end of a pipe. The caller must not use its number again: the system may
+    /// reuse it.
     #[new]
     fn new(socket: i32, tripwire: i32, interval_s: f64, drain_s: f64, exit_code: i32) -> PyResult<Self> {
         let settings = engine::LifelineSettings {
@@ -47,7 +47,7 @@ impl Lifeline {
         Ok(Self { inner: started.map_err(|error| to_python(&error))? })
     }
 
-    /// From now on tells of these schedulers' jobs and of this member. Does not block.
+    /// Begins to report the jobs of these schedulers and the state of this member. Does not block.
     #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
     fn watch(&self, schedulers: Vec<Py<Scheduler>>, member: &GroupMember) -> PyResult<()> {
         let schedulers: Vec<_> = schedulers.iter().map(|scheduler| Arc::downgrade(&scheduler.get().inner)).collect();
@@ -65,7 +65,7 @@ impl Lifeline {
         Ok(())
     }
 
-    /// Answers with what Python knows, and waits until it is asked again; `False` at the end. Blocks with the GIL
+    /// Answers with Python's state, and waits for the next request. Returns `False` at the end. Blocks with the GIL
     /// released.
     fn pulse(&self, py: Python<'_>, assigned: u32, lag: i64) -> bool {
         py.detach(|| self.inner.pulse(assigned, lag))

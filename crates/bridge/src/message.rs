@@ -26,7 +26,7 @@ impl Message {
         Self { batch, index, decoded: PyOnceLock::new() }
     }
 
-    /// Copies the messages of the batch, as `Batch::detach`.
+    /// Copies the messages of the batch, as `Batch::detach` does.
     pub fn detach(&self, py: Python<'_>) {
         self.batch.get().detach(py);
     }

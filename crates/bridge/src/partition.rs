@@ -45,7 +45,7 @@ impl Partition {
         self.with(|partition| Ok(partition.stored_and_committed()))
     }
 
-    /// Begins no job until `resume`. Does not block.
+    /// Pauses the partition: no job begins until `resume`. Does not block.
     fn pause(&self) -> PyResult<()> {
         self.with(PartitionQueue::pause)
     }
@@ -77,7 +77,7 @@ impl Partition {
         Ok(committed.map(|found| (found.offset, found.metadata.map(|text| text.to_string()))))
     }
 
-    /// Stores an offset with a text beside it, for the next commit. Does not block.
+    /// Stores an offset and its metadata text, for the next commit. Does not block.
     #[pyo3(signature = (offset, metadata))]
     fn annotate(&self, offset: i64, metadata: Option<&str>) -> PyResult<()> {
         self.with(|partition| partition.annotate(offset, metadata.map(Arc::from)))

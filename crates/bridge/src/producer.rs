@@ -105,7 +105,8 @@ impl Producer {
     }
 
     /// Sends a message; see the stub.
-    #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None, variant=None))]
+    #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None,
+        variant=None))]
     #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
     fn produce(
         &self,

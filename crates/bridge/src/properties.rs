@@ -1,4 +1,4 @@
-//! librdkafka's settings from Python, with the function that gives tokens.
+//! librdkafka's settings from Python, with the function that returns tokens.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use awoke_engine::kafka::{ClientConfig, Token, TokenSource};
 use pyo3::prelude::*;
 
-/// A dict of librdkafka's properties. Its attribute `token_source`, if there is one, is called without arguments for a token: it
-/// returns the value, the expiry in ms since 1970, the principal, and the extensions.
+/// A dict of librdkafka's properties. Its attribute `token_source`, if there is one, is called without arguments for a
+/// token. It returns the value, the expiry in ms since 1970, the principal, and the extensions.
 pub struct Properties {
     properties: BTreeMap<String, String>,
     token_source: Option<Py<PyAny>>,
@@ -23,7 +23,7 @@ impl<'py> FromPyObject<'_, 'py> for Properties {
 }
 
 impl Properties {
-    /// As the engine takes them.
+    /// Converts them to the engine's form.
     pub fn config(self) -> ClientConfig {
         let mut config = ClientConfig::new();
         for (property, value) in self.properties {
@@ -36,14 +36,14 @@ impl Properties {
     }
 }
 
-/// A function of Python's that gives tokens.
+/// A Python function that returns tokens.
 struct PythonSource {
     function: Py<PyAny>,
 }
 
 impl TokenSource for PythonSource {
     fn token(&self) -> Result<Token, String> {
-        // A process that ends has no Python to ask any more.
+        // A process that ends has no Python interpreter to call.
         Python::try_attach(|py| self.ask(py).map_err(|error| describe(py, &error)))
             .unwrap_or_else(|| Err("the process ends".into()))
     }
@@ -56,7 +56,7 @@ impl PythonSource {
     }
 }
 
-/// An exception as one line.
+/// Returns an exception as one line of text.
 fn describe(py: Python<'_>, error: &PyErr) -> String {
     let name = error.get_type(py).name().map_or_else(|_| "error".into(), |name| name.to_string());
     format!("{name}: {}", error.value(py))

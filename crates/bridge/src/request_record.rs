@@ -42,7 +42,7 @@ impl RequestRecord {
 
     /// The record as a message. Raises `ClosedError` if the memory was released before it was made.
     pub fn message(&self, py: Python<'_>) -> PyResult<&Py<Message>> {
-        // Before the look at `message`: the memory is released after the message was made.
+        // Before the check of `message`: the memory is released after the message was made.
         let lent = self.lent().clone();
         if let Some(message) = self.message.get(py) {
             return Ok(message);
@@ -68,9 +68,9 @@ impl RequestRecord {
     }
 
     /// Releases librdkafka's memory, which would keep the client alive. With `keep`, or if the message was made,
-    /// the record is copied first. Again, it does nothing.
+    /// the record is copied first. A second call does nothing.
     pub fn release(&self, py: Python<'_>, keep: bool) -> PyResult<()> {
-        // A queued call may be over, and its record released, before the thread that queued it comes to this.
+        // A queued call may be over, and its record released, before the thread that queued it calls this.
         let lent = self.lent().clone();
         if let Some(lent) = lent
             && (keep || self.message.get(py).is_some())

@@ -23,8 +23,8 @@ impl Route {
     #[new]
     #[pyo3(signature = (
         topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
-        tick_every_s=None, start=None, concurrency=None, is_transactional=false, request_clock_skew_s=None, turn_max_s=None,
-        batch_time_max_s=None, stores_by_hand=false, jobs_max=None
+        tick_every_s=None, start=None, concurrency=None, is_transactional=false, request_clock_skew_s=None,
+        turn_max_s=None, batch_time_max_s=None, stores_by_hand=false, jobs_max=None
     ))]
     #[allow(clippy::too_many_arguments)] // The settings of a route; all but two by name.
     fn new(

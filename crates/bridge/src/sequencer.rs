@@ -175,7 +175,7 @@ impl Sequencer {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Locked by a thread that uses it at this moment: then it is no garbage.
+        // If another thread has locked it at this moment, it is in use and no garbage.
         self.shared.function.try_lock().map_or(Ok(()), |function| visit.call(&*function))
     }
 

@@ -1,4 +1,4 @@
-//! The Python function at the end of a sequencer, and how its callers wait.
+//! The Python function that gets a sequencer's entries, and the waits for them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

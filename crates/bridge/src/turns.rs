@@ -1,4 +1,4 @@
-//! The messages of a job one by one.
+//! An iterator over the messages of a job.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::job::Job;
 use crate::message::Message;
 
-/// The messages of a job one by one, for as long as its turn lasts.
+/// An iterator over the messages of a job, which ends with the job's turn.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Turns {
     job: Py<Job>,

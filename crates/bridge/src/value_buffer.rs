@@ -14,7 +14,7 @@ pub struct ValueBuffer {
     pub lent: Lent,
 }
 
-/// Where the bytes are.
+/// The place of the bytes.
 pub enum Lent {
     Native(Arc<EngineBatch>, usize),
     Copy(Box<[u8]>),

@@ -1,4 +1,4 @@
-//! One message, wherever its bytes are: in librdkafka's memory or in a copy.
+//! One message, whose bytes are in librdkafka's memory or in a copy.
 
 #![allow(clippy::redundant_closure_for_method_calls)] // `View::offset` would be for one lifetime, not for all.
 
@@ -9,7 +9,7 @@ use awoke_engine::kafka::{Batch as EngineBatch, MessageRef};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Where the bytes are.
+/// The place of the bytes.
 pub enum Storage {
     /// Lent by librdkafka, whose client lives as long as they do; messages before `first` were done in an earlier
     /// attempt.
@@ -26,7 +26,7 @@ pub struct Copy {
     pub timestamp_ms: i64,
 }
 
-/// One message, wherever its bytes are.
+/// One message, with its bytes in one of these places.
 #[derive(Clone, std::marker::Copy)]
 pub enum View<'a> {
     Lent(MessageRef<'a>),

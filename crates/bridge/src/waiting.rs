@@ -1,17 +1,17 @@
-//! How Python waits: by a descriptor that its event loop or its `select` watches, or blocked with the GIL released.
+//! Python's waits: on a descriptor that its event loop or its `select` watches, or blocked with the GIL released.
 
-use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use awoke_engine::clock::Deadline;
-use awoke_engine::fork_guard::Birthplace;
-use awoke_engine::wake::{Completion, EventFd, Mailbox as EngineMailbox, Notifier as _, Waker};
+use awoke_engine::wake::{Completion, EventFd, Mailbox as EngineMailbox, Notifier as _, ServingWait, Waker};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
+use crate::main_thread::{is_main_thread, main_mailbox};
 
-type Tokens = EngineMailbox<u64, EventFd>;
+/// The mailbox of the tokens of one event loop or one thread.
+pub type Tokens = EngineMailbox<u64, EventFd>;
 
 /// Tokens of completions that have their result, for one event loop or one thread.
 #[pyclass(frozen, module = "awoke._native")]
@@ -43,7 +43,7 @@ impl Mailbox {
     }
 }
 
-/// Makes a descriptor readable when an event loop should look for work.
+/// Makes a descriptor readable when an event loop should ask for work.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Notifier {
     pub inner: Arc<EventFd>,
@@ -72,18 +72,18 @@ impl Notifier {
     }
 }
 
-/// Something that a thread can wait for.
+/// An object that a thread can wait for.
 pub trait Awaited: Sync {
-    /// Names a waker that was registered.
+    /// The name of a waker that was registered.
     type Registration;
 
-    /// Whether there is nothing to wait for any more.
+    /// Returns whether there is no more to wait for.
     fn is_ready(&self) -> bool;
-    /// Has the waker woken when it is ready; `None` when it is now.
+    /// Has the waker woken when it is ready. Returns `None` if it is now.
     fn register(&self, waker: Waker) -> Option<Self::Registration>;
-    /// Takes that back.
+    /// Removes a registration.
     fn unregister(&self, registration: Self::Registration);
-    /// Waits on this very thread.
+    /// Waits on the calling thread, which it blocks.
     fn block(&self, deadline: &Deadline);
 }
 
@@ -107,7 +107,7 @@ impl<T: Clone + Send + Sync> Awaited for Completion<T> {
     }
 }
 
-/// Waits for a completion as `wait_until_ready` does; its result, or `None` when the deadline passed first.
+/// Waits for a completion as `wait_until_ready` does. Returns its result; `None` if the deadline passed first.
 pub fn wait_for<T: Clone + Send + Sync>(
     py: Python<'_>,
     completion: &Completion<T>,
@@ -120,10 +120,10 @@ pub fn wait_for<T: Clone + Send + Sync>(
     Ok(completion.get())
 }
 
-/// Waits with the GIL released, and without letting go of it when there is nothing to wait for.
+/// Waits with the GIL released; keeps it when there is no need to wait.
 ///
-/// Python's main thread runs the handlers of signals, so its wait must end for them: it waits on a descriptor, where a
-/// signal interrupts it; every other thread waits on the thing itself.
+/// Python's main thread runs the handlers of signals, so its wait must end for them. It waits on a descriptor, where a
+/// signal interrupts it. Every other thread waits on the object itself.
 pub fn wait_until_ready(py: Python<'_>, awaited: &impl Awaited, deadline: &Deadline) -> PyResult<()> {
     if awaited.is_ready() {
         return Ok(());
@@ -139,8 +139,7 @@ pub fn wait_until_ready(py: Python<'_>, awaited: &impl Awaited, deadline: &Deadl
     };
     loop {
         let woken = wait_readable(py, mailbox.notifier(), deadline);
-        // What woke us stays in the mailbox until the next wait clears it: nothing stands between the answer and its
-        // use.
+        // The token stays in the mailbox until the next wait discards it, so that the answer is used without delay.
         if awaited.is_ready() {
             return woken;
         }
@@ -152,23 +151,16 @@ pub fn wait_until_ready(py: Python<'_>, awaited: &impl Awaited, deadline: &Deadl
     }
 }
 
-/// A wait of somebody who serves a queue for all who wait for it, when it is its turn.
-pub trait Turn {
-    /// Serves until the thing is there, or the deadline passes, if it is its turn; whether the thing is there.
-    fn step(&self, deadline: &Deadline) -> bool;
-    /// Whether somebody else serves.
-    fn is_follower(&self) -> bool;
-}
+/// The longest time for which the main thread serves a queue before it checks for signals.
+const SIGNALS_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long the main thread may serve a queue before it looks for signals.
-const FOR_SIGNALS: Duration = Duration::from_millis(100);
-
-/// Waits in turn on Python's main thread with the GIL released, until the thing is there or the deadline passes.
+/// Waits as leader or follower on Python's main thread with the GIL released, until the answer is there or the deadline
+/// passes.
 ///
-/// It comes up for signals: as a follower at once, because it waits on a descriptor, as a leader after a tenth of a
-/// second at most. While a signal's handler runs, this wait has no place: the handler may wait for something of the
-/// same queue, and would wait for ever for a leader that is further down on its own stack.
-pub fn wait_in_turn<T: Turn + Send>(
+/// It checks for signals: as a follower at once, because it waits on a descriptor; as a leader after a tenth of a
+/// second at most. While a signal's handler runs, this wait has no place in the leadership. The handler may wait for an
+/// answer of the same queue. It would wait for ever for a leader that is further down on its own stack.
+pub fn wait_as_leader_or_follower<T: ServingWait + Send>(
     py: Python<'_>,
     deadline: &Deadline,
     begin: impl Fn(Waker) -> Option<T>,
@@ -176,11 +168,11 @@ pub fn wait_in_turn<T: Turn + Send>(
     let mailbox = main_mailbox()?;
     loop {
         mailbox.discard();
-        let Some(turn) = begin(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 }) else {
+        let Some(wait) = begin(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 0 }) else {
             return Ok(());
         };
         let tokens = &*mailbox;
-        if py.detach(move || is_there_soon(&turn, tokens, deadline)) {
+        if py.detach(move || is_there_soon(&wait, tokens, deadline)) {
             return Ok(());
         }
         py.check_signals()?;
@@ -190,14 +182,14 @@ pub fn wait_in_turn<T: Turn + Send>(
     }
 }
 
-/// Serves, or follows, until it is time to look for signals, and gives the place up; whether the thing is there. Blocks
-/// the calling thread.
-fn is_there_soon(turn: &impl Turn, mailbox: &Tokens, deadline: &Deadline) -> bool {
-    let step = || turn.step(&deadline.or_earlier(Some(Instant::now() + FOR_SIGNALS)));
+/// Serves, or follows, until it is time to check for signals, and leaves its place. Returns whether the answer is
+/// there. Blocks the calling thread.
+fn is_there_soon(wait: &impl ServingWait, mailbox: &Tokens, deadline: &Deadline) -> bool {
+    let step = || wait.step(&deadline.or_earlier(Some(Instant::now() + SIGNALS_CHECK_INTERVAL)));
     if step() {
         return true;
     }
-    if !turn.is_follower() {
+    if !wait.is_follower() {
         return false;
     }
     poll_readable(mailbox.notifier(), deadline);
@@ -217,43 +209,7 @@ fn poll_readable(notifier: &EventFd, deadline: &Deadline) {
     unsafe { libc::poll(&raw mut poll, 1, deadline.remaining_ms()) };
 }
 
-/// Whether this is the process's first thread, where Python runs signal handlers.
-pub fn is_main_thread() -> bool {
-    thread_local! {
-        static FOUND: Cell<Option<(Birthplace, bool)>> = const { Cell::new(None) };
-    }
-    // Found once for a thread and a process: a forked child's only thread is its first, whichever it was.
-    if let Some((_, found)) = FOUND.get().filter(|(process, _)| !process.is_foreign()) {
-        return found;
-    }
-    #[cfg(target_os = "linux")]
-    // SAFETY: both calls take nothing and always succeed.
-    let found = unsafe { libc::getpid() == libc::gettid() };
-    #[cfg(not(target_os = "linux"))]
-    // SAFETY: takes nothing and always succeeds.
-    let found = unsafe { libc::pthread_main_np() != 0 };
-    FOUND.set(Some((Birthplace::here(), found)));
-    found
-}
-
-/// The main thread's own mailbox, made on first use. After a fork the child's main thread makes one of its own.
-pub fn main_mailbox() -> PyResult<Arc<Tokens>> {
-    thread_local! {
-        static MAILBOX: RefCell<Option<(Birthplace, Arc<Tokens>)>> = const { RefCell::new(None) };
-    }
-    MAILBOX.with_borrow_mut(|kept| {
-        if let Some((_, mailbox)) = kept.as_ref().filter(|(process, _)| !process.is_foreign()) {
-            return Ok(Arc::clone(mailbox));
-        }
-        let notifier = EventFd::new().map_err(|error| to_python(&error))?;
-        let mailbox = Arc::new(Tokens::new(notifier));
-        // The parent's mailbox, if there is one, is left alone: its lock may be held for ever.
-        std::mem::forget(kept.replace((Birthplace::here(), Arc::clone(&mailbox))));
-        Ok(mailbox)
-    })
-}
-
-/// Seconds from now until a moment, at least 0.
+/// Returns the seconds from now until a moment, at least 0.
 pub fn seconds_until(moment: Instant) -> f64 {
     moment.saturating_duration_since(Instant::now()).as_secs_f64()
 }

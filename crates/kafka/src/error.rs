@@ -150,7 +150,7 @@ impl From<wake::Error> for Error {
         match error {
             wake::Error::Forked { what, pid } => Self::Forked { what, pid },
             wake::Error::Closed { what } => Self::Closed { what },
-            wake::Error::QueueFull { waited, messages, bytes } => Self::QueueFull { waited, messages, bytes },
+            wake::Error::BudgetExhausted { waited, messages, bytes } => Self::QueueFull { waited, messages, bytes },
             wake::Error::TimedOut { operation, waited } => Self::TimedOut { operation, waited },
             wake::Error::Poisoned { index } => Self::Poisoned { index },
             wake::Error::Invalid { reason } => Self::Invalid { reason },

@@ -1,7 +1,7 @@
-//! A fair weighted semaphore: bounds how many messages, and bytes, are under way.
+//! A fair weighted semaphore: bounds the messages and bytes that are under way.
 //!
-//! First come, first served. A release gives the budget to the first waiter itself, so that each wake-up lets one
-//! thread go on, and no threads compete. A report thread releases once for each batch of reports.
+//! First come, first served. A release gives the budget to the first waiter itself. So each wake-up lets one thread
+//! continue, and no threads compete. A report thread releases once for each batch of reports.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct State {
     is_closed: bool,
 }
 
-/// A thread that waits.
+/// A waiting thread.
 #[derive(Debug)]
 struct Waiter {
     bytes: usize,
@@ -41,7 +41,7 @@ impl Budget {
         Self { state: Mutex::new(State::default()), messages_max, bytes_max }
     }
 
-    /// Acquires the budget for one message; `false` when it is exhausted, or others wait. Does not block.
+    /// Acquires the budget for one message. Returns `false` if it is exhausted, or other threads wait. Does not block.
     ///
     /// # Errors
     /// [`Error::Closed`]: the budget is closed.
@@ -79,15 +79,15 @@ impl Budget {
         Ok(state.messages - before)
     }
 
-    /// Acquires the budget for one message. Blocks the calling thread until it is there.
+    /// Acquires the budget for one message. Blocks the calling thread until there is room.
     ///
     /// # Errors
-    /// [`Error::QueueFull`]: the deadline passed first. [`Error::Closed`]: the budget was closed.
+    /// [`Error::BudgetExhausted`]: the deadline passed first. [`Error::Closed`]: the budget was closed.
     pub fn acquire(&self, bytes: usize, deadline: &Deadline) -> Result<()> {
         self.acquire_on(&Arc::default(), bytes, deadline)
     }
 
-    /// Acquires the budget, as `acquire`, with a parker that was not used before.
+    /// Acquires the budget as `acquire`, with a parker that was not used before.
     ///
     /// # Errors
     /// As for `acquire`.
@@ -118,12 +118,12 @@ impl Budget {
                 let (messages, bytes) = (state.messages, state.bytes);
                 // A large message in front may have held up smaller ones that fit.
                 self.admit_waiting(state);
-                Err(Error::QueueFull { waited: since.elapsed(), messages, bytes })
+                Err(Error::BudgetExhausted { waited: since.elapsed(), messages, bytes })
             }
         }
     }
 
-    /// Releases the budget of messages, for those that wait. Does not block.
+    /// Releases the budget of messages, and admits waiters. Does not block.
     pub fn release(&self, messages: usize, bytes: usize) {
         let mut state = lock(&self.state);
         state.messages -= messages;
@@ -146,12 +146,12 @@ impl Budget {
         (state.messages, state.bytes)
     }
 
-    /// Returns whether a message fits; one larger than the whole budget does when it is alone.
+    /// Returns whether a message fits. One larger than the whole budget fits when it is alone.
     fn fits(&self, state: &State, bytes: usize) -> bool {
         state.messages < self.messages_max && (state.messages == 0 || state.bytes + bytes <= self.bytes_max)
     }
 
-    /// Admits the first waiters that fit, and wakes them once the lock is released, which they take at once.
+    /// Admits the first waiters that fit. Wakes them after the lock is released, because they take it at once.
     fn admit_waiting(&self, mut state: MutexGuard<'_, State>) {
         let mut admitted = Vec::new();
         while state.waiting.front().is_some_and(|waiter| self.fits(&state, waiter.bytes)) {
@@ -186,7 +186,7 @@ mod tests {
         let budget = Budget::new(2, 100);
         assert!(budget.try_acquire(10).expect("open") && budget.try_acquire(10).expect("open"));
         match budget.acquire(10, &passed()) {
-            Err(Error::QueueFull { messages: 2, bytes: 20, .. }) => (),
+            Err(Error::BudgetExhausted { messages: 2, bytes: 20, .. }) => (),
             other => panic!("{other:?}"),
         }
         budget.release(1, 10);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The moment at which a wait gives up; `NEVER` only where something else is certain to end the wait.
+/// The moment at which a wait times out; `NEVER` only where another event is certain to end the wait.
 #[derive(Clone, Debug)]
 pub struct Deadline(Limit);
 
@@ -16,27 +16,27 @@ enum Limit {
 }
 
 impl Deadline {
-    /// A deadline that does not pass.
+    /// The deadline that never passes.
     pub const NEVER: Self = Self(Limit::Never);
 
-    /// The deadline `timeout` from now; `None`, or a time beyond what the clock can count, never passes.
+    /// Makes the deadline `timeout` from now. It never passes for `None`, or for a time beyond the clock's range.
     pub fn after(timeout: Option<Duration>) -> Self {
         let at = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         Self(at.map_or(Limit::Never, Limit::At))
     }
 
-    /// The deadline at this moment.
+    /// Makes the deadline at this moment.
     pub const fn at(moment: Instant) -> Self {
         Self(Limit::At(moment))
     }
 
-    /// A deadline that passes when the flag is set (and the waiting thread is woken to look).
+    /// Makes a deadline that passes when the flag is set (and the waiting thread is woken to check it).
     #[cfg(feature = "model")]
     pub fn flag(flag: std::sync::Arc<loom::sync::atomic::AtomicBool>) -> Self {
         Self(Limit::Flag(flag))
     }
 
-    /// Whether the moment has come.
+    /// Returns whether the moment has come.
     pub fn has_passed(&self) -> bool {
         match &self.0 {
             Limit::Never => false,
@@ -46,7 +46,7 @@ impl Deadline {
         }
     }
 
-    /// What is left, at least zero; `None` for a deadline that does not pass.
+    /// Returns the remaining time, at least zero; `None` for a deadline that never passes.
     pub fn remaining(&self) -> Option<Duration> {
         match &self.0 {
             Limit::Never => None,
@@ -56,12 +56,12 @@ impl Deadline {
         }
     }
 
-    /// What is left in the form that librdkafka takes: milliseconds rounded up, -1 for ever.
+    /// Returns the remaining time in the form that librdkafka takes: milliseconds rounded up, -1 for ever.
     pub fn remaining_ms(&self) -> i32 {
         self.remaining().map_or(-1, |left| i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX))
     }
 
-    /// The earlier of this deadline and that moment.
+    /// Returns the earlier of this deadline and a moment.
     #[must_use]
     pub fn or_earlier(&self, moment: Option<Instant>) -> Self {
         match (&self.0, moment) {
@@ -72,7 +72,7 @@ impl Deadline {
     }
 }
 
-/// Nanoseconds of a monotonic clock that moves a few hundred times a second and is read in a few nanoseconds.
+/// Returns nanoseconds of a monotonic clock that ticks a few hundred times a second and is read in a few nanoseconds.
 pub fn coarse_ns() -> u64 {
     #[cfg(target_os = "linux")]
     const COARSE: libc::clockid_t = libc::CLOCK_MONOTONIC_COARSE;
@@ -81,7 +81,7 @@ pub fn coarse_ns() -> u64 {
     read_ns(COARSE)
 }
 
-/// Nanoseconds of the monotonic clock, the one that Python's `time.monotonic_ns()` reads.
+/// Returns nanoseconds of the monotonic clock, the one that Python's `time.monotonic_ns()` reads.
 pub fn monotonic_ns() -> u64 {
     read_ns(libc::CLOCK_MONOTONIC)
 }
@@ -91,4 +91,48 @@ fn read_ns(clock: libc::clockid_t) -> u64 {
     // SAFETY: clock_gettime writes the timespec that it is given; both clocks exist on every system that awoke runs on.
     unsafe { libc::clock_gettime(clock, &raw mut now) };
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_passes_at_its_moment() {
+        assert!(Deadline::after(Some(Duration::ZERO)).has_passed());
+        assert!(!Deadline::after(Some(Duration::from_mins(1))).has_passed());
+        assert_eq!(Deadline::after(Some(Duration::ZERO)).remaining(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn no_time_out_and_one_beyond_the_clocks_range_never_pass() {
+        for deadline in [Deadline::NEVER, Deadline::after(None), Deadline::after(Some(Duration::MAX))] {
+            assert!(!deadline.has_passed());
+            assert_eq!((deadline.remaining(), deadline.remaining_ms()), (None, -1));
+        }
+    }
+
+    #[test]
+    fn milliseconds_are_rounded_up_and_bounded() {
+        assert_eq!(Deadline::after(Some(Duration::ZERO)).remaining_ms(), 0);
+        assert_eq!(Deadline::after(Some(Duration::from_micros(900_500))).remaining_ms().div_euclid(902), 0);
+        assert!(Deadline::at(Instant::now() + Duration::from_millis(900)).remaining_ms() > 0);
+        assert_eq!(Deadline::after(Some(Duration::from_secs(1 << 40))).remaining_ms(), i32::MAX);
+    }
+
+    #[test]
+    fn the_earlier_of_two_deadlines_counts() {
+        let (now, later) = (Instant::now(), Instant::now() + Duration::from_mins(1));
+        for deadline in [Deadline::at(now), Deadline::at(later), Deadline::NEVER] {
+            assert!(deadline.or_earlier(Some(now)).has_passed());
+        }
+        assert!(!Deadline::NEVER.or_earlier(None).has_passed());
+        assert!(Deadline::at(now).or_earlier(Some(later)).has_passed());
+    }
+
+    #[test]
+    fn the_clocks_do_not_go_back() {
+        let (coarse, fine) = (coarse_ns(), monotonic_ns());
+        assert!(coarse_ns() >= coarse && monotonic_ns() >= fine);
+    }
 }

@@ -1,11 +1,11 @@
-//! A thread that notices when the system's clock is set, and tells by how much.
+//! A thread that notices when the system's clock is set, and reports by how much.
 //!
 //! Its loop:
-//! 1. have the kernel end a timer when the clock is set (`TFD_TIMER_CANCEL_ON_SET`, `timerfd_create(2)`);
-//! 2. wait for that, or for the end;
-//! 3. compare the system's clock with the monotonic one, and tell the difference to before.
+//! 1. Have the kernel end a timer when the clock is set (`TFD_TIMER_CANCEL_ON_SET`, `timerfd_create(2)`).
+//! 2. Wait for the timer, or for the stop.
+//! 3. Compare the system's clock with the monotonic one, and report the change of the difference.
 //!
-//! No wait of awoke's depends on the system's clock. What does are delays by a message's timestamp, and the deadlines of calls.
+//! No wait of awoke's depends on the system's clock. Delays by a message's timestamp and the deadlines of calls do.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -18,10 +18,11 @@ use crate::fork_guard::ForkGuard;
 use crate::{Error, Result};
 use crate::{EventFd, Notifier};
 
-/// Told by how many nanoseconds the clock was set forward, or back (negative). Called by a thread of its own.
+/// A function that gets the nanoseconds by which the clock was set forward, or back (negative). Called on the watch's
+/// own thread.
 pub type OnStep = Box<dyn Fn(i64) + Send>;
 
-/// Notices when the system's clock is set, for as long as this lives.
+/// A watch on the system's clock, which ends when this is dropped.
 pub struct ClockSteps {
     guard: ForkGuard,
     stop: Arc<Stop>,
@@ -39,7 +40,7 @@ impl ClockSteps {
     /// # Errors
     /// [`Error::System`]: no descriptor or no thread is left.
     pub fn watch(on_step: OnStep) -> Result<Self> {
-        // SAFETY: takes no pointers; the descriptor it returns is ours.
+        // SAFETY: takes no pointers; the value made here owns the descriptor.
         let timer = unsafe {
             let timer = libc::timerfd_create(libc::CLOCK_REALTIME, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK);
             if timer < 0 {
@@ -62,13 +63,13 @@ impl ClockSteps {
 impl Drop for ClockSteps {
     fn drop(&mut self) {
         if self.guard.is_foreign() {
-            // In a forked child the thread is not there, and the notifier is the parent's.
+            // A forked child has no such thread, and the notifier is the parent's.
             std::mem::forget(self.thread.take());
             return;
         }
         self.stop.is_set.store(true, Ordering::Release);
         self.stop.notifier.notify();
-        // A panic of the thread has been printed; there is nothing left to save.
+        // A panic of the thread has been printed; there is no state to recover.
         drop(self.thread.take().map(JoinHandle::join));
     }
 }
@@ -89,21 +90,21 @@ fn run(timer: &OwnedFd, stop: &Stop, on_step: &OnStep) {
     }
 }
 
-/// Sets a timer that ends in a far future, or when the clock is set. Set again, it forgets that it ended.
+/// Sets a timer that ends in the far future, or when the clock is set. Setting it again clears an end.
 fn arm(timer: &OwnedFd) {
     // SAFETY: the structure holds numbers only, for which zero is a value.
     let mut never: libc::itimerspec = unsafe { std::mem::zeroed() };
     never.it_value.tv_sec = libc::time_t::MAX / 1_000_000_000; // Kernels count nanoseconds in 64 bits.
     let flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;
-    // SAFETY: the descriptor is ours; the kernel reads the structure during the call.
+    // SAFETY: the caller owns the descriptor; the kernel reads the structure during the call.
     unsafe { libc::timerfd_settime(timer.as_raw_fd(), flags, &raw const never, std::ptr::null_mut()) };
 }
 
-/// Waits for a step or the end; whether the timer ended.
+/// Waits for a clock step or the stop. Returns whether the timer ended.
 fn wait(timer: &OwnedFd, stop: &Stop) -> bool {
     let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut polls = [poll(timer.as_raw_fd()), poll(stop.notifier.descriptor())];
-    // SAFETY: two pollfds on our stack. Without a deadline: the owner rings the notifier.
+    // SAFETY: two pollfds on this stack. There is no deadline, because the owner notifies.
     unsafe { libc::poll(polls.as_mut_ptr(), 2, -1) };
     polls[0].revents != 0
 }
@@ -111,4 +112,21 @@ fn wait(timer: &OwnedFd, stop: &Stop) -> bool {
 fn wall_beyond_monotonic_ns() -> i64 {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     i64::try_from(wall).unwrap_or(i64::MAX) - i64::try_from(monotonic_ns()).unwrap_or(i64::MAX)
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_ends_when_it_is_dropped_and_reports_no_step_without_one() {
+        let steps = Arc::new(AtomicBool::new(false));
+        let watch = ClockSteps::watch({
+            let steps = Arc::clone(&steps);
+            Box::new(move |_| steps.store(true, Ordering::Release))
+        });
+        drop(watch.expect("a timer and a thread"));
+        assert!(!steps.load(Ordering::Acquire));
+        assert_eq!(Arc::strong_count(&steps), 1, "the thread has ended");
+    }
 }

@@ -1,7 +1,7 @@
 //! One result that arrives once, and its waiters.
 //!
 //! The same type is behind a produce, an admin call and a synchronous commit. The completing thread wakes exactly the
-//! registered waiters, each once, after the lock is released. A wait that times out takes its registration back, so a
+//! registered waiters, each once, after the lock is released. A wait that times out removes its registration, so a
 //! handle does not grow with repeated waits of short time-outs.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::clock::{Deadline, monotonic_ns};
 use crate::sync::{Mutex, lock};
 use crate::{EventFd, Mailbox, Parker};
 
-/// A way to learn that a completion has its result.
+/// The way in which a waiter learns that its completion has the result.
 #[derive(Clone, Debug)]
 pub enum Waker {
     /// The leader: it serves the queue, so it sees the result itself and is not woken.
@@ -19,14 +19,14 @@ pub enum Waker {
     Parker(Arc<Parker>),
     /// A thread that waits for the last of several.
     Latch(Arc<Latch>),
-    /// An event loop, or a thread that runs callbacks: gets `token` in its mailbox.
+    /// An event loop, or a thread that runs callbacks. It gets `token` in its mailbox.
     Mailbox {
-        /// Where to drop it.
+        /// The mailbox of the receiver.
         mailbox: Arc<Mailbox<u64, EventFd>>,
         /// The number by which the receiver knows the completion.
         token: u64,
     },
-    /// A part of the engine that goes on by itself: called on the thread that completes, so it must be short.
+    /// A part of the engine that continues by itself. It is called on the completing thread, so it must be short.
     Listener {
         /// The object to call.
         listener: Arc<dyn Listener>,
@@ -35,9 +35,9 @@ pub enum Waker {
     },
 }
 
-/// A part of the engine that goes on when a completion has its result.
+/// A part of the engine that continues when a completion has its result.
 pub trait Listener: Send + Sync + std::fmt::Debug {
-    /// The completion with this token has its result. Must not block.
+    /// Handles the result of the completion with this token. Must not block.
     fn tell(&self, token: u64);
 }
 
@@ -53,7 +53,7 @@ impl Waker {
         }
     }
 
-    /// Tells whether both wake the same waiter.
+    /// Returns whether both wake the same waiter.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Leader, Self::Leader) => true,
@@ -70,7 +70,7 @@ impl Waker {
     }
 }
 
-/// One result that arrives once, and those who wait for it.
+/// One result that arrives once, and its waiters.
 #[derive(Debug)]
 pub struct Completion<T> {
     inner: Mutex<Inner<T>>,
@@ -79,7 +79,7 @@ pub struct Completion<T> {
 #[derive(Debug)]
 struct Inner<T> {
     result: Option<T>,
-    /// When the result arrived, if somebody was waiting for it then; else 0.
+    /// The time at which the result arrived, if there were waiters; else 0.
     woken_at_ns: u64,
     /// Empty once the result is there.
     waiting: Vec<Waker>,
@@ -92,7 +92,7 @@ impl<T> Default for Completion<T> {
 }
 
 impl<T: Clone> Completion<T> {
-    /// Gives the result and wakes those who wait. The first result stays: `false` when there was one already.
+    /// Sets the result and wakes the waiters. The first result stays: returns `false` if there was one.
     pub fn complete(&self, result: T) -> bool {
         let mut inner = lock(&self.inner);
         if inner.result.is_some() {
@@ -119,12 +119,13 @@ impl<T: Clone> Completion<T> {
         lock(&self.inner).result.is_some()
     }
 
-    /// When the result arrived in nanoseconds of the monotonic clock; 0 when nobody was waiting for it then.
+    /// Returns the time at which the result arrived, in nanoseconds of the monotonic clock; 0 if there were no waiters
+    /// then.
     pub fn woken_at_ns(&self) -> u64 {
         lock(&self.inner).woken_at_ns
     }
 
-    /// Registers `waker`; `false`, and nothing registered, when the result is there already.
+    /// Registers `waker`. Returns `false`, and registers nothing, if the result is there.
     pub fn register(&self, waker: Waker) -> bool {
         let mut inner = lock(&self.inner);
         if inner.result.is_some() {
@@ -134,33 +135,33 @@ impl<T: Clone> Completion<T> {
         true
     }
 
-    /// Takes a registration back; `false` when it has been, or is being, woken.
+    /// Removes a registration. Returns `false` if it has been, or is being, woken.
     pub fn unregister(&self, waker: &Waker) -> bool {
         let mut inner = lock(&self.inner);
         let place = inner.waiting.iter().position(|waiting| waiting.is(waker));
         place.map(|place| inner.waiting.swap_remove(place)).is_some()
     }
 
-    /// Waits for the result; `None` when the deadline passed first. Blocks the calling thread.
+    /// Waits for the result. Returns `None` if the deadline passed first. Blocks the calling thread.
     pub fn wait(&self, deadline: &Deadline) -> Option<T> {
         self.wait_on(&Arc::default(), deadline)
     }
 
-    /// As `wait`, in a parking place that nobody has used yet: a late token of an earlier wait would end this one.
+    /// Waits as `wait`, with a parker that was not used before: a late token of an earlier wait would end this one.
     pub fn wait_on(&self, parker: &Arc<Parker>, deadline: &Deadline) -> Option<T> {
         if let Some(result) = self.get() {
             return Some(result);
         }
         let waker = Waker::Parker(Arc::clone(parker));
         if self.register(waker.clone()) && !parker.park_until(deadline) {
-            // Given up, unless the result came between the deadline and here: then it is ours all the same.
+            // Timed out, unless the result came between the deadline and here: then `get` returns it.
             self.unregister(&waker);
         }
         self.get()
     }
 }
 
-/// Waits for the last of several completions: one wake-up for all of them.
+/// A wait for the last of several completions, with one wake-up for all of them.
 #[derive(Debug)]
 pub struct Latch {
     missing: Mutex<usize>,
@@ -168,12 +169,14 @@ pub struct Latch {
 }
 
 impl Latch {
-    /// Waits until every completion has its result; `false` when the deadline passed first. Blocks the calling thread.
+    /// Waits until every completion has its result. Returns `false` if the deadline passed first. Blocks the calling
+    /// thread.
     pub fn wait_all<'a, T: Clone + 'a>(
         completions: impl Iterator<Item = &'a Completion<T>> + Clone,
         deadline: &Deadline,
     ) -> bool {
-        // One more than there are, taken back below: a result that comes while we register must not wake us early.
+        // One more than there are, subtracted below: a result that comes during the registration must not wake too
+        // early.
         let latch = Arc::new(Self { missing: Mutex::new(1), parker: Parker::default() });
         let waker = Waker::Latch(Arc::clone(&latch));
         for completion in completions.clone() {
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn giving_up_leaves_no_registration_behind() {
+    fn a_time_out_leaves_no_registration() {
         let completion = Completion::<i32>::default();
         for _ in 0..100 {
             assert_eq!(completion.wait(&passed()), None);
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latch_that_gives_up_takes_its_registrations_back() {
+    fn a_latch_that_times_out_removes_its_registrations() {
         let completion = Completion::<()>::default();
         assert!(!Latch::wait_all(std::iter::once(&completion), &passed()));
         assert!(lock(&completion.inner).waiting.is_empty());
@@ -272,5 +275,35 @@ mod tests {
         completion.complete(());
         assert!(!completion.register(Waker::Mailbox { mailbox: Arc::clone(&mailbox), token: 8 }));
         assert_eq!(mailbox.drain(), [7]);
+    }
+
+    #[derive(Debug, Default)]
+    struct Heard(std::sync::Mutex<Vec<u64>>);
+
+    impl Listener for Heard {
+        fn tell(&self, token: u64) {
+            self.0.lock().expect("no panic").push(token);
+        }
+    }
+
+    #[test]
+    fn a_listener_gets_its_token_unless_it_was_unregistered() {
+        let (heard, completion) = (Arc::new(Heard::default()), Completion::default());
+        let waker = |token| Waker::Listener { listener: heard.clone(), token };
+        assert!(completion.register(waker(1)) && completion.register(waker(2)));
+        assert!(completion.unregister(&waker(1)));
+        assert!(!completion.unregister(&waker(3)));
+        completion.complete(());
+        assert_eq!(*heard.0.lock().expect("no panic"), [2]);
+        assert!(completion.woken_at_ns() > 0);
+    }
+
+    #[test]
+    fn wakers_are_the_same_if_they_wake_the_same_waiter() {
+        let parker = Arc::new(Parker::default());
+        let mine = Waker::Parker(Arc::clone(&parker));
+        assert!(mine.is(&Waker::Parker(parker)));
+        assert!(!mine.is(&Waker::Parker(Arc::default())));
+        assert!(!mine.is(&Waker::Leader) && Waker::Leader.is(&Waker::Leader));
     }
 }

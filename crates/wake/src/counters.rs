@@ -1,8 +1,8 @@
-//! What the engine counts about itself, so that "one wake-up per job" is a number that a test can read.
+//! Counters of the engine's own work, so that "one wake-up per job" is a number that a test can read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A count that only grows. Relaxed: it orders nothing, it is read for people.
+/// A count that only grows. Relaxed: it is read for reports and orders no other access.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -17,7 +17,7 @@ impl Counter {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// The count now.
+    /// Returns the count.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Results of the waiting primitives.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Everything that can go wrong in a primitive.
+/// An error of a waiting primitive.
 #[derive(Clone, Debug)]
 pub enum Error {
     /// The handle was made before a fork and is used in the child.
@@ -21,30 +21,30 @@ pub enum Error {
         /// The kind of handle.
         what: &'static str,
     },
-    /// A budget had nothing left within the time given.
-    QueueFull {
-        /// How long the caller waited.
+    /// A budget had no room within the given time.
+    BudgetExhausted {
+        /// The time for which the caller waited.
         waited: Duration,
-        /// Messages that hold the budget.
+        /// The number of messages that hold the budget.
         messages: usize,
-        /// Their bytes.
+        /// Their size in bytes.
         bytes: usize,
     },
-    /// No answer within the time given; the operation may still take effect.
+    /// No answer came within the given time; the operation may still take effect.
     TimedOut {
         /// The operation, with its object.
         operation: String,
-        /// How long the caller waited.
+        /// The time for which the caller waited.
         waited: Duration,
     },
-    /// The sink of a sequencer has failed, and with it the sequencer: how far its last run came is unknown.
+    /// The sink of a sequencer has failed, so the sequencer has: the progress of its last run is unknown.
     Poisoned {
         /// All entries before this one were appended.
         index: u64,
     },
-    /// An argument that makes no sense; nothing was done.
+    /// An argument is invalid; nothing was done.
     Invalid {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The operating system refused a call.
@@ -73,9 +73,9 @@ impl fmt::Display for Error {
                 std::process::id()
             ),
             Self::Closed { what } => write!(f, "this {what} is closed"),
-            Self::QueueFull { waited, messages, bytes } => write!(
+            Self::BudgetExhausted { waited, messages, bytes } => write!(
                 f,
-                "the queue is full ({messages} messages, {bytes} bytes) and had no room within {:.3} s",
+                "the budget is exhausted ({messages} messages, {bytes} bytes) and had no room within {:.3} s",
                 waited.as_secs_f64()
             ),
             Self::TimedOut { operation, waited } => {
@@ -91,3 +91,30 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_the_object_and_the_numbers() {
+        let waited = Duration::from_millis(1500);
+        let texts = [
+            (Error::Closed { what: "sequencer" }, "this sequencer is closed"),
+            (
+                Error::BudgetExhausted { waited, messages: 2, bytes: 20 },
+                "(2 messages, 20 bytes) and had no room within 1.500 s",
+            ),
+            (
+                Error::TimedOut { operation: "wait for entry 3".into(), waited },
+                "wait for entry 3: no answer within 1.500 s",
+            ),
+            (Error::Poisoned { index: 7 }, "at entry 7"),
+            (Error::Forked { what: "producer", pid: 12 }, "this producer was made in process 12"),
+            (Error::Invalid { reason: "entry 1 has been there before".into() }, "entry 1 has been there before"),
+        ];
+        for (error, part) in texts {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
-//! How a thread or an event loop waits for one thing: the primitives. Knows no Kafka and no Python.
+//! The primitives that threads and event loops wait with. Knows no Kafka and no Python.
 //!
-//! `models` proves them: loom tries every interleaving (`cargo test -p awoke-wake --features model`).
+//! `models` checks them: loom tries every interleaving (`cargo test -p awoke-wake --features model`).
 
 mod budget;
 pub mod clock;
@@ -10,12 +10,11 @@ mod completion;
 pub mod counters;
 mod error;
 pub mod fork_guard;
-mod lead;
+mod leader;
 mod mailbox;
 mod parker;
 mod sequencer;
 pub mod sync;
-mod waits;
 
 #[cfg(all(test, feature = "model"))]
 mod models;
@@ -25,8 +24,7 @@ pub use budget::Budget;
 pub use clock_steps::{ClockSteps, OnStep};
 pub use completion::{Completion, Latch, Listener, Waker};
 pub use error::{Error, Result};
-pub use lead::{Lead, Place};
+pub use leader::{Leadership, Place, ServingWait};
 pub use mailbox::{EventFd, Mailbox, Notifier};
 pub use parker::Parker;
-pub use sequencer::{Missing, Permit, Sequencer, Sink, Ticket};
-pub use waits::Registration;
+pub use sequencer::{Missing, Permit, Registration, Sequencer, Sink, Ticket};

@@ -1,8 +1,8 @@
 //! Items from any thread for one receiver, which is notified once for a batch and not once for each item.
 //!
 //! The receiver waits on the notifier (an event loop watches its descriptor, a thread selects on it) and then takes all
-//! items. Only an item for an empty box notifies, so a burst of a thousand costs one wake-up. The notifier is reset
-//! *before* the items are taken: an item that comes between the two notifies again, and none stays in the box without a
+//! items. Only an item for an empty mailbox notifies, so a burst of a thousand costs one wake-up. The notifier is reset
+//! *before* the items are taken. An item that comes between the two notifies again, so none stays without a
 //! notification.
 
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 pub trait Notifier: Send + Sync {
     /// Wakes the receiver, now or when it waits next.
     fn notify(&self);
-    /// Takes the notification back.
+    /// Clears the notification.
     fn reset(&self);
 }
 
@@ -24,24 +24,23 @@ pub trait Notifier: Send + Sync {
 pub struct Mailbox<T, B> {
     items: Mutex<VecDeque<T>>,
     notifier: B,
-    /// The most items held; past it the oldest goes.
+    /// The most items held. At this number the oldest is dropped for a new one.
     capacity: usize,
     dropped: Counter,
 }
 
 impl<T, B: Notifier> Mailbox<T, B> {
-    /// Makes a box for items whose number is bounded by their senders (one for each handle that waits).
+    /// Makes a mailbox for items whose number the senders bound (one for each waiting handle).
     pub fn new(notifier: B) -> Self {
         Self::bounded(notifier, usize::MAX)
     }
 
-    /// Makes a box of at most `capacity` items: a receiver that does not come loses the oldest, and the loss is
-    /// counted.
+    /// Makes a mailbox of at most `capacity` items. If the receiver is late, the oldest are dropped and counted.
     pub fn bounded(notifier: B, capacity: usize) -> Self {
         Self { items: Mutex::new(VecDeque::new()), notifier, capacity, dropped: Counter::default() }
     }
 
-    /// Drops an item into the box. Never blocks for the receiver.
+    /// Adds an item. Never waits for the receiver.
     pub fn post(&self, item: T) {
         let mut items = lock(&self.items);
         let was_empty = items.is_empty();
@@ -56,32 +55,32 @@ impl<T, B: Notifier> Mailbox<T, B> {
         }
     }
 
-    /// Takes everything, oldest first; empty when there is nothing. Never blocks for a sender.
+    /// Takes all items, oldest first. Never waits for a sender.
     pub fn drain(&self) -> Vec<T> {
         self.notifier.reset();
         std::mem::take(&mut *lock(&self.items)).into()
     }
 
-    /// Throws away what is there. Without a system call when nothing is; the notifier may still ring for what was.
-    /// Never blocks for a sender.
+    /// Drops all items, without a system call if there are none. The notifier may still notify of the dropped ones.
+    /// Never waits for a sender.
     pub fn discard(&self) {
         if !lock(&self.items).is_empty() {
             self.drain();
         }
     }
 
-    /// Items lost because the receiver did not come.
+    /// Returns the number of items that were dropped because the receiver was late.
     pub fn dropped(&self) -> u64 {
         self.dropped.get()
     }
 
-    /// The notifier, for the receiver to wait on.
+    /// Returns the notifier, for the receiver to wait on.
     pub const fn notifier(&self) -> &B {
         &self.notifier
     }
 }
 
-/// A notifier that a `select` can wait for: Linux's eventfd, a pipe elsewhere.
+/// A notifier that `select` can wait for: Linux's eventfd, a pipe elsewhere.
 #[derive(Debug)]
 pub struct EventFd {
     read: i32,
@@ -89,7 +88,7 @@ pub struct EventFd {
 }
 
 impl EventFd {
-    /// A quiet notifier.
+    /// Makes a notifier that has not been notified.
     ///
     /// # Errors
     /// [`Error::System`] when the process has no descriptor left.
@@ -100,7 +99,7 @@ impl EventFd {
         if fd < 0 { Err(Error::last_system("eventfd")) } else { Ok(Self { read: fd, write: fd }) }
     }
 
-    /// A quiet notifier.
+    /// Makes a notifier that has not been notified.
     ///
     /// # Errors
     /// [`Error::System`] when the process has no descriptor left.
@@ -121,7 +120,7 @@ impl EventFd {
         Ok(Self { read: ends[0], write: ends[1] })
     }
 
-    /// The descriptor that becomes readable when the notifier rings.
+    /// Returns the descriptor that becomes readable when it is notified.
     pub const fn descriptor(&self) -> i32 {
         self.read
     }
@@ -130,7 +129,7 @@ impl EventFd {
 impl Notifier for EventFd {
     fn notify(&self) {
         let one = 1u64.to_ne_bytes();
-        // SAFETY: writes eight bytes that live on the stack. A full counter or pipe rings as well as an added one.
+        // SAFETY: writes eight bytes that live on the stack. A full counter or pipe is readable, too.
         unsafe { libc::write(self.write, one.as_ptr().cast(), one.len()) };
     }
 
@@ -143,7 +142,7 @@ impl Notifier for EventFd {
 
 impl Drop for EventFd {
     fn drop(&mut self) {
-        // SAFETY: the value owns its descriptors, and nobody can use it any more.
+        // SAFETY: the value owns its descriptors, and is not used any more.
         unsafe {
             libc::close(self.read);
             if self.write != self.read {
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_rings_once() {
+    fn a_burst_notifies_once() {
         let mailbox = Mailbox::new(Count::default());
         (0..1000).for_each(|item| mailbox.post(item));
         assert_eq!(mailbox.notifier().0.get(), 1);

@@ -1,15 +1,16 @@
-//! A place where one thread sleeps until somebody means exactly that thread.
+//! A parker: one thread sleeps in it until another thread wakes exactly this one.
 //!
-//! A token, as in `std::thread::park`: `unpark` leaves it, `park_until` takes it or waits for it. Unlike the standard
-//! library's, the token belongs to the place and not to the thread, so a stray `unpark` of other code can't be mistaken
-//! for ours, and a model can run it. Spurious wake-ups end in the loop; only a token or the deadline ends the wait.
+//! It has a token, as `std::thread::park` has: `unpark` leaves it, `park_until` takes it or waits for it. Unlike the
+//! standard library's, the token belongs to the parker and not to the thread. So a stray `unpark` of other code cannot
+//! end the wait, and a model can run it. Spurious wake-ups stay in the loop: only a token or the deadline ends the
+//! wait.
 
 use std::sync::PoisonError;
 
 use crate::clock::Deadline;
 use crate::sync::{Condvar, Mutex, lock};
 
-/// A place where one thread sleeps until somebody means exactly that thread.
+/// A place where one thread sleeps until another thread wakes exactly this one.
 #[derive(Debug)]
 pub struct Parker {
     state: Mutex<State>,
@@ -19,7 +20,8 @@ pub struct Parker {
 #[derive(Debug, Default)]
 struct State {
     has_token: bool,
-    /// How many threads wait for it: one at most, but for a moment; where none does, to wake it would be a system call for nothing.
+    /// The number of threads that wait for the token: one at most, but for a moment. Without one, `unpark` saves the
+    /// system call.
     waiting: usize,
 }
 
@@ -30,7 +32,7 @@ impl Default for Parker {
 }
 
 impl Parker {
-    /// Waits for the token and takes it; `false` when the deadline passed first.
+    /// Waits for the token and takes it. Returns `false` if the deadline passed first. Blocks the calling thread.
     pub fn park_until(&self, deadline: &Deadline) -> bool {
         let mut state = lock(&self.state);
         while !state.has_token {
@@ -48,7 +50,7 @@ impl Parker {
         true
     }
 
-    /// Leaves the token; wakes the thread that waits, if one does.
+    /// Leaves the token, and wakes the waiting thread if there is one. Does not block.
     pub fn unpark(&self) {
         let mut state = lock(&self.state);
         state.has_token = true;
@@ -59,16 +61,59 @@ impl Parker {
         }
     }
 
-    /// Takes a token that somebody left too late, so that the next wait begins clean.
+    /// Removes a token that came too late for the last wait, so that it does not end the next one.
     pub fn clear(&self) {
         lock(&self.state).has_token = false;
     }
 
-    /// Lets a model say "time has passed": wakes the thread to look at its deadline, leaves no token.
+    /// Wakes the thread to check its deadline, and leaves no token: a model's "time has passed".
     #[cfg(feature = "model")]
     pub fn look_at_the_clock(&self) {
         let state = lock(&self.state);
         self.arrived.notify_one();
         drop(state);
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn passed() -> Deadline {
+        Deadline::after(Some(Duration::ZERO))
+    }
+
+    #[test]
+    fn a_token_ends_one_wait() {
+        let parker = Parker::default();
+        parker.unpark();
+        parker.unpark();
+        assert!(parker.park_until(&passed()), "the token ends the wait even after the deadline");
+        assert!(!parker.park_until(&passed()));
+    }
+
+    #[test]
+    fn a_cleared_token_ends_no_wait() {
+        let parker = Parker::default();
+        parker.unpark();
+        parker.clear();
+        assert!(!parker.park_until(&passed()));
+    }
+
+    #[test]
+    fn a_waiting_thread_is_woken() {
+        let parker = Arc::new(Parker::default());
+        let waiting = std::thread::spawn({
+            let parker = Arc::clone(&parker);
+            move || parker.park_until(&Deadline::NEVER)
+        });
+        while lock(&parker.state).waiting == 0 {
+            std::thread::yield_now();
+        }
+        parker.unpark();
+        assert!(waiting.join().expect("no panic"));
     }
 }

@@ -1,4 +1,4 @@
-//! The synchronisation primitives of the engine: the standard library's, or loom's when a model tries every interleaving.
+//! The synchronisation primitives of the engine: the standard library's, or loom's in a model.
 
 #[cfg(feature = "model")]
 pub use loom::{
@@ -11,14 +11,14 @@ pub use std::sync::{Condvar, Mutex, MutexGuard, atomic::AtomicU64};
 
 use std::sync::PoisonError;
 
-/// Locks, and goes on with the data of a poisoned lock.
+/// Locks, and ignores poisoning.
 ///
-/// No lock of the engine is held while foreign code runs, so a panic can't leave half of a change behind.
+/// No lock of the engine is held while foreign code runs, so a panic cannot leave an incomplete change.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The standard library's cell in the form that loom's has, which notices two threads in one cell.
+/// The standard library's cell with the interface of loom's, which detects two threads in one cell.
 #[cfg(not(feature = "model"))]
 #[derive(Debug)]
 pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -30,7 +30,7 @@ impl<T> UnsafeCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
-    /// Calls `change` with a pointer, which it may write through as long as nobody else is in the cell.
+    /// Calls `change` with a pointer. It may write through it as long as no other thread accesses the cell.
     #[inline]
     pub fn with_mut<R>(&self, change: impl FnOnce(*mut T) -> R) -> R {
         change(self.0.get())

@@ -10,7 +10,7 @@ use super::delivery_reports::FlushSchedule;
 use crate::clock::Deadline;
 use crate::fork_guard::Birthplace;
 use crate::kafka::{Code, Delivery, Refusal};
-use crate::wake::{Completion, Latch, Parker, Place, Waker};
+use crate::wake::{Completion, Latch, Parker, Place, ServingWait, Waker};
 use crate::{Error, Result};
 
 /// The broker's answer, or why there is none.
@@ -39,12 +39,12 @@ pub struct Waiting<'a> {
     waker: Waker,
 }
 
-impl Waiting<'_> {
+impl ServingWait for Waiting<'_> {
     /// Serves until the answer is there or the deadline passes, if this thread is the leader. Returns whether the
     /// answer is there. May return early: a follower then waits for its waker, and calls again. Blocks a leader.
-    pub fn step(&self, deadline: &Deadline) -> bool {
+    fn step(&self, deadline: &Deadline) -> bool {
         if let (Some(reports), Some(place)) = (&self.reports, self.place.get()) {
-            let place = reports.lead().look(place);
+            let place = reports.leadership().current(place);
             self.place.set(Some(place));
             if place == Place::Leader && !self.handle.completion.is_done() {
                 reports.serve_for(self.handle, &self.schedule, deadline);
@@ -54,7 +54,7 @@ impl Waiting<'_> {
     }
 
     /// Returns whether another thread serves.
-    pub fn is_follower(&self) -> bool {
+    fn is_follower(&self) -> bool {
         self.place.get() != Some(Place::Leader)
     }
 }
@@ -213,11 +213,7 @@ impl DeliveryHandle {
     pub fn wait_until(&self, deadline: &Deadline) -> Option<Report> {
         let parker = Arc::new(Parker::default());
         if let Some(waiting) = self.begin_wait(Waker::Parker(Arc::clone(&parker))) {
-            while !waiting.step(deadline) && !deadline.has_passed() {
-                if waiting.is_follower() {
-                    parker.park_until(deadline);
-                }
-            }
+            waiting.wait(&parker, deadline, deadline);
         }
         self.completion.get()
     }
@@ -229,7 +225,7 @@ impl DeliveryHandle {
             return None;
         }
         let reports = self.destination.reports.upgrade();
-        let place = reports.as_ref().map(|reports| reports.lead().join(waker.clone()));
+        let place = reports.as_ref().map(|reports| reports.leadership().join(waker.clone()));
         let schedule =
             Cell::new(reports.as_ref().map_or_else(FlushSchedule::default, |reports| reports.flush_schedule()));
         let waker = if place == Some(Place::Leader) { Waker::Leader } else { waker };

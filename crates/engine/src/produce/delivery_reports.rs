@@ -3,7 +3,7 @@
 //!
 //! A thread that waits for its handle becomes the leader if there is none. It flushes (or polls, where messages do not
 //! linger), which makes librdkafka send without lingering, and it runs librdkafka's delivery callback itself when its
-//! own report comes. It serves the reports of the followers, too, and hands the lead to one of them when it leaves.
+//! own report comes. It serves the reports of the followers, too, and hands the leadership to one of them when it leaves.
 //!
 //! The report thread's loop:
 //! 1. Wait until librdkafka's queue turns non-empty while there is no leader, or a waiter comes that cannot lead (an
@@ -24,7 +24,7 @@ use super::{Budget, DeliveryHandle, Report};
 use crate::Error;
 use crate::clock::Deadline;
 use crate::kafka::{Client, Code, Queue, Refusal, Reported};
-use crate::wake::{Lead, Parker, Place};
+use crate::wake::{Leadership, Parker, Place};
 
 thread_local! {
     /// Messages and bytes that were reported during this thread's present poll.
@@ -85,7 +85,7 @@ impl FlushSchedule {
 struct Serving {
     /// The thread that serves the queue. Asked under the queue's lock; no function of librdkafka's is called under this
     /// one.
-    lead: Lead,
+    leadership: Leadership,
     /// Where the report thread waits.
     parker: Parker,
     /// Messages whose reports are awaited.
@@ -99,7 +99,7 @@ impl Serving {
     /// the queue's lock.
     fn on_non_empty(&self) {
         let is_expected = self.is_coalescing.load(Ordering::SeqCst) && self.awaited.load(Ordering::SeqCst) == 0;
-        if !is_expected && !self.lead.is_led() {
+        if !is_expected && !self.leadership.is_led() {
             self.parker.unpark();
         }
     }
@@ -202,7 +202,7 @@ impl Reports {
         }
         // Set before the leader is looked for: a leader checks it after it has left.
         let was_requested = self.is_flush_requested.swap(true, Ordering::AcqRel);
-        if !self.serving.lead.is_led() {
+        if !self.serving.leadership.is_led() {
             self.serving.parker.unpark();
         } else if !was_requested {
             // If the leader flushes, this has the broker threads check for messages that came since; if it waits, it
@@ -218,8 +218,8 @@ impl Reports {
     }
 
     /// Returns the leadership over the queue.
-    pub(super) fn lead(&self) -> &Lead {
-        &self.serving.lead
+    pub(super) fn leadership(&self) -> &Leadership {
+        &self.serving.leadership
     }
 
     const fn lingers(&self) -> bool {
@@ -277,7 +277,7 @@ impl Reports {
 
     /// Leaves a place; without a leader the report thread goes on.
     pub(super) fn leave(&self, place: Place) {
-        if !self.serving.lead.leave(place) {
+        if !self.serving.leadership.leave(place) {
             return;
         }
         // The leader's flush, which ended with its own report, was also for the other waiters.
@@ -313,9 +313,9 @@ impl Reports {
             if !self.is_time_to_serve(&mut serve_at) {
                 continue;
             }
-            if self.serving.lead.try_take() {
+            if self.serving.leadership.try_take() {
                 self.serve_all(&mut schedule);
-                if self.serving.lead.leave(Place::Leader) {
+                if self.serving.leadership.leave(Place::Leader) {
                     self.wake_if_needed();
                 }
             }
@@ -403,7 +403,7 @@ impl Reports {
     /// Has all messages sent without lingering, and waits until all are answered; `false` when the time was up first.
     /// Leads, if there is no leader: librdkafka's flush checks only every 10 ms for reports that another thread serves.
     pub(super) fn flush_all(&self, deadline: &Deadline) -> bool {
-        let leads = self.serving.lead.try_take();
+        let leads = self.serving.leadership.try_take();
         let is_done = loop {
             // Beside a leader not for long: see `repeat_interrupt`.
             let slice = deadline.or_earlier((!leads).then(|| Instant::now() + BESIDE));

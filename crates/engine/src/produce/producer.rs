@@ -199,7 +199,7 @@ impl Producer {
             return Err(Error::Config { property: "transactional.id".into(), reason });
         }
         self.turn.acquire(1, deadline).map_err(|error| match error {
-            wake::Error::QueueFull { waited, .. } => {
+            wake::Error::BudgetExhausted { waited, .. } => {
                 Error::TimedOut { operation: "begin a transaction".into(), waited }
             }
             other => other.into(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use awoke_engine::events::{EventBox, event_box};
 use awoke_engine::kafka::{Admin, AdminOutcome, ClientConfig, MockCluster, NewTopic};
 
-/// How long a test waits for anything before it fails.
+/// The time after which a wait of a test fails.
 pub const WITHIN: Duration = Duration::from_secs(30);
 
 /// Brokers for a test. They stop when it is dropped.

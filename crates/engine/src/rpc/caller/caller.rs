@@ -20,7 +20,7 @@ use crate::fork_guard::Birthplace;
 use crate::kafka::{ClientConfig, TopicPartition, partition_of_key};
 use crate::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
 use crate::rpc::protocol::{self, CallId, RequestHead};
-use crate::wake::{Listener, Parker, Waker};
+use crate::wake::{Listener, Parker, ServingWait, Waker};
 use crate::{Error, Result};
 
 /// Delivery reports may wait this long: a call whose request was refused ends that much later.
@@ -161,12 +161,7 @@ impl Caller {
     pub fn wait(&self, call: &Arc<Call>, deadline: &Deadline) -> bool {
         let parker = Arc::new(Parker::default());
         if let Some(waiting) = self.begin_wait(call, Waker::Parker(Arc::clone(&parker))) {
-            let deadline_of_both = deadline.or_earlier(Some(call.until));
-            while !waiting.step(deadline) && !deadline.has_passed() {
-                if waiting.is_follower() {
-                    parker.park_until(&deadline_of_both);
-                }
-            }
+            waiting.wait(&parker, deadline, &deadline.or_earlier(Some(call.until)));
         }
         call.is_ready()
     }

@@ -4,7 +4,7 @@
 //! A caller reads its partition from the offset that was the end before the first call: no reply can be missed, and
 //! no group is joined. A thread that waits for a reply serves the queue if no other thread does, and so takes its
 //! own reply without a change of threads. It leads; the other waiting threads follow, and when it has its reply,
-//! the first of them is handed the lead.
+//! the first of them becomes the leader.
 //!
 //! The thread `awoke-replies`:
 //! 1. Wait until a reply comes while no thread leads, or something is due.
@@ -29,7 +29,7 @@ use crate::kafka::{
     Client, ClientConfig, ClientOptions, Code, EventKind, Kind, PartitionInfo, Position, Presence, Queue, QueueEvent,
     TopicPartition, TopicPartitionList,
 };
-use crate::wake::{Lead, Listener, Parker, Place, Waker};
+use crate::wake::{Leadership, Listener, Parker, Place, ServingWait, Waker};
 use crate::{Error, Result};
 
 /// The interval at which the end of a partition without a leader is looked up.
@@ -68,7 +68,7 @@ pub(super) struct Replies {
 struct Serving {
     /// The thread that serves the queue. Its lock is taken under the queue's; no librdkafka function is called
     /// under it.
-    lead: Lead,
+    leadership: Leadership,
     /// The parking place of the thread `awoke-replies`.
     parker: Parker,
 }
@@ -76,7 +76,7 @@ struct Serving {
 impl Serving {
     /// Wakes the thread `awoke-replies` if no thread leads. Called by the client's threads, under the queue's lock.
     fn on_non_empty(&self) {
-        if !self.lead.is_led() {
+        if !self.leadership.is_led() {
             self.parker.unpark();
         }
     }
@@ -190,7 +190,7 @@ impl Replies {
         while !self.is_closing.load(Ordering::Acquire) {
             let armed = self.state().armed;
             self.serving.parker.park_until(&Deadline::NEVER.or_earlier(armed));
-            if self.serving.lead.try_take() {
+            if self.serving.leadership.try_take() {
                 self.serve(None, &Deadline::after(Some(Duration::ZERO)));
                 self.leave(Place::Leader);
             }
@@ -334,7 +334,7 @@ impl Replies {
     }
 
     fn leave(&self, place: Place) {
-        if self.serving.lead.leave(place) && !self.queue.is_empty() {
+        if self.serving.leadership.leave(place) && !self.queue.is_empty() {
             self.serving.parker.unpark();
         }
     }
@@ -353,7 +353,7 @@ impl Replies {
         if call.is_ready() {
             return None;
         }
-        let place = Cell::new(self.serving.lead.join(waker.clone()));
+        let place = Cell::new(self.serving.leadership.join(waker.clone()));
         let waiting = Waiting { call: Arc::clone(call), replies: Arc::clone(self), place, waker };
         // A leader notices its reply itself.
         let is_there = waiting.is_follower() && !call.register(waiting.waker.clone());
@@ -381,7 +381,7 @@ impl Drop for Replies {
 }
 
 /// A wait for the next reply of a call, of a thread that serves the queue while it leads. Dropped, it hands the
-/// lead over.
+/// leadership over.
 pub struct Waiting {
     call: Arc<Call>,
     replies: Arc<Replies>,
@@ -389,13 +389,13 @@ pub struct Waiting {
     waker: Waker,
 }
 
-impl Waiting {
+impl ServingWait for Waiting {
     /// Serves the queue, if this thread leads, until the call is ready or a deadline passes: the call's own, or
     /// this one. Returns whether the call is ready. May return early; then a follower waits for its waker and calls
     /// this again. Blocks a leader.
-    pub fn step(&self, deadline: &Deadline) -> bool {
+    fn step(&self, deadline: &Deadline) -> bool {
         let (call, replies) = (&self.call, &self.replies);
-        let place = replies.serving.lead.look(self.place.get());
+        let place = replies.serving.leadership.current(self.place.get());
         self.place.set(place);
         if place == Place::Leader && !call.is_ready() {
             let token = call.id.call;
@@ -414,7 +414,7 @@ impl Waiting {
     }
 
     /// Returns whether another thread serves the queue.
-    pub fn is_follower(&self) -> bool {
+    fn is_follower(&self) -> bool {
         self.place.get() != Place::Leader
     }
 }

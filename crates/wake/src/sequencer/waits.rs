@@ -1,4 +1,4 @@
-//! Those who wait until a count has come far enough, each for its own number, and woken when that is reached and not before.
+//! Registrations of waiters for a count. Each waits for its own number, and is woken when that is reached, not earlier.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::AcqRel;
@@ -6,20 +6,20 @@ use std::sync::atomic::Ordering::AcqRel;
 use crate::Waker;
 use crate::sync::{AtomicU64, Mutex, lock};
 
-/// Names who waits, as long as it waits.
+/// A waker's registration, by which it is removed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Registration {
     count: u64,
     number: u64,
 }
 
-/// Those who wait until a count has come far enough.
+/// The waiters for a count, and the abandoned indexes.
 #[derive(Debug)]
 pub(super) struct Waits {
-    /// The least that anybody waits for, half of what is left of the count's range when nobody does. Changed under the lock,
-    /// and always by a read-modify-write, as is every look at it: so a look that comes second sees the first one's past.
+    /// The lowest count that is waited for, `u64::MAX` if there is no waiter. Changed under the lock. Each change and
+    /// each read is a read-modify-write, so the second of two accesses sees what happened before the first.
     lowest: AtomicU64,
-    /// How many indexes are abandoned.
+    /// The number of abandoned indexes.
     abandoned: AtomicU64,
     state: Mutex<State>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Waits {
 struct State {
     waiting: BTreeMap<Registration, Waker>,
     numbers: u64,
-    /// Indexes whose owners gave up before there was room for them.
+    /// Indexes whose claims timed out before there was room for them.
     abandoned: BTreeSet<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// Has a waker woken when the count has come so far. The caller then looks at the count: it may have come there before.
+    /// Registers a waker for a count. The caller then checks the count, which may have been reached before.
     pub(super) fn register(&self, count: u64, waker: Waker) -> Registration {
         let mut state = lock(&self.state);
         state.numbers += 1;
@@ -55,7 +55,7 @@ impl Waits {
         registration
     }
 
-    /// Takes a registration back, if it is still there.
+    /// Removes a registration, if it is still there.
     pub(super) fn unregister(&self, registration: Registration) {
         let mut state = lock(&self.state);
         if state.waiting.remove(&registration).is_some() {
@@ -63,7 +63,7 @@ impl Waits {
         }
     }
 
-    /// Wakes all who wait for no more than this count, which has been published.
+    /// Wakes all waiters for this count or a lower one; the count has been published.
     #[inline]
     pub(super) fn wake(&self, count: u64) {
         if self.lowest.fetch_add(0, AcqRel) <= count {
@@ -86,25 +86,73 @@ impl Waits {
         due.into_values().for_each(Waker::wake);
     }
 
-    /// Notes an index whose owner gave up before there was room for it.
+    /// Notes an index whose claim timed out before there was room for it.
     pub(super) fn abandon(&self, index: u64) {
         let mut state = lock(&self.state);
         state.abandoned.insert(index);
         self.abandoned.swap(state.abandoned.len() as u64, AcqRel);
     }
 
-    /// Whether there are such indexes.
+    /// Returns whether there are abandoned indexes.
     #[inline]
     pub(super) fn has_abandoned(&self) -> bool {
         self.abandoned.fetch_add(0, AcqRel) > 0
     }
 
-    /// Takes the first such index before a limit.
+    /// Takes the first abandoned index before a limit.
     pub(super) fn abandoned_before(&self, limit: u64) -> Option<u64> {
         let mut state = lock(&self.state);
         let first = *state.abandoned.first().filter(|first| **first < limit)?;
         state.abandoned.remove(&first);
         self.abandoned.swap(state.abandoned.len() as u64, AcqRel);
         Some(first)
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Parker;
+    use crate::clock::Deadline;
+
+    fn is_woken(parker: &Parker) -> bool {
+        parker.park_until(&Deadline::after(Some(Duration::ZERO)))
+    }
+
+    #[test]
+    fn a_waiter_is_woken_at_its_count_and_once() {
+        let (waits, parkers) = (Waits::default(), [Arc::new(Parker::default()), Arc::new(Parker::default())]);
+        for (parker, count) in parkers.iter().zip([3, 5]) {
+            waits.register(count, Waker::Parker(Arc::clone(parker)));
+        }
+        waits.wake(2);
+        assert!(!is_woken(&parkers[0]));
+        waits.wake(3);
+        assert_eq!([is_woken(&parkers[0]), is_woken(&parkers[1])], [true, false]);
+        waits.wake_all();
+        assert_eq!([is_woken(&parkers[0]), is_woken(&parkers[1])], [false, true]);
+    }
+
+    #[test]
+    fn a_removed_registration_is_not_woken() {
+        let (waits, parker) = (Waits::default(), Arc::new(Parker::default()));
+        let registration = waits.register(1, Waker::Parker(Arc::clone(&parker)));
+        waits.unregister(registration);
+        waits.wake(1);
+        assert!(!is_woken(&parker));
+    }
+
+    #[test]
+    fn abandoned_indexes_come_in_order_once_they_have_room() {
+        let waits = Waits::default();
+        waits.abandon(7);
+        waits.abandon(4);
+        assert!(waits.has_abandoned());
+        assert_eq!([waits.abandoned_before(4), waits.abandoned_before(8)], [None, Some(4)]);
+        assert_eq!([waits.abandoned_before(8), waits.abandoned_before(8)], [Some(7), None]);
+        assert!(!waits.has_abandoned());
     }
 }
