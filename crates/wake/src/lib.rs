@@ -15,6 +15,7 @@ mod mailbox;
 mod parker;
 mod sequencer;
 pub mod sync;
+mod waker;
 
 #[cfg(all(test, feature = "model"))]
 mod models;
@@ -22,9 +23,10 @@ mod models;
 pub use budget::Budget;
 #[cfg(target_os = "linux")]
 pub use clock_steps::{ClockSteps, OnStep};
-pub use completion::{Completion, Latch, Listener, Waker};
+pub use completion::{Completion, Latch};
 pub use error::{Error, Result};
 pub use leader::{Leadership, Place, ServingWait};
 pub use mailbox::{EventFd, Mailbox, Notifier};
 pub use parker::Parker;
 pub use sequencer::{Missing, Permit, Registration, Sequencer, Sink, Ticket};
+pub use waker::{Listener, Waker};
