@@ -1,100 +1,24 @@
 """The events of awoke: one typed class each, their subscribers, and the way from the engine to them.
 
-Logs, metrics and docs/events.md are made from the classes, see `awoke.events.catalogue`.
+Logs, metrics and docs/events.md are made from the classes, see `awoke.events.catalogue`. A new event is written in the
+file of its section only: its class, and a line in that file's `__all__`.
 """
 
-from awoke.events.application import (
-    AppResized,
-    AppStarted,
-    AppStopped,
-    AppStopping,
-    BackgroundFailed,
-    BackgroundOverdue,
-    ClockStepped,
-    ShutdownFailed,
-    ThreadLeaked,
-)
+from awoke.events import application, calls, clients, group, messages
+from awoke.events.application import *  # noqa: F403
 from awoke.events.bus import Events
-from awoke.events.calls import RpcFailed, RpcRefused, RpcReplyRefused
-from awoke.events.clients import ClientError, ClientLog, ClientStatistics, ProducerReplaced, TransactionAborted
+from awoke.events.calls import *  # noqa: F403
+from awoke.events.clients import *  # noqa: F403
 from awoke.events.event import Event, NamedEvent
-from awoke.events.group import (
-    CommitFailed,
-    FetchFailed,
-    GroupWaiting,
-    JobOverdue,
-    OffsetsCommitted,
-    OffsetsNotCommitted,
-    PartitionCareful,
-    PartitionPaused,
-    PartitionResumed,
-    PartitionRewound,
-    PartitionsAssigned,
-    PartitionsLost,
-    PartitionsRevoked,
-    PartitionStuck,
-)
-from awoke.events.messages import (
-    CrashRecordFailed,
-    DeadLetterFailed,
-    DeadLetterShortened,
-    HookFailed,
-    JobFailed,
-    JobSlow,
-    LaneFailed,
-    MessageDeadLettered,
-    MessagesExpired,
-    MessagesFiltered,
-    MessageSkipped,
-)
+from awoke.events.group import *  # noqa: F403
+from awoke.events.messages import *  # noqa: F403
 from awoke.events.pump import EventSource, Listener
 
 __all__ = [
-    "AppResized",
-    "AppStarted",
-    "AppStopped",
-    "AppStopping",
-    "BackgroundFailed",
-    "BackgroundOverdue",
-    "ClientError",
-    "ClientLog",
-    "ClientStatistics",
-    "ClockStepped",
-    "CommitFailed",
-    "CrashRecordFailed",
-    "DeadLetterFailed",
-    "DeadLetterShortened",
     "Event",
     "EventSource",
     "Events",
-    "FetchFailed",
-    "GroupWaiting",
-    "HookFailed",
-    "JobFailed",
-    "JobOverdue",
-    "JobSlow",
-    "LaneFailed",
     "Listener",
-    "MessageDeadLettered",
-    "MessageSkipped",
-    "MessagesExpired",
-    "MessagesFiltered",
     "NamedEvent",
-    "OffsetsCommitted",
-    "OffsetsNotCommitted",
-    "PartitionCareful",
-    "PartitionPaused",
-    "PartitionResumed",
-    "PartitionRewound",
-    "PartitionStuck",
-    "PartitionsAssigned",
-    "PartitionsLost",
-    "PartitionsRevoked",
-    "ProducerReplaced",
-    "RpcFailed",
-    "RpcRefused",
-    "RpcReplyRefused",
-    "ShutdownFailed",
-    "ThreadLeaked",
-    "TransactionAborted",
 ]
+__all__ += application.__all__ + calls.__all__ + clients.__all__ + group.__all__ + messages.__all__

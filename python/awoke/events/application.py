@@ -7,6 +7,18 @@ from typing import ClassVar
 
 from awoke.events.event import Counter, Event
 
+__all__ = [
+    "AppResized",
+    "AppStarted",
+    "AppStopped",
+    "AppStopping",
+    "BackgroundFailed",
+    "BackgroundOverdue",
+    "ClockStepped",
+    "ShutdownFailed",
+    "ThreadLeaked",
+]
+
 
 class AppStarted(Event, frozen=True, kw_only=True):
     """The app has joined its group."""

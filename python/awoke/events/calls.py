@@ -7,6 +7,12 @@ from typing import ClassVar
 
 from awoke.events.event import Counter, Event
 
+__all__ = [
+    "RpcFailed",
+    "RpcRefused",
+    "RpcReplyRefused",
+]
+
 REFUSED = Counter(
     "awoke_rpc_refused_total",
     "Records that were not answered: forged, replayed, too_large, undecodable, with a reply_topic that is not allowed "

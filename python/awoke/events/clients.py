@@ -7,6 +7,14 @@ from typing import ClassVar
 
 from awoke.events.event import Counter, Event
 
+__all__ = [
+    "ClientError",
+    "ClientLog",
+    "ClientStatistics",
+    "ProducerReplaced",
+    "TransactionAborted",
+]
+
 
 class ClientError(Event, frozen=True, kw_only=True):
     """A client has an error; debug where it only repeats one, error where `is_fatal`: the app stops."""

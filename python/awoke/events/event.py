@@ -1,7 +1,8 @@
 """The base of all events: a name, a log level, typed fields, and the counter that counts it.
 
-To add an event, write its class in the file of its section (`application`, `group`, `messages`, `clients`, `calls`) and
-emit it. Its row in docs/events.md, its log line and its metric are made from the class.
+To add an event, write its class in the file of its section (`application`, `group`, `messages`, `clients`, `calls`),
+name it in that file's `__all__`, and emit it. Its row in docs/events.md, its log line and its metric are made from the
+class.
 """
 
 from __future__ import annotations

@@ -7,6 +7,23 @@ from typing import ClassVar
 
 from awoke.events.event import Counter, Event
 
+__all__ = [
+    "CommitFailed",
+    "FetchFailed",
+    "GroupWaiting",
+    "JobOverdue",
+    "OffsetsCommitted",
+    "OffsetsNotCommitted",
+    "PartitionCareful",
+    "PartitionPaused",
+    "PartitionResumed",
+    "PartitionRewound",
+    "PartitionStuck",
+    "PartitionsAssigned",
+    "PartitionsLost",
+    "PartitionsRevoked",
+]
+
 REBALANCES = Counter(
     "awoke_rebalances_total", "Changes of assignment: assigned, revoked or lost.", {"change": "change"}
 )

@@ -8,6 +8,20 @@ from typing import ClassVar
 from awoke.events.event import Counter, Event
 from awoke.events.group import OVERDUE
 
+__all__ = [
+    "CrashRecordFailed",
+    "DeadLetterFailed",
+    "DeadLetterShortened",
+    "HookFailed",
+    "JobFailed",
+    "JobSlow",
+    "LaneFailed",
+    "MessageDeadLettered",
+    "MessageSkipped",
+    "MessagesExpired",
+    "MessagesFiltered",
+]
+
 OF_ROUTE = {"topic": "topic", "handler": "handler"}
 """The labels of a counter that tells routes apart."""
 
