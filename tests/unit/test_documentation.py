@@ -92,3 +92,95 @@ def test_every_thread_is_documented() -> None:
     names = thread_names()
     assert len(names) > 15
     assert sorted(name for name in names if f"`{name}" not in page) == []
+
+
+SOURCES = {
+    file: file.read_text()
+    for folder in ("crates", "python", "tests", "bench")
+    for file in sorted((REPOSITORY / folder).rglob("*"))
+    if file.suffix in (".py", ".pyi", ".rs", ".c") and "target" not in file.relative_to(REPOSITORY).parts
+}
+FILES = {file.relative_to(REPOSITORY) for file in SOURCES}
+PLACES = {str(place).replace("/src/", "/") for file in FILES for place in (file, file.with_suffix(""), *file.parents)}
+"""Files, with and without their endings, and folders."""
+
+
+def members_of_python(source: str, module: str) -> set[str]:
+    """Returns `Class.member` and `module.name` of a file, attributes included."""
+    found = set()
+    tree = ast.parse(source)
+    for owner in [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]:
+        name = owner.name if isinstance(owner, ast.ClassDef) else module
+        for node in ast.walk(owner):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found.add(f"{name}.{node.name}")
+            elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+                found.add(f"{name}.{node.id if isinstance(node, ast.Name) else node.attr}")
+    return found
+
+
+RUST_OWNER = re.compile(r"(?:pub(?:\(.*?\))? )?(?:unsafe )?(?:impl|trait|enum|struct)\b(?:<.*?>)? (?:.* for )?(\w+)")
+RUST_FUNCTION = re.compile(r'\s*(?:pub(?:\(.*?\))? )?(?:(?:const|unsafe|extern "C") )*fn (\w+)')
+RUST_FIELD = re.compile(r"    (?:pub(?:\(.*?\))? )?(\w+)\b")
+
+
+def members_of_rust(source: str, module: str) -> set[str]:
+    """Returns `Type::function`, `Type::field`, `Enum::Variant` and `module::function` of a file."""
+    found, owner = set(), module
+    for line in source.splitlines():
+        if item := RUST_OWNER.match(line):
+            owner = item[1]
+        elif function := RUST_FUNCTION.match(line):
+            found.add(f"{owner if line[0] == ' ' else module}::{function[1]}")
+        elif field := RUST_FIELD.match(line):
+            found.add(f"{owner}::{field[1]}")
+    return found
+
+
+def members() -> set[str]:
+    found: set[str] = set()
+    for file, source in SOURCES.items():
+        if file.suffix in (".py", ".pyi"):
+            found |= members_of_python(source, file.stem)
+        for module in {file.stem, file.parent.name} if file.suffix == ".rs" else ():
+            found |= members_of_rust(source, module)
+    return found
+
+
+MEMBERS = members()
+WORDS = {word for source in SOURCES.values() for word in re.findall(r"\w+", source)}
+STRINGS = {word for source in SOURCES.values() for word in re.findall(r"[a-z_]+(?:\.[a-z_]+)+", source)}
+
+
+def is_place(name: str) -> bool:
+    """Tells if a file or folder of the code has this path or ends with it; `*` stands for any letters."""
+    pattern = re.compile("(?:.*/)?" + ".*".join(map(re.escape, name.strip("/").split("*"))))
+    return (REPOSITORY / name.replace("*", "")).exists() or any(map(pattern.fullmatch, PLACES))
+
+
+def exists(name: str) -> bool:
+    """Tells if the code has what a page of the internals names; words that are no names of code count as there."""
+    plain = name.partition("(")[0].partition(" ")[0]
+    is_path = "/" in plain or plain.endswith((".py", ".pyi", ".rs", ".c"))
+    if is_path and re.fullmatch(r"\w[\w.*]*(?:/[\w.*]+)*/?", plain):
+        return is_place(plain.replace("/src/", "/"))
+    if re.fullmatch(r"\w+::\w+|_?[A-Z]\w*\.\w+|_\w+\.\w+", plain):
+        return plain in MEMBERS
+    if re.fullmatch(r"[a-z_]+(?:\.[a-z_]+)+", plain):
+        return plain in MEMBERS | STRINGS
+    return plain in WORDS or re.fullmatch(r"_?[a-z]+(?:_[a-z]+)+|(?:[A-Z][a-z]+){2,}", plain) is None
+
+
+@pytest.mark.parametrize("page", [REPOSITORY / "ARCHITECTURE.md", *INTERNALS], ids=lambda page: page.name)
+def test_what_the_internals_name_exists(page: Path) -> None:
+    assert len(MEMBERS) > 5_000
+    assert sorted({name for name in re.findall(r"`([^`\n]+)`", page.read_text()) if not exists(name)}) == []
+
+
+@pytest.mark.parametrize("page", INTERNALS, ids=lambda page: page.name)
+def test_the_files_in_the_tables_exist(page: Path) -> None:
+    """The first column of a table of files has names of files and folders only."""
+    tables = re.findall(r"^\| (?:File|Place|Module)\b.*\n\|[-|]+\n((?:\|.*\n)+)", page.read_text(), re.MULTILINE)
+    first = [row.split("|")[1] for table in tables for row in table.splitlines()]
+    names = {name for cell in first for name in re.findall("`(.+?)`", cell)}
+    assert sorted(name for name in names if not is_place(name)) == []
