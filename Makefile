@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test test-rust test-python models fuzz demo bench soak soak-faults soak-memory audit histories wheel clean
+.PHONY: help setup build lint format test test-rust test-python models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,9 @@ test-rust: ## Run the engine's own tests
 
 models: ## Try every interleaving of the waiting primitives
 	cargo test --release -p awoke-wake -p awoke-engine --features model --lib --locked models
+
+shape: .venv/stamp ## Print the shape of the code in numbers, with their goals
+	$(BIN)/python -m tests.shape
 
 # Three at a time: most of them wait for brokers most of the time.
 test-python: build ## Run the Python tests, on the mock cluster and on real Kafka

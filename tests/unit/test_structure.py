@@ -7,15 +7,24 @@ import inspect
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import awoke
 from awoke import errors
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-PACKAGE = REPOSITORY / "python" / "awoke"
+from tests.support.python_syntax import (
+    MODULES,
+    REPOSITORY,
+    circles,
+    disguised_sleeps,
+    imports_of,
+    names_in,
+    polling_lines,
+    sleeping_lines,
+    tree_of,
+    twins,
+)
+from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 
 LAYERS = [
     {"errors", "printable", "secrets"},
@@ -40,55 +49,9 @@ LAYERS = [
 """From the ground up: a module imports from its own layer and from those before it."""
 
 
-def module_of(file: Path) -> str:
-    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_of(file): file for file in sorted(PACKAGE.rglob("*.py"))}
-
-
 def layer_of(module: str) -> int:
     name = module.removeprefix("awoke.").split(".")[0]
     return next(number for number, names in enumerate(LAYERS) if name in names)
-
-
-def imports_of(module: str) -> set[str]:
-    """Returns awoke's modules that one imports: anywhere in its file, also in functions and for types only."""
-    file = MODULES[module]
-    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    found = {name for node in ast.walk(ast.parse(file.read_text())) for name in names_in(node, package)}
-    return {name for name in found if name in MODULES and name not in (module, "awoke")}
-
-
-def names_in(node: ast.AST, package: str) -> list[str]:
-    """Returns the modules that a statement may name, in each of the forms of import."""
-    if isinstance(node, ast.Import):
-        return [each.name for each in node.names]
-    if not isinstance(node, ast.ImportFrom):
-        return []
-    parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-    base = ".".join([*parents, *([node.module] if node.module else [])])
-    deeper = [f"{base}.{each.name}" for each in node.names]
-    return [name if name in MODULES else base for name in deeper]
-
-
-def circles() -> set[frozenset[str]]:
-    """Returns the groups of modules that reach one another by imports."""
-    graph = {module: imports_of(module) for module in MODULES}
-    reached = {module: reachable(graph, module) for module in graph}
-    groups = {frozenset(other for other in reached[each] if each in reached[other]) for each in graph}
-    return {group for group in groups if group}
-
-
-def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
-    found: set[str] = set()
-    ahead = set(graph[start])
-    while ahead:
-        module = ahead.pop()
-        found.add(module)
-        ahead |= graph[module] - found
-    return found
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if module != "awoke"])
@@ -98,7 +61,13 @@ def test_imports_point_downward(module: str) -> None:
 
 
 def test_no_modules_import_one_another() -> None:
-    assert [sorted(each) for each in circles()] == []
+    graph = {module: imports_of(module) for module in MODULES}
+    assert [sorted(each) for each in circles(graph)] == []
+
+
+def test_a_circle_is_found_with_all_of_its_modules() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set[str]()}
+    assert circles(graph) == {frozenset("abc")}
 
 
 @pytest.mark.parametrize(
@@ -151,23 +120,9 @@ def test_every_error_stands_in_the_tree() -> None:
 
 def test_the_product_does_not_sleep() -> None:
     """A thread waits for what it wants. On an event loop, `asyncio.sleep` is a timer: right for a back-off."""
-    sleeps = [f"{file}:{line}" for file in MODULES.values() for line in sleeping_lines(ast.parse(file.read_text()))]
-    rust = [str(file) for file in (REPOSITORY / "crates").rglob("src/**/*.rs") if "sleep(" in file.read_text()]
-    assert sleeps + rust == []
-
-
-def sleeping_lines(tree: ast.Module) -> list[int]:
-    """Returns the lines that use `time.sleep`, or `asyncio.sleep` with a fixed time, as a poll does."""
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module in ("time", "asyncio"):
-            found += [node.lineno for each in node.names if each.name == "sleep"]
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "time.sleep":
-            found.append(node.lineno)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "asyncio.sleep":
-            is_timer = bool(node.args) and not isinstance(node.args[0], ast.Constant)
-            found += [] if is_timer else [node.lineno]
-    return found
+    sleeps = [f"{file}:{line}" for file in MODULES.values() for line in sleeping_lines(tree_of(file))]
+    sleeps += [f"{file}:{line}" for file in product_files() for line in lines_with(SLEEP, file.read_text())]
+    assert sleeps == []
 
 
 @pytest.mark.parametrize(
@@ -182,6 +137,80 @@ def sleeping_lines(tree: ast.Module) -> list[int]:
 )
 def test_a_sleep_is_told_by_its_syntax(source: str, lines: list[int]) -> None:
     assert sleeping_lines(ast.parse(source)) == lines
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("threading.Event().wait(1)", [1]),
+        ("asyncio.Event().wait()", [1]),
+        ("def f():\n    never = threading.Event()\n    never.wait(1)", [3]),
+        ("def f():\n    found, never = [], threading.Event()\n    never.wait(1)", [3]),
+        ("def f():\n    go = threading.Event()\n    g(go)\n    go.wait(1)", []),
+        ("def f():\n    go = threading.Event()\n    def g():\n        go.set()\n    go.wait(1)", []),
+        ("def f(go):\n    go.wait(1)", []),
+    ],
+)
+def test_a_wait_on_an_event_that_is_never_set_is_found(source: str, lines: list[int]) -> None:
+    assert disguised_sleeps(ast.parse(source)) == lines
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("while True:\n    closed.wait(0.1)", [2]),
+        ("while not closed.wait(AGAIN_S):\n    pass", [1]),
+        ("while True:\n    changed.wait(left_s)", []),
+        ("closed.wait(AGAIN_S)", []),
+    ],
+)
+def test_a_poll_is_a_loop_with_a_fixed_wait(source: str, lines: list[int]) -> None:
+    assert polling_lines(ast.parse(source)) == lines
+
+
+LOGIC = "\n    ".join(["a = 1", "b = 2", "c = 3", "d = 4"])
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (f"def get():\n    {LOGIC}\nasync def aget():\n    {LOGIC}", ["get"]),
+        (f"def _get():\n    {LOGIC}\nasync def _get_async():\n    {LOGIC}", ["_get"]),
+        (f"def get():\n    {LOGIC}\nasync def aget():\n    return 1", []),
+        (f"def get():\n    {LOGIC}\ndef aget():\n    {LOGIC}", []),
+    ],
+)
+def test_twins_are_pairs_with_logic_in_both(source: str, found: list[str]) -> None:
+    assert twins(ast.parse(source)) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "sleeps"),
+    [
+        ("fn f() {\n    std::thread::sleep(x);\n}", [2]),
+        ("fn f() { thread::yield_now(); }", [1]),
+        ('// sleep(1)\n/* sleep(1)\n*/ const A: &str = "sleep(1)";', []),
+        ("#[cfg(test)]\nmod tests {\n    fn f() { if a { sleep(1) } }\n}\nfn g() { sleep(1) }", [5]),
+        ("fn asleep() {}\nfn f() { asleep(); }", []),
+    ],
+)
+def test_sleeps_of_rust_are_told_from_comments_strings_and_tests(source: str, sleeps: list[int]) -> None:
+    assert lines_with(SLEEP, source) == sleeps
+
+
+@pytest.mark.parametrize(
+    ("source", "is_named"),
+    [
+        ("use rdkafka_sys::types;", True),
+        ("use crate::kafka::{Client, ffi};", True),
+        ("kafka::ffi::something()", True),
+        ("rd_kafka_poll(handle)", True),
+        ("use std::ffi::c_void;\nuse pyo3::ffi;\nuse crate::kafka::Client;", False),
+        ("// rd_kafka_poll wakes for each report", False),
+    ],
+)
+def test_the_symbols_of_librdkafka_are_told_from_others(source: str, is_named: bool) -> None:
+    assert bool(lines_with(FFI, source)) == is_named
 
 
 def test_the_stub_matches_the_module() -> None:

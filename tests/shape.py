@@ -1,0 +1,165 @@
+"""The shape of the code in numbers, each with its goal: `make shape` prints them, tests/unit/test_shape.py keeps those met.
+
+It reads the tree only, and runs nothing. What `python -m bench` and `make models` measure is not in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support import python_syntax, rust_syntax
+from tests.support.python_syntax import MODULES, REPOSITORY, tree_of
+
+FILE_LINES_MAX = 500
+BRIDGE = REPOSITORY / "crates" / "bridge" / "src"
+CHANGING = REPOSITORY / "docs" / "internals" / "changing.md"
+COUNT = re.compile(
+    r"^## (?P<what>.+)\n\nCount: \*?(?P<count>[^.*]+)\*?\. Goal: (?:at most )?(?P<goal>\d+)\.", re.MULTILINE
+)
+KNOWN_POLLS = {
+    "python/awoke/admin.py": "Kafka has no request that waits for a topic",
+    "python/awoke/cli/replays.py": "a rate has nothing to wait for but the time",
+    "crates/engine/src/consume/group_member/starts.rs": "a failed look-up of a start is tried again after a pause",
+}
+"""Files of the product with a poll that has a reason: docs/internals/limits.md."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number, its goal, and the places that it counts."""
+
+    name: str
+    value: int | None
+    goal: int
+    places: tuple[str, ...] = ()
+
+    @property
+    def is_met(self) -> bool:
+        """Tells whether the value is known and not above the goal."""
+        return self.value is not None and self.value <= self.goal
+
+
+def measures() -> list[Measure]:
+    """Returns all of them, in the order of the table."""
+    return [*changes(), *walls(), *sizes(), *habits()]
+
+
+def changes() -> list[Measure]:
+    """Returns the numbers of files that a change touches, as docs/internals/changing.md has counted them."""
+    found = COUNT.finditer(CHANGING.read_text())
+    return [Measure(f"files: {each['what'].lower()}", first_number(each["count"]), int(each["goal"])) for each in found]
+
+
+def first_number(text: str) -> int | None:
+    found = re.search(r"\d+", text)
+    return int(found[0]) if found else None
+
+
+def walls() -> list[Measure]:
+    """Returns what stands between the parts: imports in circles, librdkafka beyond its crate, models that build it."""
+    circles = python_syntax.circles({module: python_syntax.imports_of(module) for module in MODULES})
+    crates = {file.parent.name: file.read_text() for file in sorted((REPOSITORY / "crates").glob("*/Cargo.toml"))}
+    return [
+        counted(
+            "circles of imports, lazy and type-only ones included", (" ".join(sorted(each)) for each in circles), 0
+        ),
+        counted(
+            "Rust files outside crates/kafka that name librdkafka's symbols", in_rust(rust_syntax.FFI, is_outside), 0
+        ),
+        counted(
+            "crates with models that build librdkafka", (name for name, text in crates.items() if is_slow(text)), 0
+        ),
+    ]
+
+
+def is_outside(file: Path) -> bool:
+    """Tells whether a file is neither in crates/kafka nor a wrapper of the linker (`--wrap`) in the bridge."""
+    return "kafka" not in file.relative_to(rust_syntax.CRATES).parts[:1]
+
+
+def is_slow(manifest: str) -> bool:
+    """Tells whether a crate has models, and depends on librdkafka."""
+    has_models = re.search(r"^model = ", manifest, re.MULTILINE) is not None
+    return has_models and re.search(r"^(rdkafka-sys|awoke-kafka)\b", manifest, re.MULTILINE) is not None
+
+
+def sizes() -> list[Measure]:
+    """Returns the lines of the bridge, and the product's large files."""
+    bridge = {place(file): lines_of(file) for file in sorted(BRIDGE.glob("**/*.rs"))}
+    largest = max(bridge, key=lambda name: bridge[name])
+    large = (f"{place(file)} ({lines_of(file)})" for file in product_files() if lines_of(file) > FILE_LINES_MAX)
+    return [
+        Measure("bridge: lines", sum(bridge.values()), 3_500),
+        Measure("bridge: lines of the largest file", bridge[largest], 250, (largest,)),
+        counted(f"product files over {FILE_LINES_MAX} lines", large, 0),
+    ]
+
+
+def product_files() -> list[Path]:
+    """Returns the files that make the package and the extension, stubs and build scripts too."""
+    package, crates = REPOSITORY / "python" / "awoke", REPOSITORY / "crates"
+    patterns = [(package, "**/*.py"), (package, "**/*.pyi"), (crates, "*/src/**/*.[rc]*"), (crates, "*/build.rs")]
+    return sorted({file for folder, pattern in patterns for file in folder.glob(pattern) if file.is_file()})
+
+
+def habits() -> list[Measure]:
+    """Returns the constructs that the product does without."""
+    polls = [*in_python(python_syntax.disguised_sleeps), *in_python(python_syntax.polling_lines)]
+    polls += in_rust(rust_syntax.POLL)
+    return [
+        counted("sync/async twins with logic", in_python(python_syntax.twins), 0),
+        counted("uses of getrefcount", in_python(reference_counts), 0),
+        counted("sleeps", [*in_python(python_syntax.sleeping_lines), *in_rust(rust_syntax.SLEEP)], 0),
+        counted("polls without a known reason", (each for each in polls if each.split(":")[0] not in KNOWN_POLLS), 0),
+    ]
+
+
+def reference_counts(tree: ast.Module) -> list[int]:
+    """Returns the lines that count references."""
+    names = ((node.lineno, node.attr) for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    bare = ((node.lineno, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return [line for line, name in [*names, *bare] if name == "getrefcount"]
+
+
+def in_python(find: Callable[[ast.Module], Iterable[object]]) -> list[str]:
+    """Returns what a search finds in the package's modules, with file and line or name."""
+    return [f"{place(file)}:{found}" for file in MODULES.values() for found in find(tree_of(file))]
+
+
+def in_rust(pattern: re.Pattern[str], is_asked: Callable[[Path], bool] | None = None) -> list[str]:
+    """Returns the product's Rust files whose code holds a pattern, each with the first line."""
+    files = [file for file in rust_syntax.product_files() if is_asked is None or is_asked(file)]
+    found = ((file, rust_syntax.lines_with(pattern, file.read_text())) for file in files)
+    return [f"{place(file)}:{lines[0]}" for file, lines in found if lines]
+
+
+def counted(name: str, places: Iterable[str], goal: int) -> Measure:
+    """Returns a measure that counts places."""
+    found = tuple(places)
+    return Measure(name, len(found), goal, found)
+
+
+def place(file: Path) -> str:
+    return str(file.relative_to(REPOSITORY))
+
+
+def lines_of(file: Path) -> int:
+    return len(file.read_text().splitlines())
+
+
+def table() -> str:
+    """Returns the measures as text: name, value, goal, ok or not, and the places of those that are not met."""
+    lines = [f"{'measure':<68}{'value':>7}{'goal':>7}"]
+    for each in measures():
+        value = "?" if each.value is None else each.value
+        lines.append(f"{each.name:<68}{value:>7}{each.goal:>7}  {'ok' if each.is_met else 'NOT YET'}")
+        lines += [] if each.is_met else [f"    {found}" for found in each.places]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table())

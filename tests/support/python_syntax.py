@@ -1,0 +1,163 @@
+"""The shape of Python code, read from its syntax: imports and their circles, sleeps, polling loops, twins."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeGuard
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGE = REPOSITORY / "python" / "awoke"
+STATEMENTS_OF_A_TWIN = 3
+"""A function with more statements than this has logic of its own, and is no mere delegation."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def module_of(file: Path) -> str:
+    """Returns the dotted name of a file of the package."""
+    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(file): file for file in sorted(PACKAGE.rglob("*.py"))}
+
+
+def tree_of(file: Path) -> ast.Module:
+    """Returns the syntax tree of a file."""
+    return ast.parse(file.read_text())
+
+
+def imports_of(module: str) -> set[str]:
+    """Returns awoke's modules that one imports: anywhere in its file, also in functions and for types only."""
+    file = MODULES[module]
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    found = {name for node in ast.walk(tree_of(file)) for name in names_in(node, package)}
+    return {name for name in found if name in MODULES and name not in (module, "awoke")}
+
+
+def names_in(node: ast.AST, package: str) -> list[str]:
+    """Returns the modules that a statement may name, in each of the forms of import."""
+    if isinstance(node, ast.Import):
+        return [each.name for each in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+    base = ".".join([*parents, *([node.module] if node.module else [])])
+    deeper = [f"{base}.{each.name}" for each in node.names]
+    return [name if name in MODULES else base for name in deeper]
+
+
+def circles(graph: Mapping[str, set[str]]) -> set[frozenset[str]]:
+    """Returns the groups of modules that reach one another by imports."""
+    reached = {module: reachable(graph, module) for module in graph}
+    groups = {frozenset(other for other in reached[each] if each in reached[other]) for each in graph}
+    return {group for group in groups if group}
+
+
+def reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    """Returns the modules that one imports, directly or by others."""
+    found: set[str] = set()
+    ahead = set(graph[start])
+    while ahead:
+        module = ahead.pop()
+        found.add(module)
+        ahead |= graph[module] - found
+    return found
+
+
+def sleeping_lines(tree: ast.Module) -> list[int]:
+    """Returns the lines that use `time.sleep`, or `asyncio.sleep` with a fixed time, as a poll does."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in ("time", "asyncio"):
+            found += [node.lineno for each in node.names if each.name == "sleep"]
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "time.sleep":
+            found.append(node.lineno)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "asyncio.sleep":
+            is_timer = bool(node.args) and not isinstance(node.args[0], ast.Constant)
+            found += [] if is_timer else [node.lineno]
+    return found
+
+
+def disguised_sleeps(tree: ast.Module) -> list[int]:
+    """Returns the lines that wait on an event that can't be set: on a new one, or on a variable that is only waited on."""
+    found = {node.lineno for node in ast.walk(tree) if is_wait(node) and is_new_event(node.value)}
+    for scope in ast.walk(tree):
+        if isinstance(scope, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)):
+            found |= {line for name in events_of(scope) for line in lines_only_waited(scope, name)}
+    return sorted(found)
+
+
+def is_wait(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and node.attr == "wait"
+
+
+def is_new_event(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Event"
+
+
+def events_of(scope: ast.AST) -> set[str]:
+    """Returns the variables of a scope that hold a new event, one of several in a line too."""
+    found = set()
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                pairs = zip(elements(target), elements(node.value), strict=False)
+                found |= {one.id for one, value in pairs if isinstance(one, ast.Name) and is_new_event(value)}
+    return found
+
+
+def elements(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [node]
+
+
+def lines_only_waited(scope: ast.AST, name: str) -> set[int]:
+    """Returns the lines that use a variable, if each of them waits on it; none otherwise."""
+    waited = {id(node.value) for node in ast.walk(scope) if isinstance(node, ast.Attribute) and node.attr == "wait"}
+    uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name]
+    uses = [node for node in uses if isinstance(node.ctx, ast.Load)]
+    return {node.lineno for node in uses} if all(id(node) in waited for node in uses) else set()
+
+
+def polling_lines(tree: ast.Module) -> list[int]:
+    """Returns the lines of loops that wait for a fixed time in each round, as a poll does."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.While)]
+    calls = {node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Call) and is_wait(node.func)}
+    return sorted(node.lineno for node in calls if node.args and is_fixed(node.args[0]))
+
+
+def is_fixed(node: ast.expr) -> bool:
+    """Tells whether an argument is a number or a constant by its name."""
+    is_constant = isinstance(node, ast.Name) and node.id.isupper()
+    return is_constant or (isinstance(node, ast.Constant) and isinstance(node.value, (int, float)))
+
+
+def twins(tree: ast.Module) -> list[str]:
+    """Returns the functions with logic that a class or a module has for threads and again for event loops."""
+    found = []
+    for scope in ast.walk(tree):
+        if isinstance(scope, (ast.Module, ast.ClassDef)):
+            functions = {node.name: node for node in scope.body if isinstance(node, Function)}
+            pairs = [(each, functions.get(other)) for each in functions.values() for other in twin_names(each.name)]
+            found += [each.name for each, other in pairs if other is not None and are_twins(each, other)]
+    return sorted(found)
+
+
+def twin_names(name: str) -> Iterator[str]:
+    """Yields the names that the twin of a function for event loops has by habit."""
+    bare = name.lstrip("_")
+    for twin in (f"a{bare}", f"async_{bare}", f"{bare}_async"):
+        yield "_" * (len(name) - len(bare)) + twin
+
+
+def are_twins(blocking: Function, other: Function) -> bool:
+    is_pair = isinstance(blocking, ast.FunctionDef) and isinstance(other, ast.AsyncFunctionDef)
+    return is_pair and min(statements_of(blocking), statements_of(other)) > STATEMENTS_OF_A_TWIN
+
+
+def statements_of(function: Function) -> int:
+    """Returns the number of statements of a function, nested ones too, without its docstring."""
+    own = sum(isinstance(node, ast.stmt) for node in ast.walk(function)) - 1
+    return own - (ast.get_docstring(function) is not None)
