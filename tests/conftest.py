@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.clusters import Cluster, MockCluster, RealCluster, unique
+from tests.support.waiting import became
 
 # Few examples, always the same; in a soak many, by chance: `AWOKE_FUZZ_EXAMPLES=1000000 pytest tests/security -k fuzz`.
 EXAMPLES = int(os.environ.get("AWOKE_FUZZ_EXAMPLES", "0"))
@@ -85,9 +86,5 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def native_threads(at_most: int, within_s: float = 2.0) -> int:
     """How many tasks the process has. The kernel wakes whoever joins a thread a moment before it takes the task away."""
-    looked = threading.Event()
-    for _ in range(int(within_s / 0.01)):
-        if len(os.listdir("/proc/self/task")) <= at_most:
-            break
-        looked.wait(0.01)
+    became(lambda: len(os.listdir("/proc/self/task")) <= at_most, within_s, every_s=0.01)
     return len(os.listdir("/proc/self/task"))

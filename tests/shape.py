@@ -1,4 +1,4 @@
-"""The shape of the code in numbers, each with its goal: `make shape` prints them, tests/unit/test_shape.py keeps those met.
+"""The shape of the code in numbers, each with its goal: `make shape` prints them, and a unit test keeps those met.
 
 It reads the tree only, and runs nothing. What `python -m bench` and `make models` measure is not in it.
 """

@@ -16,7 +16,7 @@ from awoke.testing import running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.contract.test_transactions import values
 from tests.support.clusters import RealCluster, unique
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, elapse
 
 CreateTopic = Callable[..., str]
 HELD_UP_S = 2.0
@@ -312,7 +312,7 @@ def test_offsets_that_a_transaction_holds_up_are_waited_for_whoever_joins_meanwh
     with running(member()):
         for _ in range(2):
             with running(member()):
-                threading.Event().wait(HELD_UP_S / 2)
+                elapse(HELD_UP_S / 2, "members come and go while the other transaction holds the offsets up")
         other.commit_transaction(30)
         produce(range(100, 200))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 import awoke
 from awoke.testing import running
 from tests.support.clusters import Cluster, unique
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, awork_for, work_for
 
 CreateTopic = Callable[..., str]
 PARTITIONS = 6
@@ -51,21 +50,20 @@ def test_no_more_jobs_run_at_once(
 ) -> None:
     name, gauge, seen = topic(partitions=PARTITIONS), Gauge(), Collected[bytes]()
     app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, workers=16)
-    waiting = threading.Event()
     options: dict[str, Any] = {"concurrency": concurrency, "jobs_max": JOBS_MAX}
     if kind == "def":
 
         @app.on(name, **options)
         def handle(message: awoke.Message[bytes]) -> None:
             with gauge:
-                waiting.wait(0.001)
+                work_for(0.001)
                 seen.add(message.value)
     else:
 
         @app.on(name, **options)
         async def handle_async(message: awoke.Message[bytes]) -> None:
             with gauge:
-                await asyncio.sleep(0.001)
+                await awork_for(0.001)
                 seen.add(message.value)
 
     send(cluster, name)

@@ -14,7 +14,7 @@ import awoke
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, new_app, send
 from tests.support.clusters import Cluster
-from tests.support.waiting import WITHIN_S, Collected
+from tests.support.waiting import WITHIN_S, Collected, awork_for, stays_so, work_for
 
 CreateTopic = Callable[..., str]
 SOON = awoke.Retry(attempts=3, backoff_s=(0.01, 0.02))
@@ -79,13 +79,13 @@ def test_a_key_keeps_its_order(cluster: Cluster, topic: CreateTopic, is_async: b
 
     def handle(message: awoke.Message[bytes]) -> None:
         order.begin(message)
-        threading.Event().wait(chance.random() / 500)
+        work_for(chance.random() / 500)
         order.end(message)
         done.add(message.offset)
 
     async def handle_async(message: awoke.Message[bytes]) -> None:
         order.begin(message)
-        await asyncio.sleep(chance.random() / 500)
+        await awork_for(chance.random() / 500)
         order.end(message)
         done.add(message.offset)
 
@@ -209,7 +209,7 @@ def test_batches_hold_whole_lanes(cluster: Cluster, topic: CreateTopic) -> None:
             assert batch.offsets() == sorted(batch.offsets())
             for key in {message.key for message in messages}:
                 order.begin(next(message for message in messages if message.key == key))
-            threading.Event().wait(0.002)
+            work_for(0.002)
             for message in messages:
                 order.end(message)
             done.add(len(messages))
@@ -254,8 +254,7 @@ def test_a_partition_takes_in_no_more_while_its_oldest_is_too_far_behind(cluster
     send_keyed(cluster, name, numbered(100, 100))
     with running(app) as server:
         done.wait_for(31)
-        threading.Event().wait(0.1)  # That something does not happen has no event.
-        assert sorted(done.items) == [0, 1, *range(3, 32)]
+        stays_so(lambda: sorted(done.items) == [0, 1, *range(3, 32)], "no more than these are taken in", for_s=0.1)
         (reason,) = server.health().reasons
         assert f"{name}[0] takes in no more: offset 2 is not done" in reason
         release.set()
@@ -300,11 +299,11 @@ def test_results_leave_in_the_order_of_the_messages(cluster: Cluster, topic: Cre
         return None if message.offset % 10 == 3 else message.value
 
     def handle(message: awoke.Message[bytes]) -> bytes | None:
-        threading.Event().wait(chance.random() / 500)
+        work_for(chance.random() / 500)
         return answer(message)
 
     async def handle_async(message: awoke.Message[bytes]) -> bytes | None:
-        await asyncio.sleep(chance.random() / 500)
+        await awork_for(chance.random() / 500)
         return answer(message)
 
     app.on(name, output=out, ordered=True, concurrency=awoke.by_key(8), retry=SOON, dead_letter=dead)(

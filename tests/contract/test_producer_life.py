@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +11,7 @@ from awoke.testing import running
 from tests.conftest import native_threads
 from tests.contract.test_consume import new_app, send
 from tests.support.clusters import Cluster
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, work_for
 
 CreateTopic = Callable[..., str]
 
@@ -42,12 +41,12 @@ def test_an_idle_producer_closes_its_connection_and_opens_it_again(cluster: Clus
 
 
 def test_a_producer_that_is_used_does_not_rest(cluster: Cluster, topic: CreateTopic) -> None:
-    name, stop = topic(), threading.Event()
+    name = topic()
     with awoke.Producer(cluster.bootstrap_servers, idle_after_s=0.05) as producer:
         handles = []
         for number in range(60):
             handles.append(producer.produce(name, b"%d" % number))
-            stop.wait(0.01 if number % 10 else 0.12)
+            work_for(0.01 if number % 10 else 0.12)
         awoke.wait_all(handles, 30)
     assert [message.value for message in read(cluster, name)] == [b"%d" % number for number in range(60)]
 

@@ -17,7 +17,7 @@ import awoke
 from awoke import rpc
 from awoke.testing import running
 from tests.support.clusters import Cluster, unique
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, ahang, awork_for
 
 WITHIN_S = 30.0
 
@@ -219,7 +219,7 @@ def test_a_cancelled_call_reaches_its_method(cluster: Cluster, method: str) -> N
     async def ahold() -> None:
         began.set()
         try:
-            await asyncio.Event().wait()
+            await ahang()
         except asyncio.CancelledError:
             told.add("cancelled")
             raise
@@ -542,7 +542,7 @@ def test_tasks_wait_for_room_without_their_loop(cluster: Cluster) -> None:
             nonlocal beats
             while True:
                 beats += 1
-                await asyncio.sleep(0.001)
+                await awork_for(0.001)
 
         beating = asyncio.create_task(beat())
         found = await asyncio.gather(*(caller.acall("echo", number=number) for number in range(60)))

@@ -18,7 +18,7 @@ from awoke.testing import running
 from tests.contract.test_rpc import WITHIN_S, calling, new_app
 from tests.scenarios.test_command_line import awoke_says
 from tests.support.clusters import Cluster
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, awork_for, work_for
 
 
 class Line(msgspec.Struct):
@@ -156,7 +156,7 @@ async def longest_gap_s(work: Callable[[], Any]) -> float:
     async def beat() -> None:
         last_s = time.monotonic()
         while True:
-            await asyncio.sleep(0.001)
+            await awork_for(0.001)
             now_s = time.monotonic()
             gaps.append(now_s - last_s)
             last_s = now_s
@@ -175,11 +175,10 @@ OPEN_S = 0.5
 @pytest.mark.parametrize("how", ["async with", "open", "first call"])
 def test_opening_does_not_block_the_loop(mock_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     app, opening = new_shop(mock_cluster), Collected[str]()
-    held = threading.Event()
 
     def slow(*_: object) -> None:
         opening.add(threading.current_thread().name)
-        held.wait(OPEN_S)
+        work_for(OPEN_S)
 
     async def work() -> None:
         options: rpc.CallerOptions = {"timeout_s": WITHIN_S}

@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from tests.support.clusters import RealCluster, unique
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, ahang
 
 CreateTopic = Callable[..., str]
 
@@ -127,7 +127,7 @@ async def test_a_task_that_is_cancelled_leaves_no_transaction_open(
         async with producer.transaction() as t:
             t.produce(name, b"cancelled")
             is_in.set()
-            await asyncio.Event().wait()
+            await ahang()
 
     async def wait_for_turn() -> None:
         async with producer.transaction() as t:

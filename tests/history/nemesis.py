@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from tests.history.plan import Fault, plan
 from tests.history.settings import MEMBERS, PARTITIONS, Run
 from tests.support import judge
 from tests.support.judge import Record
-from tests.support.waiting import wait_until
+from tests.support.waiting import elapse, wait_until
 
 REPLICAS = [[2, 3], [3, 2]] * (PARTITIONS // 2)
 """Of the input, which suffers."""
@@ -44,9 +43,8 @@ class Nemesis:
 
     def disturb(self) -> None:
         """Do faults until the run's time is up."""
-        pause = threading.Event()
         for fault in plan(self._run):
-            pause.wait(fault.pause_s)
+            elapse(fault.pause_s, "the plan's pause before the fault")
             if time.monotonic() - self._began_s >= self._run.seconds:
                 return
             for name in self._members.replace_ended():
@@ -126,7 +124,7 @@ class Nemesis:
         self._wait_in_sync()
         self._brokers.stop_broker(behind)
         self._wait_in_sync(1)
-        threading.Event().wait(BEFORE_LOSS_S)
+        elapse(BEFORE_LOSS_S, "the broker that stays writes what the other one will lack")
         self._feeder.pause()
         self._brokers.kill_broker(ahead)
         self._brokers.start_broker(behind)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 
 import awoke
+from tests.support.waiting import ahang, work_for
 
 app = awoke.App("hanging")
 
@@ -15,14 +14,14 @@ def hang(message: awoke.Message[bytes]) -> None:
     """Say which message has come; of one that says so, do not return for a while."""
     print(f"got {message.partition} {message.offset}", flush=True)
     if message.value == b"hang":
-        threading.Event().wait(60)
+        work_for(60)
 
 
 async def hang_async(message: awoke.Message[bytes]) -> None:
     """As `hang`, on the event loop."""
     print(f"got {message.partition} {message.offset}", flush=True)
     if message.value == b"hang":
-        await asyncio.Event().wait()
+        await ahang()
 
 
 app.on("orders")(hang_async if os.environ["HANGING_KIND"] == "async" else hang)

@@ -6,11 +6,11 @@ fails the first time for one message in a hundred, and, for one in five thousand
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 
 import awoke
+from tests.support.waiting import awork_for
 
 app = awoke.App("lanes")
 log = os.open(os.environ["LANES_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -25,7 +25,7 @@ JOBS = int(os.environ.get("LANES_JOBS", "64"))
 )
 async def handle(message: awoke.Message[bytes]) -> None:
     """Wait for something, fail now and then, write down that it is done."""
-    await asyncio.sleep(1.0 if message.offset % 5_000 == 17 else random.expovariate(1 / MEAN_S))
+    await awork_for(1.0 if message.offset % 5_000 == 17 else random.expovariate(1 / MEAN_S))
     if message.offset % 100 == 3 and message.attempt == 1:
         raise RuntimeError("the first time")
     assert message.key is not None

@@ -6,14 +6,13 @@ A line `name hook partition` for a hook and `name batch partition first last` fo
 from __future__ import annotations
 
 import os
-import threading
 
 import awoke
+from tests.support.waiting import work_for
 
 app = awoke.App("member", kafka={"session.timeout.ms": 6000, "heartbeat.interval.ms": 300}, commit_interval_s=0.1)
 log = os.open(os.environ["MEMBER_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 name = os.environ["MEMBER_NAME"]
-busy = threading.Event()
 
 
 def write(*words: object) -> None:
@@ -31,7 +30,7 @@ class Member(awoke.Consumer):
 
     def consume(self, batch: awoke.Batch[bytes]) -> None:
         """Write down what is done."""
-        busy.wait(0.02)
+        work_for(0.02)
         write("batch", self.partition, batch.first_offset, batch.last_offset)
 
     def revoked(self) -> None:

@@ -5,17 +5,15 @@ For each message that is done it appends one line `process partition offset` to 
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 
 import awoke
+from tests.support.waiting import awork_for, work_for
 
 app = awoke.App("slow")
 log = os.open(os.environ["SLOW_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 TOPIC, OUTPUT, KIND = os.environ["SLOW_TOPIC"], os.environ["SLOW_OUTPUT"], os.environ["SLOW_KIND"]
 EACH_S = 0.05
-slow_work = threading.Event()
 
 
 def note(message: awoke.Message[bytes]) -> None:
@@ -25,13 +23,13 @@ def note(message: awoke.Message[bytes]) -> None:
 
 def work(message: awoke.Message[bytes]) -> None:
     """Take a while."""
-    slow_work.wait(EACH_S)
+    work_for(EACH_S)
     note(message)
 
 
 async def work_async(message: awoke.Message[bytes]) -> None:
     """Take a while on the event loop."""
-    await asyncio.sleep(EACH_S)
+    await awork_for(EACH_S)
     note(message)
 
 

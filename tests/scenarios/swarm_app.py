@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import awoke
+from tests.support.waiting import hang, work_for
 
 app = awoke.App("swarm")
 log = os.open(os.environ.get("SWARM_LOG", os.devnull), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -20,7 +21,7 @@ code = Path(os.environ.get("SWARM_CODE", os.devnull)).read_text()
 """How the code on disk behaves: what a reload, or another mold, imports."""
 
 if os.environ.get("SWARM_IMPORT") == "thread":
-    threading.Thread(target=time.sleep, args=(60,), name="early-bird", daemon=True).start()
+    threading.Thread(target=hang, name="early-bird", daemon=True).start()
 elif os.environ.get("SWARM_IMPORT") == "client":
     producer = awoke.Producer("127.0.0.1:1")
 elif os.environ.get("SWARM_IMPORT") == "raise":
@@ -28,7 +29,7 @@ elif os.environ.get("SWARM_IMPORT") == "raise":
 if code == "raise":
     raise RuntimeError("the code on disk is broken")
 elif code == "slow":
-    threading.Event().wait(3.0)
+    work_for(3.0)
 
 
 @app.after_fork
@@ -39,7 +40,7 @@ def begin() -> None:
     if code == "fail":
         raise RuntimeError("the new code does not start")
     if code == "dawdle":
-        threading.Event().wait(2.0)
+        work_for(2.0)
     if code == "exit":
         threading.Thread(target=exit_soon, name="exit-soon", daemon=True).start()
     hoard.append(bytearray(b"x") * (int(os.environ.get("SWARM_BALLAST_MB", "0")) << 20))
@@ -72,24 +73,24 @@ def handle(message: awoke.Message[bytes]) -> None:
 
 def exit_soon() -> None:
     """End the process when it has been up for a while."""
-    threading.Event().wait(3.0)
+    work_for(3.0)
     os._exit(5)
 
 
 def leak_on() -> None:
     """10 MB a second."""
-    tick = threading.Event()
-    while not tick.wait(0.1):
+    while True:
+        work_for(0.1)
         hoard.append(bytearray(b"x") * (1 << 20))
 
 
 def misbehave(how: bytes) -> None:
     """Hang with or without the GIL, leak, or die."""
     if how == b"do-hang":
-        threading.Event().wait()
+        hang()
     elif how == b"do-wait":
         for _ in range(20):  # The clock goes on while the process is frozen, and a single wait would be over.
-            threading.Event().wait(0.3)
+            work_for(0.3)
     elif how == b"do-hold-gil":
         ctypes.PyDLL(None).sleep(3_600)  # Native code that does not let go of it.
     elif how == b"do-busy":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tests.support import judge
 from tests.support.clock_step import SteppedClock, build
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
-from tests.support.waiting import wait_until
+from tests.support.waiting import elapse, wait_until
 
 SESSION_S = 6.0
 """Of `member_app`."""
@@ -54,8 +53,7 @@ def test_a_clock_that_is_set_back_changes_nothing(real_cluster: RealCluster, tmp
         wait_until(lambda: len(members_of(servers, group)) == 1, "the app is a member", WITHIN_S)
         members = members_of(servers, group)
         clock.set(-back_s)
-        # Nothing wakes it but its own deadlines; a member that sends no heartbeat is removed meanwhile.
-        threading.Event().wait(2 * SESSION_S)
+        elapse(2 * SESSION_S, "only its own deadlines wake it, and a member that sends no heartbeat is removed")
         assert members_of(servers, group) == members, "the app was removed from its group"
         for number in range(3):
             judge.feed(servers, topic, [b"after-%d" % number] * 100)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,19 @@ import awoke
 from awoke import dead_letter
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
+from tests.support.waiting import wait_until
 
 STARTS_MAX = 6
 KILLED = -9
 
 
 def wait_until_done(log: Path, count: int, within_s: float = 30.0) -> None:
-    """Wait until so many different values were written down. Another process's file: there is no event but its growth."""
-    looked = threading.Event()
-    for _ in range(int(within_s / 0.02)):
-        if log.exists() and len(set(log.read_bytes().split())) >= count:
-            return
-        looked.wait(0.02)
-    raise AssertionError(f"only {len(set(log.read_bytes().split()))} were done")
+    """Waits until another process has written `count` different values to a file."""
+
+    def is_done() -> bool:
+        return log.exists() and len(set(log.read_bytes().split())) >= count
+
+    wait_until(is_done, f"{count} values are written down", within_s, every_s=0.02)
 
 
 @pytest.mark.parametrize("lanes", ["", "several"], ids=["in the handler", "in the decoder of lanes"])

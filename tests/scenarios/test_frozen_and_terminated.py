@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import signal
-import threading
 from pathlib import Path
 
 import pytest
 
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
+from tests.support.waiting import elapse, wait_until
 
 MEMBERS = 6
 FROZEN_S = 9.0
@@ -37,7 +37,7 @@ def test_a_frozen_member_stops_in_order_when_it_is_continued_and_terminated(
         wait_until_assigned(log, names)
         for member in members:
             member.signal(signal.SIGSTOP)
-        threading.Event().wait(FROZEN_S)  # Longer than the members' session.
+        elapse(FROZEN_S, "longer than the members' session")
         for member, number in itertools.product(members, order):
             member.signal(number)
         # Their main threads hear it whatever thread got it; each has all of its shutdown time.
@@ -46,11 +46,10 @@ def test_a_frozen_member_stops_in_order_when_it_is_continued_and_terminated(
 
 
 def wait_until_assigned(log: Path, names: list[str], within_s: float = 90.0) -> None:
-    """Wait until each member has had a partition. Another process's file: there is no event but its growth."""
-    looked = threading.Event()
-    for _ in range(int(within_s / 0.05)):
+    """Waits until each member, another process, has written to the file that it has had a partition."""
+
+    def are_assigned() -> bool:
         lines = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
-        if {line[0] for line in lines if line[1] == "assigned"} == set(names):
-            return
-        looked.wait(0.05)
-    raise AssertionError(f"not all of {names} have had a partition")
+        return {line[0] for line in lines if line[1] == "assigned"} == set(names)
+
+    wait_until(are_assigned, f"each of {names} has had a partition", within_s, every_s=0.05)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from tests.support import judge
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
-from tests.support.waiting import wait_until
+from tests.support.waiting import elapse, wait_until
 
 MEMBERS = 6
 PARTITIONS = 6
@@ -84,7 +83,7 @@ def test_frozen_members_go_on_committing(real_cluster: RealCluster, tmp_path: Pa
         for _ in range(ROUNDS):
             written += fill(servers, topic, BACKLOG)
             members.signal(signal.SIGSTOP)
-            threading.Event().wait(FROZEN_S)
+            elapse(FROZEN_S, "some members are frozen for longer than their session")
             members.signal(signal.SIGCONT)
             check_at_end(members, written)
             written += fill(servers, topic, 10)

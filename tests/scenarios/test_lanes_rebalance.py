@@ -11,7 +11,7 @@ import pytest
 import awoke
 from awoke.testing import running
 from tests.support.clusters import RealCluster, unique
-from tests.support.waiting import WITHIN_S, Collected
+from tests.support.waiting import WITHIN_S, Collected, wait_until, work_for
 
 PARTITIONS = 4
 KEYS = 40
@@ -49,7 +49,7 @@ def test_rebalances_under_load(real_cluster: RealCluster, ordered: bool) -> None
 
         @app.on(topic, output=out, ordered=ordered, concurrency=awoke.by_key(8))
         def handle(message: awoke.Message[bytes]) -> bytes:
-            threading.Event().wait(chance.random() / 200)
+            work_for(chance.random() / 200)
             seen.add(message)
             return b"%d %d" % (message.partition, message.offset)
 
@@ -97,10 +97,5 @@ def test_rebalances_under_load(real_cluster: RealCluster, ordered: bool) -> None
 
 
 def wait_until_more(seen: Seen, count: int) -> None:
-    """Wait until so many messages were handled."""
-    looked = threading.Event()
-    for _ in range(int(WITHIN_S / 0.02)):
-        if seen.count() >= count:
-            return
-        looked.wait(0.02)
-    raise AssertionError(f"only {seen.count()} of {count} messages were handled")
+    """Waits until `count` messages were handled."""
+    wait_until(lambda: seen.count() >= count, f"{count} messages were handled", WITHIN_S, every_s=0.02)

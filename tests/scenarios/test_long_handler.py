@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import awoke
 from awoke.testing import running
 from tests.support.clusters import RealCluster, unique
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, elapse, work_for
 
 POLL_INTERVAL_S = 6.0
 
@@ -24,19 +22,18 @@ def test_a_handler_may_run_longer_than_the_poll_interval(real_cluster: RealClust
     changes: Collected[awoke.Event] = Collected()
     for name in ("partitions.assigned", "partitions.revoked", "partitions.lost"):
         app.events.subscribe(name, changes.add)
-    stop = threading.Event()
 
     @app.on(topic)
     def handle(message: awoke.Message[bytes]) -> None:
         if message.value == b"long":
-            stop.wait(2 * POLL_INTERVAL_S)
+            work_for(2 * POLL_INTERVAL_S)
         seen.add(message.value)
 
     with awoke.Producer(real_cluster.bootstrap_servers) as producer, running(app):
         producer.produce(topic, b"long", partition=0).wait(30)
         for _ in range(4):  # The other partition is pulled from meanwhile, which restarts librdkafka's poll clock.
             producer.produce(topic, b"beside", partition=1).wait(30)
-            stop.wait(2.0)
+            elapse(2.0, "a part of the poll interval passes")
         seen.wait_until(lambda values: b"long" in values, 60)
         assert [event.name for event in changes.items] == ["partitions.assigned"]
     with awoke.Admin(real_cluster.bootstrap_servers) as admin:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import awoke
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
+from tests.support.waiting import became
 
 PARTITIONS = 4
 MESSAGES = 2_000
@@ -39,13 +39,9 @@ class Log:
         return PARTITIONS * MESSAGES - len(done)
 
     def wait_until(self, is_so: Callable[[], bool], within_s: float = 90.0) -> None:
-        """Wait until it says so. Another process's file: there is no event but its growth."""
-        looked = threading.Event()
-        for _ in range(int(within_s / 0.02)):
-            if is_so():
-                return
-            looked.wait(0.02)
-        raise AssertionError(f"{self.missing()} missing; the last lines: {self.lines()[-5:]}")
+        """Waits until the other processes have written the expected lines."""
+        is_in_time = became(is_so, within_s, every_s=0.02)
+        assert is_in_time, f"{self.missing()} missing; the last lines: {self.lines()[-5:]}"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.support.clusters import RealCluster, unique
 from tests.support.ledgers import Database, PostgresDatabase, Sqlite, numbers, offsets
 from tests.support.postgres import Postgres
 from tests.support.processes import Process
-from tests.support.waiting import wait_until
+from tests.support.waiting import elapse, wait_until
 
 MESSAGES = 5_000
 PARTITIONS = 4
@@ -97,12 +97,12 @@ def sending(cluster: RealCluster, topic: str) -> Iterator[None]:
 
 def kill_again_and_again(ledgers: Ledgers, seed: int) -> None:
     """Kills as many processes, each after a number of payments, and a part of a transaction, that the seed decides."""
-    chosen, moment = random.Random(seed), threading.Event()
+    chosen = random.Random(seed)
     for _ in range(KILLS):
         with ledgers.process() as process:
             process.wait_for("app.started")
             ledgers.wait_for(ledgers.count() + chosen.randrange(1, MESSAGES // (2 * KILLS)))
-            moment.wait(chosen.uniform(0.0, 0.02))
+            elapse(chosen.uniform(0.0, 0.02), "the kill comes in the middle of a transaction")
             assert process.is_running
             process.signal(signal.SIGKILL)
             assert process.wait() == -signal.SIGKILL

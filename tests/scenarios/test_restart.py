@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import awoke
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
+from tests.support.waiting import became, wait_until
 
 MESSAGES = 1_000_000
 PARTITIONS = 8
@@ -61,13 +61,8 @@ def start(cluster: RealCluster, group: str, topic: str, file: Path) -> Process:
 
 
 def wait_until_processed(ledger: Ledger, count: int, within_s: float = 60.0) -> None:
-    """Wait until so many were written down. The file is another process's: it has no event to wait for but its growth."""
-    looked = threading.Event()
-    for _ in range(int(within_s / 0.02)):
-        if ledger.count() >= count:
-            return
-        looked.wait(0.02)
-    raise AssertionError(f"only {ledger.count()} were processed")
+    """Waits until another process has written `count` messages to its file."""
+    wait_until(lambda: ledger.count() >= count, f"{count} messages are processed", within_s, every_s=0.02)
 
 
 def committed(cluster: RealCluster, group: str) -> int:
@@ -104,10 +99,7 @@ def test_a_kill_in_the_middle_loses_nothing(full_topic: tuple[RealCluster, str],
     with start(cluster, group, topic, tmp_path / "ledger") as process:
         wait_until_processed(ledger, MESSAGES)
         ends = cluster.admin.end_offsets(topic)
-        for _ in range(200):
-            if ledger.missing(ends) == 0:
-                break
-            threading.Event().wait(0.05)
+        became(lambda: ledger.missing(ends) == 0, 10.0, every_s=0.05)
         process.signal(signal.SIGTERM)
         assert process.wait() == 0, process.output
     assert ledger.missing(ends) == 0

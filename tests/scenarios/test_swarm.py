@@ -18,6 +18,7 @@ import awoke
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
 from tests.support.swarms import TARGET, Swarm, gone, is_in_order
+from tests.support.waiting import elapse, stays_so
 
 PARTITIONS = 4
 KILLS = int(os.environ.get("AWOKE_KILLS", "6"))
@@ -223,7 +224,7 @@ def test_a_node_that_was_frozen_for_a_moment_is_left_alone(
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path) as swarm:
         swarm.wait_up(assigned=PARTITIONS)
         pid = swarm.kill(1, signal.SIGSTOP)
-        threading.Event().wait(SILENT_AFTER_S - 3.0)  # Its last sign of life may be 2 s old.
+        elapse(SILENT_AFTER_S - 3.0, "its last sign of life may be 2 s old")
         os.kill(pid, signal.SIGCONT)
         swarm.wait_until(lambda found: sum(each["assigned"] for each in found["nodes"]) == PARTITIONS)
         check(swarm, flow.stop())
@@ -374,10 +375,9 @@ def test_a_quiet_swarm_takes_no_more(real_cluster: RealCluster, topic: str, tmp_
         send(real_cluster, topic, b"1")
         swarm.wait_done(1)
         swarm.ask("quiet")
-        threading.Event().wait(0.5)
+        elapse(0.5, "the node gets the command")
         send(real_cluster, topic, b"2")
-        threading.Event().wait(1.0)
-        assert sum(map(len, swarm.done().values())) == 1
+        stays_so(lambda: sum(map(len, swarm.done().values())) == 1, "the second message is left", for_s=1.0)
         assert swarm.stop() == 0
 
 
@@ -426,7 +426,7 @@ def test_a_term_while_nodes_boot_ends_them(real_cluster: RealCluster, topic: str
     for delay_s in (0.1, 0.8, 1.2, 1.6):
         with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=3) as swarm:
             swarm.process.says("process", delay_s)
-            threading.Event().wait(delay_s / 4)
+            elapse(delay_s / 4, "the signal comes at another moment of the start")
             swarm.process.signal(signal.SIGTERM)
             # Before it hears signals, it ends as any process does.
             assert swarm.process.wait(40) in (0, 1, -signal.SIGTERM)
@@ -462,11 +462,11 @@ def test_a_supervisor_that_overslept_kills_nobody(
         everybody = [*pids, before["pid"]]
         for pid in everybody:
             os.kill(pid, signal.SIGSTOP)  # As when the machine sleeps.
-        threading.Event().wait(9)
+        elapse(9, "longer than the silence after which a node is killed")
         for pid in reversed(everybody):
             os.kill(pid, signal.SIGCONT)
         swarm.process.wait_for("deadlines are moved", 10)
-        threading.Event().wait(4)
+        elapse(4, "a node that seems silent would be killed in this time")
         found = swarm.wait_up(assigned=PARTITIONS)
         assert [each["pid"] for each in found["nodes"]] == pids
         check(swarm, flow.stop())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from tests.scenarios.test_swarm_reload import PARTITIONS, send, swarm_of
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
 from tests.support.swarms import TARGET
+from tests.support.waiting import elapse
 
 DRAIN_S = 35.0
 """The default of `--drain-timeout-s`."""
@@ -136,7 +136,7 @@ def test_a_term_ends_the_swarm_whatever_state_mold_and_nodes_are_in(
         if case in ("nodes", "both"):
             swarm.kill(1, signal.SIGSTOP)
             swarm.kill(2, signal.SIGSTOP)
-            threading.Event().wait(1.0)
+            elapse(1.0, "the supervisor goes on without their signs of life")
         if case in ("killed", "importing", "waiting"):
             code.write_text("slow" if case == "importing" else "raise")
             swarm.kill_mold(mold)

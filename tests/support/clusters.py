@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import threading
 from typing import Protocol
 
 import awoke
 from awoke.testing import EmbeddedCluster
 from tests.support.kafka_broker import KafkaCluster
+from tests.support.waiting import wait_until
 
 _numbers = itertools.count(1)
 
@@ -52,14 +52,15 @@ class RealCluster:
 
 
 def wait_until_known(broker: str, topic: str) -> None:
-    """Wait until a broker knows of a topic, asked anew each time: later questions would go to any broker."""
-    looked = threading.Event()
-    for _ in range(100):
+    """Waits until a broker knows of a topic. Each question has its own client: later ones may go to any broker."""
+
+    def is_known() -> bool:
         with awoke.Admin(broker) as admin, contextlib.suppress(awoke.UnknownTopic):
             admin.describe_topic(topic)
-            return
-        looked.wait(0.1)
-    raise AssertionError(f"{broker} does not know of {topic}")
+            return True
+        return False
+
+    wait_until(is_known, f"{broker} knows of {topic}")
 
 
 class MockCluster:

@@ -16,6 +16,7 @@ import confluent_kafka
 import awoke
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
+from tests.support.waiting import elapse
 
 KEYS = 97
 FROZEN_S = 9.0
@@ -129,7 +130,7 @@ class Copying:
         """
         for process in processes:
             process.__exit__(None, None, None)
-        threading.Event().wait(OVER_S)
+        elapse(OVER_S, "every transaction has timed out")
         settings = {"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": self.source}
         consumer = confluent_kafka.Consumer({**settings, "isolation.level": "read_committed", "log_level": 0})
         try:
@@ -144,9 +145,8 @@ class Copying:
 
     def _do(self, fault: str, processes: list[Process], which: int) -> None:
         if fault == "freeze":
-            # Longer than its session and its transaction last: it wakes up as a zombie.
             processes[which].signal(signal.SIGSTOP)
-            threading.Event().wait(FROZEN_S)
+            elapse(FROZEN_S, "longer than its session and its transaction last: it wakes up as a zombie")
             processes[which].signal(signal.SIGCONT)
             self.freezes += 1
         elif fault in ("kill", "stop"):

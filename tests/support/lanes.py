@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import signal
-import threading
 from collections import defaultdict
 from pathlib import Path
 
 import awoke
 from tests.support.processes import Process
+from tests.support.waiting import became
 
 
 def fill(bootstrap_servers: str, topic: str, messages: int, keys: int) -> None:
@@ -46,14 +46,16 @@ def lines_of(file: Path) -> int:
 
 
 def wait_for_lines(file: Path, count: int, within_s: float, process: Process) -> None:
-    """Wait until a process has written so many down."""
-    looked = threading.Event()
-    for _ in range(int(within_s / 0.05)):
+    """Waits until a process has written `count` lines."""
+
+    def are_written() -> bool:
         if lines_of(file) >= count:
-            return
+            return True
         assert process.is_running, process.output
-        looked.wait(0.05)
-    raise AssertionError(f"only {lines_of(file)} of {count} messages after {within_s} s")
+        return False
+
+    is_in_time = became(are_written, within_s, every_s=0.05)
+    assert is_in_time, f"only {lines_of(file)} of {count} messages after {within_s} s"
 
 
 class Killed:
@@ -78,10 +80,8 @@ class Killed:
             done = set(Done(self._files[0]).offsets)
             missing = self._messages - len(done)
             wait_for_lines(self._files[1], missing, within_s, process)
-            for _ in range(1_000):
-                if done | set(Done(self._files[1]).offsets) == set(range(self._messages)):
-                    break
-                threading.Event().wait(0.05)
+            every = set(range(self._messages))
+            became(lambda: done | set(Done(self._files[1]).offsets) == every, 50.0, every_s=0.05)
             process.signal(signal.SIGTERM)
             assert process.wait() == 0
 

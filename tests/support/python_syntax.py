@@ -82,7 +82,7 @@ def sleeping_lines(tree: ast.Module) -> list[int]:
 
 
 def disguised_sleeps(tree: ast.Module) -> list[int]:
-    """Returns the lines that wait on an event that can't be set: on a new one, or on a variable that is only waited on."""
+    """Returns the lines that wait on an event that can not be set: a new one, or a variable that is only waited on."""
     found = {node.lineno for node in ast.walk(tree) if is_wait(node) and is_new_event(node.value)}
     for scope in ast.walk(tree):
         if isinstance(scope, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import awoke
 from awoke.consumer import Stopping
 from awoke.testing import running
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, wait_until
 
 KAFKA: dict[str, str | int] = {
     "session.timeout.ms": 6_000,
@@ -112,13 +112,11 @@ class Rebalances:
         self._changes.wait_until(lambda events: _with_partitions(events, name) > more_than, 60)
 
     def _wait_until_seen(self, count: int, within_s: float = 60.0) -> None:
-        looked = threading.Event()
-        for _ in range(int(within_s / 0.02)):
+        def are_seen() -> bool:
             with self._lock:
-                if self._distinct() >= count:
-                    return
-            looked.wait(0.02)
-        raise AssertionError(f"only {self._distinct()} of {count} messages came")
+                return self._distinct() >= count
+
+        wait_until(are_seen, f"{count} messages came", within_s, every_s=0.02)
 
 
 def _with_partitions(events: object, name: str) -> int:

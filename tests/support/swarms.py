@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
-import threading
 import urllib.error
 import urllib.request
 from collections import defaultdict
@@ -17,6 +17,7 @@ from typing import Any
 import awoke
 from awoke.cli.swarm import ask
 from tests.support.processes import Process
+from tests.support.waiting import became
 
 TARGET = "tests.scenarios.swarm_app:app"
 
@@ -53,18 +54,18 @@ class Swarm:
         return found
 
     def wait_until(self, is_so: Callable[[dict[str, Any]], bool], within_s: float = 40.0) -> dict[str, Any]:
-        """Ask until it is so; fails when the time is up."""
-        looked = threading.Event()
-        for _ in range(int(within_s / 0.05)):
+        """Asks until the status is as expected, and returns it. Blocks; fails when the time is up."""
+        found: dict[str, Any] = {}
+
+        def is_reached() -> bool:
             assert self.process.is_running, self.process.output
-            try:
-                found = self.status()
-            except awoke.AwokeError:
-                found = None
-            if found is not None and is_so(found):
-                return found
-            looked.wait(0.05)
-        raise AssertionError(f"still {found}\n{self.process.output}")
+            found.clear()
+            with contextlib.suppress(awoke.AwokeError):
+                found.update(self.status())
+            return bool(found) and is_so(found)
+
+        assert became(is_reached, within_s, every_s=0.05), f"still {found}\n{self.process.output}"
+        return found
 
     def wait_up(self, nodes: int = 2, assigned: int = 0) -> dict[str, Any]:
         """Wait until so many nodes are up, and hold so many partitions together."""
@@ -112,14 +113,15 @@ class Swarm:
         return found
 
     def wait_done(self, count: int, within_s: float = 60.0) -> None:
-        """Wait until so many different messages were processed."""
-        looked = threading.Event()
-        for _ in range(int(within_s / 0.05)):
+        """Waits until `count` different messages were processed. Blocks; fails when the time is up."""
+
+        def are_done() -> bool:
             if sum(len(set(offsets)) for offsets in self.done().values()) >= count:
-                return
+                return True
             assert self.process.is_running, self.process.output
-            looked.wait(0.05)
-        raise AssertionError(f"only {self.done()}\n{self.process.output}")
+            return False
+
+        assert became(are_done, within_s, every_s=0.05), f"only {self.done()}\n{self.process.output}"
 
     def get(self, port: int, path: str) -> tuple[int, str]:
         """What it serves over HTTP."""
@@ -147,14 +149,13 @@ class Swarm:
 
 
 def gone(pids: set[int], within_s: float) -> set[int]:
-    """Those of these processes that are there after this time."""
-    looked = threading.Event()
-    for _ in range(max(1, int(within_s / 0.05))):
-        left = {pid for pid in pids if Path(f"/proc/{pid}").exists()}
-        if not left:
-            break
-        looked.wait(0.05)
-    return left
+    """Returns the processes that still exist after this time."""
+
+    def left() -> set[int]:
+        return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
+
+    became(lambda: not left(), within_s, every_s=0.05)
+    return left()
 
 
 def is_in_order(offsets: list[int]) -> bool:

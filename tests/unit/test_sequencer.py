@@ -11,6 +11,7 @@ import weakref
 import pytest
 
 import awoke
+from tests.support.waiting import wait_until
 
 
 def collecting(capacity: int = 64) -> tuple[awoke.Sequencer[int], list[int]]:
@@ -141,8 +142,7 @@ def test_closing_ends_waits() -> None:
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    while sequencer.missing is None:
-        threading.Event().wait(0.001)
+    wait_until(lambda: sequencer.missing is not None, "the append waits", every_s=0.001)
     sequencer.close()
     waiting.join()
     assert len(ended) == 1
