@@ -85,6 +85,6 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def native_threads(at_most: int, within_s: float = 2.0) -> int:
-    """How many tasks the process has. The kernel wakes whoever joins a thread a moment before it takes the task away."""
+    """Returns the number of tasks of the process. The kernel wakes a joining thread just before it removes the task."""
     became(lambda: len(os.listdir("/proc/self/task")) <= at_most, within_s, every_s=0.01)
     return len(os.listdir("/proc/self/task"))

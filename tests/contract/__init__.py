@@ -1,1 +1,1 @@
-"""What holds on the mock cluster and on real Kafka alike."""
+"""Promises that hold on the mock cluster and on real Kafka alike."""

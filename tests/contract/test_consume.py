@@ -32,7 +32,7 @@ def new_app(cluster: Cluster, **settings: Any) -> awoke.App:
 
 
 def committed(cluster: Cluster, app: awoke.App) -> dict[tuple[str, int], int]:
-    """What the app's group has committed; nothing on the embedded brokers, which do not tell."""
+    """Checks the offsets that the app's group has committed; not on the embedded brokers, which do not tell."""
     with awoke.Admin(cluster.bootstrap_servers) as admin:
         return admin.group_offsets(app.name)
 

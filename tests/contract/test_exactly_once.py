@@ -29,7 +29,7 @@ def cluster(real_cluster: RealCluster) -> RealCluster:
 
 
 def wait_for_values(cluster: RealCluster, topic: str, count: int) -> list[bytes]:
-    """What is seen in a topic, when so much is there."""
+    """Returns the values of a topic, as soon as it has `count` of them."""
     seen: list[bytes] = []
     with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
         for message in reader:
@@ -165,7 +165,7 @@ def test_a_consumer_sends_within_its_own_transactions(cluster: RealCluster, topi
 
 
 def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(cluster: RealCluster, topic: CreateTopic) -> None:
-    """Whoever stops waiting for a transaction and fails has its batch tried again: the first one must not take place, too."""
+    """A job that fails while its transaction ends has its batch tried again: only one transaction may take effect."""
     name, output, app, over = topic("in"), topic("out"), new_app(cluster), Collected[int]()
 
     @app.consumer(name, exactly_once=True, retry=awoke.Retry(backoff_s=(0.01, 0.02)))

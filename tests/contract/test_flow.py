@@ -1,4 +1,4 @@
-"""How fast messages come and which come at all: filling batches, rates, delays, expiry, filters, pause, seek, start."""
+"""The flow of messages, and which of them come: filling batches, rates, delays, expiry, filters, pause, seek, start."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ JOBS_MAX = 5
 
 
 class Gauge:
-    """How many run now, and how many did at most."""
+    """The number of jobs that run now, and the highest that it has been."""
 
     def __init__(self) -> None:
         self.most = 0

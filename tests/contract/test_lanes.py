@@ -1,4 +1,4 @@
-"""Several messages of a partition at once: what keeps its order, what holds up whom, what is committed, what is sent on."""
+"""Several messages of a partition at once: the order of keys, the limits of delay, the commits, the results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def numbered(keys: int, messages: int) -> list[tuple[bytes | None, bytes]]:
 
 
 class Order:
-    """What ran when: whether a key's messages came in order and never beside each other."""
+    """A record of begins and ends, which shows that a key's messages ran in order and never beside each other."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

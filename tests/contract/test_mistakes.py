@@ -1,4 +1,4 @@
-"""Mistakes that everybody makes: each ends in one message that says what, where and what to do; no traceback, no silence."""
+"""Common mistakes: each ends in one message with fault, place and remedy, without a traceback or silence."""
 
 from __future__ import annotations
 
@@ -145,7 +145,11 @@ MISTAKES = [
         ("on_exhausted", "explode"),
     ),
     Mistake("no messages in a batch", lambda: awoke.Batching(max_messages=0), ("max_messages", "whole number from 1")),
-    Mistake("a batch of words", lambda: awoke.Batching(max_messages="many"), ("max_messages",)),  # type: ignore[arg-type]
+    Mistake(
+        "a batch of words",
+        lambda: awoke.Batching(max_messages="many"),  # type: ignore[arg-type]
+        ("max_messages",),
+    ),
     Mistake("no rate", lambda: awoke.Flow(per_s=0), ("per_s", "more than 0")),
     Mistake("no jobs of a partition", lambda: awoke.by_key(0), ("jobs", "0")),
     Mistake("less in flight than jobs", lambda: awoke.by_key(16, in_flight=4), ("in_flight", "4")),
@@ -282,7 +286,7 @@ class Payload(NamedTuple):
 
 
 class Order(msgspec.Struct):
-    """What the handler takes."""
+    """The value that the handler takes."""
 
     id: int
 

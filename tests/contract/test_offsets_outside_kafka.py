@@ -1,4 +1,4 @@
-"""The examples with offsets outside Kafka: the database goes away and comes again, and two processes own one partition."""
+"""The examples with offsets outside Kafka: the database goes and returns, and two processes own one partition."""
 
 from __future__ import annotations
 

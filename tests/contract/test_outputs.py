@@ -1,4 +1,4 @@
-"""What functions return on its way to their route's output: records, several of them, and headers that are carried on."""
+"""Results of functions on their way to the route's output: one record, several, and the headers that they keep."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SOON = awoke.Retry(backoff_s=(0.01, 0.02))
 ONE = awoke.Batching(max_messages=1)
 
 Told = Collected[tuple[str, int, int]]
-"""What ran, for which partition, and on which thread (its `ident`)."""
+"""A call of user code: its name, its partition and its thread (its `ident`)."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a consumer owns: threads and tasks that end with it, a tick, offsets that it moves; and workers that come and go."""
+"""Things that a consumer owns: threads and tasks that end with it, a tick, offsets that it moves; changing workers."""
 
 from __future__ import annotations
 

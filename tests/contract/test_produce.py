@@ -251,7 +251,8 @@ def test_what_librdkafka_said_before_anybody_listened_holds_nothing_up() -> None
             cluster.set_broker_up(1, False)
             with awoke.Producer(cluster.bootstrap_servers) as producer:
                 answered = threading.Event()
-                producer.produce("topic", b"value").add_done_callback(lambda _, answered=answered: answered.set())  # type: ignore[misc]
+                handle = producer.produce("topic", b"value")
+                handle.add_done_callback(lambda _, answered=answered: answered.set())  # type: ignore[misc]
                 cluster.set_broker_up(1, True)
                 assert answered.wait(20), "its report lies where nobody looks"
 
@@ -316,7 +317,7 @@ async def test_whoever_awaits_does_not_linger(cluster: Cluster, topic: CreateTop
 
 
 async def resolve(handle: awoke.DeliveryHandle) -> awoke.Delivery:
-    """What `gather` takes."""
+    """Awaits a handle: `gather` takes coroutines."""
     return await handle
 
 

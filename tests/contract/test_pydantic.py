@@ -20,14 +20,14 @@ CreateTopic = Callable[..., str]
 
 
 class Order(pydantic.BaseModel):
-    """What comes."""
+    """A value that comes in."""
 
     id: int
     quantity: pydantic.PositiveInt = 1
 
 
 class Invoice(pydantic.BaseModel):
-    """What goes out."""
+    """A value that goes out."""
 
     order: Order
     total: float = pydantic.Field(alias="totalPrice")

@@ -1,4 +1,4 @@
-"""What becomes of messages whose handler fails: tried again, given up, sent to a dead letter topic, or left alone."""
+"""Messages whose handler fails: tried again, exhausted, sent to a dead letter topic, or left alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NoSuchCard(Exception):
 
 
 def letters(cluster: Cluster, topic: str) -> list[awoke.Message[bytes | None]]:
-    """What lies in a dead letter topic."""
+    """Returns the messages of a dead letter topic."""
     with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
         return list(reader.read_until_end(30))
 

@@ -1,4 +1,4 @@
-"""What becomes of a message whose result, or dead letter, is refused for good: its handler does not run for ever."""
+"""A message whose result, or dead letter, is refused for good: its handler does not run for ever."""
 
 from __future__ import annotations
 

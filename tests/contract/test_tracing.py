@@ -1,4 +1,4 @@
-"""Spans continue the trace of whoever produced a message."""
+"""Spans continue the trace of the producer of a message."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def producer(cluster: RealCluster) -> Iterator[awoke.Producer]:
 
 
 def values(cluster: RealCluster, topic: str) -> list[bytes]:
-    """What a reader of committed messages sees, in order."""
+    """Returns the values that a reader of committed messages sees, in order."""
     with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
         return [message.value or b"" for message in reader.read_until_end(30)]
 

@@ -20,7 +20,7 @@ CreateTopic = Callable[..., str]
 
 
 class Order(msgspec.Struct):
-    """What is in the topic."""
+    """Returns the messages of the topic."""
 
     id: int
 

@@ -13,7 +13,7 @@ from tests.history.settings import FAULTS, MODES, PROTOCOLS, Run
 
 
 def settings_of(words: list[str] | None = None) -> Run:
-    """What the command line says."""
+    """Returns the settings of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.history", description=__doc__)
     parser.add_argument("--mode", choices=MODES, default="plain")
     parser.add_argument("--protocol", choices=PROTOCOLS, default="classic")

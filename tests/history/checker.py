@@ -13,22 +13,22 @@ Log = dict[int, list[Record]]
 
 
 class History(NamedTuple):
-    """What a run left behind."""
+    """The logs and offsets that a run left behind."""
 
     mode: str
     acknowledged: Sequence[Set[bytes]]
-    """What the producer was told is written, by incarnation of the input."""
+    """The messages that brokers acknowledged to the producer, by incarnation of the input."""
     inputs: Sequence[Log]
-    """What each incarnation held: the earlier ones when they were deleted, the last one in the end."""
+    """The log of each incarnation: of the earlier ones when they were deleted, of the last one in the end."""
     output: Log
-    """What is committed, where that makes a difference."""
+    """The committed messages, where that makes a difference."""
     progress: dict[int, Progress]
-    """How far the group is in the last incarnation."""
+    """The offsets of the group in the last incarnation."""
     unclean_elections: int
 
 
 class Verdict(NamedTuple):
-    """What the checker found. Counts are of messages."""
+    """The findings of the checker. Counts are of messages."""
 
     acknowledged: int
     lost_by_elections: int
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
     """In the output; neither acknowledged nor in the input."""
     lag: int
     faults: list[str]
-    """What is wrong; empty when all is well."""
+    """The faults; empty when all is well."""
 
 
 def check(history: History) -> Verdict:
@@ -86,7 +86,7 @@ def _faults(history: History, verdict: Verdict) -> list[str]:
 
 
 def out_of_order(log: Sequence[bytes], copied: Sequence[bytes]) -> int:
-    """How many messages of a log first came after a later one of their key.
+    """Returns the number of messages of a log that first came after a later one of their key.
 
     The order is that of the log; `copied` has the messages of a key in the order in which they came.
     """

@@ -20,7 +20,7 @@ def value_of(key: int, sequence: int) -> bytes:
 
 
 def key_and_sequence(value: bytes) -> tuple[int, int]:
-    """What `value_of` was told."""
+    """The arguments of `value_of`."""
     key, sequence = value.split(b":")
     return int(key), int(sequence)
 
@@ -59,7 +59,7 @@ class Feeder:
             self._may_run = True
 
     def was_sent(self, value: bytes) -> bool:
-        """Whether a value is one of those that were produced."""
+        """Tells whether a value is one of those that were produced."""
         key, sequence = key_and_sequence(value)
         return sequence < self._next[key]
 

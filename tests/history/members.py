@@ -110,7 +110,7 @@ class Members:
             self._wait_end(self._take(0))
 
     def last_lines(self) -> str:
-        """What those that run have written last."""
+        """Returns the last lines of the members that run."""
         return "\n".join(f"{_name(member)}:\n{_last_lines(member)}" for member in self._running)
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ REPLICAS = [[2, 3], [3, 2]] * (PARTITIONS // 2)
 CONFIG = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 MEMBERS_MIN, MEMBERS_MAX = 2, 6
 BEFORE_LOSS_S = 2.0
-"""How long an unclean election's leader is alone: what is written meanwhile is lost."""
+"""The time for which an unclean election's leader is alone: messages that are written meanwhile are lost."""
 WITHIN_S = 90.0
 
 Log = dict[int, list[Record]]
@@ -37,9 +37,9 @@ class Nemesis:
         self._run, self._brokers, self._topic, self._members, self._feeder = run, brokers, topic, members, feeder
         self._began_s = time.monotonic()
         self.done: Counter[str] = Counter()
-        """How often each fault happened."""
+        """The number of times that each fault happened."""
         self.logs: list[Log] = []
-        """What each incarnation of the input held when it was deleted."""
+        """The log of each incarnation of the input when it was deleted."""
 
     def disturb(self) -> None:
         """Do faults until the run's time is up."""

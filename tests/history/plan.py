@@ -1,4 +1,4 @@
-"""What the nemesis will do, in which order: a function of the seed alone."""
+"""The faults of the nemesis in their order: a function of the seed alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.history.settings import FAULTS, Run
 
 WEIGHTS = {"unclean": 0.5, "recreate": 0.5, "bounce": 0.7, "crash": 0.7}
-"""How often a fault is chosen, where it is not 1: those of brokers take long."""
+"""The weight of a fault in the choice, where it is not 1: those of brokers take long."""
 CLOCK_STEPS_S = (-3_600.0, -30.0, -5.0, 0.0, 20.0)
 """Where the clock of a member is set to, from the system's."""
 PAUSE_S = (1.0, 5.0)

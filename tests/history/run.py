@@ -21,20 +21,20 @@ STARTS_WITHIN_S = 60.0
 
 
 class Outcome(NamedTuple):
-    """What came of a run."""
+    """The outcome of a run."""
 
     verdict: Verdict
     done: Counter[str]
-    """How often each fault happened."""
+    """The number of times that each fault happened."""
     exit_codes: Counter[int]
     gave_up: list[str]
-    """What members wrote last that ended without having been told to."""
+    """The last lines of members that ended without a signal."""
     stuck: list[str]
-    """What members wrote last that did not end when they were told to."""
+    """The last lines of members that did not end on a signal."""
 
     @property
     def faults(self) -> list[str]:
-        """What is wrong; empty when all is well."""
+        """The faults; empty when all is well."""
         return [*self.verdict.faults, *(["members did not end"] if self.stuck else [])]
 
 
@@ -112,7 +112,7 @@ def report(settings: Run, outcome: Outcome) -> None:
 
 
 def line_of(settings: Run, outcome: Outcome) -> str:
-    """The run as a line of a table in Markdown: mode, protocol, seed, faults, acknowledged, missing, out of order, again."""
+    """Returns a row in Markdown: mode, protocol, seed, faults, acknowledged, missing, out of order, repeated."""
     verdict = outcome.verdict
     cells = [
         f"{settings.mode}, {settings.protocol}",

@@ -1,4 +1,4 @@
-"""What one run of the checker is told."""
+"""The settings of one run of the checker."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Run:
     seconds: float = 300.0
     seed: int = 1
     per_s: int = 300
-    """How many messages are produced each second."""
+    """The number of messages that are produced each second."""
     faults: tuple[str, ...] = FAULTS
-    """What the nemesis may choose."""
+    """The faults that the nemesis may choose."""
     heal_within_s: float = 120.0
-    """How long the members may take, when all is well again, to come to the end of the input."""
+    """The time that the members may take, when all is well again, to reach the end of the input."""
 
     @property
     def kafka(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """An app that writes down what it has processed: run by the restart scenarios in processes of its own.
 
-For each batch it appends one line `partition first last` to the file of `COUNTING_LOG` after its work is done; the line is
-written by one system call, so that a kill leaves none in half.
+For each batch it appends one line `partition first last` to the file of `COUNTING_LOG` after its work is done.
+One system call writes the line, so that a kill leaves no half line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An app that dies at one message, in its handler or when the value is decoded: run by the crash scenarios as a process."""
+"""An app that dies at one message, in its handler or in its decoder: run by the crash scenarios as a process."""
 
 from __future__ import annotations
 

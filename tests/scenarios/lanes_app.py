@@ -1,7 +1,7 @@
-"""An app with many lanes that writes down what it has processed: run by scenarios and benchmarks in processes of its own.
+"""An app with many lanes that writes down its processed messages: run by scenarios and benchmarks as a process.
 
-For each message it appends one line `offset key` to the file of `LANES_LOG` when it is done. A handler takes a random time,
-fails the first time for one message in a hundred, and, for one in five thousand, takes a second.
+For each processed message it appends one line `offset key` to the file of `LANES_LOG`. A handler takes a random time.
+It fails the first time for one message in a hundred, and takes a second for one in five thousand.
 """
 
 from __future__ import annotations

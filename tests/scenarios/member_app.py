@@ -1,6 +1,7 @@
 """An app that writes its hooks and batches down: run by scenarios that kill, or stop, one of several members.
 
-A line `name hook partition` for a hook and `name batch partition first last` for a batch that is done, by one system call.
+A line is `name hook partition` for a hook, or `name batch partition first last` for a processed batch. One system
+call writes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The examples with offsets outside Kafka, on a topic of the test's own: run by a scenario, which kills its processes."""
+"""The examples with offsets outside Kafka, on the test's own topic: run by a scenario that kills its processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An app for a swarm: writes down what it has processed, and misbehaves where a message, or the environment, says so."""
+"""An app for a swarm: writes its processed messages down, and misbehaves where a message or the environment asks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = os.open(os.environ.get("SWARM_LOG", os.devnull), os.O_WRONLY | os.O_APPEND
 hoard: list[bytearray] = []
 shared = bytearray(8 << 20)  # Loaded once, for all nodes.
 code = Path(os.environ.get("SWARM_CODE", os.devnull)).read_text()
-"""How the code on disk behaves: what a reload, or another mold, imports."""
+"""The behaviour of the code on disk, which a reload or another mold imports."""
 
 if os.environ.get("SWARM_IMPORT") == "thread":
     threading.Thread(target=hang, name="early-bird", daemon=True).start()

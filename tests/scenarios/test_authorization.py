@@ -1,4 +1,4 @@
-"""What the brokers do not allow is named as that: at the start as an error, in a running app as a reason of its health."""
+"""An operation that the brokers do not allow is an error at the start, and a reason of the health of a running app."""
 
 from __future__ import annotations
 
@@ -49,13 +49,15 @@ class Acls:
     def allow_again(self, kind: ResourceType, name: str) -> None:
         """Take back everything that is denied on this."""
         any_of = (AclOperation.ANY, AclPermissionType.ANY)
-        everything = AclBindingFilter(kind, name, ResourcePatternType.LITERAL, None, None, *any_of)  # type: ignore[arg-type]
+        literal = ResourcePatternType.LITERAL
+        everything = AclBindingFilter(kind, name, literal, None, None, *any_of)  # type: ignore[arg-type]
         for deleted in self._admin.delete_acls([everything]).values():
             deleted.result(30)
 
     def _is_known(self, kind: ResourceType, binding: AclBinding) -> bool:
         any_of = (AclOperation.ANY, AclPermissionType.ANY)
-        of_this = AclBindingFilter(kind, binding.name, ResourcePatternType.ANY, None, None, *any_of)  # type: ignore[arg-type]
+        any_pattern = ResourcePatternType.ANY
+        of_this = AclBindingFilter(kind, binding.name, any_pattern, None, None, *any_of)  # type: ignore[arg-type]
         return binding in self._admin.describe_acls(of_this).result(30)
 
 

@@ -1,4 +1,4 @@
-"""The lag of a topic that is written in transactions is 0 when all is done: control records lie behind the last message."""
+"""The lag of a topic written in transactions is 0 at the end, though control records follow the last message."""
 
 from __future__ import annotations
 

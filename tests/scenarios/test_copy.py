@@ -1,4 +1,4 @@
-"""100,000 records are copied exactly once, 750 to a transaction, while processes are killed and the broker is bounced."""
+"""100,000 records are copied exactly once, 750 a transaction, while processes are killed and the broker restarts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.copying import BrokerHoldsUp, Copying, out_of_order
 MESSAGES = 100_000
 
 CRASH = os.environ.get("AWOKE_CRASH", "bounce")
-"""Set to `crash`, the broker is killed, too. Kafka 4.4, killed between a decision to commit and its markers, may say when it
-comes again that the transaction is complete, without having written them: readers then wait for ever."""
+"""With `crash`, the broker is killed, too. Kafka 4.4 may be killed between a decision to commit and its markers. After
+its restart it may then report the transaction as complete without them, and readers wait for ever."""
 
 
 TRIES = 2
-"""A broker that has lost the markers of a transaction, which is shown without awoke, proves nothing: another one is asked."""
+"""A broker that has lost the markers of a transaction, shown without awoke, proves nothing: another one is tried."""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A message that kills its process, however often it is restarted, ends in the dead letter topic; the others are done."""
+"""A message that kills its process after each restart ends in the dead letter topic; the others are processed."""
 
 from __future__ import annotations
 

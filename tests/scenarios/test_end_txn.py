@@ -1,7 +1,7 @@
-"""A request that ends a transaction is delayed, sent again, and arrives in the next one: the hole, and that it is closed.
+"""A request that ends a transaction is delayed, sent again, and arrives in the next one: the fault and its remedy.
 
-librdkafka sends EndTxn again by itself when its connection breaks; the one that was held arrives later. On the broker it then
-ends whatever transaction of that producer and epoch is open. awoke counts the requests and begins the next transaction under
+librdkafka sends EndTxn again by itself when its connection breaks; the delayed request arrives later. The broker then
+ends the open transaction of that producer and epoch. awoke counts the requests and begins the next transaction under
 another epoch.
 """
 

@@ -1,4 +1,4 @@
-"""Six members are frozen for longer than their session and go on: each that handles messages commits them, to the end."""
+"""Six members are frozen for longer than their session and go on: each member commits the messages that it handles."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Members:
         return {line[0] for line in lines if line[1] == what}
 
     def handled(self) -> int:
-        """How many different messages were handled."""
+        """Returns the number of different messages that were handled."""
         lines = [line.split() for line in self._log.read_text().splitlines()] if self._log.exists() else []
         batches = [line[2:] for line in lines if line[1] == "batch"]
         return len({(at, offset) for at, first, last in batches for offset in range(int(first), int(last) + 1)})

@@ -1,4 +1,4 @@
-"""Members with many lanes come and go under load: keys keep their order, results leave once, in order where that is asked."""
+"""Members with many lanes come and go under load: keys keep their order; results leave once, and in order if asked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KAFKA: dict[str, str | int] = {"session.timeout.ms": 6_000, "heartbeat.interval.
 
 
 class Seen:
-    """What handlers did, in their order."""
+    """The messages that handlers processed, in their order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

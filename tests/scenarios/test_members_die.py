@@ -1,4 +1,4 @@
-"""One of two members is killed, or stopped for longer than its session: the other one does the rest, and nothing is lost."""
+"""One of two members is killed, or frozen for longer than its session: the other does the rest, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MESSAGES = 2_000
 
 
 class Log:
-    """What the members wrote down, in order."""
+    """The lines of the members, in order."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Offsets that a database keeps: processes are killed at any moment, and each message is in the database exactly once."""
+"""Offsets in a database: processes are killed at any moment, and each message is in the database exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTITIONS = 4
 KILLS = 6
 PER_WRITE = 10
 EVERY_S = 0.02
-"""How many messages the producer sends at once, and how far apart: 500/s."""
+"""The number of messages that the producer sends at once, and the time between: 500/s."""
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ class Ledgers:
         return Process("run", "tests.scenarios.offsets_app:app", env=self._env)
 
     def count(self) -> int:
-        """How many payments are in the database."""
+        """Returns the number of payments in the database."""
         return self.database.rows("SELECT count(*) FROM payments")[0][0]
 
     def wait_for(self, count: int) -> None:

@@ -1,9 +1,9 @@
 """The order service of the examples on real Kafka, one process killed and one terminated, as a foreign client sees it.
 
-Given 2,000 orders over 4 partitions and 50 customers, of which a few are invalid, refused or always fail, and two processes,
-when one is killed and started again, and then the other one is terminated,
-then each order has its receipt or its dead letter, in the order of its customer, and only what the killed process had not
-committed is there twice.
+Given 2,000 orders over 4 partitions and 50 customers, a few of them invalid, refused or failing, and two processes,
+when one process is killed and started again, and then the other one is terminated,
+then each order has its receipt or its dead letter, in the order of its customer. Only orders that the killed process
+had not committed are there twice.
 """
 
 from __future__ import annotations
@@ -142,19 +142,19 @@ class Service:
         wait_until(is_shared, f"{client_ids} share the partitions", every_s=0.3)
 
     def metrics(self) -> str:
-        """What the process with metrics says of itself."""
+        """Returns the metrics of the process that serves them."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as response:
             return str(response.read(), "utf-8")
 
 
 class Killed(NamedTuple):
-    """What the killed process may have done without committing it: places in the topic of the orders."""
+    """The orders, by their places in the topic, that the killed process may have processed without a commit."""
 
     open: Mapping[int, range]
     """By partition, the offsets from the committed one to the end."""
 
     def may_repeat(self, order: confluent_kafka.Message) -> bool:
-        """Whether an order may be processed again."""
+        """Tells whether an order may be processed again."""
         return order.offset() in self.open.get(order.partition() or 0, range(0))
 
 
@@ -219,7 +219,7 @@ def kill(service: Service, process: Process, client_id: str) -> Killed:
 
 
 def progress(service: Service, partitions: Collection[int]) -> dict[int, judge.Progress]:
-    """How far the group is in these partitions."""
+    """Returns the offsets of the group in these partitions."""
     found = judge.progress(service.servers, GROUP, "orders")
     return {partition: found[partition] for partition in partitions}
 

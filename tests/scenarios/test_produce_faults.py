@@ -1,4 +1,4 @@
-"""Brokers that go away, or do not answer, while messages are sent: every handle ends, once, in time, and nothing hangs."""
+"""Brokers go away, or do not answer, while messages are sent: every handle ends once and in time, and nothing hangs."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_close_hangs_on_nothing(proxied: ProxiedCluster, topic: str) -> None:
 
 @pytest.mark.timeout(180)
 def test_a_broker_that_is_killed_while_threads_send() -> None:
-    """What was acknowledged is there, once, in each thread's order; what was refused says so."""
+    """Each acknowledged message is there once, in its thread's order; each refused one has its error."""
     cluster = RealCluster()
     try:
         name = unique("killed")

@@ -32,7 +32,7 @@ def full_topic() -> Iterator[tuple[RealCluster, str]]:
 
 
 class Ledger:
-    """What the processes wrote down: ranges of offsets, by partition, in the order in which they were processed."""
+    """The lines of the processes: ranges of offsets, by partition, in the order in which they were processed."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""A partition is taken away, or the app stopped, while a handler runs, backs off or ticks: nothing is lost, order is kept."""
+"""A partition is revoked, or the app stopped, while a handler runs, backs off or ticks: nothing is lost or reordered."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def app_in(state: str, cluster: RealCluster, topic: str, group: str, seen: Seen)
 
 
 def fill(cluster: RealCluster, topic: str) -> None:
-    """So many messages into each partition."""
+    """Sends `count` messages into each partition."""
     with awoke.Producer(cluster.bootstrap_servers) as producer:
         sent = [
             producer.produce(topic, b"value", partition=partition)

@@ -1,4 +1,4 @@
-"""A second signal ends a stop that waits for a job: what is done is committed, and the exit code says that not all was."""
+"""A second signal ends a stop that waits for a job: processed messages are committed; the exit code tells the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A handler takes 50 ms and 750 messages wait in each partition: default settings stop, resume and share the work soon."""
+"""A handler takes 50 ms, and each partition has 750 messages: default settings stop, resume and share the work soon."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS = ("def", "async", "lanes", "output")
 KEYS = 2
 """Of the messages of a partition."""
 JOBS = {"lanes": KEYS}
-"""How many messages of a partition are worked on at once; 1 for the others."""
+"""The number of messages of a partition that run at once; 1 for the others."""
 STOPS_WITHIN_S = 20.0
 """About one is meant; the shutdown's time-out is 30."""
 JOINS_WITHIN_S = 25.0
@@ -66,7 +66,7 @@ class Slow:
         wait_until(is_done, f"{count} messages are done", within_s)
 
     def repeated(self) -> Counter[int]:
-        """How often a message was done again, by partition."""
+        """Returns the number of repeated messages, by partition."""
         times = Counter((partition, offset) for _, partition, offset in self.done())
         found: Counter[int] = Counter()
         for (partition, _), count in times.items():

@@ -1,4 +1,4 @@
-"""A partition that cannot be read makes the app unhealthy and says why; after `resume`, or with a new topic, it goes on."""
+"""A partition that cannot be read makes the app unhealthy, with a reason; `resume` or a new topic ends that."""
 
 from __future__ import annotations
 

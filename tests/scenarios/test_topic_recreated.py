@@ -33,12 +33,12 @@ def recreate(servers: str, topic: str) -> None:
 
 
 def values_of(incarnation: int) -> list[bytes]:
-    """What one of the topics holds."""
+    """The values of one of the topics."""
     return [b"%d-%d" % (incarnation, number) for number in range(MESSAGES[incarnation])]
 
 
 def check(servers: str, subject: Subject, incarnation: int) -> None:
-    """What one of the topics holds has been processed, and its end is committed."""
+    """Waits until one topic's messages have been processed and its end is committed."""
     values = values_of(incarnation)
     became(lambda: subject.is_done(servers, set(values)), WITHIN_S)
     assert judge.values_of(servers, subject.topic) == values, "the topic holds what was written to it"

@@ -1,4 +1,4 @@
-"""An unclean election takes 100 messages of a log back: what is written after it is processed to the end, none left out.
+"""An unclean election removes 100 messages of a log: each message that is written after it is processed.
 
 Once while members read, and once while no member is there: those that come later begin at the committed offset.
 """
@@ -31,14 +31,14 @@ class Election:
 
     def __init__(self, *, away: bool) -> None:
         self.away = away
-        """Whether the members are gone while the log goes back."""
+        """Tells whether the members are gone while the log goes back."""
         self.brokers = ThreeBrokers()
         self.topic = unique("unclean")
         self.subjects: dict[str, Subject] = {}
         self.log: list[bytes] = []
-        """What the topic holds in the end, by the judge's word."""
+        """The messages of the topic in the end, as the judge reads them."""
         self.output: list[bytes] = []
-        """What the exactly-once route has sent, as far as it is committed."""
+        """The committed messages of the exactly-once route."""
         self.lags: dict[str, int] = {}
 
     @property
@@ -100,7 +100,7 @@ class Election:
 
 
 def kinds(away: bool) -> tuple[str, ...]:
-    """Who reads: a reader that comes later has nothing to go on from."""
+    """The kinds of readers: one that comes later has no position to go on from."""
     return tuple(kind for kind in KINDS if kind != "reader") if away else KINDS
 
 

@@ -1,4 +1,4 @@
-"""A certificate that is gone when a transactional producer needs a new connection is one clear error each time, and no crash.
+"""A certificate that is missing when a transactional producer reconnects is one clear error each time, and no crash.
 
 It runs in a process of its own: a fault of memory would end it with a signal.
 """

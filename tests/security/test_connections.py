@@ -1,4 +1,4 @@
-"""Clients that connect and say nothing, too slowly or too much, over HTTP and to a command socket: others are served."""
+"""Clients that send nothing, too slowly or too much, over HTTP and to a command socket: others are served."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_what_is_shown_can_fail_and_the_next_request_is_answered(
 def test_a_process_short_of_descriptors_closes_idle_clients_and_recovers(
     few_descriptors: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The supervisor's two listeners share a loop: clients of one must not take the other's descriptors, nor the nodes'."""
+    """The supervisor's listeners share a loop: clients of one must not take the other's descriptors, nor the nodes'."""
     options = Options(target="a:b", nodes=2, socket=str(tmp_path / "s"), metrics_port=0)
     supervisor = Supervisor(options)
     admin: AdminEndpoint = supervisor.admin

@@ -1,4 +1,4 @@
-"""What an ACL denies is an error that says so, at once."""
+"""An operation that an ACL denies is an error that says so, at once."""
 
 from __future__ import annotations
 

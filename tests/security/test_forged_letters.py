@@ -177,7 +177,7 @@ def test_a_replay_asks_at_a_terminal(mock_cluster: MockCluster) -> None:
 
 
 def typed(arguments: list[str], keys: str) -> str:
-    """What a command writes at a terminal at which somebody types."""
+    """Returns the output of a command at a terminal with typed input."""
     ours, its = pty.openpty()
     try:
         os.write(ours, keys.encode())

@@ -1,4 +1,4 @@
-"""What is wrong at the edge of the native module is an error there, and lent memory is never read after it was given back."""
+"""Wrong arguments of the native module are errors there, and lent memory is never read after its return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A token function logs clients in by SASL OAUTHBEARER, is asked again in time, and its failure is an error that says so."""
+"""A token function logs clients in by SASL OAUTHBEARER, is called again in time, and its failure is a clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message near the size limit whose handler fails stops no partition: its dead letter fits, or goes without its value."""
+"""A failing message near the size limit stops no partition: its dead letter fits, or goes without its value."""
 
 from __future__ import annotations
 

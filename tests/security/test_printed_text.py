@@ -71,7 +71,7 @@ def test_printable_text_has_no_controls_and_is_unambiguous(content: str | bytes)
 
 
 def read_back(text: str, *, is_text: bool) -> str | bytes:
-    """What a printable text was made of: its escapes are Python's."""
+    """Returns the original of a printable text: its escapes are Python's."""
     if is_text:
         return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
     found, rest = b"", text
@@ -160,7 +160,7 @@ SHOWN: dict[Callable[[str], None], str] = {
     partial(commands.show, place="0:7"): "\n\t",
     partial(commands.show, place="0:7", as_json=True): "\n",
 }
-"""What shows dead letters, and the control characters in it that are awoke's own."""
+"""A command that shows dead letters, and awoke's own control characters in its output."""
 
 
 @pytest.mark.parametrize("columns", ["40", "200"])
@@ -199,7 +199,7 @@ def test_a_log_line_is_one_record(text: str, value: bytes) -> None:
 
 
 def logged(form: logging.Formatter, text: str, value: bytes) -> Iterator[str]:
-    """What is logged of an event whose error, key and topic are somebody else's."""
+    """Returns the log lines of an event whose error, key and topic come from outside."""
     lines: list[str] = []
 
     class Handler(logging.Handler):

@@ -1,4 +1,4 @@
-"""No secret is printed, logged or raised: a canary is planted wherever one may stand, and looked for in what comes out."""
+"""No secret is printed, logged or raised: a canary stands in each setting that may hold one, and no output has it."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_an_error_of_a_property_does_not_quote_it(name: str) -> None:
 
 
 def told_or_made(kafka: dict[str, Any]) -> str:
-    """What is said of a client with these properties, which librdkafka may accept."""
+    """Returns the output about a client with these properties, which librdkafka may accept."""
     try:
         awoke.Producer("127.0.0.1:1", kafka=kafka).close(0)
     except AwokeError as error:

@@ -25,7 +25,8 @@ with EmbeddedCluster() as cluster, awoke.Producer(cluster.bootstrap_servers) as 
         found.append(producer.produce("signals", b"handler's").wait(20))
 
     signal.signal(signal.SIGALRM, on_signal)
-    others = [threading.Thread(target=lambda: producer.produce("signals", b"other's").wait(20)) for _ in range({others})]
+    send = lambda: producer.produce("signals", b"other's").wait(20)
+    others = [threading.Thread(target=send) for _ in range({others})]
     for other in others:
         other.start()
     signal.setitimer(signal.ITIMER_REAL, 0.3)

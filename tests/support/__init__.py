@@ -1,1 +1,1 @@
-"""What the tests stand on: brokers, real and embedded, and ways to wait for events."""
+"""The ground of the tests: brokers, real and embedded, and ways to wait for events."""

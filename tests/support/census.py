@@ -1,4 +1,4 @@
-"""What a process holds: threads, descriptors, memory."""
+"""The resources of a process: threads, descriptors, memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Census(NamedTuple):
-    """What this process holds now."""
+    """The resources of this process."""
 
     threads: int
     """Of Python, awoke and librdkafka together."""
@@ -21,7 +21,7 @@ class Census(NamedTuple):
 
 
 def census() -> Census:
-    """What this process holds now."""
+    """The resources of this process."""
     names = Counter[str]()
     for path in Path("/proc/self/task").glob("*/comm"):
         with contextlib.suppress(OSError):  # It has just ended.

@@ -1,4 +1,4 @@
-"""Steps the system clock as one process sees it: a preloaded library adds an offset that the test may change at any time."""
+"""Steps the clock that one process sees: a preloaded library adds an offset, which the test may change at any time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SteppedClock:
     def __init__(self, library: Path, file: Path) -> None:
         file.write_bytes(bytes(8))
         self.env = {"LD_PRELOAD": str(library), "CLOCK_STEP_FILE": str(file)}
-        """What a process is to have in its environment."""
+        """Returns the environment variables that a process needs."""
         with file.open("r+b") as opened:
             self._offset = mmap.mmap(opened.fileno(), 8)
 

@@ -1,4 +1,4 @@
-"""Copies a topic exactly once while processes are killed and brokers bounced, and reads the copy twice: meanwhile and after.
+"""Copies a topic exactly once while processes are killed and brokers restart, and reads the copy twice.
 
 After the transaction tests of Kafka's own (`transactions_test.py`). The readers share no code with awoke.
 """
@@ -23,7 +23,7 @@ FROZEN_S = 9.0
 OVER_S = 20.0
 """Longer than any transaction lasts, and than it takes the broker to notice."""
 HELD_UP = "could not find out where to begin"
-"""What a process says that gives up because offsets stay held up by a transaction."""
+"""The message of a process that ends because a transaction holds offsets up for too long."""
 PARTITIONS = 4
 KAFKA = (
     "session.timeout.ms=6000",
@@ -34,11 +34,11 @@ KAFKA = (
 
 
 class BrokerHoldsUp(Exception):
-    """Offsets are held up though nobody runs any more and every transaction is over: the broker has lost its markers."""
+    """A transaction that is over still holds offsets up, and no client runs: the broker has lost its markers."""
 
 
 class CommittedReader:
-    """Reads what is committed, on a thread, until it has so many messages or is stopped."""
+    """Reads committed messages on a thread until it has the expected number or is stopped."""
 
     def __init__(self, bootstrap_servers: str, topic: str, messages: int) -> None:
         self.numbers: list[int] = []
@@ -92,8 +92,9 @@ class Copying:
         self.kills = self.bounces = self.freezes = 0
 
     def run(self, faults: Sequence[str], every_s: float, within_s: float) -> tuple[list[int], list[int]]:
-        """What the two readers saw. Faults, one after the other: `kill`, `stop`, `freeze` (a
-        process), `bounce`, `crash` (a broker).
+        """Copies with faults, and returns the numbers that the two readers saw.
+
+        Faults come one after the other: `kill`, `stop`, `freeze` (a process), `bounce`, `crash` (a broker).
         """
         meanwhile = CommittedReader(self._cluster.bootstrap_servers, self.copy, self._messages)
         processes = [self._start(), self._start()]
@@ -123,10 +124,10 @@ class Copying:
         return meanwhile.numbers, after.numbers
 
     def _look_at_the_broker(self, processes: list[Process]) -> None:
-        """Whether it is to blame: asked by a client that is not awoke's, when nothing runs that could hold offsets up.
+        """Asks the broker by another client than awoke's, while nothing runs that could hold offsets up.
 
         Raises:
-            BrokerHoldsUp: it is.
+            BrokerHoldsUp: The broker still holds them up.
         """
         for process in processes:
             process.__exit__(None, None, None)
@@ -177,7 +178,7 @@ class Copying:
 
 
 def out_of_order(numbers: Sequence[int]) -> int:
-    """How often a message of a key came before an earlier one."""
+    """Returns how often a message of a key came before an earlier one."""
     last: dict[int, int] = defaultdict(lambda: -1)
     count = 0
     for number in numbers:

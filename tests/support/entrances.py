@@ -13,11 +13,11 @@ from awoke.testing import running
 from tests.support.clusters import unique
 
 WITHIN_S = 10.0
-"""What does not have a time-out of 10 s by default waits this long."""
+"""The wait of an entrance whose default time-out is not 10 s."""
 
 
 class Client(NamedTuple):
-    """How a client connects."""
+    """The connection settings of a client."""
 
     servers: str
     kafka: Mapping[str, str]

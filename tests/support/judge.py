@@ -1,4 +1,4 @@
-"""What is in a cluster by the word of a client that shares no code with awoke's engine: logs, ends, committed offsets.
+"""The content of a cluster, read by a client that shares no code with awoke's engine: logs, ends, committed offsets.
 
 Every question makes a client of its own, because one that lives on may remember a topic or a leader of earlier.
 """
@@ -31,7 +31,7 @@ class Record(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a group is in one partition."""
+    """The progress of a group in one partition."""
 
     committed: int
     """`NEVER` for nothing."""
@@ -39,7 +39,7 @@ class Progress(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """How many messages are not committed."""
+        """The number of messages that are not committed."""
         return self.end - max(self.committed, 0)
 
 
@@ -72,7 +72,7 @@ def partitions_of(client: confluent_kafka.Consumer, topic: str) -> list[int]:
 
 
 def log_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> dict[int, list[Record]]:
-    """Everything that a topic holds, by partition in order; with `read_committed`, when no transaction is open any more."""
+    """Returns a topic's records by partition, in order; with `read_committed`, once no transaction is open."""
     return {
         partition: [Record(each.offset() or 0, each.key() or b"", each.value() or b"") for each in messages]
         for partition, messages in messages_of(servers, topic, isolation).items()
@@ -97,7 +97,7 @@ def _read_to_ends(client: confluent_kafka.Consumer, found: dict[int, list[conflu
     reading, deadline_s = set(found), time.monotonic() + READ_WITHIN_S
     while reading:
         assert time.monotonic() < deadline_s, f"the rest of {sorted(reading)} did not come"
-        for message in client.consume(1_000, 0.2):  # It waits for as many, or for so long.
+        for message in client.consume(1_000, 0.2):  # Waits for that number of messages or seconds.
             partition, error = message.partition() or 0, message.error()
             if error is None:
                 found[partition].append(message)
@@ -106,7 +106,7 @@ def _read_to_ends(client: confluent_kafka.Consumer, found: dict[int, list[conflu
 
 
 def has_open_transactions(servers: str, topic: str) -> bool:
-    """Whether messages of a topic are held back until a transaction ends."""
+    """Tells whether messages of a topic are held back until a transaction ends."""
     try:
         return ends_of(servers, topic, "read_committed") != ends_of(servers, topic, "read_uncommitted")
     except confluent_kafka.KafkaException:
@@ -126,7 +126,7 @@ def values_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> 
 
 
 def progress(servers: str, group: str, topic: str) -> dict[int, Progress]:
-    """How far a group is in each partition of a topic. Asks again where a coordinator or a leader has just moved."""
+    """Returns a group's progress by partition. Asks again where a coordinator or a leader has just moved."""
     found: list[dict[int, Progress]] = []
 
     def is_answered() -> bool:
@@ -147,7 +147,7 @@ def _progress(servers: str, group: str, topic: str) -> dict[int, Progress]:
 
 
 def is_at_end(servers: str, group: str, topic: str) -> bool:
-    """Whether a group has committed the end of every partition; not, while the brokers do not answer."""
+    """Tells whether a group has committed the end of every partition; not so while the brokers do not answer."""
     try:
         found = _progress(servers, group, topic)
     except (confluent_kafka.KafkaException, KeyError):

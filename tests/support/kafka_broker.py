@@ -1,8 +1,8 @@
 """Real Apache Kafka for tests: resolved from Maven Central, started on free loopback ports, stopped by process id.
 
-As a script: `python tests/support/kafka_broker.py run [--brokers 3]` prints `READY host:port,…`, obeys `stop 1`, `kill 1`,
-`start 1` on standard input (each answered with `OK`), and stops everything at the end of its input. `… fetch` only
-resolves the jars.
+As a script, `python tests/support/kafka_broker.py run [--brokers 3]` prints `READY host:port,…`. It obeys `stop 1`,
+`kill 1` and `start 1` on standard input, answers each with `OK`, and stops everything at the end of its input.
+`… fetch` only resolves the jars.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Broker:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process was started and has not been stopped."""
+        """Tells whether the process was started and has not been stopped."""
         return self._process is not None
 
     def launch(self) -> None:

@@ -12,15 +12,15 @@ from tests.support.kafka_broker import KafkaCluster
 from tests.support.waiting import wait_until
 
 FENCED_AFTER_MS = 6_000
-"""How soon the controller notices that a broker was killed."""
+"""The time after which the controller notices that a broker was killed."""
 WITHIN_S = 60.0
 
 
 class ThreeBrokers(KafkaCluster):
     """Brokers 1, 2 and 3. Broker 1 is the only controller and must not be stopped.
 
-    With `has_internal_topics_on_1`, broker 1 also holds the only replica of the groups' offsets and of the transactions:
-    a fault of the others then concerns the data alone.
+    With `has_internal_topics_on_1`, broker 1 also holds the only replica of offsets and transactions. A fault of the
+    others then concerns the data alone.
     """
 
     def __init__(self, *, has_internal_topics_on_1: bool = True) -> None:
@@ -50,11 +50,11 @@ class ThreeBrokers(KafkaCluster):
         return ",".join(f"127.0.0.1:{self._brokers[each].port}" for each in broker_ids)
 
     def is_up(self, broker_id: int) -> bool:
-        """Whether a broker's process runs."""
+        """Tells whether a broker's process runs."""
         return self._brokers[broker_id].is_running
 
     def create_topic(self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
-        """Create a topic: the brokers of each partition, the preferred leader first. Returns when it has its leaders."""
+        """Creates a topic; `replicas` has each partition's brokers, the leader first. Waits for the leaders."""
         admin = AdminClient({"bootstrap.servers": self.servers_of(1), "log_level": 0})
         topic = NewTopic(name, len(replicas), replica_assignment=[list(each) for each in replicas], config=dict(config))
         admin.create_topics([topic])[name].result(WITHIN_S)
@@ -78,7 +78,7 @@ class ThreeBrokers(KafkaCluster):
         wait_until(is_in_sync, f"{topic}[{partition}] has {count} replicas in sync", WITHIN_S)
 
     def leader_and_in_sync(self, topic: str, partition: int) -> tuple[int, list[int]]:
-        """What broker 1 says of a partition, asked anew each time: the leader, -1 for none, and the replicas in sync."""
+        """Asks broker 1 for a partition's leader, -1 for none, and its replicas in sync; nothing is cached."""
         admin = AdminClient({"bootstrap.servers": self.servers_of(1), "log_level": 0})
         found = admin.list_topics(topic, WITHIN_S).topics[topic].partitions.get(partition)
         return (-1, []) if found is None else (int(found.leader), list(found.isrs))

@@ -1,6 +1,6 @@
 """A TCP proxy that knows Kafka's frames: it delays, holds, drops or cuts requests and responses by their API and count.
 
-A client that begins at the proxy stays there: the cluster advertises the proxy's port as its own (see `ProxiedCluster`).
+A client that begins at the proxy stays there: the cluster advertises the proxy's port as its own: `ProxiedCluster`.
 Every rule counts how often it took effect, so that a test can show that its fault happened.
 """
 
@@ -40,7 +40,7 @@ never; `cut` closes the connection instead of passing it on, `cut_after` after p
 
 @dataclass
 class Rule:
-    """What happens to which frames."""
+    """A fault, and the frames that it concerns."""
 
     api: str
     direction: Direction
@@ -56,7 +56,7 @@ class Rule:
     happened: threading.Event = field(default_factory=threading.Event)
 
     def takes(self, api_key: int, direction: Direction) -> bool:
-        """Whether it takes effect on this frame, which it counts."""
+        """Counts a frame, and tells whether the rule takes effect on it."""
         if API_KEYS[self.api] != api_key or self.direction != direction:
             return False
         self.seen += 1
@@ -72,7 +72,7 @@ class Rule:
 
 
 class KafkaProxy:
-    """One listening port before one broker. A context manager: leaving it closes every connection. Its loop has a thread."""
+    """A listening port before one broker, as a context manager that closes its connections. Its loop has a thread."""
 
     def __init__(self, port: int, broker_port: int) -> None:
         self.port, self._broker_port = port, broker_port
@@ -120,7 +120,7 @@ class KafkaProxy:
 
     @property
     def is_black_hole(self) -> bool:
-        """Whether nothing passes."""
+        """Tells whether nothing passes."""
         return self._is_black_hole
 
     def _for_each(self, function: Callable[[_Connection], object]) -> None:
@@ -182,8 +182,7 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Connection:
-    """One client's connection and the one to the broker behind it. Held requests keep the latter open when the former is
-    cut."""
+    """A client's connection, and the one to the broker. Held requests keep the latter open when the former is cut."""
 
     def __init__(self, proxy: KafkaProxy, client: Stream, broker: Stream) -> None:
         self._proxy, self._client, self._broker = proxy, client, broker
@@ -274,7 +273,8 @@ class ProxiedCluster:
         proxy_port, behind_port = free_ports(2)
         listeners = {
             # The proxy's port is what the broker tells clients that came through the proxy.
-            "listeners": f"PLAINTEXT://127.0.0.1:{{port}},PROXIED://127.0.0.1:{behind_port},CONTROLLER://127.0.0.1:{{controller}}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{{port}},PROXIED://127.0.0.1:{behind_port}"
+            ",CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{{port}},PROXIED://127.0.0.1:{proxy_port}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "PLAINTEXT",

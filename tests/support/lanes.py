@@ -22,7 +22,7 @@ def fill(bootstrap_servers: str, topic: str, messages: int, keys: int) -> None:
 
 
 class Done:
-    """What one process wrote down, in its order."""
+    """The messages that one process wrote down, in its order."""
 
     def __init__(self, file: Path) -> None:
         lines = file.read_bytes().splitlines() if file.exists() else []
@@ -31,7 +31,7 @@ class Done:
         self.keys = [pair[1] for pair in pairs]
 
     def out_of_order(self) -> int:
-        """How often a message of a key came before an earlier one."""
+        """The number of times that a message of a key came before an earlier one."""
         last: dict[bytes, int] = defaultdict(lambda: -1)
         count = 0
         for offset, key in zip(self.offsets, self.keys, strict=True):
@@ -41,7 +41,7 @@ class Done:
 
 
 def lines_of(file: Path) -> int:
-    """How many messages are written down."""
+    """Returns the number of messages that are written down."""
     return file.read_bytes().count(b"\n") if file.exists() else 0
 
 
@@ -69,7 +69,7 @@ class Killed:
         """The group's offset when the first process was dead."""
 
     def run(self, kill_at: int, within_s: float) -> None:
-        """Kill the first when so many are written down; let the second go on until all are."""
+        """Kills the first at `kill_at` written messages, and lets the second go on until all are written."""
         with self._process(self._files[0]) as process:
             wait_for_lines(self._files[0], kill_at, within_s, process)
             process.signal(signal.SIGKILL)
@@ -102,10 +102,10 @@ class Killed:
 
     @property
     def done_beyond(self) -> int:
-        """Messages that the first wrote down at or beyond the committed offset: all these, had the commit said no more."""
+        """Messages that the first wrote down at or beyond the committed offset: a bare offset would repeat them all."""
         return sum(offset >= self.committed for offset in set(self.done[0].offsets))
 
     @property
     def done(self) -> tuple[Done, Done]:
-        """What both wrote down."""
+        """The messages of both."""
         return Done(self._files[0]), Done(self._files[1])

@@ -13,7 +13,7 @@ from tests.support.postgres import Postgres
 
 
 class Database(Protocol):
-    """What a test asks of a ledger."""
+    """The questions of a test to a ledger."""
 
     example: str
     url: str

@@ -114,7 +114,7 @@ def copy_package(folder: Path, to: Path) -> Path:
 
 
 def is_readable_by_all(folder: Path) -> bool:
-    """Whether a user without privileges may open what is in a folder."""
+    """Tells whether a user without privileges may open the files of a folder."""
     return all(each.stat().st_mode & 0o005 == 0o005 for each in (folder, *folder.parents))
 
 

@@ -14,11 +14,11 @@ from types import TracebackType
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RAW = re.compile(r"%[0-7]\|")
-"""How librdkafka begins a line that it writes itself, where a handle has no log callback."""
+"""The beginning of a line that librdkafka writes itself, where a handle has no log callback."""
 
 
 class Process:
-    """`awoke ARGUMENTS` in a process, and the lines that it writes. A context manager: leaving it kills what still runs."""
+    """`awoke ARGUMENTS` in a process, and the lines that it writes. A context manager: its exit kills the process."""
 
     def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
         self._process = subprocess.Popen(
@@ -41,13 +41,13 @@ class Process:
 
     @property
     def output(self) -> str:
-        """What it has written so far."""
+        """The lines that it has written until now."""
         with self._changed:
             return "\n".join(self._lines)
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """Tells whether it has not ended."""
         return self._process.poll() is None
 
     def says(self, text: str, within_s: float = 60.0) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import awoke
 from awoke.consumer import Stopping
@@ -24,14 +24,14 @@ class Rebalances:
     def __init__(self, bootstrap_servers: str, topic: str, group: str) -> None:
         self._bootstrap_servers, self._topic, self._group = bootstrap_servers, topic, group
         self._seen = [bytearray() for _ in range(PARTITIONS)]
-        """How often each message was seen, by partition and offset: a byte each, so that memory shows what awoke holds."""
+        """The sightings of each message, by partition and offset: a byte each, so that memory shows awoke's own use."""
         self._lock = threading.Lock()
         self._changes: Collected[awoke.Event] = Collected()
         self._owned: Collected[int] = Collected()
         """One for each background thread of the member that stays, minus one for each that has ended."""
 
     def run(self, rebalances: int, on_progress: Callable[[int], object] = lambda done: None) -> int:
-        """So many rebalances of the member that stays; how many messages were sent meanwhile."""
+        """Waits for `rebalances` of the member that stays; returns the number of messages sent meanwhile."""
         stays = self._app("stays", self._owned)
         for name in ("partitions.assigned", "partitions.revoked"):
             stays.events.subscribe(name, self._changes.add)
@@ -119,5 +119,5 @@ class Rebalances:
         wait_until(are_seen, f"{count} messages came", within_s, every_s=0.02)
 
 
-def _with_partitions(events: object, name: str) -> int:
-    return sum(event.name == name and bool(event.fields["partitions"]) for event in events)  # type: ignore[attr-defined]
+def _with_partitions(events: Iterable[awoke.Event], name: str) -> int:
+    return sum(event.name == name and bool(event.fields["partitions"]) for event in events)

@@ -34,7 +34,7 @@ from tests.support.kafka_broker import KafkaCluster, free_ports
 USER, PASSWORD = "alice", "canary-right-5e1f"
 WRONG_PASSWORD = "canary-wrong-77ab"
 REAUTH_MS = 2_000
-"""Sessions of the listener REAUTH last so long (KIP-368). Brokers refuse a client that logs in again within a second."""
+"""The length of a session of the listener REAUTH (KIP-368). Brokers refuse a new login within a second."""
 LISTENERS = {
     "SASL": "SASL_SSL",
     "REAUTH": "SASL_SSL",

@@ -38,11 +38,11 @@ class Subject(NamedTuple):
     """The events `partition.rewound`."""
 
     def has_handled(self, values: set[bytes]) -> bool:
-        """Whether user code has seen all of these."""
+        """Tells whether user code has seen all of these."""
         return values <= set(self.handled.items)
 
     def is_done(self, servers: str, values: set[bytes]) -> bool:
-        """Whether user code has seen all of these and the group has committed the end."""
+        """Tells whether user code has seen all of these and the group has committed the end."""
         return self.has_handled(values) and (not self.group or judge.is_at_end(servers, self.group, self.topic))
 
 

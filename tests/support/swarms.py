@@ -48,7 +48,7 @@ class Swarm:
         self._seen: set[int] = set()
 
     def status(self) -> dict[str, Any]:
-        """What the supervisor says."""
+        """Returns the supervisor's status."""
         found = ask(self._target, self.socket, "status")
         self._seen |= {each["pid"] for each in found["nodes"] if each["pid"]}
         return found
@@ -68,7 +68,7 @@ class Swarm:
         return found
 
     def wait_up(self, nodes: int = 2, assigned: int = 0) -> dict[str, Any]:
-        """Wait until so many nodes are up, and hold so many partitions together."""
+        """Waits until `nodes` nodes are up, and have `assigned` partitions together."""
 
         def is_up(found: dict[str, Any]) -> bool:
             up = [each for each in found["nodes"] if each["state"] == "up"]
@@ -124,7 +124,7 @@ class Swarm:
         assert became(are_done, within_s, every_s=0.05), f"only {self.done()}\n{self.process.output}"
 
     def get(self, port: int, path: str) -> tuple[int, str]:
-        """What it serves over HTTP."""
+        """Returns status and body of a page that it serves over HTTP."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
                 return int(answer.status), answer.read().decode()
@@ -159,6 +159,6 @@ def gone(pids: set[int], within_s: float) -> set[int]:
 
 
 def is_in_order(offsets: list[int]) -> bool:
-    """Whether each message came after those before it, what was done again left out."""
+    """Tells whether each message came after those before it; repeated messages do not count."""
     first = list(dict.fromkeys(offsets))
     return first == sorted(first)

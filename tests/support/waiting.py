@@ -74,7 +74,7 @@ def stays_so(is_so: Callable[[], bool], what: str, for_s: float, every_s: float 
 
 
 def elapse(duration_s: float, why: str) -> None:
-    """Lets real time pass, for a time-out that has no test clock: a broker's, the kernel's. Blocks; `why` is for readers."""
+    """Lets real time pass, for a time-out without a test clock, as a broker's. Blocks; `why` is for readers."""
     assert why
     time.sleep(duration_s)
 

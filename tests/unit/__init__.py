@@ -1,1 +1,1 @@
-"""What needs no broker."""
+"""Tests that need no broker."""

@@ -1,4 +1,4 @@
-"""What the extension takes from the C library: no memory that it would give back to another allocator."""
+"""The extension's imports from the C library: no memory that it would return to another allocator."""
 
 import subprocess
 import sys

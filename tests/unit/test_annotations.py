@@ -32,7 +32,7 @@ class Rush(Order):
 
 
 def decode(function: Any, raw: bytes | None, **options: Any) -> Any:
-    """What a route of this handler makes of a value."""
+    """Returns a value as a route of this handler decodes it."""
     app = awoke.App("app")
     (app.consumer if isinstance(function, type) else app.on)("orders", **options)(function)
     decoder = app.routes["orders"].decoder

@@ -1,4 +1,4 @@
-"""What can be seen of user code before it runs: a body that would never run is refused."""
+"""User code before it runs: a body that would never run is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the log: JSON lines, tracebacks, broken connections, and that an app is not mute."""
+"""The log: JSON lines, tracebacks, broken connections, and an app that is not mute."""
 
 from __future__ import annotations
 

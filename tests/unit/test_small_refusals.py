@@ -1,4 +1,4 @@
-"""What would never run, or could never be read, is refused where it is written; what is shown can be read."""
+"""Code that would never run, or a setting that is never read, is refused where it is written."""
 
 from __future__ import annotations
 
