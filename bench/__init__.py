@@ -1,1 +1,1 @@
-"""Programs that measure awoke beside its rivals on one real broker; see README.md."""
+"""Programs that measure awoke and its rivals on one real broker; see README.md."""

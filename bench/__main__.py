@@ -1,4 +1,4 @@
-"""Run every benchmark on one broker; `--quick` makes them small, to see that they work."""
+"""Runs every benchmark on one broker; `--quick` makes them small, to check that they work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consume small messages: how many per second reach Python, in batches and one by one."""
+"""Consumes small messages: messages per second that reach Python, in batches and one by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.report import Reference, Result
 
 BATCH_MESSAGES = 10_000
 TIMEOUT_S = 300.0
-# Rivals are spared commits; awoke stores and commits offsets as it always does.
+# Rivals do not commit; awoke stores and commits offsets as always.
 DEFAULT_RIVAL_SETTINGS = {"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
 # The same for every contestant on librdkafka. By default a partition whose queue is full is not fetched for a
 # second, and a loop that is slower than the broker then stalls at a tenth of what it can do.
@@ -21,7 +21,7 @@ RIVAL_SETTINGS = {**DEFAULT_RIVAL_SETTINGS, **SETTINGS}
 
 
 class Clock:
-    """Times from the first message seen to the last. Its methods are called by workers, under no lock."""
+    """The time from the first message to the last. Workers call its methods without a lock."""
 
     def __init__(self, messages: int) -> None:
         self.messages = messages
@@ -30,7 +30,7 @@ class Clock:
         self.ended = threading.Event()
 
     def result(self) -> Result:
-        """Messages per second, once the last one was seen."""
+        """Returns the messages per second, once the last message has come."""
         if not self.ended.wait(TIMEOUT_S):
             raise TimeoutError("not all messages arrived")
         return rate(self.last_s - self.first_s, self.messages)
@@ -112,7 +112,7 @@ def awoke_async_function(job: Job) -> Result:
 
 
 def confluent_consume(job: Job) -> Result:
-    """confluent-kafka's consume(), a thousand messages at a time."""
+    """confluent-kafka's consume(), with a thousand messages per call."""
     return _confluent_consume(job, RIVAL_SETTINGS)
 
 

@@ -1,5 +1,4 @@
-"""The price of exactly once: a function's results sent on, with its offsets in one transaction, and as at-least-once
-does it."""
+"""The cost of exactly-once: a function's results are sent with its offsets in one transaction, and at least once."""
 
 from __future__ import annotations
 
@@ -11,11 +10,11 @@ from bench.report import Reference
 
 PARTITIONS = 8
 TIMEOUT_S = 300.0
-COMMIT_INTERVAL_S = 0.1  # What Kafka Streams commits at.
+COMMIT_INTERVAL_S = 0.1  # Kafka Streams' default.
 
 
 def awoke_function(job: Job, *, exactly_once: bool, jobs: int = 0) -> Result:
-    """A function that returns what it is given, until all that it returned is there and all offsets are stored."""
+    """A function that returns its argument, until all results have arrived and all offsets are stored."""
     import awoke
     import awoke.testing
 
@@ -56,7 +55,7 @@ def awoke_exactly_once_lanes(job: Job) -> Result:
 
 
 def confluent_exactly_once(job: Job) -> Result:
-    """The loop that one writes by hand: consume, produce, and every 100 ms offsets and commit."""
+    """A loop written by hand: consume, produce, and every 100 ms offsets and commit."""
     from confluent_kafka import Consumer, Producer
 
     output = create_topic(job.bootstrap_servers, PARTITIONS)

@@ -1,4 +1,4 @@
-"""Let a slow handler sit on a full topic, and look how much memory the messages take that were fetched ahead."""
+"""Runs a slow handler on a full topic, and measures the memory of the messages that were fetched ahead."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONFLUENT = "confluent-kafka poll()"
 
 
 def awoke_app(bootstrap_servers: str, topic: str, kafka: Mapping[str, str]) -> None:
-    """An app whose handler takes a second; tells of its first message. Runs until standard input ends."""
+    """Runs an app whose handler takes a second, and reports its first message. Ends with standard input."""
     import awoke
     import awoke.testing
 
@@ -45,7 +45,7 @@ def with_a_bound(bootstrap_servers: str, topic: str) -> None:
 
 
 def without_a_bound(bootstrap_servers: str, topic: str) -> None:
-    """Awoke with librdkafka's own bound, which is one for each partition."""
+    """Awoke with librdkafka's own bound, which is per partition."""
     awoke_app(bootstrap_servers, topic, {"queued.max.messages.kbytes": "65536"})
 
 
@@ -74,13 +74,13 @@ CONTESTANTS: dict[str, Callable[[str, str], None]] = {
 
 
 def resident_mb(process_id: int) -> float:
-    """The most memory that a process has had resident."""
+    """Returns the peak of a process's resident memory."""
     lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
 
 
 def measure(name: str, bootstrap_servers: str, topic: str, seconds: float) -> float:
-    """The memory of a contestant that has had this long to fetch."""
+    """Returns the memory of a contestant after this time for fetching."""
     program = "import sys; from bench.fetch_memory import CONTESTANTS; CONTESTANTS[sys.argv[1]](*sys.argv[2:])"
     command = [sys.executable, "-c", program, name, bootstrap_servers, topic]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY) as process:

@@ -1,8 +1,8 @@
 """Waits for delivery reports with polling handles, a condition variable, and awoke's handles; alone and under load.
 
 1. The designs of a Kafka driver's history: a handle that sleeps 100 ms or 10 ms between two checks, one with a
-   condition variable (both on confluent-kafka with a polling thread), and awoke's. Time for 1,000 sends, time lost after
-   the report, processor time.
+   condition variable (both on confluent-kafka with a polling thread), and awoke's. Time for 1,000 sends, time lost
+   after the report, processor time.
 2. awoke's under load: beside 100,000 asynchronous messages per second, beside a thread that computes, and with many
    threads or tasks that wait at once.
 """

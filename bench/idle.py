@@ -36,7 +36,7 @@ Counts = dict[int, ThreadCount]
 
 
 def app(bootstrap_servers: str, topic: str) -> None:
-    """Run an app with one route until standard input ends. Runs in a process of its own."""
+    """Runs an app with one route until standard input ends, in its own process."""
     import awoke
     import awoke.testing
 
@@ -56,7 +56,7 @@ def app(bootstrap_servers: str, topic: str) -> None:
 
 
 def count(process_id: int) -> Counts:
-    """The threads of a process by their ids."""
+    """Returns the threads of a process by their ids."""
     counts: Counts = {}
     for folder in Path(f"/proc/{process_id}/task").iterdir():
         try:
@@ -68,7 +68,7 @@ def count(process_id: int) -> Counts:
 
 
 def measure(bootstrap_servers: str, topic: str, seconds: float) -> dict[str, float]:
-    """Wake-ups per second of every thread of an idle app, by name and thread id, and the sums."""
+    """Returns the wake-ups per second of every thread of an idle app, by name and thread id, and the sums."""
     program = "import sys; from bench.idle import app; app(sys.argv[1], sys.argv[2])"
     command = [sys.executable, "-c", program, bootstrap_servers, topic]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY) as process:
@@ -89,7 +89,7 @@ def measure(bootstrap_servers: str, topic: str, seconds: float) -> dict[str, flo
 
 
 def summed(before: Counts, after: Counts, passed_s: float) -> dict[str, float]:
-    """Differences per second; a thread that began meanwhile counts from zero."""
+    """Returns the differences per second; a thread that began meanwhile counts from zero."""
     rates: dict[str, float] = {"ours": 0.0, "librdkafka's": 0.0}
     for thread_id, now in sorted(after.items()):
         earlier = before.get(thread_id)

@@ -35,7 +35,7 @@ WITHIN_S = 1_800.0
 
 
 def waiting(bootstrap_servers: str, messages: int, concurrency: awoke.Concurrency, is_async: bool) -> dict[str, float]:
-    """Messages per second of a handler that waits, from the first one begun to the last one ended."""
+    """Returns the messages per second of a waiting handler, from the begin of the first to the end of the last."""
     topic = create_topic(bootstrap_servers, 1)
     fill(bootstrap_servers, topic, messages, KEYS)
     app = awoke.App(unique("bench-lanes"), bootstrap_servers=bootstrap_servers, workers=LANES)
@@ -68,7 +68,7 @@ def waiting(bootstrap_servers: str, messages: int, concurrency: awoke.Concurrenc
 
 
 def in_order(bootstrap_servers: str, messages: int) -> dict[str, float]:
-    """A run of the scenario's app to its end: what it did out of order, lost or did twice."""
+    """Runs the scenario's app to its end: counts messages out of order, lost or repeated."""
     topic = create_topic(bootstrap_servers, 1)
     fill(bootstrap_servers, topic, messages, KEYS)
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def in_order(bootstrap_servers: str, messages: int) -> dict[str, float]:
 
 
 def killed(bootstrap_servers: str, messages: int) -> dict[str, float]:
-    """A run that is killed in the middle."""
+    """Runs the app and kills it in the middle."""
     topic = create_topic(bootstrap_servers, 1)
     fill(bootstrap_servers, topic, messages, KEYS)
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +134,7 @@ def main() -> None:
 
 
 def show(speeds: dict[str, float], ordered: dict[str, float], after_kill: dict[str, float]) -> None:
-    """Tables."""
+    """Prints the tables."""
     table = Table("a handler that waits 10 ms", "messages per s", "÷ one at a time", title="One partition")
     one = {False: speeds["def, one job at a time"], True: speeds["async def, one job at a time"]}
     for name, per_s in speeds.items():

@@ -1,4 +1,4 @@
-"""Send a hundred messages a second: how long each takes from produce to its handler."""
+"""Sends a hundred messages a second, and measures the time from produce to the handler."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SETTINGS = {"auto.offset.reset": "earliest"}
 
 
 def value_now() -> bytes:
-    """A value of 100 B that begins with the time; no JSON, so that no framework decodes it."""
+    """Returns a value of 100 B that begins with the time; no JSON, so that no framework decodes it."""
     return f"at {time.monotonic_ns()} ".encode().ljust(VALUE_BYTES, b"x")
 
 
 def load(bootstrap_servers: str, topic: str, messages: int) -> None:
-    """Produce a probe; once told that it arrived, all messages at an even pace. A process of its own."""
+    """Produces a probe and, once it has arrived, all messages at an even pace. Runs in its own process."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
@@ -43,7 +43,7 @@ def load(bootstrap_servers: str, topic: str, messages: int) -> None:
 
 
 class Arrivals:
-    """Latencies of what arrives. `arrived` is called in the handler, by one thread at a time."""
+    """The latencies of messages. `arrived` is called in the handler, by one thread at a time."""
 
     def __init__(self, messages: int, generator: subprocess.Popen[bytes]) -> None:
         self._wanted = messages + WARM_UP_MESSAGES
@@ -52,7 +52,7 @@ class Arrivals:
         self.ended = threading.Event()
 
     def arrived(self, value: bytes | None) -> bool:
-        """Take the time of one message; whether it was the last."""
+        """Takes the time of one message. Returns whether it was the last."""
         now_ns = time.monotonic_ns()
         assert value is not None
         if value == PROBE.encode():
@@ -66,7 +66,7 @@ class Arrivals:
         return self.ended.is_set()
 
     def result(self) -> Result:
-        """Median and p99, once the last one arrived."""
+        """Returns median and p99, once the last one has arrived."""
         if not self.ended.wait(TIMEOUT_S + self._wanted * INTERVAL_S):
             raise TimeoutError("not all messages arrived")
         return latency("arrival", self._latencies_ns[WARM_UP_MESSAGES:])
@@ -74,7 +74,7 @@ class Arrivals:
 
 @contextlib.contextmanager
 def arrivals(job: Job) -> Iterator[Arrivals]:
-    """The load generator's process, and what measures its messages."""
+    """The load generator's process, and the latencies of its messages."""
     program = "import sys; from bench.lone_message import load; load(*sys.argv[1:3], int(sys.argv[3]))"
     command = [sys.executable, "-c", program, job.bootstrap_servers, job.topic, str(job.messages)]
     generator = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=REPOSITORY)

@@ -1,4 +1,4 @@
-"""Produce messages without waiting for each: how many per second, until all are acknowledged.
+"""Produces messages without waiting for each: messages per second, until all are acknowledged.
 
 `BENCH_BYTES` and `BENCH_CODEC` of the environment say how large the values are, and how they are compressed.
 """
@@ -15,11 +15,11 @@ from bench.report import Reference, Result
 SLICE_MESSAGES = 10_000
 WARM_UP_MESSAGES = 20
 TIMEOUT_S = 300.0
-# Contestants are processes of their own, which the environment tells of the size.
+# Contestants are separate processes, which get the size from the environment.
 BYTES = int(os.environ.get("BENCH_BYTES", "100"))
 CODEC = os.environ.get("BENCH_CODEC", "none")
 VALUE = (b'{"sku": "A1", "quantity": 3, "price": 9.5, "text": "hello"}' * (BYTES // 50 + 1))[:BYTES]
-# The same for all, spelled out so that no client's own default creeps in.
+# The same for all contestants, explicit so that no client uses its own default.
 SETTINGS: dict[str, str | int] = {
     "linger.ms": 5,
     "acks": "all",
@@ -63,12 +63,12 @@ def awoke_produce_many(job: Job) -> Result:
 
 
 def confluent_produce(job: Job) -> Result:
-    """confluent-kafka's produce() without reports, polled now and then: its fastest way."""
+    """confluent-kafka's produce() without reports, with occasional polls: its fastest way."""
     return _confluent(job, has_reports=False)
 
 
 def confluent_produce_reports(job: Job) -> Result:
-    """confluent-kafka's produce() with on_delivery, which tells of each message, as a handle does."""
+    """confluent-kafka's produce() with on_delivery, which reports each message, as a handle does."""
     return _confluent(job, has_reports=True)
 
 

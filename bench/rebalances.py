@@ -1,4 +1,4 @@
-"""Rebalances in a loop, with messages flowing: what the process holds before and after, messages lost or repeated."""
+"""Rebalances in a loop under load: the process's resources before and after, messages lost or repeated."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def main() -> None:
 
 
 def note(done: int, taken: dict[int, Census]) -> None:
-    """Look at the process now and then."""
+    """Samples the process."""
     if done == WARM_UP_REBALANCES or done % 100 == 0:
         taken[done] = census()
         print(f"{done} rebalances: {taken[done]}", file=sys.stderr, flush=True)
 
 
 def show(first: Census, last: Census, title: str) -> None:
-    """A table of what the process held."""
+    """Prints a table of the process's resources."""
     table = Table("", f"after {WARM_UP_REBALANCES}", "at the end", "difference", title=title)
     for name in ("threads", "descriptors", "resident_kb"):
         before, after = getattr(first, name), getattr(last, name)

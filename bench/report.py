@@ -23,7 +23,7 @@ Result = Mapping[str, float]
 
 
 def machine() -> dict[str, Any]:
-    """Processor, its count, memory, system and load: what a figure depends on."""
+    """Returns processor, number of cores, memory, system and load, which the figures depend on."""
     return {
         "processor": _first_value("/proc/cpuinfo", "model name") or platform.processor(),
         "processors": os.cpu_count(),
@@ -34,7 +34,7 @@ def machine() -> dict[str, Any]:
 
 
 def _first_value(file: str, name: str) -> str:
-    """The value of the first `name: value` line; empty where there is none."""
+    """Returns the value of the first `name: value` line; empty if there is none."""
     try:
         lines = Path(file).read_text().splitlines()
     except OSError:
@@ -43,7 +43,7 @@ def _first_value(file: str, name: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Python and the contestants by the name of the distribution; those not installed are left out."""
+    """Returns the versions of Python and of the installed contestants, by the name of the distribution."""
     found = {"python": platform.python_version()}
     for name in LIBRARIES:
         try:
@@ -63,13 +63,13 @@ def versions() -> dict[str, str]:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that `percent` of the values do not exceed."""
+    """Returns the smallest value that `percent` of the values do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, min(len(ordered) - 1, round(len(ordered) * percent / 100) - 1))]
 
 
 def latency(name: str, values_ns: Sequence[int]) -> dict[str, float]:
-    """Median and 99th percentile in microseconds of latencies in nanoseconds."""
+    """Returns median and 99th percentile in microseconds of latencies in nanoseconds."""
     return {
         f"{name}_median_us": statistics.median(values_ns) / 1e3,
         f"{name}_p99_us": percentile(values_ns, 99) / 1e3,
@@ -97,13 +97,13 @@ class Report:
     failures: dict[str, str] = field(default_factory=dict)
 
     def medians(self, contestant: str) -> dict[str, float]:
-        """The median over the runs of each measure of a contestant; empty when it has none."""
+        """Returns the median over the runs of each measure of a contestant; empty if it has none."""
         runs = self.results.get(contestant, [])
         names = dict.fromkeys(name for run in runs for name in run)
         return {name: statistics.median(run[name] for run in runs if name in run) for name in names}
 
     def reference_value(self, reference: Reference) -> float | None:
-        """The main measure of a reference; None when none of its contestants has run."""
+        """Returns the main measure of a reference; None if none of its contestants has run."""
         medians = (self.medians(name) for name in reference.contestants)
         values = [each[self.main] for each in medians if self.main in each]
         if not values:
@@ -111,13 +111,13 @@ class Report:
         return max(values) if self.is_higher_better else min(values)
 
     def ratios(self, contestant: str) -> dict[str, float]:
-        """The main measure divided by that of each reference, by the reference's label."""
+        """Returns the main measure divided by that of each reference, by the reference's label."""
         own = self.medians(contestant).get(self.main)
         values = {reference.label: self.reference_value(reference) for reference in self.references}
         return {label: own / value for label, value in values.items() if own is not None and value}
 
     def table(self) -> Table:
-        """Medians and ratios, a line for each contestant."""
+        """Returns a table of medians and ratios, a line for each contestant."""
         better = "more is better" if self.is_higher_better else "less is better"
         table = Table(title=f"{self.title} ({self.main.replace('_', ' ')}: {better})")
         table.add_column("contestant")
@@ -133,7 +133,7 @@ class Report:
         return table
 
     def write(self, options: Mapping[str, Any]) -> Path:
-        """Print the table and write the JSON file; the file's path."""
+        """Prints the table and writes the JSON file. Returns the file's path."""
         console = Console(width=None if Console().is_terminal else 160)
         console.print(self.table())
         for contestant, why in self.failures.items():

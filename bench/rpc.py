@@ -1,4 +1,4 @@
-"""Sequential calls over Kafka: how long each takes."""
+"""Sequential calls over Kafka: the time of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = VALUE.decode()
 
 @contextlib.contextmanager
 def service(job: Job, **environment: str) -> Iterator[str]:
-    """awoke's service in a process of its own; its name."""
+    """Runs awoke's service in its own process. Yields its name."""
     name = unique("bench-service")
     command = [
         sys.executable,
@@ -45,7 +45,7 @@ def service(job: Job, **environment: str) -> Iterator[str]:
 
 
 def timed(call: Callable[[], object], calls: int) -> Result:
-    """Median and p99 of sequential calls, and the seconds of the first hundred of them."""
+    """Returns median and p99 of sequential calls, and the seconds of the first hundred of them."""
     for _ in range(WARM_UP_CALLS):
         call()
     times_ns = []
@@ -128,7 +128,7 @@ def confluent_by_hand(job: Job) -> Result:
 
 
 def follow(bootstrap_servers: str, topic: str, partition: int):  # type: ignore[no-untyped-def]
-    """A consumer of confluent-kafka's that reads one partition from its end on."""
+    """Returns a confluent-kafka consumer that reads one partition from its end on."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -140,7 +140,7 @@ def follow(bootstrap_servers: str, topic: str, partition: int):  # type: ignore[
 
 
 def respond(bootstrap_servers: str, topic: str) -> None:
-    """Send what comes to partition 0 to partition 1, until killed."""
+    """Sends the records of partition 0 to partition 1, until killed."""
     from confluent_kafka import Producer
 
     consumer = follow(bootstrap_servers, topic, 0)

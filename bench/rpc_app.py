@@ -28,19 +28,19 @@ async def aecho(text: str) -> str:
 
 @app.rpc.method
 def work(seconds: float) -> str:
-    """Take some time, as a database would."""
+    """Waits for some time, as for a database."""
     never.wait(seconds)
     return "done"
 
 
 @app.rpc.method
 async def awork(seconds: float) -> str:
-    """Take some time without a thread."""
+    """Waits for some time without a thread."""
     await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=seconds)
     return "done"
 
 
 @app.rpc.method
 def hold() -> bool:
-    """Never answer."""
+    """Never answers."""
     return rpc.current_call().wait_cancelled()

@@ -1,4 +1,4 @@
-"""Calls over Kafka under load: how many a second, what each costs, what waits, what expires, and what too many of
+"""Calls over Kafka under load: calls per second, the cost of each, of waiting and expired calls, and what too many of
 them do.
 
 1. Calls per second with 1 to 500 threads and with 1,000 tasks, and the caller's wake-ups for each.
@@ -36,7 +36,7 @@ PATIENCE_S = 0.5
 
 
 def wakes() -> int:
-    """Times that threads of this process went to sleep of their own will, and so were woken."""
+    """Returns the number of times that threads of this process went to sleep voluntarily, and so were woken."""
     found = 0
     for status in Path("/proc/self/task").glob("*/status"):
         lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
@@ -45,12 +45,12 @@ def wakes() -> int:
 
 
 def resident_bytes() -> int:
-    """Memory of this process."""
+    """Returns the memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def by_threads(caller: rpc.Caller, threads: int, calls: int) -> dict[str, float]:
-    """Calls per second of this many threads."""
+    """Returns the calls per second of this number of threads."""
     each = max(1, calls // threads)
 
     def run(_: int) -> list[float]:
@@ -71,7 +71,7 @@ def by_threads(caller: rpc.Caller, threads: int, calls: int) -> dict[str, float]
 
 
 def by_tasks(caller: rpc.Caller, tasks: int, calls: int) -> dict[str, float]:
-    """Calls per second of this many tasks of one event loop."""
+    """Returns the calls per second of this number of tasks of one event loop."""
     each = max(1, calls // tasks)
 
     async def run() -> list[float]:
@@ -102,7 +102,7 @@ def figures(concurrent: int, times_s: list[float], seconds: float, woken: int) -
 
 
 def waiting(caller: rpc.Caller, calls: int) -> dict[str, float]:
-    """Memory of a call that waits, in the caller's process."""
+    """Returns the memory of a waiting call in the caller's process."""
     gc.collect()
     before = resident_bytes()
     pending = [caller.submit("hold", timeout_s=30) for _ in range(calls)]
@@ -113,7 +113,7 @@ def waiting(caller: rpc.Caller, calls: int) -> dict[str, float]:
 
 
 def expired(bootstrap_servers: str, calls: int) -> dict[str, float]:
-    """Expired requests, found in the log at the start."""
+    """Measures expired requests that are in the log at the start."""
     app, carried_out, end = awoke.App(unique("bench-expired")), Counter[str](), threading.Event()
 
     @app.rpc.method
@@ -145,7 +145,7 @@ def expired(bootstrap_servers: str, calls: int) -> dict[str, float]:
 
 
 def overload(caller: rpc.Caller, seconds: float) -> dict[str, float]:
-    """Results in time per second, when as many calls come as can be executed, and twice as many."""
+    """Measures the results in time per second, at the service's capacity and at twice its capacity."""
     capacity = goodput(caller, 2 * SLOTS, seconds)
     offered = 2 * capacity["good_per_s"]
     twice = goodput_of_rate(caller, offered, seconds)
@@ -160,7 +160,7 @@ def overload(caller: rpc.Caller, seconds: float) -> dict[str, float]:
 
 
 def goodput(caller: rpc.Caller, threads: int, seconds: float) -> dict[str, float]:
-    """The results of this many callers, each waiting for its own."""
+    """Returns the results of this number of callers, each waiting for its own."""
     until_s = time.monotonic() + seconds
 
     def run(_: int) -> int:

@@ -36,7 +36,7 @@ KAFKA = ("--kafka", "session.timeout.ms=10000", "--kafka", "heartbeat.interval.m
 
 
 class Swarm:
-    """A swarm of the bench's app, for the length of a `with` block."""
+    """A swarm of the benchmark's app, for the length of a `with` block."""
 
     def __init__(self, bootstrap_servers: str, topic: str, nodes: int, *options: str, env: dict[str, str]) -> None:
         folder = Path(tempfile.mkdtemp(prefix="awoke-bench-"))
@@ -84,7 +84,7 @@ class Swarm:
 
 
 def kills(bootstrap_servers: str, count: int) -> dict[str, float]:
-    """Milliseconds from a kill to the process's end, to the supervisor's notice, and to the node's next assignment."""
+    """Returns the ms from a kill to the process's end, the supervisor's notice and the node's next assignment."""
     topic = create_topic(bootstrap_servers, PARTITIONS)
     options = ("--restarts-max", "1000000", "--restart-backoff-s", "0")
     notices, returns, kernels = [], [], []
@@ -119,7 +119,7 @@ def kills(bootstrap_servers: str, count: int) -> dict[str, float]:
 
 
 def computing(bootstrap_servers: str, messages: int, loops: int) -> dict[str, float]:
-    """Messages per second of a handler that computes."""
+    """Returns the messages per second of a handler that computes."""
     found = {}
     for name, nodes, workers in (("1 process, 2 threads", 0, 2), ("1 node", 1, 1), ("2 nodes", 2, 1)):
         topic = create_topic(bootstrap_servers, PARTITIONS)
@@ -144,7 +144,7 @@ def computing(bootstrap_servers: str, messages: int, loops: int) -> dict[str, fl
 
 
 def drain(bootstrap_servers: str, topic: str, file: Path, messages: int) -> float:
-    """Send, and wait until all is done; messages per second."""
+    """Sends messages and waits until all are done. Returns the messages per second."""
     with awoke.Producer(bootstrap_servers) as producer:
         producer.produce_many(topic, [awoke.Record(b"x", partition=each % PARTITIONS) for each in range(messages)])
         producer.flush()
@@ -156,7 +156,7 @@ def drain(bootstrap_servers: str, topic: str, file: Path, messages: int) -> floa
 
 
 def sharing(bootstrap_servers: str, nodes: int, objects: int) -> dict[str, float]:
-    """Megabytes, each shared page counted once, of a swarm, and of as many processes of their own."""
+    """Returns the megabytes, with each shared page counted once, of a swarm and of as many separate processes."""
     topic = create_topic(bootstrap_servers, PARTITIONS)
     env = {"BENCH_OBJECTS": str(objects), "BENCH_TOPIC": topic}
     with Swarm(bootstrap_servers, topic, nodes, env=env) as swarm:
@@ -186,7 +186,7 @@ def sharing(bootstrap_servers: str, nodes: int, objects: int) -> dict[str, float
 
 
 def idle(bootstrap_servers: str, seconds: float) -> dict[str, float]:
-    """The supervisor's own wake-ups per minute, and its memory."""
+    """Returns the supervisor's wake-ups per minute, and its memory."""
     topic = create_topic(bootstrap_servers, PARTITIONS)
     with Swarm(bootstrap_servers, topic, 2, env={}) as swarm:
         swarm.wait_up()
@@ -194,7 +194,7 @@ def idle(bootstrap_servers: str, seconds: float) -> dict[str, float]:
         before = swarm.status()
         time.sleep(seconds)
         after = swarm.status()
-    wakes = after["wakes"] - before["wakes"] - 3  # The question itself: connection, request, answer.
+    wakes = after["wakes"] - before["wakes"] - 3  # Those of this query: connection, request, answer.
     return {"wakes_per_minute": wakes * 60 / seconds, "memory_mb": after["memory_bytes"] / 1e6, "nodes": 2}
 
 
@@ -219,7 +219,7 @@ def main() -> None:
 
 
 def show(parts: dict[str, dict[str, float]]) -> None:
-    """Tables."""
+    """Prints the tables."""
     console = Console()
     for name, figures in parts.items():
         table = Table(name, "")

@@ -1,4 +1,4 @@
-"""Produce and wait, one message after the other: how long for all, and how late the waiter runs."""
+"""Produces and waits, one message after the other: the time of all, and the delay of the waiting thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_LINGER: dict[str, str | int] = {**SETTINGS, "linger.ms": 0}
 
 
 def seconds(total_s: float, messages: int) -> dict[str, float]:
-    """Seconds for all, and milliseconds for each."""
+    """Returns the seconds for all, and the milliseconds for each."""
     return {"seconds": total_s, "each_ms": total_s / messages * 1e3}
 
 
@@ -48,7 +48,7 @@ def _awoke(job: Job, settings: dict[str, str | int]) -> Result:
 
 
 def _delays_ns(producer: awoke.Producer, job: Job) -> list[int]:
-    """From each delivery report to the waiter running, once more: looking at clocks is no part of sending."""
+    """Measures the time from each report to the waiting thread, in a second run: clock reads are no part of sending."""
     delays_ns = []
     for _ in range(job.messages):
         handle = producer.produce(job.topic, VALUE)

@@ -75,7 +75,7 @@ def pool(run: Callable[[], None]) -> Iterator[queue.SimpleQueue[Callable[[], Non
 
 
 def by_yielding(job_ms: int, batches: int) -> Measured:
-    """The fetching thread checks in a loop whether all are done, and yields in between."""
+    """Lets the fetching thread check in a loop whether all are done, and yield in between."""
     looks = 0
     lock, done = threading.Lock(), 0
 
@@ -97,7 +97,7 @@ def by_yielding(job_ms: int, batches: int) -> Measured:
 
 
 def by_popping(job_ms: int, batches: int) -> Measured:
-    """The fetching thread pops a completion for each job."""
+    """Lets the fetching thread pop a completion for each job."""
     pops = 0
     completions: queue.SimpleQueue[None] = queue.SimpleQueue()
 
@@ -116,7 +116,7 @@ def by_popping(job_ms: int, batches: int) -> Measured:
 
 
 def by_awoke(job_ms: int, batches: int) -> Measured:
-    """An app with as many partitions as a batch has jobs; the messages lie there before."""
+    """Runs an app with as many partitions as a batch has jobs; the messages are there before."""
     import awoke
     from awoke.testing import EmbeddedCluster, running
 

@@ -1,7 +1,7 @@
-//! Compiles what the extension gives its C libraries in the place of the C library's: memory, waits that no clock step
-//! prolongs, and decompressors that a small batch can't make large.
+//! Compiles the extension's replacements for functions that its C libraries call: the allocator, waits that no clock
+//! step prolongs, and decompressors that bound the size of a batch.
 
-/// The functions that `src/decompressors/`, `src/groupless.rs` and the kafka crate's `mock_groups.c` stand before.
+/// The functions that `src/decompressors/`, `src/groupless.rs` and the kafka crate's `mock_groups.c` wrap.
 const WRAPPED: [&str; 8] = [
     "rd_gz_decompress",
     "rd_kafka_cgrp_op",
@@ -17,7 +17,7 @@ fn main() {
     println!("cargo:rerun-if-changed=src/allocator.c");
     println!("cargo:rerun-if-changed=src/clocks.c");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
-        let include = std::env::var("DEP_MIMALLOC_INCLUDE_DIR").expect("libmimalloc-sys says where its headers are");
+        let include = std::env::var("DEP_MIMALLOC_INCLUDE_DIR").expect("libmimalloc-sys exports its include path");
         println!("cargo:rerun-if-changed=build.rs");
         for function in WRAPPED {
             println!("cargo:rustc-link-arg-cdylib=-Wl,--wrap={function}");
@@ -26,7 +26,7 @@ fn main() {
             .file("src/allocator.c")
             .file("src/clocks.c")
             .include(include)
-            .flag("-fno-builtin") // Or the compiler would see in `malloc` what it knows of the C library's.
+            .flag("-fno-builtin") // Otherwise the compiler assumes that `malloc` is the C library's.
             .link_lib_modifier("+whole-archive")
             .compile("given");
     }

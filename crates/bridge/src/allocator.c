@@ -1,5 +1,5 @@
-/* The C library's allocating functions, as librdkafka and the other C libraries of this extension find them when they are linked:
- * mimalloc's. Hidden, so that the rest of the process keeps its own; see allocator.rs. */
+/* The allocating functions that the C libraries of this extension, such as librdkafka, are linked with: mimalloc's.
+ * They are hidden, so that the rest of the process keeps its own; see allocator.rs. */
 
 #include <mimalloc.h>
 

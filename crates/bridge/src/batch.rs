@@ -68,8 +68,8 @@ impl Batch {
 
     /// Calls `read` with one message.
     ///
-    /// It may make strings and bytes of Python's, but no object that Python's garbage collector tracks: making one may
-    /// run a finalizer, which may come back here while `detach` waits for the lock, and wait for ever.
+    /// `read` may make Python strings and bytes, but no object that Python's garbage collector tracks. Making one may
+    /// run a finalizer, which may call this again while `detach` waits for the lock, and would wait for ever.
     pub fn with<T>(&self, index: usize, read: impl FnOnce(View<'_>) -> T) -> T {
         read(self.storage().view(self.storage_index(index)))
     }

@@ -1,8 +1,9 @@
-/* How librdkafka waits, for the linker of this extension: on the monotonic clock, whatever is done to the system's.
+/* The waits of librdkafka, for this extension's linker: on the monotonic clock, which cannot be set.
  *
- * librdkafka (2.12.1) measures on the monotonic clock, but waits with C11's cnd_timedwait, whose deadline is of the system's clock. Set
- * back by an hour, that clock would prolong each wait that is under way by an hour: no heartbeat, no commit, no end. Here the
- * deadline becomes one of the monotonic clock before the wait begins. Hidden, so that the rest of the process keeps its own. */
+ * librdkafka (2.12.1) measures on the monotonic clock, but waits with C11's cnd_timedwait, whose deadline is of the
+ * system's clock. If that clock were set back by an hour, each present wait would take an hour longer: no heartbeat, no
+ * commit, no end. Here the deadline is converted to the monotonic clock before the wait begins. The functions are
+ * hidden, so that the rest of the process keeps its own. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +12,7 @@
 
 #define OURS __attribute__((visibility("hidden")))
 
-/* The C library has both in one form: its cnd_init and cnd_timedwait are these calls. */
+/* The C library's cnd_init and cnd_timedwait make the same calls on the same types. */
 _Static_assert(sizeof(cnd_t) >= sizeof(pthread_cond_t), "cnd_t holds a pthread_cond_t");
 _Static_assert(sizeof(mtx_t) >= sizeof(pthread_mutex_t), "mtx_t holds a pthread_mutex_t");
 

@@ -196,8 +196,7 @@ impl IncomingCall {
         (&at.topic, at.partition, offset)
     }
 
-    /// The caller's time; what was left of it, and the time in queues, when it was read; the time of its method. In
-    /// seconds.
+    /// In seconds: the caller's time; at the reading, the time left and the time in queues; the time of its method.
     #[getter]
     fn times_s(&self) -> (f64, f64, f64, f64) {
         let times = self.call.times();

@@ -80,7 +80,7 @@ impl Drop for Cluster {
     }
 }
 
-/// A box for events that nobody listens to.
+/// Returns a box for events, which no test reads.
 pub fn events() -> Arc<EventBox> {
     event_box().expect("a descriptor")
 }
