@@ -1,4 +1,4 @@
-"""A partition is revoked, or the app stopped, while a handler runs, backs off or ticks: nothing is lost or reordered."""
+"""A partition is revoked, or the app stopped, while a handler runs, backs off or ticks: nothing is lost or moved."""
 
 from __future__ import annotations
 
