@@ -1,6 +1,7 @@
 //! Compiles what stands before functions of librdkafka's mock cluster: see `src/mock_groups.c`.
 //!
-//! The linker's option holds for this package's own tests; the build scripts of the engine and of the extension name it again.
+//! The linker's option holds for this package's own tests; the build scripts of the engine and of the extension name it
+//! again.
 
 /// The function that `src/mock_groups.c` wraps.
 const WRAPPED: &str = "rd_kafka_mock_cgrp_classic_member_add";

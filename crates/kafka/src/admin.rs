@@ -29,7 +29,7 @@ const SLICE: Duration = Duration::from_millis(250);
 pub struct NewTopic {
     /// Its name.
     pub name: String,
-    /// How many partitions; -1 for the broker's default.
+    /// The number of partitions; -1 for the broker's default.
     pub partitions: i32,
     /// On how many brokers each; -1 for the broker's default.
     pub replicas: i32,
@@ -59,7 +59,7 @@ pub enum OffsetAt {
     Time(i64),
 }
 
-/// What an admin call brought.
+/// The outcome of an admin call.
 #[derive(Clone, Debug)]
 pub enum AdminOutcome {
     /// Topics created or deleted: name, and the error of each that was not.
@@ -103,7 +103,8 @@ impl Admin {
     pub fn metadata(&self, topic: Option<&str>, timeout: Duration) -> Result<Metadata> {
         let deadline = Deadline::after(Some(timeout));
         loop {
-            // A client that was let in waits for the answer; one that was not looks now and then whether it ever will be.
+            // A client that was let in waits for the answer; one that was not looks now and then whether it ever will
+            // be.
             let slice = (!self.client.was_let_in()).then(|| Instant::now() + SLICE);
             let (operation, code) = match self.client.metadata(topic, &deadline.or_earlier(slice)) {
                 Err(Error::Kafka { operation, code, .. }) if matches!(code, Code::TRANSPORT | Code::TIMED_OUT) => {
@@ -220,7 +221,8 @@ impl Admin {
         }))
     }
 
-    /// Deletes the records of partitions that lie before an offset; the outcome has the first offset that is still there of each.
+    /// Deletes the records of partitions that lie before an offset; the outcome has the first offset that is still
+    /// there of each.
     pub fn delete_records(&self, before: &[(TopicPartition, i64)], timeout: Duration) -> Result<Arc<Call>> {
         self.check_open()?;
         let mut list = TopicPartitionList::new();
@@ -281,7 +283,8 @@ impl Admin {
         unsafe {
             let options = ffi::rd_kafka_AdminOptions_new(self.client.handle(), operation);
             ffi::rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, reason.as_mut_ptr(), reason.len());
-            // Wait until the topic is there and not only until the controller has heard of it; fails where it has no meaning.
+            // Wait until the topic is there and not only until the controller has heard of it; fails where it has no
+            // meaning.
             ffi::rd_kafka_AdminOptions_set_operation_timeout(options, timeout_ms, reason.as_mut_ptr(), reason.len());
             ffi::rd_kafka_AdminOptions_set_opaque(options, opaque);
             send(options);

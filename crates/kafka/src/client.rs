@@ -1,4 +1,5 @@
-//! One librdkafka handle: made from settings, stamped with its process, destroyed once, and heard through one event box.
+//! One librdkafka handle: made from settings, stamped with its process, destroyed once, and heard through one event
+//! box.
 
 use std::any::TypeId;
 use std::ffi::{c_char, c_int, c_void};
@@ -25,11 +26,11 @@ pub enum Kind {
     Consumer,
 }
 
-/// What librdkafka's callbacks get: owned by the client, alive until the handle is destroyed.
+/// The argument of librdkafka's callbacks: owned by the client, alive until the handle is destroyed.
 struct Context {
     name: Arc<str>,
     events: Arc<EventBox>,
-    /// What librdkafka said last about a broker, so that a time-out can say why.
+    /// librdkafka's last text about a broker, so that a time-out can name its cause.
     last_error: Mutex<Option<String>>,
     kind: Kind,
     /// Lines of librdkafka's log above this level are not for others: they come for the sake of `on_renewed` only.
@@ -40,8 +41,8 @@ struct Context {
     tokens: Tokens,
 }
 
-/// Called with the name of a topic that was deleted and made again, by a thread of librdkafka's that has not fetched from the new
-/// topic yet. It must not block, nor call librdkafka.
+/// Called with the name of a topic that was deleted and made again, by a thread of librdkafka's that has not fetched
+/// from the new topic yet. It must not block, nor call librdkafka.
 pub type OnRenewed = Box<dyn Fn(&str) + Send + Sync>;
 
 /// librdkafka's default for `log_level`.
@@ -56,7 +57,7 @@ pub struct Client {
     kind: Kind,
     /// The type that takes the delivery reports.
     reported: Option<TypeId>,
-    /// What interceptors write to: dropped after the handle is destroyed.
+    /// The counts that interceptors write: dropped after the handle is destroyed.
     _end_txns: Option<Arc<EndTxns>>,
 }
 
@@ -106,8 +107,9 @@ impl Client {
         }));
         let (has_interceptors, reported) = (options.has_interceptors(), options.reported());
         let mut reason = [0 as c_char; 512];
-        // SAFETY: the callbacks only read the context, which lives until the handle is destroyed, as do the counts. On success librdkafka owns the
-        // configuration. On failure it is ours again, but its lists of interceptors are freed already: see `try_out`.
+        // SAFETY: the callbacks only read the context, which lives until the handle is destroyed, as do the counts. On
+        // success librdkafka owns the configuration. On failure it is ours again, but its lists of interceptors are
+        // freed already: see `try_out`.
         let (handle, end_txns) = unsafe {
             ffi::rd_kafka_conf_set_opaque(conf.as_ptr(), context.cast());
             ffi::rd_kafka_conf_set_log_cb(conf.as_ptr(), Some(on_log));
@@ -174,21 +176,22 @@ impl Client {
         drop(self.context().on_renewed.set(on_renewed));
     }
 
-    /// What librdkafka said last about a broker; empty when it had nothing to say.
+    /// Returns librdkafka's last text about a broker; empty when there is none.
     pub fn last_error(&self) -> String {
         self.context().last_error.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
     }
 
-    /// After this time a waiting thread looks again whether all brokers refuse a suspect client: signs that are in doubt count later.
+    /// After this time a waiting thread looks again whether all brokers refuse a suspect client: signs that are in
+    /// doubt count later.
     pub const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-    /// Whether a broker has refused to let the client in. Costs next to nothing.
+    /// Returns whether a broker has refused to let the client in. Reads one atomic.
     pub fn is_suspect(&self) -> bool {
         self.context().security.is_suspect()
     }
 
-    /// Why the client can't connect, if every bootstrap broker says so and none has ever let it in: waiting is no use then. Does not
-    /// block. Not to be called by a callback of librdkafka's.
+    /// Why the client can't connect, if every bootstrap broker says so and none has ever let it in: waiting is no use
+    /// then. Does not block. Not to be called by a callback of librdkafka's.
     pub fn refusal(&self) -> Option<Refusal> {
         let refusal = self.is_suspect().then(|| self.context().security.verdict()).flatten()?;
         (!self.was_let_in()).then_some(refusal)
@@ -200,7 +203,7 @@ impl Client {
         self.is_suspect().then(|| security.verdict().or_else(|| security.last_cause())).flatten()
     }
 
-    /// What the brokers do not allow the client, where that made it unusable. Does not block.
+    /// Returns the missing permission that made the client unusable, if one did. Does not block.
     pub fn denial(&self) -> Option<Refusal> {
         let (code, text) = self.fatal_error().filter(|(code, _)| code.is_denied())?;
         Some(Refusal { code, text })
@@ -211,7 +214,8 @@ impl Client {
         self.context().security.note_token(failure);
     }
 
-    /// Whether a broker has ever answered a question that only a client which was let in may ask. Does not block.
+    /// Returns whether a broker has ever answered a question that only a client which was let in may ask. Does not
+    /// block.
     pub fn was_let_in(&self) -> bool {
         // SAFETY: the handle is alive; the text, if any, is ours to free.
         unsafe {
@@ -251,8 +255,8 @@ impl Kind {
 
 /// Makes a handle without interceptors or brokers, and destroys it: refuses what the real one would be refused for.
 ///
-/// librdkafka 2.12.1 frees a configuration's interceptors when `rd_kafka_new` fails, and `rd_kafka_conf_destroy` frees them again
-/// (librdkafka #5240). A configuration with interceptors must therefore not fail.
+/// librdkafka 2.12.1 frees a configuration's interceptors when `rd_kafka_new` fails, and `rd_kafka_conf_destroy` frees
+/// them again (librdkafka #5240). A configuration with interceptors must therefore not fail.
 fn try_out(kind: Kind, what: &'static str, config: &ClientConfig) -> Result<()> {
     let mut trial = config.clone();
     trial.remove("bootstrap.servers").remove("metadata.broker.list").set("log_level", "0");
@@ -280,12 +284,15 @@ impl Context {
 impl Drop for Client {
     fn drop(&mut self) {
         if self.guard.is_foreign() {
-            // The threads that destroying would wait for are not in this process: leaving the memory is the only safe thing.
+            // The threads that destroying would wait for are not in this process: leaving the memory is the only safe
+            // thing.
             return;
         }
-        // A consumer was closed by its owner before; closing it again here would wait for rebalances that nobody serves.
+        // A consumer was closed by its owner before; closing it again here would wait for rebalances that nobody
+        // serves.
         let flags = if self.kind == Kind::Consumer { ffi::RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE as c_int } else { 0 };
-        // SAFETY: the last reference goes here, so nobody uses the handle any more, and after it no callback reads the context.
+        // SAFETY: the last reference goes here, so nobody uses the handle any more, and after it no callback reads the
+        // context.
         unsafe {
             ffi::rd_kafka_destroy_flags(self.handle, flags);
             drop(Box::from_raw(self.context));
@@ -340,7 +347,8 @@ unsafe extern "C" fn on_log(rk: *const ffi::rd_kafka_t, level: c_int, facility: 
     }
 }
 
-/// The topic of a line like `[thrd:main]: Topic orders changed id from 4Xw… to pQz…`, unless its id was not known before.
+/// The topic of a line like `[thrd:main]: Topic orders changed id from 4Xw… to pQz…`, unless its id was not known
+/// before.
 fn renewed_topic(text: &str) -> Option<&str> {
     const NO_ID: &str = "AAAAAAAAAAAAAAAAAAAAAA";
     let (topic, ids) = text.split_once("Topic ")?.1.split_once(" changed id from ")?;

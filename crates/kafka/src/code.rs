@@ -73,30 +73,33 @@ impl Code {
         unsafe { text_of(ffi::rd_kafka_err2str(self.0)) }
     }
 
-    /// Whether the same request may work a moment later.
+    /// Returns whether the same request may work a moment later.
     ///
-    /// The list is the Kafka protocol's own ("Error codes", column Retriable), with librdkafka's local codes for the same.
+    /// The list is the Kafka protocol's own ("Error codes", column Retriable), with librdkafka's local codes for the
+    /// same.
     pub const fn is_retriable(self) -> bool {
         matches!(
             self.0,
-            -195 | -192 | -187 | -185 | -184 | -180 | -166 // local: transport, time-outs, brokers down, queue full, coordinator, timed out in queue
+            // Local ones: transport, time-outs, brokers down, queue full, coordinator, timed out in queue.
+            -195 | -192 | -187 | -185 | -184 | -180 | -166
                 | 3 | 5..=7 | 9 | 13..=16 | 19..=20 | 27 | 41 | 51 | 56 | 60 | 71 | 72 | 75 | 84 | 88 | 91
         )
     }
 
-    /// Whether a record that was refused so would be refused again: topic or partition do not exist, too large, not allowed, invalid.
+    /// Returns whether a record that was refused with this code would be refused again: topic or partition do not
+    /// exist, too large, not allowed, invalid.
     ///
     /// The list is that of `awoke.errors.PERMANENT_CODES`.
     pub const fn is_refused_for_good(self) -> bool {
         matches!(self.0, 3 | 10 | 17 | 18 | 29 | 44 | 87 | -188 | -190 | -186)
     }
 
-    /// Whether another producer of the same transactional id has taken over, or the broker thinks so.
+    /// Returns whether another producer of the same transactional id has taken over, or the broker thinks so.
     pub const fn is_fenced(self) -> bool {
         matches!(self.0, -144 | 47 | 90) // _FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
     }
 
-    /// Whether the brokers do not allow it: the topic, the group, the cluster, the transactional id.
+    /// Returns whether the brokers do not allow it: the topic, the group, the cluster, the transactional id.
     pub const fn is_denied(self) -> bool {
         matches!(self.0, 29 | 30 | 31 | 53)
     }

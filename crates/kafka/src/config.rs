@@ -1,4 +1,5 @@
-//! librdkafka's settings: every property passes through by name; what is unknown or wrong gives one error, and secrets never show.
+//! librdkafka's settings: every property passes through by name; what is unknown or wrong gives one error, and secrets
+//! never show.
 
 use std::collections::BTreeMap;
 use std::ffi::c_char;
@@ -20,7 +21,7 @@ const CODE_NAMES: [&str; 5] =
 const OIDC: &str =
     "oidc is not in this build; give a function that asks for the token, oauth_token=…: see docs/security.md";
 
-/// Whether the value of this property must never be shown.
+/// Returns whether the value of this property must never be shown.
 pub fn is_secret(property: &str) -> bool {
     let name = property.to_ascii_lowercase();
     !OPEN_NAMES.contains(&name.as_str()) && SECRET_NAMES.iter().any(|secret| name.contains(secret))
@@ -149,7 +150,8 @@ impl ClientConfig {
         for (property, value) in &self.properties {
             let (name, text) = (c_string("a property", property)?, c_string("a property's value", value)?);
             let mut reason = [0 as c_char; 512];
-            // SAFETY: the caller says that the configuration is valid; both strings outlive the call; librdkafka writes at most 512 bytes.
+            // SAFETY: the caller says that the configuration is valid; both strings outlive the call; librdkafka writes
+            // at most 512 bytes.
             let result = unsafe {
                 ffi::rd_kafka_topic_conf_set(conf, name.as_ptr(), text.as_ptr(), reason.as_mut_ptr(), reason.len())
             };

@@ -1,9 +1,10 @@
 //! Bounds what a compressed batch of messages may become in memory.
 //!
-//! A producer can make a batch of 69 kB that takes 1.2 GB when it is read: gzip shrinks equal bytes a thousandfold, and librdkafka (2.12.1)
-//! adds about 320 bytes to each message. Brokers bound a batch as it is compressed, and librdkafka reads whatever they send. So the bridge
-//! puts these functions between librdkafka and its decompressors. A batch that would take more than the bound is not read: its partition is
-//! stuck, and the offsets of the batch are told. Several batches of one response that together take more are read one after the other.
+//! A producer can make a batch of 69 kB that takes 1.2 GB when it is read: gzip shrinks equal bytes a thousandfold, and
+//! librdkafka (2.12.1) adds about 320 bytes to each message. Brokers bound a batch as it is compressed, and librdkafka
+//! reads whatever they send. So the bridge puts these functions between librdkafka and its decompressors. A batch that
+//! would take more than the bound is not read: its partition is stuck, and the offsets of the batch are told. Several
+//! batches of one response that together take more are read one after the other.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -11,7 +12,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What librdkafka (2.12.1) adds to each message.
+/// The bytes that librdkafka (2.12.1) adds to each message.
 const MESSAGE_BYTES: usize = 320;
 /// The least that a message takes in the format before Kafka 0.11, whose messages are counted by this.
 const OLD_MESSAGE_BYTES: usize = 26;
@@ -26,7 +27,8 @@ static BATCH_MAX: AtomicUsize = AtomicUsize::new(256 * 1024 * 1024);
 static UNREAD: Mutex<VecDeque<(i64, usize, Unread)>> = Mutex::new(VecDeque::new());
 
 thread_local! {
-    /// Where the last batch ended that this thread of librdkafka's has read, and what it and those before it in its response take.
+    /// Where the last batch ended that this thread of librdkafka's has read, and what it and those before it in its
+    /// response take.
     static RESPONSE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
@@ -44,7 +46,7 @@ pub fn set_batch_max(bytes: usize) {
     BATCH_MAX.store(bytes, Ordering::Relaxed);
 }
 
-/// What one batch may take at most, in bytes.
+/// Returns the most memory of one batch, in bytes.
 pub fn batch_max() -> usize {
     BATCH_MAX.load(Ordering::Relaxed)
 }
@@ -58,7 +60,8 @@ pub struct Compressed<'a> {
 
 impl<'a> Compressed<'a> {
     /// # Safety
-    /// The compressed messages lie in a response of a broker, behind at least 61 bytes of it, and stay there for as long as this does.
+    /// The compressed messages lie in a response of a broker, behind at least 61 bytes of it, and stay there for as
+    /// long as this does.
     pub unsafe fn new(messages: *const u8, size: usize) -> Self {
         // SAFETY: the caller's promise.
         Self { whole: unsafe { std::slice::from_raw_parts(messages.sub(HEADER_BYTES), HEADER_BYTES + size) } }
@@ -84,7 +87,7 @@ impl<'a> Compressed<'a> {
         self.note(Unread::TooLarge(self.offsets()));
     }
 
-    /// Whether these, its messages, may be read now. Notes why not.
+    /// Returns whether these, its messages, may be read now. Notes why not.
     pub fn may_be_read(&self, decompressed: &[u8]) -> bool {
         let bytes = weigh(decompressed);
         if bytes > batch_max() {
@@ -121,12 +124,12 @@ pub fn why_unread(offset: i64, error: &str) -> Option<Unread> {
     notes.iter().rev().find(is_meant).map(|(_, _, unread)| unread.clone())
 }
 
-/// What messages will take in memory.
+/// Returns the memory that messages will take, in bytes.
 fn weigh(messages: &[u8]) -> usize {
     messages.len() + MESSAGE_BYTES * count(messages)
 }
 
-/// How many messages there are, in a batch without its header: each begins with its length.
+/// Returns the number of messages in a batch without its header: each begins with its length.
 fn count(messages: &[u8]) -> usize {
     let (mut rest, mut count) = (messages, 0);
     while !rest.is_empty() {
@@ -136,7 +139,7 @@ fn count(messages: &[u8]) -> usize {
     count
 }
 
-/// What is behind the first message; `None` when it is none.
+/// Returns the bytes behind the first message; `None` when there is no message.
 fn skip_one(messages: &[u8]) -> Option<&[u8]> {
     let mut length = 0u64;
     for (place, byte) in messages.iter().take(5).enumerate() {

@@ -1,9 +1,9 @@
 //! Counts the requests that end a transaction, and their answers.
 //!
-//! librdkafka (2.12.1, and 2.15.0 still) speaks the transaction protocol of before KIP-890 and sends `EndTxn` again by itself
-//! after a time-out or a disconnect. One that was delayed somewhere may then arrive in the *next* transaction, and commit or
-//! abort half of it (shown by Jepsen for another broker, 2024). A transaction whose end was asked for more than once, or never
-//! answered, must therefore be the last one under its epoch.
+//! librdkafka (2.12.1, and 2.15.0 still) speaks the transaction protocol of before KIP-890 and sends `EndTxn` again by
+//! itself after a time-out or a disconnect. One that was delayed somewhere may then arrive in the *next* transaction,
+//! and commit or abort half of it (shown by Jepsen for another broker, 2024). A transaction whose end was asked for
+//! more than once, or never answered, must therefore be the last one under its epoch.
 
 use super::{Code, ffi};
 use std::ffi::{c_char, c_int, c_void};
@@ -20,7 +20,7 @@ pub struct EndTxns {
     answered: AtomicU64,
 }
 
-/// How many there were at some time.
+/// The counts at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndTxnCounts {
     sent: u64,
@@ -28,12 +28,12 @@ pub struct EndTxnCounts {
 }
 
 impl EndTxnCounts {
-    /// Whether a transaction that began at `before` has been asked to end.
+    /// Returns whether a transaction that began at `before` has been asked to end.
     pub const fn is_asked_since(self, before: Self) -> bool {
         self.sent != before.sent
     }
 
-    /// Whether a request of since then may still be on its way.
+    /// Returns whether a request of since then may still be on its way.
     pub const fn is_in_doubt_since(self, before: Self) -> bool {
         let (sent, answered) = (self.sent - before.sent, self.answered - before.answered);
         sent > 1 || answered < sent

@@ -1,4 +1,5 @@
-//! Everything that can go wrong in the engine, in one enum, so that the bridge's exhaustive `match` breaks when one is added.
+//! Everything that can go wrong in the engine, in one enum, so that the bridge's exhaustive `match` breaks when one is
+//! added.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,12 +16,12 @@ pub enum Error {
     Config {
         /// The property as librdkafka spells it.
         property: String,
-        /// What is wrong with it; never holds the value of a secret.
+        /// The fault; never holds the value of a secret.
         reason: String,
     },
     /// An answer of the broker or of librdkafka.
     Kafka {
-        /// What was being done, with its object: "create topic orders".
+        /// The operation, with its object: "create topic orders".
         operation: String,
         /// librdkafka's error code.
         code: Code,
@@ -41,7 +42,7 @@ pub enum Error {
     },
     /// The producer's queue had no room within the time given.
     QueueFull {
-        /// How long the caller waited.
+        /// The time that the caller waited.
         waited: Duration,
         /// Messages that wait for their delivery report.
         messages: usize,
@@ -54,14 +55,14 @@ pub enum Error {
         topic: String,
         /// Its key, value and headers in bytes.
         size_bytes: usize,
-        /// What librdkafka said.
+        /// librdkafka's text.
         detail: String,
     },
     /// No answer within the time given; the operation may still take effect.
     TimedOut {
-        /// What was being done, with its object.
+        /// The operation, with its object.
         operation: String,
-        /// How long the caller waited.
+        /// The time that the caller waited.
         waited: Duration,
     },
     /// The partition was taken away before this result came; it changes no offset.
@@ -75,38 +76,39 @@ pub enum Error {
     Aborted {
         /// Why.
         code: Code,
-        /// What librdkafka said.
+        /// librdkafka's text.
         detail: String,
     },
     /// The broker did not say whether a transaction was committed.
     InDoubt {
         /// Why.
         code: Code,
-        /// What librdkafka said.
+        /// librdkafka's text.
         detail: String,
     },
     /// Another producer has taken the transactional id: nothing of an open transaction will be seen.
     ProducerFenced {
         /// Why.
         code: Code,
-        /// What librdkafka said.
+        /// librdkafka's text.
         detail: String,
     },
-    /// What entries are appended to has failed, and with it the sequencer: nobody knows how far the last run came.
+    /// The sink of a sequencer's entries has failed, and with it the sequencer: it is unknown how far the last run
+    /// came.
     Poisoned {
         /// All before this entry were appended.
         index: u64,
     },
     /// An argument that makes no sense; nothing was done.
     Invalid {
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// The system refused something.
     System {
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
-        /// What the system said.
+        /// The system's text.
         detail: String,
     },
 }
@@ -117,12 +119,12 @@ impl Error {
         Self::Kafka { operation: operation.into(), code, detail: detail.into() }
     }
 
-    /// What the system said last about this operation.
+    /// Makes an error of this operation from the calling thread's last system error.
     pub fn last_system(operation: &'static str) -> Self {
         Self::System { operation, detail: std::io::Error::last_os_error().to_string() }
     }
 
-    /// Whether the same call may work a moment later.
+    /// Returns whether the same call may work a moment later.
     pub fn is_retriable(&self) -> bool {
         match self {
             Self::Kafka { code, .. } => code.is_retriable(),
@@ -196,14 +198,14 @@ impl fmt::Display for Error {
             }
             Self::InDoubt { code, detail } => write!(
                 f,
-                "the broker did not say whether the transaction was committed; look for its messages before you send them \
-                 again: {detail} ({})",
+                "the broker did not say whether the transaction was committed; look for its messages before you send \
+                them again: {detail} ({})",
                 code.name()
             ),
             Self::ProducerFenced { code, detail } => write!(
                 f,
-                "another producer has taken this transactional_id, nothing of an open transaction will be seen; give each \
-                 producer that runs at the same time an id of its own: {detail} ({})",
+                "another producer has taken this transactional_id, nothing of an open transaction will be seen; give \
+                each producer that runs at the same time an id of its own: {detail} ({})",
                 code.name()
             ),
             Self::Poisoned { index } => {

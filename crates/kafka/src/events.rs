@@ -1,4 +1,4 @@
-//! What the engine has to say: errors, logs, statistics and changes of assignment, in one bounded box for whoever listens.
+//! The engine's events: errors, logs, statistics and changes of assignment, in one bounded box for one listener.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ pub fn event_box() -> crate::Result<Arc<EventBox>> {
 pub struct Event {
     /// The client: its `client.id`, or its group.
     pub client: Arc<str>,
-    /// What happened.
+    /// The event.
     pub what: What,
 }
 
-/// What happened.
+/// The event.
 #[derive(Clone, Debug)]
 pub enum What {
     /// A line of librdkafka's log.
@@ -41,9 +41,9 @@ pub enum What {
     Error {
         /// librdkafka's code.
         code: Code,
-        /// What librdkafka says.
+        /// librdkafka's text.
         text: String,
-        /// Whether the client can't go on.
+        /// True if the client can't go on.
         fatal: bool,
     },
     /// An error of fetching one partition or topic.
@@ -52,7 +52,7 @@ pub enum What {
         at: TopicPartition,
         /// librdkafka's code.
         code: Code,
-        /// What librdkafka says.
+        /// librdkafka's text.
         text: String,
     },
     /// librdkafka's statistics, as JSON.
@@ -71,14 +71,14 @@ pub enum What {
         partitions: Vec<TopicPartition>,
         /// librdkafka's code.
         code: Code,
-        /// Whether the next commit brings them again.
+        /// True if the next commit brings them again.
         will_retry: bool,
     },
     /// A transaction that could not be committed; nothing of it will be seen.
     TransactionAborted {
         /// librdkafka's code.
         code: Code,
-        /// What librdkafka says.
+        /// librdkafka's text.
         text: String,
     },
     /// A transactional producer got a new connection, because none of its transactions may begin on the old one.
@@ -92,7 +92,7 @@ pub enum What {
         at: TopicPartition,
         /// librdkafka's code.
         code: Code,
-        /// What librdkafka says.
+        /// librdkafka's text.
         text: String,
     },
     /// A reply that is refused for good: its call has ended, and is not executed again.
@@ -117,7 +117,7 @@ pub enum What {
         from: i64,
         /// The offset that reading goes on from.
         to: i64,
-        /// What is known of the cause.
+        /// The cause, as far as it is known.
         reason: String,
     },
     /// Offsets that the broker holds now; each with the next offset to read.

@@ -1,17 +1,18 @@
 //! Bounds the memory of fetched messages that wait in a consumer's queues, for all its partitions together.
 //!
-//! librdkafka bounds each queue of a partition by itself (`queued.max.messages.kbytes`, 64 MB): the memory grows with the
-//! partitions. It reads that bound before each fetch, so that the bound may change while the client runs, but it has no function to
-//! change it. This file does it in librdkafka's own configuration, where it finds the two numbers by their values. Where it does
-//! not find them, the client keeps the bounds that it was made with, which are those for all partitions of its topics.
+//! librdkafka bounds each queue of a partition by itself (`queued.max.messages.kbytes`, 64 MB): the memory grows with
+//! the partitions. It reads that bound before each fetch, so that the bound may change while the client runs, but it
+//! has no function to change it. This file does it in librdkafka's own configuration, where it finds the two numbers by
+//! their values. Where it does not find them, the client keeps the bounds that it was made with, which are those for
+//! all partitions of its topics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 use super::{Client, ClientConfig, ffi};
 
-/// A smaller message counts as this many bytes: librdkafka (2.12.1) takes about 320 for each besides its own. Counting all of them
-/// would leave too few messages in a queue of small ones, and throughput falls to a third.
+/// A smaller message counts as this many bytes: librdkafka (2.12.1) takes about 320 for each besides its own. Counting
+/// all of them would leave too few messages in a queue of small ones, and throughput falls to a third.
 const MESSAGE_BYTES_MIN: usize = 64;
 /// Fewer messages than this of one partition make too many fetches.
 const MESSAGES_MIN: usize = 100;
@@ -23,11 +24,12 @@ const PARTITION_FETCH_MAX: usize = 1024 * 1024;
 const FETCH_MAX: usize = 50 * 1024 * 1024;
 /// A response must be able to hold the largest message that librdkafka sends by default.
 const FETCH_MIN: usize = 1_000_000;
-/// After this long librdkafka looks again whether a full queue has room; its default is a second, in which a small queue runs empty.
+/// After this long librdkafka looks again whether a full queue has room; its default is a second, in which a small
+/// queue runs empty.
 const FULL_QUEUE_BACKOFF_MS: &str = "20";
 /// If the user sets one of these, awoke changes none of the bounds.
 const OWN: [&str; 2] = ["queued.max.messages.kbytes", "queued.min.messages"];
-/// How far into the configuration the numbers are looked for; librdkafka 2.12.1 has 2,200 bytes of it.
+/// The bytes of the configuration in which the numbers are looked for; librdkafka 2.12.1 has 2,200 of them.
 const LOOKED_AT: usize = 2_048;
 
 /// The bound for the fetched messages of one consumer.
@@ -49,7 +51,7 @@ unsafe impl Send for Place {}
 // SAFETY: as above.
 unsafe impl Sync for Place {}
 
-/// What one partition may hold.
+/// The bounds of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Share {
     messages: usize,
@@ -57,7 +59,8 @@ struct Share {
 }
 
 impl Share {
-    /// Of this memory, a quarter is for responses that are being read, and each queue may exceed its share by one of them.
+    /// Of this memory, a quarter is for responses that are being read, and each queue may exceed its share by one of
+    /// them.
     fn of(bytes: usize, partitions: usize) -> Self {
         let queue = (bytes - bytes / RESPONSE_SHARE) / partitions.max(1);
         let messages = (queue / MESSAGE_BYTES_MIN).clamp(MESSAGES_MIN, 100_000);
@@ -109,8 +112,9 @@ impl Place {
         if super::librdkafka_version() != "2.12.1" {
             return None;
         }
-        // SAFETY: the handle is alive; its configuration lives as long, is aligned for an i64 and has more bytes than are read.
-        // Other fields that are looked at may change meanwhile, so all are read atomically; the three values are written by nobody else.
+        // SAFETY: the handle is alive; its configuration lives as long, is aligned for an i64 and has more bytes than
+        // are read. Other fields that are looked at may change meanwhile, so all are read atomically; the three values
+        // are written by nobody else.
         unsafe {
             let conf = ffi::rd_kafka_conf(client.handle()).cast::<u8>();
             let number = |at: usize| (*conf.add(at).cast::<AtomicI32>()).load(Ordering::Relaxed);
@@ -130,8 +134,8 @@ impl Place {
     }
 
     fn set(&self, messages: i32, bytes: i64) {
-        // SAFETY: both lie in the configuration of a client that is alive. librdkafka's threads read each with one load, whenever
-        // they decide whether to fetch; any value that was written is a bound.
+        // SAFETY: both lie in the configuration of a client that is alive. librdkafka's threads read each with one
+        // load, whenever they decide whether to fetch; any value that was written is a bound.
         unsafe {
             (*self.messages).store(messages, Ordering::Relaxed);
             (*self.bytes).store(bytes, Ordering::Relaxed);

@@ -1,7 +1,8 @@
 //! librdkafka's functions and types, with error codes as integers.
 //!
-//! The generated bindings return error codes as a Rust enum. A newer broker may send a code that this enum does not know, and such a value
-//! would be undefined behaviour. The functions declared here hide the generated ones of the same name.
+//! The generated bindings return error codes as a Rust enum. A newer broker may send a code that this enum does not
+//! know, and such a value would be undefined behaviour. The functions declared here hide the generated ones of the same
+//! name.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,7 +1,7 @@
-//! Whether a group has members, asked without waiting for the answer.
+//! Looks up whether a group has members, without waiting for the answer.
 //!
-//! All groups are listed: to describe one would be less, but librdkafka (2.12.1; pull request 5397 is open) ends the process when the
-//! connection to the group's coordinator breaks while it is asked.
+//! All groups are listed: to describe one would be less, but librdkafka (2.12.1; pull request 5397 is open) ends the
+//! process when the connection to the group's coordinator breaks while it is asked.
 
 use std::ffi::c_char;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::{Client, Code, Queue, QueueEvent, ffi, text_of};
 use crate::Result;
 
-/// What the brokers say of a group.
+/// The brokers' answer about a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// It has members, or is about to.

@@ -8,25 +8,26 @@ use super::{Client, Code, Position, TopicPartition, TopicPartitionList, c_string
 use crate::Result;
 use crate::clock::Deadline;
 
-/// What a group has committed for a partition.
+/// The offset that a group has committed for a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommittedOffset {
     /// The next offset to read.
     pub offset: i64,
     /// The epoch of the leader that served the message before it; -1 unknown.
     pub leader_epoch: i32,
-    /// What was written beside it.
+    /// The text beside it.
     pub metadata: Option<Arc<str>>,
 }
 
-/// How long librdkafka may take to begin a seek.
+/// The time that librdkafka has to begin a seek.
 const SEEK_TIMEOUT_MS: c_int = 1_000;
 
-/// How long one question may take before it counts as not answered.
+/// The time after which a question counts as not answered.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Client {
-    /// What the client's group has committed for these partitions, in their order; `None` where there is nothing.
+    /// Returns the offsets that the client's group has committed for these partitions, in their order; `None` where
+    /// there is nothing.
     pub fn committed(&self, partitions: &[TopicPartition]) -> Result<Vec<Option<CommittedOffset>>> {
         self.committed_within(partitions, LOOKUP_TIMEOUT)
     }
@@ -85,8 +86,8 @@ impl Client {
         Ok(high)
     }
 
-    /// The offsets of a partition as the last fetch saw them, from the first message to one past the last; `None` when nothing was
-    /// fetched yet. Does not block.
+    /// The offsets of a partition as the last fetch saw them, from the first message to one past the last; `None` when
+    /// nothing was fetched yet. Does not block.
     pub fn offsets_seen(&self, at: &TopicPartition) -> Option<std::ops::Range<i64>> {
         self.check_process().ok()?;
         let topic = c_string("a topic", &at.topic).ok()?;
@@ -104,8 +105,8 @@ impl Client {
         (code == Code::NONE && high >= 0).then(|| low.clamp(0, high)..high)
     }
 
-    /// One past the last record that was pulled from the partition of this list, control records included; `None` before the
-    /// first. Does not block.
+    /// One past the last record that was pulled from the partition of this list, control records included; `None`
+    /// before the first. Does not block.
     pub fn position(&self, of: &mut TopicPartitionList) -> Option<Position> {
         self.check_process().ok()?;
         // SAFETY: handle and list are alive; librdkafka fills the list in.
@@ -113,8 +114,9 @@ impl Client {
         of.first_position().filter(|position| code == Code::NONE && position.offset >= 0)
     }
 
-    /// Lets fetching of an assigned partition go on from an offset; with a leader epoch, from where the log was truncated, if a later
-    /// leader knows less. `false`: fetching has not begun, or has ended, and nothing happens. Waits for librdkafka, not for a broker.
+    /// Lets fetching of an assigned partition go on from an offset; with a leader epoch, from where the log was
+    /// truncated, if a later leader knows less. `false`: fetching has not begun, or has ended, and nothing happens.
+    /// Waits for librdkafka, not for a broker.
     pub fn seek(&self, at: &TopicPartition, position: Position) -> bool {
         let mut list = TopicPartitionList::new();
         if self.check_process().is_err() || list.add(at, Some(position)).is_err() {

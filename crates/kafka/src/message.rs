@@ -34,7 +34,7 @@ pub struct FetchError {
     pub offset: i64,
 }
 
-/// What a message's timestamp means.
+/// The meaning of a message's timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimestampKind {
     /// There is none.
@@ -77,12 +77,12 @@ impl Batch {
         &self.at
     }
 
-    /// How many there are.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -115,7 +115,8 @@ impl Batch {
         }
     }
 
-    /// Keeps the messages for which `keep` says `Some(true)`, up to the first for which it says `None`. The others are freed.
+    /// Keeps the messages for which `keep` says `Some(true)`, up to the first for which it says `None`. The others are
+    /// freed.
     pub fn retain_while(&mut self, mut keep: impl FnMut(MessageRef<'_>) -> Option<bool>) {
         let messages = std::mem::take(&mut self.messages);
         let mut is_over = false;
@@ -166,7 +167,7 @@ impl Drop for Batch {
     }
 }
 
-/// A message that is in no batch. It is freed by being put into one: whoever holds it must not let it go otherwise.
+/// A message that is in no batch. It is freed by being put into one: its owner must not drop it otherwise.
 #[derive(Debug)]
 pub struct Loose(*mut ffi::rd_kafka_message_t);
 

@@ -1,4 +1,4 @@
-//! What the brokers say about themselves and their topics.
+//! The brokers' description of themselves and their topics.
 
 use std::ffi::c_int;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{Client, Code, c_string, ffi, text_of};
 use crate::clock::Deadline;
 use crate::{Error, Result};
 
-/// What the brokers say about themselves and their topics.
+/// The brokers' description of themselves and their topics.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
     /// By id.

@@ -28,10 +28,10 @@ unsafe impl Send for Queue {}
 // SAFETY: as above.
 unsafe impl Sync for Queue {}
 
-/// What one pull brought.
+/// The messages of one pull.
 pub struct Pull {
     pub batch: Batch,
-    /// Whether the queue was seen empty: then librdkafka will announce the next message.
+    /// True if the queue was seen empty: then librdkafka will announce the next message.
     pub is_exhausted: bool,
     /// Fetch errors that lay between the messages.
     pub errors: Vec<FetchError>,
@@ -98,7 +98,7 @@ impl Queue {
         }
     }
 
-    /// Whether nothing is in it now.
+    /// Returns whether nothing is in it now.
     pub fn is_empty(&self) -> bool {
         // SAFETY: the queue is alive.
         unsafe { ffi::rd_kafka_queue_length(self.native) == 0 }
@@ -152,7 +152,8 @@ impl Queue {
             let wanted = STEP.min(messages_max - taken.len());
             let before = taken.len();
             taken.reserve(wanted);
-            // SAFETY: there is room for `wanted` pointers behind the ones taken; librdkafka writes as many as it returns.
+            // SAFETY: there is room for `wanted` pointers behind the ones taken; librdkafka writes as many as it
+            // returns.
             unsafe {
                 let place = taken.as_mut_ptr().add(before);
                 let got = ffi::rd_kafka_consume_batch_queue(self.native, 0, place, wanted).max(0) as usize;

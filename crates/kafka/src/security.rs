@@ -1,7 +1,8 @@
-//! Why brokers do not let a client in: reads librdkafka's lines about failed connections, and tells when every bootstrap broker refuses.
+//! Why brokers do not let a client in: reads librdkafka's lines about failed connections, and tells when every
+//! bootstrap broker refuses.
 //!
-//! librdkafka (2.12.1) connects again for ever, whatever the broker said, and its error codes mix up causes: a closed connection may be
-//! a broker that stops, or a listener that expects TLS. Its lines say more, and come at once.
+//! librdkafka (2.12.1) connects again for ever, whatever the broker said, and its error codes mix up causes: a closed
+//! connection may be a broker that stops, or a listener that expects TLS. Its lines say more, and come at once.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +26,7 @@ pub struct Refusal {
     pub text: String,
 }
 
-/// What the brokers said to one client. Written by librdkafka's threads; nothing blocks for long.
+/// The brokers' refusals of one client. Written by librdkafka's threads; nothing blocks for long.
 #[derive(Debug)]
 pub struct Security {
     /// The bootstrap brokers, as they are configured.
@@ -33,7 +34,7 @@ pub struct Security {
     bootstrap: usize,
     uses_sasl: bool,
     uses_tls: bool,
-    /// Whether there is anything to look at.
+    /// True if there is anything to look at.
     is_suspect: AtomicBool,
     said: Mutex<Said>,
 }
@@ -75,12 +76,13 @@ impl Security {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a broker has refused the client since `forget`. Costs next to nothing.
+    /// Returns whether a broker has refused the client since `forget`. Reads one atomic.
     pub fn is_suspect(&self) -> bool {
         self.is_suspect.load(Ordering::Relaxed)
     }
 
-    /// Notes a line like `[thrd:…]: sasl_ssl://host:9092/bootstrap: SASL authentication error: … (after 3ms in state AUTH_REQ)`.
+    /// Notes a line like `[thrd:…]: sasl_ssl://host:9092/bootstrap: SASL authentication error: … (after 3ms in state
+    /// AUTH_REQ)`.
     pub fn note_failure(&self, line: &str) {
         let line = line.strip_prefix("[thrd:").and_then(|rest| rest.split_once("]: ")).map_or(line, |(_, rest)| rest);
         let Some((broker, text)) = line.split_once(": ") else { return };
@@ -132,7 +134,7 @@ impl Security {
         Some(Refusal { code: first.refusal.code, text: format!("{}: {}", self.servers, first.refusal.text) })
     }
 
-    /// What a broker said last about the client's right to connect, if it was a refusal.
+    /// Returns a broker's last answer about the client's right to connect, if it was a refusal.
     pub fn last_cause(&self) -> Option<Refusal> {
         let said = self.said();
         let last = said.signs.values().filter(|sign| sign.is_certain).max_by_key(|sign| sign.since);
@@ -189,16 +191,17 @@ fn certificate_text(host: &str, error: Option<i32>, what: &str) -> String {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     match error {
         Some(10) => format!(
-            "the certificate of the broker {host} has expired: the broker needs a new one (or this machine's clock is wrong)"
+            "the certificate of the broker {host} has expired: the broker needs a new one (or this machine's clock is \
+            wrong)"
         ),
         Some(9) => format!("the certificate of the broker {host} is not valid yet: look at this machine's clock"),
         Some(62 | 64) => format!(
-            "the certificate of the broker {host} is for another host: connect by a name that stands in the certificate, or \
-             give the broker one for {name:?}"
+            "the certificate of the broker {host} is for another host: connect by a name that stands in the \
+            certificate, or give the broker one for {name:?}"
         ),
         Some(2 | 18..=21 | 27) => format!(
-            "the certificate of the broker {host} is signed by an unknown authority: set ssl.ca.location to the certificate \
-             of the authority that signed it"
+            "the certificate of the broker {host} is signed by an unknown authority: set ssl.ca.location to the \
+            certificate of the authority that signed it"
         ),
         Some(number) if number > 0 => {
             format!("the certificate of the broker {host} was not accepted: OpenSSL's verification error {number}")
@@ -249,19 +252,31 @@ mod tests {
     #[test]
     fn a_broker_that_goes_away_lifts_a_doubt_and_no_refusal() {
         let security = client("one:1", "SASL_SSL");
-        security.note_failure("[thrd:x]: sasl_ssl://one:1/bootstrap: Disconnected: SSL connection closed by peer (after 0ms in state SSL_HANDSHAKE)");
+        security.note_failure(
+            "[thrd:x]: sasl_ssl://one:1/bootstrap: Disconnected: SSL connection closed by peer \
+            (after 0ms in state SSL_HANDSHAKE)",
+        );
         assert_eq!(security.said().signs.len(), 1);
-        security.note_failure("[thrd:x]: sasl_ssl://one:1/bootstrap: Connect to ipv4#1:1 failed: Connection refused (after 0ms in state CONNECT)");
+        security.note_failure(
+            "[thrd:x]: sasl_ssl://one:1/bootstrap: Connect to ipv4#1:1 failed: Connection refused \
+            (after 0ms in state CONNECT)",
+        );
         assert_eq!(security.said().signs.len(), 0);
         security.note_failure(LOGIN);
-        security.note_failure("[thrd:x]: sasl_ssl://one:1/bootstrap: Connect to ipv6#1:1 failed: Connection refused (after 0ms in state CONNECT)");
+        security.note_failure(
+            "[thrd:x]: sasl_ssl://one:1/bootstrap: Connect to ipv6#1:1 failed: Connection refused \
+            (after 0ms in state CONNECT)",
+        );
         assert!(security.verdict().is_some());
     }
 
     #[test]
     fn a_closed_connection_is_in_doubt_for_a_while() {
         let security = client("one:1", "PLAINTEXT");
-        security.note_failure("[thrd:x]: one:1/bootstrap: Disconnected: connection closed by peer: receive 0 after POLLIN (after 1ms in state APIVERSION_QUERY)");
+        security.note_failure(
+            "[thrd:x]: one:1/bootstrap: Disconnected: connection closed by peer: receive 0 after \
+            POLLIN (after 1ms in state APIVERSION_QUERY)",
+        );
         assert!(security.is_suspect());
         assert_eq!(security.verdict(), None);
     }
@@ -272,15 +287,18 @@ mod tests {
         security.note_failure(
             "[thrd:x]: ssl://one:1/bootstrap: Disconnected: SSL connection closed by peer (after 1ms in state UP)",
         );
-        security.note_failure("[thrd:x]: ssl://one:1/bootstrap: Send failed: error:80000020:system library::Broken pipe (after 0ms in state UP)");
+        security.note_failure(
+            "[thrd:x]: ssl://one:1/bootstrap: Send failed: error:80000020:system library::Broken \
+            pipe (after 0ms in state UP)",
+        );
         assert_eq!(security.said().signs.len(), 1);
     }
 
     #[test]
     fn three_faults_of_certificates_are_three_texts() {
         let security = client("one:1", "SSL");
-        let line = "[thrd:x]: ssl://one:1/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify \
-            failed: broker certificate could not be verified (after 4ms in state SSL_HANDSHAKE)";
+        let line = "[thrd:x]: ssl://one:1/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate \
+            verify failed: broker certificate could not be verified (after 4ms in state SSL_HANDSHAKE)";
         let text = |error| {
             security.note_certificate("one:1", error);
             security.note_failure(line);

@@ -1,7 +1,7 @@
 //! Tokens for SASL OAUTHBEARER: asks the user's function for one when librdkafka wants it, on a thread made for that.
 //!
-//! librdkafka wants a token when the client is made, when 80 % of the last one's time is over, and 10 s after a failure. It says so on a
-//! thread of its own that serves nothing else; there only our thread is started:
+//! librdkafka wants a token when the client is made, when 80 % of the last one's time is over, and 10 s after a
+//! failure. It says so on a thread of its own that serves nothing else; there only our thread is started:
 //! 1. ask the source, which may block;
 //! 2. give the client its token, or the failure, if the client still is there;
 //! 3. end.
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// A token for SASL OAUTHBEARER.
 #[derive(Clone)]
 pub struct Token {
-    /// What is sent to the brokers.
+    /// The text that is sent to the brokers.
     pub value: String,
     /// When it expires, in milliseconds since 1970.
     pub expires_at_ms: i64,

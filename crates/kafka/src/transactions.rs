@@ -21,7 +21,7 @@ pub struct Failure {
     is_retriable: bool,
 }
 
-/// Who a consumer is in its group just now: brokers refuse offsets of a member that the group has left behind.
+/// The identity of a consumer in its group just now: brokers refuse offsets of a member that the group has left behind.
 pub struct GroupMetadata(*mut ffi::rd_kafka_consumer_group_metadata_t);
 
 impl GroupMetadata {
@@ -93,7 +93,7 @@ pub fn positions_list<'a>(
     Ok(list)
 }
 
-/// How long a call may last before somebody who ends it is heard; librdkafka goes on with it in the next.
+/// The longest call before the end of its limit is noticed; librdkafka goes on with it in the next call.
 const SLICE: Duration = Duration::from_millis(250);
 
 /// Until when a call is made.
@@ -101,7 +101,7 @@ const SLICE: Duration = Duration::from_millis(250);
 pub struct Limit<'a> {
     /// When the call gives up.
     pub deadline: &'a Deadline,
-    /// Set by whoever wants no more of it.
+    /// Set to end the call early.
     pub is_over: &'a AtomicBool,
 }
 
@@ -111,8 +111,8 @@ impl Limit<'_> {
     }
 }
 
-/// Makes a call again for as long as librdkafka wants it made again, there is time, nobody has ended it, and the brokers may let the client
-/// in.
+/// Makes a call again for as long as librdkafka wants it made again, there is time, nobody has ended it, and the
+/// brokers may let the client in.
 fn insist(
     client: &Client,
     limit: Limit<'_>,
