@@ -16,7 +16,7 @@ from awoke.rpc.responder.answers import Answers
 from awoke.rpc.responder.methods import Rpc
 from awoke.rpc.responder.rejections import Rejections
 
-SOURCE = Path(__file__).resolve().parents[2] / "crates" / "engine" / "src" / "rpc" / "responder" / "request.rs"
+SOURCE = Path(__file__).resolve().parents[4] / "crates" / "engine" / "src" / "rpc" / "responder" / "request.rs"
 
 
 def names_of(enum: str) -> set[str]:

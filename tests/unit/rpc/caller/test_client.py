@@ -16,7 +16,7 @@ import awoke
 from awoke import rpc
 from awoke.rpc.caller.client import Shape, shape_of
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[4]
 TYPED = Path("tests") / "typing" / "rpc_clients.py"
 
 
