@@ -7,7 +7,6 @@ from tests.shape import CHANGING, Measure, changes, first_number, measures, tabl
 NOT_YET = {
     "crates with models that build librdkafka",
     "bridge: lines",
-    "bridge: lines of the largest file",
     "product files over 500 lines",
     "sync/async twins with logic",
 }
