@@ -12,7 +12,8 @@ impl Client {
     }
 
     /// Has all messages sent without lingering, and serves reports until none is missing or the time (in milliseconds,
-    /// -1 for ever) is up. Returns [`Code::NONE`] when none is missing. Any thread may call it.
+    /// -1 for ever) is up. Returns [`Code::NONE`] when none is missing. It ends early where a [`crate::Reported`] says
+    /// so, and after an error of the client. Any thread may call it.
     pub fn flush(&self, timeout_ms: i32) -> Code {
         // SAFETY: the handle is alive; delivery callbacks run inside this call.
         Code::of(unsafe { ffi::rd_kafka_flush(self.handle(), timeout_ms) })

@@ -297,3 +297,53 @@ impl Drop for Event {
         unsafe { ffi::rd_kafka_event_destroy(self.0) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::events::event_box;
+    use crate::{ClientConfig, ClientOptions, Kind};
+
+    fn client() -> Arc<Client> {
+        let mut config = ClientConfig::new();
+        config.set("group.id", "queue").set("bootstrap.servers", "127.0.0.1:1").set("log_level", "0");
+        let events = event_box().expect("a box");
+        Client::new(Kind::Consumer, "test", &config, events, ClientOptions::default()).expect("a client")
+    }
+
+    #[test]
+    fn a_listener_is_called_when_an_event_comes() {
+        let client = client();
+        let queue = Queue::new(&client);
+        let (called, calls) = mpsc::channel();
+        queue.on_non_empty(move || called.send(()).expect("the test waits"));
+        client.ask_for_groups(&queue, Duration::from_millis(10)).expect("this process");
+        calls.recv_timeout(Duration::from_secs(30)).expect("the answer that no broker has come");
+        let event = queue.poll(&Deadline::after(Some(Duration::ZERO))).expect("it is there");
+        assert_eq!(event.kind(), EventKind::Groups);
+    }
+
+    #[test]
+    fn a_listener_is_dropped_when_it_is_replaced_ended_or_left() {
+        let client = client();
+        let queue = Queue::new(&client);
+        let listeners = [Arc::new(()), Arc::new(()), Arc::new(())];
+        let listen = |index: usize| {
+            let kept = Arc::clone(&listeners[index]);
+            queue.on_non_empty(move || drop(Arc::clone(&kept)));
+        };
+        let counts = || listeners.each_ref().map(Arc::strong_count);
+        listen(0);
+        listen(1);
+        assert_eq!(counts(), [1, 2, 1]);
+        queue.stop_listening();
+        assert_eq!(counts(), [1, 1, 1]);
+        listen(2);
+        assert_eq!(counts(), [1, 1, 2]);
+        drop(queue);
+        assert_eq!(listeners.map(|each| Arc::strong_count(&each)), [1, 1, 1]);
+    }
+}

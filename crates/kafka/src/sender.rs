@@ -295,3 +295,75 @@ const fn argument(vtype: ffi::rd_kafka_vtype_t, u: ffi::rd_kafka_vu_s__bindgen_t
 fn parts(bytes: Option<&[u8]>) -> (*const c_void, usize) {
     bytes.map_or((std::ptr::null(), 0), |bytes| (bytes.as_ptr().cast(), bytes.len()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::events::event_box;
+    use crate::{ClientConfig, ClientOptions, Kind};
+
+    #[derive(Default)]
+    struct Kept(Mutex<Option<Code>>);
+
+    impl Reported for Kept {
+        fn report(self: Arc<Self>, report: std::result::Result<Delivery, Code>) -> bool {
+            *self.0.lock().expect("one thread") = report.err();
+            false
+        }
+    }
+
+    struct Other;
+
+    impl Reported for Other {
+        fn report(self: Arc<Self>, _report: std::result::Result<Delivery, Code>) -> bool {
+            false
+        }
+    }
+
+    /// Makes a producer without a broker, whose queue takes one message.
+    fn producer() -> Arc<Client> {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", "127.0.0.1:1").set("log_level", "0").set("message.max.bytes", "1000");
+        config.set("queue.buffering.max.messages", "1");
+        let options = ClientOptions::default().with_reports_to::<Kept>();
+        Client::new(Kind::Producer, "test", &config, event_box().expect("a box"), options).expect("a client")
+    }
+
+    fn record(value: &[u8]) -> Record<'_> {
+        Record { value: Some(value), ..Record::default() }
+    }
+
+    #[test]
+    fn a_refused_record_leaves_no_reference_behind() {
+        let topic = Topic::<Kept>::open(&producer(), "orders", None).expect("a name");
+        let kept = Arc::<Kept>::default();
+        assert_eq!(topic.send(&record(&[0; 2_000]), Arc::clone(&kept)), Err(Code::MESSAGE_TOO_LARGE));
+        let headers = [("name", Some(&b"value"[..]))];
+        let rich = Record { headers: &headers, ..record(&[0; 2_000]) };
+        assert_eq!(topic.send(&rich, Arc::clone(&kept)), Err(Code::MESSAGE_TOO_LARGE));
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
+
+    #[test]
+    fn of_several_records_the_accepted_ones_are_reported() {
+        let client = producer();
+        let topic = Topic::<Kept>::open(&client, "orders", None).expect("a name");
+        let kept = [Arc::<Kept>::default(), Arc::default(), Arc::default()];
+        let refused = topic.send_many(&[record(b"one"), record(b"two"), record(b"three")], &kept).expect("full");
+        assert_eq!((refused.first, refused.messages, refused.bytes), (1, 2, 8));
+        assert_eq!(kept.each_ref().map(Arc::strong_count), [2, 1, 1]);
+        client.purge_all();
+        // An error of the client ends a flush early.
+        assert!((0..300).any(|_| client.flush(100) == Code::NONE));
+        assert_eq!(kept.each_ref().map(Arc::strong_count), [1, 1, 1]);
+        assert_eq!(*kept[0].0.lock().expect("one thread"), Some(Code::PURGED));
+    }
+
+    #[test]
+    #[should_panic(expected = "the client reports to another type")]
+    fn a_topic_of_another_type_is_refused() {
+        let _ = Topic::<Other>::open(&producer(), "orders", None);
+    }
+}
