@@ -17,10 +17,10 @@ from tests.support.python_syntax import MODULES, REPOSITORY, tree_of
 FILE_LINES_MAX = 500
 BRIDGE = REPOSITORY / "crates" / "bridge" / "src"
 CHANGING = REPOSITORY / "docs" / "internals" / "changing.md"
-COUNT = re.compile(r"^\| (?P<what>(?!Addition\b)[^|]+) \| (?P<count>[^|]+) \|", re.MULTILINE)
-"""A row of the page's table: an addition, and the files that it touches."""
-FILES_OF_A_SETTING_MAX = 4
-"""The goal of a setting that reaches the engine; an addition of another kind is one file."""
+COUNT = re.compile(
+    r"^## (?P<what>.+)\n\nCount: \*?(?P<count>[^.*]+)\*?\. Goal: (?:at most )?(?P<goal>\d+)\.", re.MULTILINE
+)
+"""A section of the page: an addition, and the files that it touches."""
 KNOWN_POLLS = {
     "python/awoke/admin.py": "Kafka has no request that waits for a topic",
     "python/awoke/cli/replays.py": "a rate has nothing to wait for but the time",
@@ -51,9 +51,8 @@ def measures() -> list[Measure]:
 
 def changes() -> list[Measure]:
     """Returns the numbers of files that a change touches, as docs/internals/changing.md has counted them."""
-    rows = {each["what"]: first_number(each["count"]) for each in COUNT.finditer(CHANGING.read_text())}
-    goals = {what: FILES_OF_A_SETTING_MAX if what.startswith("a setting") else 1 for what in rows}
-    return [Measure(f"files: {what}", count, goals[what]) for what, count in rows.items()]
+    found = COUNT.finditer(CHANGING.read_text())
+    return [Measure(f"files: {each['what'].lower()}", first_number(each["count"]), int(each["goal"])) for each in found]
 
 
 def first_number(text: str) -> int | None:
