@@ -10,7 +10,6 @@ use loom::thread;
 
 use super::{Next, Outcome, Scheduler, UnitOptions};
 use crate::clock::Deadline;
-use crate::sync::{Mutex, lock};
 use crate::wake::Parker;
 
 type TestScheduler = Scheduler<&'static str, &'static str>;
