@@ -5,20 +5,19 @@
 //! 2. turn it into an outcome and complete the call that asked;
 //! 3. end when the admin is closed, after every call has been answered or failed.
 
-use std::collections::HashMap;
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::admin_calls::{Call, Calls, Pending};
 use super::{
-    Client, ClientConfig, ClientOptions, Code, Kind, Metadata, Position, Queue, QueueEvent, Refusal, TopicPartition,
+    Client, ClientConfig, ClientOptions, Code, Kind, Metadata, Position, Queue, QueueEvent, TopicPartition,
     TopicPartitionList, c_string, ffi, text_of,
 };
 use crate::clock::Deadline;
 use crate::events::EventBox;
-use crate::wake::Completion;
 use crate::{Error, Result};
 
 /// So often a client that no broker has let in looks whether all refuse it.
@@ -67,8 +66,6 @@ pub enum AdminOutcome {
     /// Offsets.
     Offsets(Vec<GroupOffset>),
 }
-
-type Call = Completion<Result<AdminOutcome>>;
 
 /// A client for admin calls.
 pub struct Admin {
@@ -306,69 +303,6 @@ impl Admin {
 impl Drop for Admin {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-/// A call that has no answer yet.
-struct Pending {
-    call: Arc<Call>,
-    subject: String,
-    unreachable: String,
-}
-
-/// The calls that have no answer yet, by the number that librdkafka carries for each.
-#[derive(Default)]
-struct Calls(Mutex<Table>);
-
-#[derive(Default)]
-struct Table {
-    last: usize,
-    pending: HashMap<usize, Pending>,
-    /// Nobody serves answers any more.
-    is_closed: bool,
-}
-
-impl Calls {
-    /// The call's number, never 0.
-    fn add(&self, pending: Pending) -> usize {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.last += 1;
-        let number = table.last;
-        if table.is_closed {
-            drop(table);
-            pending.call.complete(Err(Error::Closed { what: "admin" }));
-        } else {
-            table.pending.insert(number, pending);
-        }
-        number
-    }
-
-    fn take(&self, number: usize) -> Option<Pending> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pending.remove(&number)
-    }
-
-    fn are_answered(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pending.is_empty()
-    }
-
-    /// Fails every call that has no answer yet.
-    fn refuse_all(&self, refusal: &Refusal) {
-        let pending = std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).pending);
-        for Pending { call, subject, .. } in pending.into_values() {
-            call.complete(Err(Error::kafka(format!("ask {subject}"), refusal.code, refusal.text.clone())));
-        }
-    }
-
-    /// Fails every call that has no answer, now and later.
-    fn fail_all(&self) {
-        let pending = {
-            let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            table.is_closed = true;
-            std::mem::take(&mut table.pending)
-        };
-        pending.into_values().for_each(|pending| {
-            pending.call.complete(Err(Error::Closed { what: "admin" }));
-        });
     }
 }
 

@@ -3,6 +3,7 @@
 use awoke_wake::{self as wake, clock, fork_guard};
 
 mod admin;
+mod admin_calls;
 mod client;
 mod code;
 mod config;
