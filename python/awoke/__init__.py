@@ -1,7 +1,7 @@
 """awoke: a Kafka processing framework for Python in which nothing sleeps.
 
-What it offers stands in `__init__.pyi`, and is loaded when it is first asked for: a command that makes no client, and the
-supervisor of a swarm, have no use for librdkafka.
+`__init__.pyi` lists the public names. Each is loaded on its first use: a command that makes no client, and the
+supervisor of a swarm, do not load librdkafka.
 """
 
 import logging

@@ -12,22 +12,22 @@ _Value = TypeVar("_Value", covariant=True)
 _Entry = TypeVar("_Entry")
 
 def librdkafka_version() -> str:
-    """The version of librdkafka that is built in."""
+    """Returns the version of librdkafka that is built in."""
 
 def set_fetched_batch_max(bytes: int) -> None:
-    """Bound what one fetched batch may take in memory, for all consumers of the process from here on. Does not block."""
+    """Bounds the memory of one fetched batch, for all consumers of the process from now on. Does not block."""
 
 def is_secret(property: str) -> bool:
-    """Whether the value of this librdkafka property must never be shown."""
+    """Tells whether the value of this librdkafka property must never be shown."""
 
 def flush_now(handles: Sequence[DeliveryHandle]) -> None:
-    """Have these messages sent without lingering, together. Does not block."""
+    """Has these messages sent without lingering, together. Does not block."""
 
 def first_undelivered(handles: Sequence[DeliveryHandle]) -> int | None:
-    """Return the place of the first handle that is not answered, or badly; None when all messages were delivered."""
+    """Returns the index of the first handle without an answer, or with an error; None if all were delivered."""
 
 def wait_all(handles: Sequence[DeliveryHandle], timeout_s: float | None = None) -> bool:
-    """Wait until all handles are answered, well or badly; whether they are. Blocks with the GIL released."""
+    """Waits until all handles are answered, well or badly; returns whether they are. Blocks with the GIL released."""
 
 @final
 class Message(Generic[_Value]):
@@ -43,9 +43,9 @@ class Message(Generic[_Value]):
     def key(self) -> bytes | None: ...
     @property
     def value(self) -> _Value:
-        """Decoded once, where the route has a type; bytes otherwise.
+        """Its value: decoded once, if the route has a type; else bytes.
 
-        A tombstone is None where the type takes it: `value=Order | None` and `Message[Order | None]`. Without a type it is
+        A tombstone is None if the type takes it: `value=Order | None` and `Message[Order | None]`. Without a type it is
         None, too: a route whose topic has tombstones takes `Message[bytes | None]`.
 
         Raises:
@@ -117,7 +117,7 @@ class Batch(Generic[_Value]):
     def offsets(self) -> list[int]:
         """All offsets in order."""
     def detach(self) -> None:
-        """Copy the messages out of librdkafka's memory and let go of it; awoke does so when a kept batch's job has ended."""
+        """Copies the messages out of librdkafka's memory. awoke does so when the job of a kept batch has ended."""
 
 @final
 class BatchIterator:
@@ -129,10 +129,10 @@ class ValueBuffer: ...
 
 @final
 class DeliveryHandle:
-    """What the sender of a message holds until the broker has answered for it. Dropping it costs nothing."""
+    """A message that was sent and awaits the broker's answer. Dropping it costs nothing."""
 
     def wait(self, timeout_s: float | None = None) -> Delivery:
-        """Wait until the broker has answered for this message.
+        """Waits until the broker has answered for this message.
 
         Blocks the calling thread with the GIL released. None waits for `delivery.timeout.ms`. Any thread may wait.
 
@@ -147,11 +147,11 @@ class DeliveryHandle:
             DeliveryTimeout: there is no answer yet; DeliveryFailed: it was refused.
         """
     def exception(self) -> BaseException | None:
-        """What `result` would raise, or None. Does not block."""
+        """Returns the error that `result` would raise, or None. Does not block."""
     def done(self) -> bool:
-        """Whether the answer is there. Does not block."""
+        """Tells whether the answer is there. Does not block."""
     def add_done_callback(self, callback: Callable[[DeliveryHandle], object]) -> None:
-        """Call `callback(handle)` when the answer is there, on a thread of awoke's; what it raises is logged."""
+        """Calls `callback(handle)` when the answer is there, on a thread of awoke's; its errors are logged."""
     def __await__(self) -> Generator[Any, None, Delivery]: ...
     @property
     def topic(self) -> str: ...
@@ -183,11 +183,11 @@ class Producer:
         timeout_s: float | None = None,
         variant: Variant | None = None,
     ) -> DeliveryHandle:
-        """Send a message; the handle says what became of it.
+        """Sends a message; the handle has the broker's answer.
 
-        The value is bytes, text, None (a tombstone) or anything that msgspec writes as JSON. Does not block but for a full
-        queue, where it waits for room up to `timeout_s` (None: the setting `produce_timeout_s`; 0: not at all) with the
-        GIL released. Any thread.
+        The value is bytes, text, None (a tombstone) or anything that msgspec writes as JSON. Blocks only if the queue
+        is full: it then waits for room up to `timeout_s` (None: the setting `produce_timeout_s`; 0: not at all), with
+        the GIL released. Any thread.
 
         Raises:
             QueueFull: no room in time; MessageTooLarge; EncodeError; KafkaError: refused at once, as for an unknown
@@ -201,11 +201,11 @@ class Producer:
         timeout_s: float | None = None,
         variant: Variant | None = None,
     ) -> list[DeliveryHandle]:
-        """Send messages in order; one handle for each.
+        """Sends messages in order; returns one handle for each.
 
-        A message is a `Record`, a pair of value and key, or a value alone. Of a list or a tuple many go at once; of anything
-        else each is sent when it comes. Blocks while the queue is full, for each message as long as `timeout_s`; on an
-        error the messages before it have been sent.
+        A message is a `Record`, a pair of value and key, or a value alone. Of a list or a tuple, many are sent at once;
+        of any other iterable, each is sent when it comes. Blocks while the queue is full, up to `timeout_s` for each
+        message. On an error, the messages before it have been sent.
 
         Raises:
             QueueFull, MessageTooLarge, EncodeError, KafkaError, ClosedError, ForkedClientError: as `produce`.
@@ -326,8 +326,8 @@ class Job:
     def each(self, batch: Batch[Any]) -> Iterator[Message[Any]]:
         """Gives the messages of this batch, which is the job's or picked from it, one by one.
 
-        Before each but the first it looks whether the job is to end: its partition is to be given back, paused or sought
-        in, the process stops, or its turn is over. Then it leaves the rest to a later job. Does not block.
+        Before each message but the first it checks whether the job is to end: its partition is to be given back, paused
+        or sought in, the process stops, or its turn is over. It then leaves the rest to a later job. Does not block.
 
         Raises:
             ClosedError: the job has ended.
@@ -365,8 +365,8 @@ class Admission:
     ) -> Self:
         """`options` is an `awoke.rpc.responder.methods.Options`, each method an `awoke.rpc.responder.methods.Method`.
 
-        `reply_topics` are the topics that replies may go to, each with the number of its partitions. `on_cancelled` gets
-        the callbacks of a call that was cancelled, on the thread that receives the cancellation.
+        `reply_topics` are the topics that replies may go to, each with the number of its partitions. `on_cancelled`
+        gets the callbacks of a call that was cancelled, on the thread that receives the cancellation.
         """
     def set_reply_topics(self, partitions: Mapping[str, int]) -> None:
         """Replaces the topics that replies may go to. Does not block."""
@@ -414,10 +414,10 @@ class IncomingCall:
         """When it is to end, on `time.monotonic()`: its caller stops waiting, or its method's time is over."""
     @property
     def remaining_s(self) -> float:
-        """How long it may still take; at least 0."""
+        """The time that is left for it, at least 0."""
     @property
     def is_cancelled(self) -> bool:
-        """Whether its caller has cancelled it, or its time is over."""
+        """True if its caller has cancelled it, or its time is over."""
     def wait_cancelled(self, timeout_s: float | None = None) -> bool:
         """Waits until it is cancelled or its time is over; returns whether it is. Blocks with the GIL released."""
     def when_cancelled(self, function: Callable[[], object]) -> None:
@@ -448,7 +448,7 @@ class IncomingCall:
         """The caller's time; what was left of it, and the time in queues, at the reading; the time of the method."""
     @property
     def was_cancelled(self) -> bool:
-        """Whether its caller has cancelled it."""
+        """True if its caller has cancelled it."""
     @property
     def body(self) -> bytes:
         """The arguments as they came."""
@@ -474,7 +474,7 @@ class StreamCredit:
 
     @property
     def is_named(self) -> bool:
-        """Whether the request named a credit."""
+        """True if the request named a credit."""
     def try_take(self) -> bool:
         """Takes the credit of one result; returns False if there is none. Does not block."""
     def done(self) -> bool: ...
@@ -680,9 +680,9 @@ class Call:
 @final
 class Lifeline:
     def __new__(cls, socket: int, tripwire: int, interval_s: float, drain_s: float, exit_code: int) -> Lifeline:
-        """Start the thread. `tripwire`, the writing end of a pipe, is given away: the descriptor is the lifeline's from here.
+        """Starts the thread. The lifeline owns the descriptor `tripwire`, the writing end of a pipe, from here on.
 
-        The socket stays its owner's, who keeps it open until `close` has returned. Raises SystemFailure.
+        The socket stays the caller's, who keeps it open until `close` has returned. Raises SystemFailure.
         """
     def watch(self, schedulers: Sequence[Scheduler], member: GroupMember) -> None: ...
     def pulse(self, assigned: int, lag: int) -> bool: ...
@@ -700,23 +700,25 @@ class GroupMember:
     ) -> GroupMember: ...
     def commit(self) -> PendingCommit: ...
     def close(self, timeout_s: float | None = None) -> bool:
-        """Give everything back in order and leave the group. Blocks with the GIL released.
+        """Gives all partitions back in order and leaves the group. Blocks with the GIL released.
 
-        Returns False when a call of librdkafka's did not return 10 s after the deadline; its thread is left to itself then.
+        Returns False if a call of librdkafka's has not returned 10 s after the deadline: its thread then ends by
+        itself.
         """
     def stop_waiting(self) -> None: ...
     def resume(self, topic: str, partition: int) -> bool:
-        """Let a stuck partition go on from its first message; False when it is not stuck. Does not block.
+        """Continues a stuck partition from its first message; returns False if it is not stuck. Does not block.
 
         Raises:
             FencedError: the partition was taken away meanwhile.
         """
     def fetch_queue_bytes(self) -> int | None:
-        """Return the most bytes that are fetched ahead of each partition; None where librdkafka's own settings say it."""
+        """Returns the most bytes that are fetched ahead of each partition; None if librdkafka's settings say it."""
     def stuck(self) -> list[tuple[str, int, str, bool]]:
-        """Return partitions, and topics (partition -1), whose messages do not come any more, with why.
+        """Returns partitions, and topics (partition -1), whose messages no longer come, each with the reason.
 
-        The last says whether `resume` reads the partition from its first message; others go on when the cause has gone.
+        The last field tells whether `resume` reads the partition from its first message; others continue when the cause
+        has gone.
         """
     def partitions(
         self,
@@ -735,42 +737,43 @@ class PendingCommit:
 class Sequencer(Generic[_Entry]):
     """Entries with the indexes 0, 1, 2, … that come from any thread in any order and are given to a function in order.
 
-    Whoever brings the missing entry calls `sink` for everybody, with a list of all that are contiguous (up to 512 at a
-    time); nobody is woken for it. One thread at a time is in `sink`, and no lock is held. It may bring entries itself, but
-    must not wait for one, nor for room. What it raises is raised to whoever called it, and breaks the sequencer.
+    The thread that brings the missing entry calls `sink` with a list of all contiguous entries (up to 512 at a time);
+    no other thread is woken for it. One thread at a time is in `sink`, and no lock is held. `sink` may bring entries
+    itself, but must not wait for one, nor for room. Its errors are raised to the thread that called it, and break the
+    sequencer.
 
-    There is room for `capacity` entries (rounded up to a power of two) from the first missing one on. Any thread may call
-    anything. See `docs/ordered.md`.
+    There is room for `capacity` entries (rounded up to a power of two) from the first missing one on. Any thread may
+    call any method. See `docs/ordered.md`.
     """
 
     def __new__(cls, sink: Callable[[list[_Entry]], object], capacity: int = 65_536) -> Sequencer[_Entry]: ...
     def append(self, index: int, entry: _Entry, timeout_s: float | None = None) -> None:
-        """Bring an entry and wait until it has been appended. Blocks.
+        """Brings an entry and waits until it has been appended. Blocks.
 
         Raises:
-            OperationTimeout: not in time; the entry is taken back and its index passed over, unless it was being appended
+            OperationTimeout: not in time; the entry is taken back and its index skipped, unless it was being appended
                 at that moment. ValueError: the index has been there before. ClosedError, SequencerBroken.
         """
 
     def deposit(self, index: int, entry: _Entry, timeout_s: float | None = None) -> SequencerTicket:
-        """Bring an entry and go on. Blocks only while there is no room for its index.
+        """Brings an entry and returns. Blocks only while there is no room for its index.
 
         Raises:
             OperationTimeout: no room in time; ValueError, ClosedError, SequencerBroken: as `append`.
         """
 
     def void(self, index: int, timeout_s: float | None = None) -> None:
-        """Say that an entry will never come: its index is passed over. Blocks and raises as `deposit`."""
+        """Skips an index whose entry will never come. Blocks and raises as `deposit`."""
 
     def claim(self, timeout_s: float | None = None) -> SequencerPermit[_Entry]:
-        """The next index that nobody has claimed. Blocks while there is no room.
+        """Claims the next free index. Blocks while there is no room.
 
         Raises:
             OperationTimeout: no room in time; ClosedError, SequencerBroken.
         """
 
     def wait_for(self, count: int, timeout_s: float | None = None) -> None:
-        """Wait until so many entries have been appended or passed over. Blocks.
+        """Waits until `count` entries have been appended or skipped. Blocks.
 
         Raises:
             OperationTimeout: not in time; names the entry that is missing. ClosedError, SequencerBroken.
@@ -783,11 +786,11 @@ class Sequencer(Generic[_Entry]):
     @property
     def missing(self) -> tuple[int, float] | None: ...
     def close(self) -> None:
-        """End every wait, now and later, with `ClosedError`. Does not block."""
+        """Ends every wait, now and later, with `ClosedError`. Does not block."""
 
 @final
 class SequencerPermit(Generic[_Entry]):
-    """An index that belongs to its holder alone; at the end of a `with`, or dropped without an entry, it is passed over."""
+    """A claimed index. At the end of a `with`, or dropped without an entry, it is skipped."""
 
     @property
     def index(self) -> int: ...

@@ -1,4 +1,4 @@
-"""How Python waits for something of the engine's: on an event loop, or by a callback on a thread of awoke's.
+"""Python's ways to wait for the engine: on an event loop, or by a callback on a thread of awoke's.
 
 A completion posts a token to a mailbox, whose descriptor the loop watches. Many completions between two looks cost one
 wake-up of the loop, and no thread of librdkafka's ever enters Python.

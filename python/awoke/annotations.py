@@ -40,7 +40,7 @@ def value_type_of(function: Callable[..., Any], around: FrameType | None) -> Any
 
 
 def result_type_of(function: Callable[..., Any], around: FrameType | None) -> Any:
-    """Returns the type of the results, as the handler's annotation says; None where it says none, or can't be resolved."""
+    """Returns the type of the results by the handler's annotation; None without one, or if it can't be resolved."""
     if hasattr(function, "__wrapped__"):
         return None  # The decorator may make something else of the result.
     try:
@@ -90,7 +90,7 @@ def _resolved(annotation: str, function: Callable[..., Any], around: FrameType |
 
 
 def _names_in(frame: FrameType | None, annotation: str) -> Mapping[str, Any]:
-    """Returns the names of a frame, where the annotation uses one of a function's: reading those copies and keeps all."""
+    """Returns the names of a frame, if the annotation uses one of a function's: to read those copies and keeps all."""
     if frame is None:
         return {}
     code = frame.f_code

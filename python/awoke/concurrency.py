@@ -1,4 +1,4 @@
-"""How many messages of a partition are worked on at once, and which of them keep their order."""
+"""The number of messages of a partition that are processed at once, and which of them keep their order."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ class Concurrency(msgspec.Struct, frozen=True):
     """The most jobs of one partition at once."""
     lane_of: LaneOf | None = None
     in_flight: int = 1_000
-    """The most messages of a partition that are taken in and not done."""
+    """The most messages of a partition that are admitted and not completed."""
     commit_gap: int = COMMIT_GAP
-    """How far the first message that is not done may be behind the last that was begun, in messages."""
+    """The most messages from the first that is not completed to the last that was begun."""
 
     def __post_init__(self) -> None:
         for name in ("jobs", "in_flight", "commit_gap"):
             checks.whole("concurrency", name, getattr(self, name), 1, "concurrency")
         if self.in_flight < self.jobs or self.commit_gap < self.in_flight:
-            text = f"concurrency: 1 <= jobs ({self.jobs}) <= in_flight ({self.in_flight}) <= commit_gap ({self.commit_gap})"
-            raise ConfigError(text, "concurrency")
+            bounds = f"jobs ({self.jobs}) <= in_flight ({self.in_flight}) <= commit_gap ({self.commit_gap})"
+            raise ConfigError(f"concurrency: 1 <= {bounds}", "concurrency")
 
 
 def by_partition() -> Concurrency:
-    """One job of a partition at a time, in order; the default."""
+    """Runs one job of a partition at a time, in order; the default."""
     return Concurrency()
 
 
 def by_key(jobs: int = 16, *, in_flight: int | None = None, commit_gap: int = COMMIT_GAP) -> Concurrency:
-    """Up to so many jobs of a partition at once; messages with the same key one after another, in order.
+    """Runs up to `jobs` jobs of a partition at once; messages with the same key one after another, in order.
 
-    A message without a key has no order to keep. A key that is slow or fails holds up nobody else. A partition takes in no
-    more messages while `in_flight` of them are not done (None: 1,000, or 4 for each job), or while the first that is not
-    done is `commit_gap` messages behind.
+    A message without a key has no order to keep. A key that is slow or fails delays only its own messages. A partition
+    admits no more messages while `in_flight` of them are not completed (None: 1,000, or 4 for each job), or while the
+    first that is not completed is `commit_gap` messages behind.
 
     Raises:
         ConfigError: fewer than one job, or bounds that contradict each other.
@@ -55,9 +55,9 @@ def by_key(jobs: int = 16, *, in_flight: int | None = None, commit_gap: int = CO
 
 
 def by(lane_of: LaneOf, jobs: int = 16, *, in_flight: int | None = None, commit_gap: int = COMMIT_GAP) -> Concurrency:
-    """As `by_key`, but what keeps its order is what `lane_of(message)` returns the same for: anything that can be hashed.
+    """As `by_key`; messages for which `lane_of(message)` returns the same hashable value keep their order.
 
-    `lane_of` is called once for each message, before its handler, in order; where it raises, the message goes by its key.
+    `lane_of` is called once for each message, before its handler, in order. If it raises, the message goes by its key.
 
     Raises:
         ConfigError: as `by_key`; `lane_of` is no function.
@@ -82,13 +82,13 @@ def _in_flight(jobs: int, in_flight: int | None) -> int:
 
 
 class Lanes(NamedTuple):
-    """What the engine is told of it."""
+    """The settings of lanes, as the engine takes them."""
 
     by: str
     jobs: int
     in_flight: int
     commit_gap: int
     shares: bool
-    """Whether a job may hold messages of several lanes, because user code wants batches."""
+    """True if a job may take messages of several lanes, because user code wants batches."""
     careful: int
-    """After a crash, so many messages are taken one by one."""
+    """The number of messages that are processed one by one after a crash."""

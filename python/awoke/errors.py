@@ -55,8 +55,10 @@ TOO_LARGE_CODE = 10
 TOO_LARGE_CODES = frozenset({TOO_LARGE_CODE, 18})
 """A record, or the batch that it is in, is larger than its topic allows."""
 PERMANENT_CODES = frozenset({3, TOO_LARGE_CODE, 17, 18, 29, 44, 87, -188, -190, -186})
-"""A broker or librdkafka refuses the record itself, now and later: unknown topic (3, -188) or partition (-190), too large
-(10, 18), invalid topic (17), not authorized (29), policy violation (44), invalid record (87), invalid argument (-186)."""
+"""A broker or librdkafka refuses the record itself, now and later.
+
+Unknown topic (3, -188) or partition (-190), too large (10, 18), invalid topic (17), not authorized (29), policy
+violation (44), invalid record (87), invalid argument (-186)."""
 
 
 class AwokeError(Exception):
@@ -89,7 +91,7 @@ class KafkaError(AwokeError):
         self.code_name = code_name
         """The code's name: `_TRANSPORT`, `UNKNOWN_TOPIC_OR_PART`."""
         self.is_retriable = is_retriable
-        """Whether the same call may succeed a moment later."""
+        """True if the same call may succeed a moment later."""
 
 
 class BrokerUnreachable(KafkaError):
@@ -128,7 +130,7 @@ class TransactionInDoubt(KafkaError):
 
 
 class ProducerFenced(KafkaError):
-    """Another producer has taken the transactional id; this one can't go on, and nothing of its transaction will be seen."""
+    """Another producer has taken the transactional id: this one cannot continue, and its transaction is aborted."""
 
 
 class FetchFailed(KafkaError):
@@ -141,9 +143,9 @@ class OperationTimeout(AwokeError):
     def __init__(self, text: str, operation: str = "", waited_s: float = 0.0) -> None:
         super().__init__(text)
         self.operation = operation
-        """What was being done, with its object."""
+        """The operation, with its object."""
         self.waited_s = waited_s
-        """How long the caller waited."""
+        """The time that the caller waited, in seconds."""
 
 
 class DeliveryTimeout(OperationTimeout):
@@ -156,7 +158,7 @@ class QueueFull(AwokeError):
     def __init__(self, text: str, waited_s: float = 0.0) -> None:
         super().__init__(text)
         self.waited_s = waited_s
-        """How long the caller waited."""
+        """The time that the caller waited, in seconds."""
 
 
 class MessageTooLarge(AwokeError):
@@ -221,7 +223,7 @@ class BackgroundFailed(AwokeError):
 
 
 class SequencerBroken(AwokeError):
-    """What a sequencer appends to has failed: nobody knows how far the last run came, so nothing is appended any more."""
+    """The sink of a sequencer has failed. How far its last run came is unknown, so it appends nothing more."""
 
 
 class RpcError(AwokeError):
@@ -230,9 +232,9 @@ class RpcError(AwokeError):
     code: str = "unknown"
     """The kind of the error: one of the codes that both sides know."""
     is_retryable: bool = False
-    """Whether the same call may succeed a moment later."""
+    """True if the same call may succeed a moment later."""
     is_rejected: bool = False
-    """Whether the responder refused to begin the call: its method was not executed."""
+    """True if the responder refused to begin the call: its method was not executed."""
     http_status: int = 500
     """The HTTP status of the code: see `awoke.rpc.http_status`."""
 
@@ -262,17 +264,17 @@ class SystemFailure(AwokeError):
 
 
 def is_refused_for_good(error: BaseException) -> bool:
-    """Whether the same record would be refused again, however often it is sent."""
+    """Tells whether the same record would be refused again, however often it is sent."""
     return isinstance(error, MessageTooLarge) or (isinstance(error, KafkaError) and error.code in PERMANENT_CODES)
 
 
 def is_too_large(error: BaseException) -> bool:
-    """Whether a record was refused for its size, by its producer or by a broker."""
+    """Tells whether a record was refused for its size, by its producer or by a broker."""
     return isinstance(error, MessageTooLarge) or (isinstance(error, KafkaError) and error.code in TOO_LARGE_CODES)
 
 
 def kafka_error(text: str, code: int, code_name: str, is_retriable: bool) -> KafkaError:
-    """The most exact class for this code."""
+    """Returns an error of the most exact class for this code."""
     if code in UNREACHABLE_CODES:
         return BrokerUnreachable(text, code, code_name, is_retriable)
     if code in UNKNOWN_TOPIC_CODES:

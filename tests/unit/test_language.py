@@ -1,8 +1,4 @@
-"""The checkable part of the wording rules of docs/internals/glossary.md, over every file of the repository.
-
-`language_allowlist.txt` names the files that are not reworded yet. It may only shrink. `python -m tests.unit.test_language`
-prints what it would have to hold now.
-"""
+"""The checkable part of the wording rules of docs/internals/glossary.md, over every file of the repository."""
 
 from __future__ import annotations
 
@@ -15,7 +11,6 @@ import pytest
 from tests.support.language import READERS, Text, faults, markdown_texts, python_texts, rust_texts
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ALLOWED = set((Path(__file__).parent / "language_allowlist.txt").read_text().split())
 OWN = {"tests/unit/test_language.py", "tests/support/language.py"}
 
 
@@ -25,18 +20,9 @@ def files() -> list[str]:
     return [name for name in listed.splitlines() if Path(name).suffix in READERS and name not in OWN]
 
 
-def all_faults() -> dict[str, list[str]]:
-    """Returns the faults of each file that has some."""
-    found = {
-        name: faults(Path(name), (REPOSITORY / name).read_text()) for name in files() if (REPOSITORY / name).exists()
-    }
-    return {name: lines for name, lines in found.items() if lines}
-
-
 def test_every_file_keeps_the_wording_rules() -> None:
-    found = all_faults()
-    assert [f"{name}:{line}" for name, lines in found.items() if name not in ALLOWED for line in lines] == []
-    assert sorted(ALLOWED - set(found)) == [], "these files are clean: take them off language_allowlist.txt"
+    present = [(name, REPOSITORY / name) for name in files() if (REPOSITORY / name).exists()]
+    assert [f"{name}:{line}" for name, file in present for line in faults(Path(name), file.read_text())] == []
 
 
 SUBJECT = re.compile(r"[a-z][a-z_, -]*: \S")
@@ -101,7 +87,3 @@ def test_code_and_quotations_of_markdown_are_left_out() -> None:
 )
 def test_faults_are_found(name: str, source: str, expected: int) -> None:
     assert len(faults(Path(name), source)) == expected
-
-
-if __name__ == "__main__":
-    print("\n".join(sorted(all_faults())))

@@ -146,7 +146,7 @@ class Recovery:
             )
         )
         if is_over:
-            job.release_rest()  # User code had marked all of it as done before it failed: there is nothing to try again.
+            job.release_rest()  # User code had marked all messages as done before it failed: nothing is left to retry.
             return None
         if not is_exhausted:
             self._retry(job, error, delay_s)

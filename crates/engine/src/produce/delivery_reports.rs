@@ -3,7 +3,7 @@
 //!
 //! A thread that waits for its handle becomes the leader if there is none. It flushes (or polls, where messages do not
 //! linger), which makes librdkafka send without lingering, and it runs librdkafka's delivery callback itself when its
-//! own report comes. It serves the reports of the followers, too, and hands the leadership to one of them when it leaves.
+//! own report comes. It also serves the reports of the followers, and hands the leadership to one of them at the end.
 //!
 //! The report thread's loop:
 //! 1. Wait until librdkafka's queue turns non-empty while there is no leader, or a waiter comes that cannot lead (an
