@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import awoke
-from awoke import errors
+from awoke import _native, errors
 from tests.support.python_syntax import (
     MODULES,
     REPOSITORY,
@@ -231,3 +231,11 @@ def test_the_stub_matches_the_module() -> None:
     allowed = REPOSITORY / "tests" / "typing" / "stubtest_allowlist.txt"
     done = subprocess.run([*command, "--allowlist", str(allowed)], capture_output=True, text=True, cwd=REPOSITORY)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_help_shows_what_a_function_of_the_engine_does() -> None:
+    classes = [each for each in vars(_native).values() if isinstance(each, type)]
+    texts = [
+        (f"{kind.__name__}.{name}", inspect.getdoc(member)) for kind in classes for name, member in vars(kind).items()
+    ]
+    assert [name for name, text in texts if "see the stub" in (text or "")] == []

@@ -167,7 +167,10 @@ impl Batch {
         self.each(size).into_iter().sum()
     }
 
-    /// Returns the messages at these places, in this order; see the stub.
+    /// The messages at these places, counted from 0, in this order. Copies no bytes.
+    ///
+    /// Raises:
+    ///     IndexError: a place that the batch does not have.
     #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
     fn pick(slf: &Bound<'_, Self>, places: Vec<usize>) -> PyResult<Self> {
         let (py, batch) = (slf.py(), slf.get());

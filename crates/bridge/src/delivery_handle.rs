@@ -46,7 +46,13 @@ impl DeliveryHandle {
 
 #[pymethods]
 impl DeliveryHandle {
-    /// Waits until the broker has answered; see the stub. Blocks with the GIL released.
+    /// Waits until the broker has answered for this message.
+    ///
+    /// Blocks the calling thread with the GIL released. None waits for `delivery.timeout.ms`. Any thread may wait.
+    ///
+    /// Raises:
+    ///     DeliveryTimeout: no answer within `timeout_s`; the message may still be delivered.
+    ///     DeliveryFailed: the broker or librdkafka refused it; see `code_name` and `is_retriable`.
     #[pyo3(signature = (timeout_s=None))]
     fn wait<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let since = Instant::now();
@@ -58,7 +64,10 @@ impl DeliveryHandle {
         self.result(py)
     }
 
-    /// Returns the answer, which must be there; see the stub. Does not block.
+    /// The answer, which must be there. Does not block.
+    ///
+    /// Raises:
+    ///     DeliveryTimeout: there is no answer yet; DeliveryFailed: it was refused.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static DELIVERY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         static NEW_TUPLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

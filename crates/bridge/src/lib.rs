@@ -3,6 +3,8 @@
 //! One file per noun of the engine. Invariant: the GIL is never held during a wait. It is not released where no wait is
 //! needed: a result that is ready is taken first.
 
+#![allow(clippy::doc_markdown)] // Doc comments are what Python's `help` shows: they name its errors as it does.
+
 mod admin;
 mod admission;
 #[cfg(target_os = "linux")]

@@ -104,7 +104,15 @@ impl Producer {
         Ok(Self { inner: Arc::new(inner), encoder, produce_timeout: duration(produce_timeout_s)?, limit })
     }
 
-    /// Sends a message; see the stub.
+    /// Sends a message; the handle has the broker's answer.
+    ///
+    /// The value is bytes, text, None (a tombstone) or anything that msgspec writes as JSON. Blocks only if the queue
+    /// is full: it then waits for room up to `timeout_s` (None: the setting `produce_timeout_s`; 0: not at all), with
+    /// the GIL released. Any thread.
+    ///
+    /// Raises:
+    ///     QueueFull: no room in time; MessageTooLarge; EncodeError; KafkaError: refused at once, as for an unknown
+    ///     partition; ClosedError; ForkedClientError. Nothing was sent then.
     #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None,
         variant=None))]
     #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
@@ -127,7 +135,14 @@ impl Producer {
         record.with(variant, |record| self.send(py, topic, record, timeout))
     }
 
-    /// Sends messages in order; see the stub.
+    /// Sends messages in order; returns one handle for each.
+    ///
+    /// A message is a `Record`, a pair of value and key, or a value alone. Of a list or a tuple, many are sent at once;
+    /// of any other iterable, each is sent when it comes. Blocks while the queue is full, up to `timeout_s` for each
+    /// message. On an error, the messages before it have been sent.
+    ///
+    /// Raises:
+    ///     QueueFull, MessageTooLarge, EncodeError, KafkaError, ClosedError, ForkedClientError: as `produce`.
     #[pyo3(signature = (topic, messages, *, timeout_s=None, variant=None))]
     fn produce_many<'py>(
         &self,

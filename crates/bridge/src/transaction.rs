@@ -43,7 +43,10 @@ const ABORT_WITHIN: Duration = Duration::from_secs(5);
 
 #[pymethods]
 impl Transaction {
-    /// Sends a message in the transaction; see the stub.
+    /// Sends a message in the transaction; arguments, waits and errors are those of `Producer.produce`.
+    ///
+    /// Raises:
+    ///     KafkaError: only an abort is possible then; ProducerFenced; else as `Producer.produce`.
     #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None))]
     #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
     fn produce(
