@@ -63,15 +63,27 @@ PORTS = range(20_000, 32_000)
 """Below those that the system gives to outgoing connections: one of them might take a port before its broker does."""
 
 
+WORKERS_MAX = 8
+_given: set[int] = set()
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on."""
+    """Returns free ports of the loopback interface, from this test process's own share of them.
+
+    A broker binds its ports seconds later, and gives them up while it is stopped: another process must not choose them
+    meanwhile. So each worker of a test run has a share of its own, and gives no port twice.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", f"gw{WORKERS_MAX - 1}")[2:]) % WORKERS_MAX
     with contextlib.ExitStack() as stack:
         found: list[int] = []
         while len(found) < count:
-            port = random.choice(PORTS)
+            port = random.choice(PORTS[worker::WORKERS_MAX])
+            if port in _given:
+                continue
             with contextlib.suppress(OSError):
                 stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
                 found.append(port)
+                _given.add(port)
         return found
 
 
