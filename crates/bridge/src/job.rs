@@ -109,13 +109,8 @@ impl Job {
         self.with(|job| Batch::new(Arc::clone(job.batch()), job.first(), job.end(), job.attempt(), decoder))
     }
 
-    /// Gives the messages of this batch, which is the job's or picked from it, one by one.
-    ///
-    /// Before each message but the first it checks whether the job is to end: its partition is to be given back, paused
-    /// or sought in, the process stops, or its turn is over. It then leaves the rest to a later job. Does not block.
-    ///
-    /// Raises:
-    ///     ClosedError: the job has ended.
+    /// Gives the messages of this batch, the job's or picked from it, one by one. Leaves the rest to a later job when
+    /// this one is to end. Does not block. Raises ClosedError: the job has ended.
     fn each(slf: &Bound<'_, Self>, batch: Py<Batch>) -> PyResult<Turns> {
         let turn = slf.get().map(|job| job.turn()).flatten();
         let turn = turn.ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
