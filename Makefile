@@ -4,45 +4,61 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test test-rust test-python models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel clean
+.PHONY: help setup build lint format test needs-test test-rust test-python models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-# The stamp holds the virtual environment: it is made anew when the requirements change.
-.venv/stamp: pyproject.toml
+# The system's OpenSSL, where its headers are: to build one takes minutes. Wheels always have their own (VENDORED=1).
+ifeq ($(VENDORED)$(shell pkg-config --atleast-version=3.0 openssl 2>/dev/null && echo found),found)
+OF_BRIDGE := --no-default-features
+OF_CRATES := --no-default-features --features awoke-kafka/librdkafka,awoke-engine/librdkafka
+endif
+CRATES := -p awoke-wake -p awoke-kafka -p awoke-engine
+MODELS := -p awoke-wake -p awoke-engine --no-default-features --features awoke-wake/model,awoke-engine/model
+
+.venv/made:
+	@sh packaging/needs.sh python rust c
 	$(PYTHON) -m venv .venv || $(PYTHON) -m virtualenv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check 'maturin==1.16.0'
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --disable-pip-version-check 'maturin==1.16.0'
 	touch $@
 
-setup: .venv/stamp ## Make the virtual environment and build the extension
+# What cargo has built stays built, and pip leaves what is installed.
+build: .venv/made ## Build the extension, and install it with all that the tests need
+	$(BIN)/maturin develop --release $(OF_BRIDGE) --extras dev
+	@touch .venv/dev
 
-build: .venv/stamp ## Build the extension after a change in crates/
-	$(BIN)/maturin develop --release --quiet
+# The stamp of `build`, for what needs no new extension.
+.venv/dev: pyproject.toml
+	$(MAKE) build
+
+setup: build ## Make the virtual environment and build the extension
 
 lint: build ## Check format, lints and types of Rust and Python
 	cargo fmt --all --check
-	cargo clippy --release --workspace --all-targets --locked -- -D warnings
-	cargo clippy --release -p awoke-wake -p awoke-engine --features model --all-targets --locked -- -D warnings
+	cargo clippy --release --workspace --all-targets $(OF_CRATES) --locked -- -D warnings
+	cargo clippy --release $(MODELS) --all-targets --locked -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: .venv/stamp ## Format Rust and Python
+format: .venv/dev ## Format Rust and Python
 	cargo fmt --all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: test-rust models test-python ## Run every test: Rust, models, Python; mock cluster and real Kafka
+test: needs-test test-rust models test-python ## Run every test: Rust, models, Python; mock cluster and real Kafka
+
+needs-test:
+	@sh packaging/needs.sh python rust c java maven
 
 test-rust: ## Run the engine's own tests
-	cargo test --release -p awoke-wake -p awoke-kafka -p awoke-engine --locked
+	cargo test --release $(CRATES) $(OF_CRATES) --locked
 
 models: ## Try every interleaving of the waiting primitives
-	cargo test --release -p awoke-wake -p awoke-engine --features model --lib --locked models
+	cargo test --release $(MODELS) --lib --locked models
 
-shape: .venv/stamp ## Print the shape of the code in numbers, with their goals
+shape: .venv/dev ## Print the shape of the code in numbers, with their goals
 	$(BIN)/python -m tests.shape
 
 # Three at a time: most of them wait for brokers most of the time.
@@ -53,8 +69,16 @@ test-python: build ## Run the Python tests, on the mock cluster and on real Kafk
 fuzz: build ## Give random input to each decoder of the engine and of the package (FUZZ_SECONDS=60 each)
 	.ci/fuzz $${FUZZ_SECONDS:-60}
 
-demo: build ## Join a year of flights on embedded brokers and show the delays by route
+# A wheel in dist/ saves the build.
+demo: ## Join a year of flights on embedded brokers and show the delays by route
+ifneq ($(wildcard dist/awoke-*.whl),)
+	sh packaging/demo_wheel.sh
+	.venvs/wheel/bin/python -m examples.flights.demo
+else
+	$(MAKE) .venv/made
+	$(BIN)/maturin develop --release $(OF_BRIDGE) --extras demo
 	$(BIN)/python -m examples.flights.demo
+endif
 
 bench: build ## Measure awoke beside its rivals on a real broker
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
@@ -89,7 +113,7 @@ soak-memory: build ## Look for wrong use of memory: the engine's tests and the e
 	@if cargo +nightly miri --version >/dev/null 2>&1; then cargo +nightly miri test -p awoke-wake --locked; \
 	else echo "could not run Miri: it needs a nightly compiler with its component"; fi
 
-audit: .venv/stamp ## Ask about known weaknesses of all dependencies, as they are locked
+audit: .venv/dev ## Ask about known weaknesses of all dependencies, as they are locked
 	@failed=0; \
 	if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check advisories sources || failed=1; \
 	elif cargo audit --version >/dev/null 2>&1; then cargo audit || failed=1; \
@@ -106,7 +130,7 @@ histories: build ## Copy a topic under faults and compare the logs, for each mod
 	  done; \
 	done
 
-wheel: .venv/stamp ## Build a wheel into dist/ and try it in a clean virtual environment
+wheel: .venv/dev ## Build a wheel into dist/ and try it in a clean virtual environment
 	$(BIN)/maturin build --release --locked --out dist
 	rm -rf target/wheel-check && $(PYTHON) -m venv target/wheel-check
 	target/wheel-check/bin/pip install --quiet --disable-pip-version-check --find-links dist awoke

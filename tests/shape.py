@@ -83,9 +83,11 @@ def is_outside(file: Path) -> bool:
 
 
 def is_slow(manifest: str) -> bool:
-    """Tells whether a crate has models, and depends on librdkafka."""
+    """Tells whether a crate has models, and depends on librdkafka also without its feature of that name."""
     has_models = re.search(r"^model = ", manifest, re.MULTILINE) is not None
-    return has_models and re.search(r"^(rdkafka-sys|awoke-kafka)\b", manifest, re.MULTILINE) is not None
+    needs_client = re.search(r"^(rdkafka-sys|awoke-kafka)\b", manifest, re.MULTILINE) is not None
+    can_do_without = re.search(r'^librdkafka = \["awoke-kafka/librdkafka"', manifest, re.MULTILINE) is not None
+    return has_models and needs_client and not can_do_without
 
 
 def sizes() -> list[Measure]:

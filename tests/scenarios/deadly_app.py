@@ -27,7 +27,8 @@ class Text(msgspec.Struct):
         die_at(self.text)
 
 
-app = awoke.App("deadly", kafka={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500})
+# A static member: a restart has its partitions at once, and no load has it fenced meanwhile.
+app = awoke.App("deadly", kafka={"group.instance.id": "deadly"})
 log = os.open(os.environ["DEADLY_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 

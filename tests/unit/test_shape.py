@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.shape import CHANGING, Measure, changes, first_number, measures, table
 
 NOT_YET = {
-    "crates with models that build librdkafka",
     "bridge: lines",
     "product files over 500 lines",
     "sync/async twins with logic",

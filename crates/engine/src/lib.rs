@@ -11,12 +11,41 @@ pub use awoke_kafka::{self as kafka, Error, Result, events};
 use awoke_wake::sync;
 pub use awoke_wake::{self as wake, clock, counters, fork_guard};
 
+#[cfg(feature = "librdkafka")]
 pub mod consume;
 #[allow(unsafe_code)] // Calls of Linux's that Rust's library does not have.
 pub mod lifeline;
+#[cfg(feature = "librdkafka")]
 pub mod produce;
+#[cfg(feature = "librdkafka")]
 pub mod rpc;
+#[cfg(feature = "librdkafka")]
 pub mod transact;
 
 #[cfg(all(test, not(feature = "model")))]
 mod fuzzing;
+
+/// The part of `consume` that the models try. It needs no client, so the models build in seconds.
+#[cfg(not(feature = "librdkafka"))]
+#[allow(dead_code, unused_imports)]
+mod consume {
+    #[cfg(all(test, feature = "model"))]
+    mod models;
+    mod scheduler;
+
+    pub use scheduler::{Next, Outcome, Scheduler, UnitOptions};
+}
+
+/// The part of `rpc` that the models try.
+#[cfg(not(feature = "librdkafka"))]
+#[allow(dead_code, unused_imports)]
+mod rpc {
+    mod caller {
+        mod call;
+        mod calls;
+        #[cfg(all(test, feature = "model"))]
+        mod models;
+    }
+    mod protocol;
+    mod signature;
+}

@@ -1,6 +1,6 @@
 //! The primitives that threads and event loops wait with. Knows no Kafka and no Python.
 //!
-//! `models` checks them: loom tries every interleaving (`cargo test -p awoke-wake --features model`).
+//! `models` checks them: loom tries every interleaving (`make models`).
 
 mod budget;
 pub mod clock;

@@ -1,7 +1,7 @@
 //! Models of the scheduler: loom tries every interleaving of the threads below.
 //!
-//! Run by `make test` as `cargo test -p awoke-engine --features model --lib models`. A lost wake-up shows as a
-//! deadlock, which loom reports. A model has no time: "the deadline passes" is a thread of its own.
+//! Run by `make models`. A lost wake-up shows as a deadlock, which loom reports. A model has no time: "the deadline
+//! passes" is a thread of its own.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Models of the primitives: loom tries every interleaving of the threads below.
 //!
-//! Run by `make test` as `cargo test -p awoke-wake --features model --lib models`. A lost wake-up shows as a deadlock,
+//! Run by `make models`. A lost wake-up shows as a deadlock,
 //! which loom reports. A model has no time: "the deadline passes" is a thread of its own.
 
 mod leadership;

@@ -12,11 +12,10 @@ use super::call::{Call, Effect, Failure, Wanted};
 use crate::clock::Deadline;
 use crate::counters::Counter;
 use crate::kafka::Fetched;
-use crate::produce::Budget;
 use crate::rpc::protocol::{self, CallId};
 use crate::rpc::signature::SigningKey;
 use crate::sync::{Mutex, lock};
-use crate::wake::Waker;
+use crate::wake::{Budget, Waker};
 use crate::{Error, Result};
 
 /// Ended calls that are remembered, to tell a late reply from one of an unknown call.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Client, Code, TopicPartition, ffi, text_of};
+use super::{Client, Code, Fetched, TopicPartition, ffi, text_of};
 
 /// Messages of one topic-partition in offset order.
 ///
@@ -300,15 +300,6 @@ unsafe fn headers_of<'a>(message: *const ffi::rd_kafka_message_t) -> Vec<(Cow<'a
 unsafe fn bytes_of<'a>(start: *const u8, size: usize) -> Option<&'a [u8]> {
     // SAFETY: the caller's promise.
     (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, size) })
-}
-
-/// A fetched record that is nobody's batch.
-#[derive(Clone, Debug, Default)]
-pub struct Fetched<'a> {
-    /// Its value.
-    pub value: Cow<'a, [u8]>,
-    /// Its headers, in their order.
-    pub headers: Vec<(Cow<'a, str>, Cow<'a, [u8]>)>,
 }
 
 impl Fetched<'_> {

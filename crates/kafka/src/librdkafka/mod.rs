@@ -1,0 +1,86 @@
+//! The client: librdkafka behind safe types. Only `ffi` and these files know its functions.
+
+use crate::{Code, Error, Fetched, Position, TopicPartition};
+
+mod admin;
+mod admin_calls;
+mod client;
+mod config;
+mod consumer;
+mod decompression;
+mod end_txns;
+mod fetch_memory;
+mod ffi;
+mod groups;
+mod lookup;
+mod message;
+mod metadata;
+mod mock_cluster;
+mod options;
+mod partition_list;
+mod producer;
+mod queue;
+mod record;
+mod renewal;
+mod security;
+mod sender;
+mod tokens;
+mod transactions;
+
+pub use admin::{Admin, AdminOutcome, GroupOffset, NewTopic, OffsetAt};
+pub use client::{Client, Kind, OnRenewed};
+pub use config::{ClientConfig, is_secret};
+pub use decompression::{Compressed, batch_max, set_batch_max};
+pub use decompression::{Unread, why_unread};
+pub use end_txns::{EndTxnCounts, EndTxns};
+pub use fetch_memory::FetchMemory;
+pub use groups::Presence;
+pub use lookup::CommittedOffset;
+pub use message::{Batch, FetchError, Loose, MessageRef, TimestampKind};
+pub use metadata::{BrokerInfo, Metadata, PartitionInfo, TopicInfo};
+pub use mock_cluster::MockCluster;
+pub use options::ClientOptions;
+pub use partition_list::TopicPartitionList;
+pub use producer::partition_of_key;
+pub use queue::{Event as QueueEvent, EventKind, Queue};
+pub use record::{Record, Variant};
+pub use security::Refusal;
+pub use sender::{Delivery, Refused, Reported, Topic};
+pub use tokens::{Token, TokenSource};
+pub use transactions::{Failure, GroupMetadata, Limit, positions_list};
+
+/// The version of librdkafka that is built in.
+pub fn librdkafka_version() -> &'static str {
+    // SAFETY: returns a pointer to a constant string.
+    unsafe { std::ffi::CStr::from_ptr(ffi::rd_kafka_version_str()) }.to_str().unwrap_or("unknown")
+}
+
+/// Returns the constant's name of an error code without its prefix: `_TRANSPORT`, `UNKNOWN_TOPIC_OR_PART`.
+pub(crate) fn name_of(code: Code) -> String {
+    // SAFETY: takes any number, returns a constant string.
+    unsafe { text_of(ffi::rd_kafka_err2name(code.0)) }
+}
+
+/// Returns a sentence about an error code, for people.
+pub(crate) fn description_of(code: Code) -> String {
+    // SAFETY: takes any number, returns a constant string.
+    unsafe { text_of(ffi::rd_kafka_err2str(code.0)) }
+}
+
+/// A C string of librdkafka's as ours; empty for null.
+///
+/// # Safety
+/// `text` is null or points to a string that ends in zero.
+unsafe fn text_of(text: *const std::ffi::c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// Our string as a C string, refused when it holds a zero.
+fn c_string(what: &str, text: &str) -> crate::Result<std::ffi::CString> {
+    std::ffi::CString::new(text)
+        .map_err(|_| Error::Invalid { reason: format!("{what} must not hold a zero byte: {text:?}") })
+}
