@@ -171,6 +171,8 @@ impl ClientConfig {
 
     /// Makes a configuration of librdkafka's from it.
     pub(crate) fn to_native(&self) -> Result<NativeConfig> {
+        #[cfg(feature = "vendored")]
+        super::openssl::read_no_configuration();
         // SAFETY: takes nothing, returns a configuration that NativeConfig owns.
         let conf = NativeConfig(unsafe { ffi::rd_kafka_conf_new() });
         for (property, value) in &self.properties {

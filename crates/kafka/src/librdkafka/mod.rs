@@ -16,6 +16,8 @@ mod lookup;
 mod message;
 mod metadata;
 mod mock_cluster;
+#[cfg(feature = "vendored")]
+mod openssl;
 mod options;
 mod partition_list;
 mod producer;
