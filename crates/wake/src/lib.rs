@@ -12,6 +12,8 @@ mod error;
 pub mod fork_guard;
 mod leader;
 mod mailbox;
+#[cfg(feature = "model")]
+pub mod model;
 mod parker;
 mod sequencer;
 pub mod sync;

@@ -68,7 +68,7 @@ impl Parker {
 
     /// Wakes the thread to check its deadline, and leaves no token: a model's "time has passed".
     #[cfg(feature = "model")]
-    pub fn look_at_the_clock(&self) {
+    pub fn recheck_deadline(&self) {
         let state = lock(&self.state);
         self.arrived.notify_one();
         drop(state);

@@ -1,7 +1,6 @@
 //! Models of the scheduler: loom tries every interleaving of the threads below.
 //!
-//! Run by `make models`. A lost wake-up shows as a deadlock, which loom reports. A model has no time: "the deadline
-//! passes" is a thread of its own.
+//! Run by `make models`. A lost wake-up shows as a deadlock, which loom reports.
 
 use std::sync::Arc;
 
@@ -11,28 +10,9 @@ use loom::thread;
 use super::{Next, Outcome, Scheduler, UnitOptions};
 use crate::clock::Deadline;
 use crate::wake::Parker;
+use crate::wake::model::{check, time};
 
 type TestScheduler = Scheduler<&'static str, &'static str>;
-
-/// Every interleaving with at most this many forced switches: beyond three, no bug of this kind has been seen to hide.
-fn check(model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(model);
-}
-
-/// A deadline, and the thread that makes it pass.
-fn time(parker: &Arc<Parker>) -> (Deadline, thread::JoinHandle<()>) {
-    let passed = Arc::new(AtomicBool::new(false));
-    let clock = thread::spawn({
-        let (parker, passed) = (Arc::clone(parker), Arc::clone(&passed));
-        move || {
-            passed.store(true, Ordering::SeqCst);
-            parker.look_at_the_clock();
-        }
-    });
-    (Deadline::flag(passed), clock)
-}
 
 #[test]
 fn a_unit_reaches_a_waiting_worker() {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::check;
 use crate::clock::Deadline;
+use crate::model::check;
 use crate::{Completion, Leadership, Parker, Place, ServingWait, Waker};
 
 /// A wait for one of several answers, which the leader takes out of one queue.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::{check, time};
 use crate::clock::Deadline;
+use crate::model::{check, time};
 use crate::sync::{Condvar, Mutex, lock};
 use crate::{Budget, Completion, Latch, Mailbox, Notifier, Parker};
 

@@ -10,15 +10,10 @@ use super::calls::Calls;
 use crate::clock::Deadline;
 use crate::kafka::{Fetched, TopicPartition};
 use crate::rpc::protocol::{CallId, ID, KIND};
+use crate::wake::model::check;
 use crate::wake::{Parker, Waker};
 
 const ME: u64 = 7;
-
-fn check(model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(model);
-}
 
 fn reply(id: CallId) -> Fetched<'static> {
     let headers = vec![(ID.into(), id.to_bytes().to_vec().into()), (KIND.into(), b"reply"[..].into())];
