@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from bench.harness import Job, Program, Result, create_topic, delete_topic, main, rate
 from bench.report import Reference
+from tests.support.waiting import wait_until
 
 PARTITIONS = 8
 TIMEOUT_S = 300.0
@@ -30,13 +31,12 @@ def awoke_function(job: Job, *, exactly_once: bool, jobs: int = 0) -> Result:
     concurrency = awoke.unordered(jobs) if jobs else None
     app.on(job.topic, output=output, exactly_once=exactly_once, concurrency=concurrency)(copy)
     with awoke.testing.running(app, bootstrap_servers=job.bootstrap_servers) as server:
-        deadline_s = time.perf_counter() + TIMEOUT_S
-        while (
-            sum((each.committed if exactly_once else each.stored) or 0 for each in server.partitions()) < job.messages
-        ):
-            if time.perf_counter() > deadline_s:
-                raise RuntimeError("too slow")
-            time.sleep(0.001)
+
+        def ended() -> int:
+            return sum((each.committed if exactly_once else each.stored) or 0 for each in server.partitions())
+
+        # No event tells that an offset is stored.
+        wait_until(lambda: ended() >= job.messages, "all messages are done", TIMEOUT_S, every_s=0.001)
         seconds = time.perf_counter() - began[0]
     delete_topic(job.bootstrap_servers, output)
     return rate(seconds, job.messages)

@@ -6,12 +6,12 @@ import argparse
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench.harness import REPOSITORY, brokers, create_topic, delete_topic, fill, unique
 from bench.report import Reference, Report
+from tests.support.waiting import elapse
 
 VALUE = b"x" * 1_000
 PARTITIONS = (16, 200)
@@ -89,7 +89,7 @@ def measure(name: str, bootstrap_servers: str, topic: str, seconds: float) -> fl
             assert process.stdout is not None
             if process.stdout.readline() != b"READY\n":
                 raise RuntimeError("no message came; see the error above")
-            time.sleep(seconds)
+            elapse(seconds, "messages are fetched for this time")
             found = resident_mb(process.pid)
             process.stdin.close()
             process.wait(STARTED_WITHIN_S)

@@ -28,6 +28,7 @@ from rich.table import Table
 import awoke
 from bench.harness import VALUE, Job, brokers, create_topic, native
 from bench.report import RESULTS, machine, number, percentile, versions
+from tests.support.waiting import elapse
 
 PLOT = Path(__file__).resolve().parent / "plots" / "handles.svg"
 SETTINGS: dict[str, str | int | bool] = {"acks": "all", "enable.idempotence": False}
@@ -57,7 +58,7 @@ class SleepingHandle:
     def wait(self) -> int:
         """Checks and sleeps, in turn."""
         while not self.came_ns:
-            time.sleep(self._sleep_s)
+            elapse(self._sleep_s, "this design sleeps")
         return self.came_ns
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.harness import REPOSITORY, brokers, create_topic, delete_topic, unique
 from bench.report import Report
+from tests.support.waiting import elapse
 
 PARTITIONS = 8
 SETTLE_S = 5.0
@@ -77,9 +78,9 @@ def measure(bootstrap_servers: str, topic: str, seconds: float) -> dict[str, flo
             assert process.stdout is not None
             if process.stdout.readline() != b"READY\n":
                 raise RuntimeError("the app did not start; see its error above")
-            time.sleep(SETTLE_S)
+            elapse(SETTLE_S, "the requests of the start come to their end")
             before, begin_s = count(process.pid), time.monotonic()
-            time.sleep(seconds)
+            elapse(seconds, "wake-ups are counted for this time")
             after, passed_s = count(process.pid), time.monotonic() - begin_s
             process.stdin.close()
             process.wait(STARTED_WITHIN_S)

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import tempfile
 import threading
@@ -27,6 +26,7 @@ from bench.harness import brokers, create_topic, unique
 from bench.report import RESULTS, machine, versions
 from tests.support.lanes import Done, Killed, fill, wait_for_lines
 from tests.support.processes import Process
+from tests.support.waiting import awork_for, work_for
 
 WAIT_S = 0.010
 LANES = 64
@@ -53,12 +53,12 @@ def waiting(bootstrap_servers: str, messages: int, concurrency: awoke.Concurrenc
 
     def handle(message: awoke.Message[bytes]) -> None:
         begin()
-        time.sleep(WAIT_S)
+        work_for(WAIT_S)
         end()
 
     async def handle_async(message: awoke.Message[bytes]) -> None:
         begin()
-        await asyncio.sleep(WAIT_S)
+        await awork_for(WAIT_S)
         end()
 
     app.on(topic, concurrency=concurrency)(handle_async if is_async else handle)

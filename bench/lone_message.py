@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from bench.harness import REPOSITORY, VALUE_BYTES, Job, Program, main
 from bench.report import Reference, Result, latency
+from tests.support.waiting import work_for
 
 INTERVAL_S = 0.01
 WARM_UP_MESSAGES = 50
@@ -35,7 +36,7 @@ def load(bootstrap_servers: str, topic: str, messages: int) -> None:
     sys.stdin.readline()
     begin_s = time.monotonic()
     for number in range(messages + WARM_UP_MESSAGES):
-        time.sleep(max(0.0, begin_s + number * INTERVAL_S - time.monotonic()))
+        work_for(max(0.0, begin_s + number * INTERVAL_S - time.monotonic()))
         producer.produce(topic, value_now())
         producer.poll(0)
     if producer.flush(TIMEOUT_S):

@@ -24,6 +24,7 @@ from rich.table import Table
 
 import awoke
 from bench.report import RESULTS, machine, number, percentile, versions
+from tests.support.waiting import elapse, work_for
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PLOT = REPOSITORY / "bench" / "plots" / "ordered_append.svg"
@@ -123,7 +124,7 @@ def python_cell(append: Callable[[int], object], gaps: Gaps, producers: int, thi
         while not is_over:
             append(next(indexes))
             if think_ms:
-                time.sleep(think_ms / 1_000)
+                work_for(think_ms / 1_000)
 
     threads = [threading.Thread(target=produce) for _ in range(producers)]
     for thread in threads:
@@ -131,7 +132,7 @@ def python_cell(append: Callable[[int], object], gaps: Gaps, producers: int, thi
     start.wait()
     before, began_s, first = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter(), next(indexes)
     append(first)
-    time.sleep(seconds)
+    elapse(seconds, "appends are counted for this time")
     last, took_s = next(indexes), time.perf_counter() - began_s
     after = resource.getrusage(resource.RUSAGE_SELF)
     is_over = True

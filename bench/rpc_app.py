@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 
 import awoke
 from awoke import rpc
+from tests.support.waiting import awork_for, work_for
 
 app = awoke.App(os.environ.get("BENCH_SERVICE", "bench-rpc"))
 app.rpc.options(threads=int(os.environ.get("BENCH_THREADS", "8")), tasks=int(os.environ.get("BENCH_TASKS", "1000")))
-never = threading.Event()
 
 
 @app.rpc.method
@@ -29,14 +27,14 @@ async def aecho(text: str) -> str:
 @app.rpc.method
 def work(seconds: float) -> str:
     """Waits for some time, as for a database."""
-    never.wait(seconds)
+    work_for(seconds)
     return "done"
 
 
 @app.rpc.method
 async def awork(seconds: float) -> str:
     """Waits for some time without a thread."""
-    await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=seconds)
+    await awork_for(seconds)
     return "done"
 
 

@@ -29,10 +29,12 @@ from bench.harness import Job, brokers, unique
 from bench.report import RESULTS, machine, percentile, versions
 from bench.rpc import TEXT, TIMEOUT_S, service
 from bench.swarm import show
+from tests.support.waiting import work_for
 
 WORK_S = 0.01
 SLOTS = 8
-PATIENCE_S = 0.5
+CALL_TIMEOUT_S = 0.5
+PACE_S = 0.002
 
 
 def wakes() -> int:
@@ -114,11 +116,11 @@ def waiting(caller: rpc.Caller, calls: int) -> dict[str, float]:
 
 def expired(bootstrap_servers: str, calls: int) -> dict[str, float]:
     """Measures expired requests that are in the log at the start."""
-    app, carried_out, end = awoke.App(unique("bench-expired")), Counter[str](), threading.Event()
+    app, executed, end = awoke.App(unique("bench-expired")), Counter[str](), threading.Event()
 
     @app.rpc.method
     def note(word: str) -> None:
-        carried_out[word] += 1
+        executed[word] += 1
         if word == "last":
             end.set()
 
@@ -139,7 +141,7 @@ def expired(bootstrap_servers: str, calls: int) -> dict[str, float]:
     return {
         "requests": calls,
         "skipped": skipped,
-        "carried_out": carried_out["late"],
+        "executed": executed["late"],
         "skipped_per_s": skipped / seconds,
     }
 
@@ -178,12 +180,11 @@ def goodput(caller: rpc.Caller, threads: int, seconds: float) -> dict[str, float
 def goodput_of_rate(caller: rpc.Caller, per_s: float, seconds: float) -> dict[str, float]:
     """Makes calls at an even pace, without waiting for earlier ones; returns their results."""
     pending: list[rpc.PendingResult] = []
-    pace = threading.Event()
     began_s = time.monotonic()
     while (now_s := time.monotonic()) < began_s + seconds:
         for _ in range(int((now_s - began_s) * per_s) - len(pending)):
-            pending.append(caller.submit("work", seconds=WORK_S, timeout_s=PATIENCE_S))
-        pace.wait(0.002)
+            pending.append(caller.submit("work", seconds=WORK_S, timeout_s=CALL_TIMEOUT_S))
+        work_for(PACE_S)
     outcomes = Counter[str]()
     for each in pending:
         try:

@@ -29,9 +29,11 @@ from awoke.swarm.linux import proportional_bytes
 from bench.harness import brokers, create_topic, unique
 from bench.report import RESULTS, machine, versions
 from tests.support.processes import Process
+from tests.support.waiting import became, elapse, wait_until
 
 TARGET = "bench.swarm_app:app"
 PARTITIONS = 8
+DRAINED_WITHIN_S = 600.0
 KAFKA = ("--kafka", "session.timeout.ms=10000", "--kafka", "heartbeat.interval.ms=500")
 
 
@@ -52,17 +54,18 @@ class Swarm:
 
     def wait(self, is_so: Any, within_s: float = 60.0) -> dict[str, Any]:
         """Asks until the condition holds."""
-        deadline_s = time.monotonic() + within_s
-        while time.monotonic() < deadline_s:
+        last: list[dict[str, Any]] = []
+
+        def is_reached() -> bool:
             try:
-                found = self.status()
+                last[:] = [self.status()]
             except awoke.AwokeError:
-                time.sleep(0.05)
-                continue
-            if is_so(found):
-                return found
-            time.sleep(0.005)
-        raise TimeoutError(self.process.output[-3_000:])
+                return False  # The supervisor does not answer yet.
+            return bool(is_so(last[0]))
+
+        if not became(is_reached, within_s, every_s=0.005):
+            raise TimeoutError(self.process.output[-3_000:])
+        return last[0]
 
     def wait_up(self) -> dict[str, Any]:
         """Waits until every node is up and has its assignment."""
@@ -131,12 +134,12 @@ def computing(bootstrap_servers: str, messages: int, loops: int) -> dict[str, fl
             if nodes:
                 with Swarm(bootstrap_servers, topic, nodes, *worker, env=env) as swarm:
                     swarm.wait_up()
-                    time.sleep(4)  # The group is at rest.
+                    elapse(4, "the group comes to rest")
                     found[name] = drain(bootstrap_servers, topic, file, messages)
             else:
                 arguments = ("run", TARGET, "-b", bootstrap_servers, "--log-level", "error", *worker)
                 with Process(*arguments, env=env) as process:
-                    time.sleep(6)
+                    elapse(6, "the app starts, and its group comes to rest")
                     found[name] = drain(bootstrap_servers, topic, file, messages)
                     process.signal(signal.SIGTERM)
                     process.wait()
@@ -150,8 +153,8 @@ def drain(bootstrap_servers: str, topic: str, file: Path, messages: int) -> floa
         producer.flush()
     first = file.stat().st_size
     began_s = time.perf_counter()
-    while file.stat().st_size < messages:
-        time.sleep(0.001)
+    # Another process writes the file, and sends no event.
+    wait_until(lambda: file.stat().st_size >= messages, "all messages are done", DRAINED_WITHIN_S, every_s=0.001)
     return (messages - first) / (time.perf_counter() - began_s)
 
 
@@ -161,7 +164,7 @@ def sharing(bootstrap_servers: str, nodes: int, objects: int) -> dict[str, float
     env = {"BENCH_OBJECTS": str(objects), "BENCH_TOPIC": topic}
     with Swarm(bootstrap_servers, topic, nodes, env=env) as swarm:
         found = swarm.wait_up()
-        time.sleep(5)
+        elapse(5, "the memory comes to rest")
         pids = [each["pid"] for each in found["nodes"]]
         children = Path(f"/proc/{found['pid']}/task/{found['pid']}/children").read_text().split()
         together = sum(proportional_bytes(pid) for pid in {*pids, *map(int, children)})
@@ -169,7 +172,7 @@ def sharing(bootstrap_servers: str, nodes: int, objects: int) -> dict[str, float
     arguments = ("run", TARGET, "-b", bootstrap_servers, "--log-level", "error", "--workers", "4")
     processes = [Process(*arguments, env={**env, "AWOKE_GROUP": unique("bench")}) for _ in range(nodes)]
     try:
-        time.sleep(20)
+        elapse(20, "the processes start, and their memory comes to rest")
         apart = sum(proportional_bytes(each.pid) for each in processes)
     finally:
         for each in processes:
@@ -190,9 +193,9 @@ def idle(bootstrap_servers: str, seconds: float) -> dict[str, float]:
     topic = create_topic(bootstrap_servers, PARTITIONS)
     with Swarm(bootstrap_servers, topic, 2, env={}) as swarm:
         swarm.wait_up()
-        time.sleep(6)
+        elapse(6, "the swarm comes to rest")
         before = swarm.status()
-        time.sleep(seconds)
+        elapse(seconds, "wake-ups are counted for this time")
         after = swarm.status()
     wakes = after["wakes"] - before["wakes"] - 3  # Those of this query: connection, request, answer.
     return {"wakes_per_minute": wakes * 60 / seconds, "memory_mb": after["memory_bytes"] / 1e6, "nodes": 2}

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.report import RESULTS, machine, versions
+from tests.support.waiting import work_for
 
 WORKERS = 5
 JOBS_OF_BATCH = 5
@@ -40,7 +41,7 @@ class Measured(NamedTuple):
 def work(job_ms: int) -> None:
     """One job: waits as a handler waits for an answer."""
     if job_ms:
-        time.sleep(job_ms / 1_000)
+        work_for(job_ms / 1_000)
 
 
 @contextlib.contextmanager
@@ -92,7 +93,7 @@ def by_yielding(job_ms: int, batches: int) -> Measured:
                 jobs.put(job)
             while done < JOBS_OF_BATCH:
                 looks += 1
-                time.sleep(0)  # Ruby's Thread.pass
+                work_for(0)  # Ruby's Thread.pass
     return found[0]
 
 

@@ -1,6 +1,6 @@
 """Ways for a test to wait: for what it expects, with a deadline; for a time only where the time is the subject.
 
-No other file of the tests waits for a time: tests/unit/test_structure.py forbids it.
+No other file of the tests and benches waits for a time: tests/unit/test_structure.py forbids it.
 """
 
 from __future__ import annotations

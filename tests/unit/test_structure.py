@@ -128,10 +128,10 @@ def test_the_product_does_not_sleep() -> None:
 WAITS = REPOSITORY / "tests" / "support" / "waiting.py"
 
 
-def test_tests_wait_for_what_they_expect() -> None:
+def test_tests_and_benches_wait_for_what_they_expect() -> None:
     """Only `waiting` waits for a time, under names that say why. `asyncio.sleep(0)` gives way, and is no wait."""
     found = []
-    for file in sorted((REPOSITORY / "tests").rglob("*.py")):
+    for file in sorted(file for folder in ("tests", "bench") for file in (REPOSITORY / folder).rglob("*.py")):
         lines = file.read_text().splitlines()
         waits = [*sleeping_lines(tree_of(file)), *disguised_sleeps(tree_of(file))] if file != WAITS else []
         found += [f"{file}:{line}" for line in waits if "asyncio.sleep(0)" not in lines[line - 1]]
