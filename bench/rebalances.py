@@ -12,8 +12,8 @@ from rich.table import Table
 
 from bench.harness import brokers, create_topic, unique
 from bench.report import RESULTS, machine, versions
-from tests.support.census import Census, census
 from tests.support.rebalances import PARTITIONS, Rebalances
+from tests.support.resource_usage import ResourceUsage, resource_usage
 
 WARM_UP_REBALANCES = 10
 
@@ -28,7 +28,7 @@ def main() -> None:
         parser.error(f"--rebalances must be more than {WARM_UP_REBALANCES}, which are not counted")
     with brokers(options.bootstrap_servers) as bootstrap_servers:
         topic = create_topic(bootstrap_servers, PARTITIONS)
-        rebalances, taken = Rebalances(bootstrap_servers, topic, unique("bench-rebalances")), dict[int, Census]()
+        rebalances, taken = Rebalances(bootstrap_servers, topic, unique("bench-rebalances")), dict[int, ResourceUsage]()
         began_s = time.monotonic()
         sent = rebalances.run(options.rebalances, lambda done: note(done, taken))
         seconds = time.monotonic() - began_s
@@ -52,14 +52,14 @@ def main() -> None:
         sys.exit(1)
 
 
-def note(done: int, taken: dict[int, Census]) -> None:
+def note(done: int, taken: dict[int, ResourceUsage]) -> None:
     """Samples the process."""
     if done == WARM_UP_REBALANCES or done % 100 == 0:
-        taken[done] = census()
+        taken[done] = resource_usage()
         print(f"{done} rebalances: {taken[done]}", file=sys.stderr, flush=True)
 
 
-def show(first: Census, last: Census, title: str) -> None:
+def show(first: ResourceUsage, last: ResourceUsage, title: str) -> None:
     """Prints a table of the process's resources."""
     table = Table("", f"after {WARM_UP_REBALANCES}", "at the end", "difference", title=title)
     for name in ("threads", "descriptors", "resident_kb"):

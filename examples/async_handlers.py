@@ -54,7 +54,7 @@ def read_total(bootstrap_servers: str) -> int:
 
 def main() -> None:
     """Produce orders, run the app until each has its invoice, and add the invoices up."""
-    logging.basicConfig()  # Without it nobody hears of a handler that fails.
+    logging.basicConfig()  # Without it a handler's failure is not shown.
     with EmbeddedCluster() as cluster:
         for topic in ("orders", "invoices"):
             cluster.create_topic(topic, partitions=4)

@@ -54,7 +54,7 @@ class Warmest(awoke.Consumer):
         self.tell("revoked")
 
     def lost(self) -> None:
-        """The partition is somebody else's already: throw away what is held."""
+        """Another member already has the partition: drop what is collected."""
         self.warmest.clear()
 
     def shutdown(self) -> None:
@@ -72,7 +72,7 @@ class Warmest(awoke.Consumer):
 
 def main() -> None:
     """Produce readings, run the app until it has them all, and stop it: each partition tells what it has."""
-    logging.basicConfig()  # Without it nobody hears of a handler that fails.
+    logging.basicConfig()  # Without it a handler's failure is not shown.
     celsius = [15.0 + number * 7 % 113 / 10 + number % 4 for number in range(READINGS)]
     readings = [Reading(SENSORS[number % 4], each) for number, each in enumerate(celsius)]
     with EmbeddedCluster() as cluster:

@@ -39,7 +39,7 @@ def be_called_back(producer: awoke.Producer) -> None:
 def time_out(producer: awoke.Producer, cluster: EmbeddedCluster) -> None:
     """A timeout ends the wait, not the message: once the broker is back, it arrives."""
     cluster.set_broker_up(1, False)
-    handle = producer.produce(TOPIC, "in no hurry")
+    handle = producer.produce(TOPIC, "may linger")
     try:
         handle.wait(timeout_s=0.2)
     except awoke.DeliveryTimeout as error:

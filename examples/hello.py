@@ -33,7 +33,7 @@ def greet(message: awoke.Message[Signup]) -> None:
 
 def main() -> None:
     """Produce three messages, run the app beside them, and leave when all were greeted."""
-    logging.basicConfig()  # Without it nobody hears of a handler that fails.
+    logging.basicConfig()  # Without it a handler's failure is not shown.
     with EmbeddedCluster() as cluster:
         cluster.create_topic("signups")
         with running(app, bootstrap_servers=cluster.bootstrap_servers):

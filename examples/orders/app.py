@@ -50,7 +50,7 @@ app = awoke.App("order-service")
     forward_headers=["trace-id"],
     concurrency=awoke.by_key(16),
     jobs_max=PAYMENT_CONNECTIONS,
-    retry=awoke.Retry(attempts=6, backoff_s=(0.1, 5.0), give_up_on=(PaymentRefused,)),
+    retry=awoke.Retry(attempts=6, backoff_s=(0.1, 5.0), not_on=(PaymentRefused,)),
     dead_letter="orders.dead",
 )
 def charge(message: awoke.Message[Order]) -> Receipt:

@@ -157,7 +157,7 @@ class DeliveryHandle:
     def topic(self) -> str: ...
     @property
     def woken_at_ns(self) -> int:
-        """When the answer came, in nanoseconds of `time.monotonic_ns()`; 0 when nobody was waiting for it then."""
+        """When the answer came, in nanoseconds of `time.monotonic_ns()`; 0 if no thread or task waited for it."""
     def notify(self, mailbox: Mailbox, token: int) -> bool: ...
 
 @disjoint_base
@@ -405,10 +405,10 @@ class IncomingCall:
     def headers(self) -> Mapping[str, bytes | None]:
         """Its headers, the last of several with one name; of a signed call only those that its caller has signed."""
     @property
-    def contribution(self) -> Any:
+    def transaction_entry(self) -> Any:
         """Of an exactly-once service: messages sent through it are committed together with the reply. Else None."""
-    @contribution.setter
-    def contribution(self, contribution: Any) -> None: ...
+    @transaction_entry.setter
+    def transaction_entry(self, entry: Any) -> None: ...
     @property
     def until_s(self) -> float:
         """When it is to end, on `time.monotonic()`: its caller stops waiting, or its method's time is over."""
@@ -429,7 +429,7 @@ class IncomingCall:
     def target(self) -> Any:
         """Its `awoke.rpc.responder.methods.Method`; None if the service has no such method."""
     @property
-    def verdict(self) -> tuple[str, str] | None:
+    def not_executed(self) -> tuple[str, str] | None:
         """Why its method is not executed; None if it is.
 
         "rejected" or "invalid" and a reason, or "cached" and the kind of the reply.

@@ -339,7 +339,7 @@ class App:
         embedded: bool = False,
         kafka: Mapping[str, KafkaValue] | None = None,
     ) -> int:
-        """Runs until SIGINT or SIGTERM, `stop`, or until the app gives up; returns the exit code.
+        """Runs until SIGINT or SIGTERM, `stop`, or until a fatal error ends the app; returns the exit code.
 
         Blocks. On the main thread it handles signals: the first stops gracefully, a second one waits for no job.
 
@@ -367,7 +367,7 @@ class App:
 
         Neither the start nor the stop blocks the loop. The block begins when the app has started, and ends when it has
         stopped in order. Handlers run on awoke's own threads and loop, not on this one. Signals are left to other code.
-        When the app gives up, it stops; `await runner.ended()` raises the error at once, and the end of the block
+        A fatal error stops the app; `await runner.ended()` raises the error at once, and the end of the block
         raises it.
 
         Raises:

@@ -12,7 +12,7 @@ from awoke.errors import ClosedError, ConfigError
 from awoke.events import Events
 from awoke.producer import Producer
 from awoke.settings import Settings
-from awoke.transaction import ConsumerTransaction, Contributing
+from awoke.transaction import ConsumerTransaction, TransactionEntry
 
 current_job: ContextVar[Job | None] = ContextVar("awoke_job", default=None)
 """The job whose `consume` runs here; several jobs of one consumer may run at once."""
@@ -91,7 +91,7 @@ class Consumer:
     _has_lanes: bool = False
     _has_sought: bool = False
     """True if this instance has sought."""
-    _contribution: Callable[[], Contributing] | None = None
+    _new_entry: Callable[[], TransactionEntry] | None = None
 
     def assigned(self) -> Any:
         """Called before the first batch."""
@@ -183,12 +183,12 @@ class Consumer:
             KafkaError, MessageTooLarge: the broker refused a message, nothing was sent; FencedError: the partition was
             taken away meanwhile, nothing was sent; ProducerFenced; ClosedError: the process stops, nothing was sent.
         """
-        if self._contribution is None:
+        if self._new_entry is None:
             raise ConfigError("transaction() needs a route with exactly_once=True", "exactly_once")
         job = current_job.get()
         if job is None:
             raise ClosedError("transaction() belongs into consume, on its own thread or task")
-        return ConsumerTransaction(self._contribution(), job)
+        return ConsumerTransaction(self._new_entry(), job)
 
     def mark_sync(self, message: Message[Any], metadata: str | None = None, timeout_s: float | None = None) -> None:
         """Marks as `mark`, and waits until the broker holds the offset. Blocks up to `timeout_s` (None: 60 s).
@@ -206,7 +206,7 @@ class Consumer:
             KafkaError: the broker refused; OperationTimeout: no answer in time; ClosedError: not running;
             ConfigError: the route is exactly-once.
         """
-        if self._contribution is not None:
+        if self._new_entry is not None:
             text = "an exactly-once route commits in transactions only: say with self.transaction() as t"
             raise ConfigError(text, "exactly_once")
         if self._member is None:

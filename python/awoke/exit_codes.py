@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 EXIT_CLEAN = 0
-EXIT_GAVE_UP = 1
+EXIT_FAILED = 1
 """The app stopped itself, or no broker answered at its start. Of other commands: the command failed."""
 EXIT_USAGE = 2
 """The command line is wrong."""

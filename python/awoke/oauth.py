@@ -35,7 +35,7 @@ TokenFunction = Callable[[], OAuthToken | Awaitable[OAuthToken]]
 """Returns a new token; `def` or `async def`. Each client calls it, on a thread that awoke makes for the call."""
 
 
-Parts = tuple[str, int, str, list[tuple[str, str]]]
+TokenParts = tuple[str, int, str, list[tuple[str, str]]]
 
 
 class TokenSource:
@@ -44,22 +44,22 @@ class TokenSource:
     def __init__(self, function: TokenFunction) -> None:
         self._function = function
 
-    def __call__(self) -> Parts:
+    def __call__(self) -> TokenParts:
         """Returns the parts of a new token. Blocks until the function returns.
 
         Raises:
             BaseException: The function has raised it.
         """
         # On a thread of Python: CPython 3.11 never frees the thread object that it makes for a thread of the engine.
-        answers: SimpleQueue[Parts | BaseException] = SimpleQueue()
+        answers: SimpleQueue[TokenParts | BaseException] = SimpleQueue()
         threading.Thread(target=self._run, args=(answers,), name="awoke-token", daemon=True).start()
         answer = answers.get()
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    def _run(self, answers: SimpleQueue[Parts | BaseException]) -> None:
-        answer: Parts | BaseException
+    def _run(self, answers: SimpleQueue[TokenParts | BaseException]) -> None:
+        answer: TokenParts | BaseException
         try:
             answer = self._parts()
         except BaseException as error:  # The engine waits for an answer in any case.
@@ -67,7 +67,7 @@ class TokenSource:
             answer = error
         answers.put(answer)
 
-    def _parts(self) -> Parts:
+    def _parts(self) -> TokenParts:
         found: Any = self._function()
         if inspect.isawaitable(found):
             found = asyncio.run(_result_of(found))

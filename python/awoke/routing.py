@@ -67,7 +67,7 @@ class Retry(msgspec.Struct, frozen=True):
     on: tuple[type[BaseException], ...] = (Exception,)
     """Errors that are worth another try; after any other error the message is exhausted at once. A value that does
     not decode stays so and is not tried again either, unless `DecodeError` itself is named here."""
-    give_up_on: tuple[type[BaseException], ...] = ()
+    not_on: tuple[type[BaseException], ...] = ()
     """Errors that are not worth another try, although `on` names them or a base class."""
     on_exhausted: Literal["stop", "skip", "pause"] = "stop"
     """After the last try, where there is no dead letter topic: `stop` ends the app (the message is there at the next
@@ -80,7 +80,7 @@ class Retry(msgspec.Struct, frozen=True):
             checks.whole("Retry", "attempts", self.attempts, 1, "retry")
         checks.whole("Retry", "crashes", self.crashes, 1, "retry")
         self._check_backoff()
-        for name in ("on", "give_up_on"):
+        for name in ("on", "not_on"):
             kinds = getattr(self, name)
             if not isinstance(kinds, tuple) or not all(map(is_exception_class, kinds)):
                 text = f"Retry: {name} is a tuple of exception classes, as in {name}=(OSError,), not {kinds!r}"
@@ -108,7 +108,7 @@ class Retry(msgspec.Struct, frozen=True):
 
     def is_exhausted(self, attempt: int, error: BaseException) -> bool:
         """Tells whether this attempt (from 1), which ended with this error, was the last."""
-        if isinstance(error, self.give_up_on) or not isinstance(error, self.on):
+        if isinstance(error, self.not_on) or not isinstance(error, self.on):
             return True
         return self.attempts is not None and attempt >= self.attempts
 

@@ -95,8 +95,8 @@ class Transaction:
             self._turns[loop].release()
 
 
-class Contributing(Protocol):
-    """Messages that a consumer sends, which leave together when they are submitted."""
+class TransactionEntry(Protocol):
+    """The messages of one job. They are committed together with its offset when they are submitted."""
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None: ...
     def submit(self, job: Job, offset: int | None) -> PendingCommit: ...
@@ -105,8 +105,8 @@ class Contributing(Protocol):
 class ConsumerTransaction:
     """The messages that a consumer sends for a batch, and its progress; made by `Consumer.transaction`."""
 
-    def __init__(self, contribution: Contributing, job: Job) -> None:
-        self._contribution: Contributing | None = contribution
+    def __init__(self, entry: TransactionEntry, job: Job) -> None:
+        self._entry: TransactionEntry | None = entry
         self._job = job
         self._marked: int | None = None
 
@@ -127,10 +127,10 @@ class ConsumerTransaction:
         self._open()
         self._marked = message.offset
 
-    def _open(self) -> Contributing:
-        if self._contribution is None:
+    def _open(self) -> TransactionEntry:
+        if self._entry is None:
             raise ClosedError("this transaction is not open: produce within its with block")
-        return self._contribution
+        return self._entry
 
     def __enter__(self) -> Self:
         return self
@@ -138,9 +138,9 @@ class ConsumerTransaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        contribution, self._contribution = self._open(), None
+        entry, self._entry = self._open(), None
         if kind is None:
-            contribution.submit(self._job, self._marked).wait(NEVER_S)
+            entry.submit(self._job, self._marked).wait(NEVER_S)
 
     async def __aenter__(self) -> Self:
         return self
@@ -148,9 +148,9 @@ class ConsumerTransaction:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        contribution, self._contribution = self._open(), None
+        entry, self._entry = self._open(), None
         if kind is None:
-            await contribution.submit(self._job, self._marked)
+            await entry.submit(self._job, self._marked)
 
 
 NEVER_S = 1e9

@@ -40,7 +40,7 @@ def test_topics_are_created_and_deleted(real_cluster: RealCluster) -> None:
             admin.delete_topic(name)
 
 
-def test_a_topic_that_somebody_else_makes_is_waited_for(real_cluster: RealCluster) -> None:
+def test_a_topic_that_another_client_makes_is_waited_for(real_cluster: RealCluster) -> None:
     name = unique("awaited")
     with awoke.Admin(real_cluster.bootstrap_servers) as admin, ThreadPoolExecutor(1) as others:
         with pytest.raises(awoke.UnknownTopic, match=name):

@@ -76,7 +76,7 @@ def test_a_consumer_lives_as_long_as_its_partition_is_assigned(cluster: Cluster,
     name, app, told = topic(partitions=2), new_app(cluster), Collected[tuple[str, int, int]]()
 
     @app.consumer(name)
-    class Told(awoke.Consumer):
+    class Reporting(awoke.Consumer):
         def assigned(self) -> None:
             told.add(("assigned", self.partition, id(self)))
 
@@ -178,18 +178,18 @@ def test_a_value_that_does_not_decode_is_that_messages_error(cluster: Cluster, t
     assert (error.topic, error.partition, error.offset) == (name, 0, 1)
 
 
-def test_an_app_that_gives_up_says_why(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_fatal_error_says_why(cluster: Cluster, topic: CreateTopic) -> None:
     name, app = topic(), new_app(cluster)
 
     @app.on(name, retry=awoke.Retry(attempts=1))
-    def hopeless(message: awoke.Message[bytes]) -> None:
+    def fail(message: awoke.Message[bytes]) -> None:
         raise RuntimeError("never")
 
     send(cluster, name, [b"value"])
-    gave_up: Collected[BaseException] = Collected()
-    server = awoke.AppRunner(app, on_give_up=gave_up.add)
+    errors: Collected[BaseException] = Collected()
+    server = awoke.AppRunner(app, on_fatal_error=errors.add)
     server.start()
-    assert "offset 0 failed 1 times" in str(gave_up.wait_for(1)[0])
+    assert "offset 0 failed 1 times" in str(errors.wait_for(1)[0])
     server.stop()
 
 

@@ -110,7 +110,7 @@ async def test_a_cancelled_start_stops_what_it_started(mock_cluster: MockCluster
     assert done == ["stopped"]
 
 
-async def test_an_app_that_gives_up_ends_its_block_with_the_error(mock_cluster: MockCluster) -> None:
+async def test_a_fatal_error_ends_the_block_and_is_raised(mock_cluster: MockCluster) -> None:
     app, topic, _ = app_of(mock_cluster)
     with pytest.raises(awoke.RetriesExhausted):
         async with app.serving() as runner:

@@ -169,7 +169,7 @@ def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(cluster: Rea
     name, output, app, over = topic("in"), topic("out"), new_app(cluster), Collected[int]()
 
     @app.consumer(name, exactly_once=True, retry=awoke.Retry(backoff_s=(0.01, 0.02)))
-    class Impatient(awoke.Consumer):
+    class Early(awoke.Consumer):
         async def consume(self, batch: awoke.Batch[bytes]) -> None:
             transaction = self.transaction()
             transaction.produce(output, batch[0].value)
@@ -262,7 +262,7 @@ def test_an_aborted_message_is_not_processed(cluster: RealCluster, topic: Create
 
 
 def test_two_processes_with_one_name_do_not_fight(cluster: RealCluster, topic: CreateTopic) -> None:
-    name, output, gave_up = topic("in", 2), topic("out"), threading.Event()
+    name, output, has_failed = topic("in", 2), topic("out"), threading.Event()
     first = new_app(cluster, transactional_id=unique("id"))
     second = awoke.App(first.name, bootstrap_servers=cluster.bootstrap_servers)
     second.use(transactional_id=first.settings.transactional_id)
@@ -271,20 +271,20 @@ def test_two_processes_with_one_name_do_not_fight(cluster: RealCluster, topic: C
     with running(first) as one:
         send(cluster, name, [b"1"], partition=0)
         wait_for_values(cluster, output, 1)
-        one._on_give_up = lambda error: gave_up.set()
+        one._on_fatal_error = lambda error: has_failed.set()
         with running(second):
             for number in range(40):
                 send(cluster, name, [b"%d" % number], partition=number % 2)
-                if gave_up.wait(0.25):
+                if has_failed.wait(0.25):
                     break
-            assert isinstance(one.given_up, awoke.ProducerFenced)
+            assert isinstance(one.fatal_error, awoke.ProducerFenced)
 
 
 @pytest.mark.parametrize("concurrency", [None, awoke.by_key(8)], ids=["partition", "by_key"])
-def test_offsets_that_a_transaction_holds_up_are_waited_for_whoever_joins_meanwhile(
+def test_offsets_in_an_open_transaction_are_waited_for_while_members_join(
     cluster: RealCluster, topic: CreateTopic, concurrency: awoke.Concurrency | None
 ) -> None:
-    # Given messages that have been done, and a transaction of somebody's that has not ended and holds their offsets
+    # Given messages that have been done, and another producer's transaction that has not ended and holds their offsets
     group, name, output = unique("group"), topic("in", 2), topic("out", 1)
 
     def member() -> awoke.App:

@@ -33,7 +33,7 @@ def test_a_batch_waits_for_more_messages(cluster: Cluster, topic: CreateTopic) -
     with running(app), awoke.Producer(cluster.bootstrap_servers) as producer:
         for _ in range(10):
             producer.produce(name, b"value").wait(30)
-        assert sizes.wait_for(2) == [5, 5]  # Nobody waited for the minute.
+        assert sizes.wait_for(2) == [5, 5]  # The batch did not wait for the minute.
 
 
 def test_a_batch_waits_no_longer_than_it_may(cluster: Cluster, topic: CreateTopic) -> None:

@@ -55,7 +55,7 @@ async def generate_async(message: awoke.Message[bytes]) -> Any:
 
 
 class Eventually:
-    """An awaitable of somebody's own."""
+    """An awaitable class of the user's."""
 
     def __await__(self) -> Iterator[None]:
         NONE_RAN.add(self)

@@ -125,15 +125,15 @@ def test_two_processes_of_one_name_get_a_clear_fatal_error(real_cluster: RealClu
     (first, _), (second, _) = (
         app_of(real_cluster, topic, group=group, instance_id="one", kafka=FENCING) for _ in range(2)
     )
-    given_up: Collected[BaseException] = Collected()
+    errors: Collected[BaseException] = Collected()
     assigned: Collected[awoke.Event] = Collected()
     first.events.subscribe("partitions.assigned", assigned.add)
-    runner = awoke.AppRunner(first, on_give_up=given_up.add)
+    runner = awoke.AppRunner(first, on_fatal_error=errors.add)
     runner.start()
     try:
         assigned.wait_for(1)
         with running(second):
-            (error,) = given_up.wait_for(1)
+            (error,) = errors.wait_for(1)
     finally:
         runner.stop()
     assert isinstance(error, awoke.KafkaError)

@@ -100,7 +100,7 @@ def test_a_key_keeps_its_order(cluster: Cluster, topic: CreateTopic, is_async: b
     assert_committed(cluster, app, {(name, 0): 600})
 
 
-def test_a_slow_key_holds_up_nobody_else_and_the_offset_waits_for_it(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_slow_key_delays_no_other_key_and_the_offset_waits_for_it(cluster: Cluster, topic: CreateTopic) -> None:
     name, done, release = topic(), Collected[bytes](), threading.Event()
     app = new_app(cluster)
 
@@ -293,7 +293,7 @@ def test_results_leave_in_the_order_of_the_messages(cluster: Cluster, topic: Cre
     def answer(message: awoke.Message[bytes]) -> bytes | None:
         done.add(message.offset)
         if message.offset % 50 == 7:
-            raise ValueError("given up")
+            raise ValueError("no more tries")
         if message.offset % 31 == 4 and message.attempt == 1:
             raise ValueError("works the second time")
         return None if message.offset % 10 == 3 else message.value

@@ -98,14 +98,16 @@ def test_two_owners_of_one_partition_write_each_message_once(
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_only_the_message_that_fails_is_given_up(mock_cluster: MockCluster, database: Database, example: Any) -> None:
-    topic, letters, given_up = unique("payments"), unique("letters"), Collected[tuple[int, int]]()
+def test_only_the_message_that_fails_is_dead_lettered(
+    mock_cluster: MockCluster, database: Database, example: Any
+) -> None:
+    topic, letters, dead_lettered = unique("payments"), unique("letters"), Collected[tuple[int, int]]()
     mock_cluster.create_topic(topic, 2)
     mock_cluster.create_topic(letters)
     app = awoke.App(unique("ledger"), bootstrap_servers=mock_cluster.bootstrap_servers)
 
     def note(event: awoke.Event) -> None:
-        given_up.add((event.fields["partition"], event.fields["offset"]))
+        dead_lettered.add((event.fields["partition"], event.fields["offset"]))
 
     app.events.subscribe("message.dead_lettered", note)
     retry = awoke.Retry(attempts=3, backoff_s=(0.01, 0.02))
@@ -127,7 +129,7 @@ def test_only_the_message_that_fails_is_given_up(mock_cluster: MockCluster, data
     send(mock_cluster, topic, example, 0, 200)
     with running(app):
         wait_for(database, 199)
-        assert given_up.wait_for(1) == [(1, 38)]
+        assert dead_lettered.wait_for(1) == [(1, 38)]
     assert numbers(database) == [number for number in range(200) if number != 77]
     assert offsets(database) == {0: 100, 1: 100}
 

@@ -21,7 +21,7 @@ KAFKA: dict[str, str | int] = {
 SOON = awoke.Retry(backoff_s=(0.01, 0.02))
 ONE = awoke.Batching(max_messages=1)
 
-Told = Collected[tuple[str, int, int]]
+Reports = Collected[tuple[str, int, int]]
 """A call of user code: its name, its partition and its thread (its `ident`)."""
 
 
@@ -45,7 +45,7 @@ def as_many_threads_as_before(mock_cluster: MockCluster) -> Iterator[None]:
 class Telling(awoke.Consumer):
     """Says what runs where."""
 
-    told: Told
+    told: Reports
 
     def tell(self, word: str) -> None:
         self.told.add((word, self.partition, threading.get_ident()))
@@ -72,18 +72,18 @@ class Telling(awoke.Consumer):
         self.tell("shutdown")
 
 
-def words(told: Told, partition: int = 0) -> list[str]:
+def words(told: Reports, partition: int = 0) -> list[str]:
     return [word for word, at, _ in told.items if at == partition and word != "tick"]
 
 
-def threads(told: Told, partition: int = 0) -> set[int]:
+def threads(told: Reports, partition: int = 0) -> set[int]:
     return {ident for _, at, ident in told.items if at == partition}
 
 
 def test_everything_runs_on_one_thread_for_each_partition(
     mock_cluster: MockCluster, topic: Callable[[int], str]
 ) -> None:
-    name, app, told = topic(2), new_app(mock_cluster, workers=4), Told()
+    name, app, told = topic(2), new_app(mock_cluster, workers=4), Reports()
 
     @app.consumer(name, own_thread=True, batch=ONE, tick_every_s=0.01)
     class Owner(Telling):
@@ -108,7 +108,7 @@ def test_everything_runs_on_one_thread_for_each_partition(
 
 
 def test_without_the_option_there_is_no_thread_more(mock_cluster: MockCluster, topic: Callable[[int], str]) -> None:
-    name, app, told = topic(1), new_app(mock_cluster, workers=2), Told()
+    name, app, told = topic(1), new_app(mock_cluster, workers=2), Reports()
 
     @app.consumer(name, tick_every_s=60.0)
     class Plain(Telling):
@@ -121,7 +121,7 @@ def test_without_the_option_there_is_no_thread_more(mock_cluster: MockCluster, t
 
 
 def test_a_partition_that_comes_back_has_another_thread(mock_cluster: MockCluster, topic: Callable[[int], str]) -> None:
-    name, group, told, changed = topic(2), unique("group"), Told(), Collected[str]()
+    name, group, told, changed = topic(2), unique("group"), Reports(), Collected[str]()
     first, second = (
         awoke.App(unique("app"), group=group, bootstrap_servers=mock_cluster.bootstrap_servers, kafka=KAFKA)
         for _ in range(2)
@@ -140,7 +140,7 @@ def test_a_partition_that_comes_back_has_another_thread(mock_cluster: MockCluste
             told.wait_until(lambda items: "revoked" in [word for word, _, _ in items])
             owners = [each.owner for each in server.threads() if each.name.endswith("own_thread")]
             taken = next(partition for word, partition, _ in told.items if word == "revoked")
-            assert became(lambda: f"{name}[{taken}]" not in server.ledger.census(), 10), owners
+            assert became(lambda: f"{name}[{taken}]" not in server.ledger.counts(), 10), owners
         told.wait_until(lambda items: [word for word, _, _ in items].count("assigned") == 3)
     assert words(told, taken) == ["init", "assigned", "revoked", "init", "assigned", "shutdown"]
     assert words(told, 1 - taken) == ["init", "assigned", "shutdown"]
@@ -151,7 +151,7 @@ def test_a_partition_that_comes_back_has_another_thread(mock_cluster: MockCluste
 
 
 def test_a_lost_partition_is_lost_on_its_thread() -> None:
-    told, name = Told(), "lost"
+    told, name = Reports(), "lost"
     with EmbeddedCluster() as cluster:
         cluster.create_topic(name)
         app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, kafka=KAFKA)
@@ -165,7 +165,7 @@ def test_a_lost_partition_is_lost_on_its_thread() -> None:
             told.wait_until(lambda items: "assigned" in [word for word, _, _ in items])
             cluster.set_broker_up(1, False)
             told.wait_until(lambda items: "lost" in [word for word, _, _ in items])
-            assert became(lambda: f"{name}[0]" not in server.ledger.census(), 10)
+            assert became(lambda: f"{name}[0]" not in server.ledger.counts(), 10)
             cluster.set_broker_up(1, True)
     assert words(told)[:3] == ["init", "assigned", "lost"]
     assert len({ident for _, _, ident in told.items[:3]}) == 1
@@ -175,7 +175,7 @@ def test_a_lost_partition_is_lost_on_its_thread() -> None:
 def test_what_outlives_its_assignment_is_lost_on_its_thread(
     mock_cluster: MockCluster, topic: Callable[[int], str], where: str
 ) -> None:
-    name, told, release = topic(1), Told(), threading.Event()
+    name, told, release = topic(1), Reports(), threading.Event()
     app = new_app(mock_cluster, revoke_timeout_s=0.1, workers=2)
 
     @app.consumer(name, own_thread=True, tick_every_s=60.0)
@@ -206,7 +206,7 @@ def test_what_outlives_its_assignment_is_lost_on_its_thread(
 def test_an_init_that_fails_is_tried_again_on_the_same_thread(
     mock_cluster: MockCluster, topic: Callable[[int], str]
 ) -> None:
-    name, app, told = topic(1), new_app(mock_cluster), Told()
+    name, app, told = topic(1), new_app(mock_cluster), Reports()
 
     @app.consumer(name, own_thread=True, retry=SOON, tick_every_s=0.005)
     class Owner(Telling):
@@ -229,7 +229,7 @@ def test_an_init_that_fails_is_tried_again_on_the_same_thread(
         send(mock_cluster, name, [b"value"])
         told.wait_until(lambda items: "consume" in [word for word, _, _ in items])
         # Its own, and the background thread of the instance that came to be: those of the failed ones have ended.
-        assert became(lambda: server.ledger.census()[f"{name}[0]"] == 2, 10), server.ledger.entries()
+        assert became(lambda: server.ledger.counts()[f"{name}[0]"] == 2, 10), server.ledger.entries()
     assert words(told) == ["init"] * 4 + ["assigned", "consume", "shutdown"]
     assert len(threads(told)) == 1
     assert [event.fields["hook"] for event in failed.items] == ["assigned"]
@@ -239,7 +239,7 @@ def test_an_init_that_fails_is_tried_again_on_the_same_thread(
 def test_an_exit_within_ends_the_app_and_the_thread(
     mock_cluster: MockCluster, topic: Callable[[int], str], where: str
 ) -> None:
-    name, app, told, given_up = topic(1), new_app(mock_cluster), Told(), Collected[BaseException]()
+    name, app, told, errors = topic(1), new_app(mock_cluster), Reports(), Collected[BaseException]()
 
     @app.consumer(name, own_thread=True, tick_every_s=0.05)
     class Owner(Telling):
@@ -249,15 +249,15 @@ def test_an_exit_within_ends_the_app_and_the_thread(
                 raise SystemExit(3)
 
     Owner.told = told
-    server = awoke.AppRunner(app, on_give_up=given_up.add)
+    server = awoke.AppRunner(app, on_fatal_error=errors.add)
     server.start()
     send(mock_cluster, name, [b"value"])
     if where == "shutdown":
         told.wait_until(lambda items: "consume" in [word for word, _, _ in items])
     else:
-        given_up.wait_for(1)
+        errors.wait_for(1)
     assert server.stop()
-    assert isinstance(server.given_up, SystemExit)
+    assert isinstance(server.fatal_error, SystemExit)
     assert len(threads(told)) == 1
     if where in ("init", "assigned"):
         assert "consume" not in words(told)
@@ -267,7 +267,7 @@ def test_an_exit_within_ends_the_app_and_the_thread(
 
 @pytest.mark.parametrize("hook", ["revoked", "shutdown", "assigned"])
 def test_a_hook_that_fails_leaves_no_thread(mock_cluster: MockCluster, topic: Callable[[int], str], hook: str) -> None:
-    name, app, told, failed = topic(1), new_app(mock_cluster), Told(), Collected[awoke.Event]()
+    name, app, told, failed = topic(1), new_app(mock_cluster), Reports(), Collected[awoke.Event]()
     app.events.subscribe("hook.failed", failed.add)
 
     @app.consumer(name, own_thread=True, tick_every_s=60.0)

@@ -40,10 +40,10 @@ def test_a_background_thread_ends_before_its_partition_is_given_back(cluster: Cl
 
     with running(app) as server:
         told.wait_for(2)
-        assert server.ledger.census()[f"{name}[0]"] == 1
+        assert server.ledger.counts()[f"{name}[0]"] == 1
     assert sorted(told.items[:2]) == [f"began on {name}[{partition}]-flush_forever" for partition in (0, 1)]
     assert sorted(told.items[2:]) == ["ended", "ended", "shutdown", "shutdown"]
-    assert f"{name}[0]" not in server.ledger.census()
+    assert f"{name}[0]" not in server.ledger.counts()
 
 
 def test_an_async_consumer_owns_its_tasks(cluster: Cluster, topic: CreateTopic) -> None:
@@ -149,20 +149,20 @@ def test_an_app_owns_threads_too(cluster: Cluster, topic: CreateTopic) -> None:
 
 
 def test_an_apps_background_failure_may_end_it(cluster: Cluster, topic: CreateTopic) -> None:
-    app, given_up = new_app(cluster), Collected[BaseException]()
+    app, errors = new_app(cluster), Collected[BaseException]()
 
     @app.on(topic())
     def handle(message: awoke.Message[bytes]) -> None:
         pass
 
     app.background(lambda: 1 / 0, on_error="fail", name="divide")
-    server = awoke.AppRunner(app, on_give_up=given_up.add)
+    server = awoke.AppRunner(app, on_fatal_error=errors.add)
     server.start()
     try:
-        given_up.wait_for(1)
+        errors.wait_for(1)
     finally:
         server.stop()
-    assert isinstance(server.given_up, ZeroDivisionError)
+    assert isinstance(server.fatal_error, ZeroDivisionError)
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -147,7 +147,7 @@ def test_produce_many_waits_for_room(topic: CreateTopic, cluster: Cluster) -> No
     with awoke.Producer(
         cluster.bootstrap_servers, kafka={"queue.buffering.max.messages": 100, "linger.ms": 60_000}
     ) as narrow:
-        # Given a full queue: nobody waits, so what is in it lingers
+        # Given a full queue: no thread waits, so its messages linger
         with pytest.raises(awoke.QueueFull):
             narrow.produce_many(name, [b"x"] * 101, timeout_s=0)
         assert narrow.queued()[0] == 100
@@ -244,8 +244,8 @@ def test_a_wait_without_an_answer_names_the_operation_and_the_time(silent_broker
         handle.wait(5)
 
 
-def test_what_librdkafka_said_before_anybody_listened_holds_nothing_up() -> None:
-    for _ in range(20):  # A refused connection may come before or after the report thread's bell is hung up.
+def test_a_report_queued_before_the_callback_is_enabled_is_seen() -> None:
+    for _ in range(20):  # A connection may be refused before or after the report thread enables its callback.
         with EmbeddedCluster() as cluster:
             cluster.create_topic("topic")
             cluster.set_broker_up(1, False)
@@ -254,7 +254,7 @@ def test_what_librdkafka_said_before_anybody_listened_holds_nothing_up() -> None
                 handle = producer.produce("topic", b"value")
                 handle.add_done_callback(lambda _, answered=answered: answered.set())  # type: ignore[misc]
                 cluster.set_broker_up(1, True)
-                assert answered.wait(20), "its report lies where nobody looks"
+                assert answered.wait(20), "no thread reads its report"
 
 
 def test_a_full_queue_refuses_or_waits(silent_broker: EmbeddedCluster) -> None:
@@ -296,7 +296,7 @@ def test_keys_go_where_javas_clients_put_them(cluster: Cluster, topic: CreateTop
 LINGER = {"linger.ms": 60_000}
 
 
-def test_whoever_waits_does_not_linger(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_wait_for_a_delivery_ends_the_linger(cluster: Cluster, topic: CreateTopic) -> None:
     name = topic()
     with awoke.Producer(cluster.bootstrap_servers, kafka=LINGER) as producer:
         assert producer.produce(name, b"0").wait(20).offset == 0
@@ -307,7 +307,7 @@ def test_whoever_waits_does_not_linger(cluster: Cluster, topic: CreateTopic) -> 
             assert sorted(wait.result() for wait in waits) == list(range(11, 51))
 
 
-async def test_whoever_awaits_does_not_linger(cluster: Cluster, topic: CreateTopic) -> None:
+async def test_an_awaited_delivery_ends_the_linger(cluster: Cluster, topic: CreateTopic) -> None:
     name = topic()
     with awoke.Producer(cluster.bootstrap_servers, kafka=LINGER) as producer:
         assert (await producer.produce(name, b"0")).offset == 0
@@ -321,7 +321,7 @@ async def resolve(handle: awoke.DeliveryHandle) -> awoke.Delivery:
     return await handle
 
 
-def test_what_nobody_waits_for_lingers(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_message_without_a_waiter_lingers(cluster: Cluster, topic: CreateTopic) -> None:
     name = topic()
     with awoke.Producer(cluster.bootstrap_servers, kafka=LINGER) as producer:
         producer.produce(name, b"0").wait(20)

@@ -61,7 +61,7 @@ def test_a_variant_sends_under_other_settings_of_topics(cluster: Cluster, topic:
     with awoke.Producer(cluster.bootstrap_servers, kafka={"enable.idempotence": False}) as producer:
         careless = producer.variant(acks=0, compression_codec="lz4")
         delivery = careless.produce(quick, b"x" * 500, key="k", headers={"h": "1"}).wait(30)
-        assert delivery.offset == -1  # Nobody was asked to acknowledge it.
+        assert delivery.offset == -1  # No broker was asked to acknowledge it.
         careless.produce_many(quick, [b"y", (b"z", b"k")])
         assert producer.produce(safe, b"1").wait(30).offset == 0
         with pytest.raises(awoke.ConfigError, match="other settings"):
@@ -100,8 +100,8 @@ def test_messages_go_through_middleware_in_order(cluster: Cluster, topic: Create
 
 def test_what_an_app_sends_goes_through_its_middleware(cluster: Cluster, topic: CreateTopic) -> None:
     name, output, dead = topic(), topic("out"), topic("dead")
-    app, given_up = new_app(cluster), Collected[awoke.Event]()
-    app.events.subscribe("message.dead_lettered", given_up.add)
+    app, dead_lettered = new_app(cluster), Collected[awoke.Event]()
+    app.events.subscribe("message.dead_lettered", dead_lettered.add)
 
     @app.outgoing
     def stamp(message: awoke.Outgoing) -> awoke.Outgoing:
@@ -115,7 +115,7 @@ def test_what_an_app_sends_goes_through_its_middleware(cluster: Cluster, topic: 
 
     send(cluster, name, [b"good", b"bad"])
     with running(app):
-        given_up.wait_for(1)
+        dead_lettered.wait_for(1)
     (result,), (letter,) = read(cluster, output), read(cluster, dead)
     assert (result.value, result.headers) == (b"GOOD", [("stamp", output.encode())])
     assert letter.headers[-1] == ("stamp", dead.encode())

@@ -36,7 +36,7 @@ def refuse_letters(message: Outgoing) -> Outgoing:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_what_is_given_up_goes_to_the_dead_letter_topic_as_it_was(
+def test_an_exhausted_message_goes_to_the_dead_letter_topic_as_it_was(
     cluster: Cluster, topic: CreateTopic, is_async: bool
 ) -> None:
     name, dead, seen = topic(), topic("dead"), Collected[tuple[bytes, int]]()
@@ -88,7 +88,7 @@ def test_some_errors_are_not_worth_another_try(cluster: Cluster, topic: CreateTo
     name, dead, tries = topic(), topic("dead"), Collected[bytes]()
     app = new_app(cluster)
 
-    @app.on(name, dead_letter=dead, retry=awoke.Retry(backoff_s=(0.01, 0.02), give_up_on=(NoSuchCard,)))
+    @app.on(name, dead_letter=dead, retry=awoke.Retry(backoff_s=(0.01, 0.02), not_on=(NoSuchCard,)))
     def charge(message: awoke.Message[bytes]) -> None:
         tries.add(message.value)
         if message.value == b"card":
@@ -132,7 +132,7 @@ def test_a_message_behind_a_skipped_one_is_tried_for_the_first_time(cluster: Clu
         assert attempts.wait_for(3) == [1, 2, 1]
 
 
-def test_a_partition_may_be_left_alone_until_somebody_resumes_it(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_partition_may_be_left_alone_until_it_is_resumed(cluster: Cluster, topic: CreateTopic) -> None:
     name, seen, paused = topic(partitions=2), Collected[Any](), Collected[awoke.Event]()
     app, is_repaired = new_app(cluster), threading.Event()
     app.events.subscribe("partition.paused", paused.add)
@@ -161,7 +161,7 @@ def test_a_partition_may_be_left_alone_until_somebody_resumes_it(cluster: Cluste
 
 
 def test_a_consumer_that_ends_the_process_ends_the_app_in_order(cluster: Cluster, topic: CreateTopic) -> None:
-    name, given_up = topic(), Collected[BaseException]()
+    name, errors = topic(), Collected[BaseException]()
     app = new_app(cluster)
 
     @app.on(name)
@@ -169,10 +169,10 @@ def test_a_consumer_that_ends_the_process_ends_the_app_in_order(cluster: Cluster
         raise SystemExit(7)
 
     send(cluster, name, [b"value"])
-    server = awoke.AppRunner(app, on_give_up=given_up.add)
+    server = awoke.AppRunner(app, on_fatal_error=errors.add)
     server.start()
     try:
-        (error,) = given_up.wait_for(1)
+        (error,) = errors.wait_for(1)
     finally:
         server.stop()
     assert isinstance(error, SystemExit)

@@ -129,7 +129,7 @@ def test_a_result_that_the_broker_refuses_runs_its_handler_once_where_it_is_alon
 def test_a_result_that_is_refused_for_good_ends_an_app_that_has_no_other_way(
     cluster: Cluster, topic: CreateTopic
 ) -> None:
-    name, output, given_up = topic(), topic("out"), Collected[BaseException]()
+    name, output, errors = topic(), topic("out"), Collected[BaseException]()
     app = new_app(cluster, kafka={"message.max.bytes": LIMIT})
 
     @app.on(name, output=output)
@@ -137,10 +137,10 @@ def test_a_result_that_is_refused_for_good_ends_an_app_that_has_no_other_way(
         return TOO_LARGE
 
     send(cluster, name, [b"1"])
-    server = awoke.AppRunner(app, on_give_up=given_up.add)
+    server = awoke.AppRunner(app, on_fatal_error=errors.add)
     server.start()
     try:
-        (error,) = given_up.wait_for(1)
+        (error,) = errors.wait_for(1)
     finally:
         server.stop()
     assert isinstance(error, awoke.RetriesExhausted)

@@ -286,7 +286,7 @@ def test_a_cancelled_task_cancels_its_call(cluster: Cluster) -> None:
         if rpc.current_call().wait_cancelled():
             told.add("cancelled")
 
-    async def give_up(caller: rpc.Caller) -> None:
+    async def cancel_one(caller: rpc.Caller) -> None:
         task = asyncio.create_task(caller.acall("hold"))
         await asyncio.to_thread(began.wait, WITHIN_S)
         task.cancel()
@@ -294,7 +294,7 @@ def test_a_cancelled_task_cancels_its_call(cluster: Cluster) -> None:
             await task
 
     with calling(app) as caller:
-        asyncio.run(give_up(caller))
+        asyncio.run(cancel_one(caller))
         assert told.wait_for(1) == ["cancelled"]
 
 
@@ -384,7 +384,7 @@ def test_a_cast_wants_no_reply(cluster: Cluster) -> None:
         assert caller.open_calls() == 0
 
 
-def test_calls_of_one_key_are_carried_out_in_order(cluster: Cluster) -> None:
+def test_calls_of_one_key_are_executed_in_order(cluster: Cluster) -> None:
     app, seen = new_app(cluster, threads=8), Collected[tuple[str, int]]()
 
     @app.rpc.method
@@ -401,7 +401,7 @@ def test_calls_of_one_key_are_carried_out_in_order(cluster: Cluster) -> None:
         assert [number for each, number in seen.items if each == who] == list(range(50))
 
 
-def test_one_idempotency_key_is_carried_out_once(cluster: Cluster) -> None:
+def test_one_idempotency_key_is_executed_once(cluster: Cluster) -> None:
     app, seen, go = new_app(cluster), Collected[str](), threading.Event()
 
     @app.rpc.method
@@ -555,7 +555,7 @@ def test_tasks_wait_for_room_without_their_loop(cluster: Cluster) -> None:
 
 
 def test_a_method_that_ends_the_process_ends_the_app(cluster: Cluster) -> None:
-    app, gave_up = new_app(cluster, threads=1), Collected[BaseException]()
+    app, errors = new_app(cluster, threads=1), Collected[BaseException]()
 
     @app.rpc.method
     def leave() -> None:
@@ -565,12 +565,12 @@ def test_a_method_that_ends_the_process_ends_the_app(cluster: Cluster) -> None:
     async def aleave() -> None:
         raise SystemExit(4)
 
-    server = awoke.AppRunner(app, gave_up.add)
+    server = awoke.AppRunner(app, errors.add)
     server.start()
     with rpc.Caller(app.name, cluster.bootstrap_servers, timeout_s=WITHIN_S) as caller:
         with pytest.raises(rpc.Internal):
             caller.call("leave")
-        (error,) = gave_up.wait_for(1)
+        (error,) = errors.wait_for(1)
         assert isinstance(error, SystemExit)
         with pytest.raises(rpc.Internal):
             caller.call("aleave")
@@ -779,8 +779,8 @@ def test_a_service_that_calls_another_counts_its_calls(cluster: Cluster) -> None
     assert shop.callers() == {}
 
 
-def test_nobody_there_is_learned_soon(real_cluster: Any) -> None:
-    service = unique("nobody")
+def test_a_service_without_responders_is_noticed_soon(real_cluster: Any) -> None:
+    service = unique("empty")
     with pytest.raises(awoke.UnknownTopic, match="start it"):
         rpc.Caller(service, real_cluster.bootstrap_servers)
     with rpc.Caller(service, real_cluster.bootstrap_servers, create_topics=True) as caller:
@@ -887,7 +887,7 @@ def test_exactly_once_forgets_a_result_that_was_not_committed(real_cluster: Any)
 
     @app.rpc.method
     def order(number: int) -> int:
-        sender = rpc.current_call().contribution
+        sender = rpc.current_call().transaction_entry
         assert sender is not None
         sender.produce(out, b"x" * sizes.pop(0))  # The first is larger than messages may be.
         return number
@@ -919,7 +919,7 @@ def test_exactly_once_commits_replies_with_offsets(real_cluster: Any) -> None:
 
     @app.rpc.method
     def order(number: int) -> int:
-        sender = rpc.current_call().contribution
+        sender = rpc.current_call().transaction_entry
         assert sender is not None
         sender.produce(out, number)
         if number == 3:

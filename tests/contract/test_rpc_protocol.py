@@ -213,7 +213,7 @@ def test_a_forged_reply_does_not_end_a_call(cluster: Cluster) -> None:
         assert caller.counters()["forged"] == 2
 
 
-def test_a_copied_call_is_not_carried_out_again(cluster: Cluster) -> None:
+def test_a_copied_call_is_not_executed_again(cluster: Cluster) -> None:
     app, seen, refused = new_app(cluster, secret=SECRET), Collected[str](), Collected[str]()
     app.events.subscribe("rpc.refused", lambda event: refused.add(event.fields["reason"]))
 

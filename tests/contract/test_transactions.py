@@ -163,7 +163,7 @@ def test_a_newer_producer_fences_an_older_one(cluster: RealCluster, topic: Creat
     assert values(cluster, name) == [b"newer", b"again"]
 
 
-def test_who_waits_for_a_turn_gives_up_in_time(producer: awoke.Producer, topic: CreateTopic) -> None:
+def test_the_wait_for_a_turn_times_out(producer: awoke.Producer, topic: CreateTopic) -> None:
     name = topic()
     with producer.transaction() as t:
         t.produce(name, b"x")

@@ -98,12 +98,12 @@ def test_a_route_without_a_dead_letter_topic_does_as_on_exhausted_says(cluster: 
 
 
 def test_an_app_stops_at_it_by_default(cluster: Cluster, topic: CreateTopic) -> None:
-    name, app, seen, gave_up = topic(), new_app(cluster), Collected[int](), Collected[BaseException]()
+    name, app, seen, errors = topic(), new_app(cluster), Collected[int](), Collected[BaseException]()
     route(app, "def", name, "", seen)
     send(cluster, name, ORDERS)
-    server = awoke.AppRunner(app, on_give_up=gave_up.add)
+    server = awoke.AppRunner(app, on_fatal_error=errors.add)
     server.start()
-    assert "offset 2 failed 1 times, the last with: DecodeError" in str(gave_up.wait_for(1)[0])
+    assert "offset 2 failed 1 times, the last with: DecodeError" in str(errors.wait_for(1)[0])
     server.stop()
     assert_committed(cluster, app, {(name, 0): 2})
 

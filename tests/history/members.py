@@ -36,7 +36,7 @@ class Members:
         self._started = 0
         self.exit_codes: Counter[int] = Counter()
         """Of the members that have ended, those that were killed left out."""
-        self.gave_up: list[str] = []
+        self.ended_early: list[str] = []
         """The last lines of those that ended without having been told to."""
         self.stuck: list[str] = []
         """The last lines of those that did not end when they were told to."""
@@ -97,7 +97,7 @@ class Members:
         for member in ended:
             code = member.process.wait(ENDS_WITHIN_S)
             self.exit_codes[code] += 1
-            self.gave_up.append(f"{_name(member)} ended with {code}:\n{_last_lines(member)}")
+            self.ended_early.append(f"{_name(member)} ended with {code}:\n{_last_lines(member)}")
             self._forget(member)
             self.start()
         return [_name(member) for member in ended]

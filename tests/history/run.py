@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
     done: Counter[str]
     """The number of times that each fault happened."""
     exit_codes: Counter[int]
-    gave_up: list[str]
+    ended_early: list[str]
     """The last lines of members that ended without a signal."""
     stuck: list[str]
     """The last lines of members that did not end on a signal."""
@@ -76,7 +76,7 @@ def _run(settings: Run, brokers: ProxiedBrokers, members: Members) -> Outcome:
     inputs = [*nemesis.logs, judge.log_of(servers, INPUT)]
     output = judge.log_of(servers, OUTPUT, "read_committed")
     history = History(settings.mode, feeder.acknowledged, inputs, output, progress, nemesis.done["unclean"])
-    return Outcome(check(history), nemesis.done, members.exit_codes, members.gave_up, members.stuck)
+    return Outcome(check(history), nemesis.done, members.exit_codes, members.ended_early, members.stuck)
 
 
 def _has_committed(servers: str) -> bool:
@@ -101,11 +101,11 @@ def report(settings: Run, outcome: Outcome) -> None:
         "unknown": verdict.unknown,
         "lag": verdict.lag,
         "exit codes of members": codes,
-        "members that ended by themselves": len(outcome.gave_up),
+        "members that ended by themselves": len(outcome.ended_early),
         "members that did not end": len(outcome.stuck),
         "verdict": result,
     }
-    for text in (*outcome.gave_up, *outcome.stuck):
+    for text in (*outcome.ended_early, *outcome.stuck):
         print(text)
     print("\n".join(f"{name:36} {value}" for name, value in rows.items()))
     print(line_of(settings, outcome), flush=True)

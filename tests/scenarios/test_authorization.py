@@ -33,7 +33,7 @@ WITHIN_S = 10.0
 
 
 class Acls:
-    """Brokers with an authorizer, and what everybody is denied on them."""
+    """Brokers with an authorizer, and the permissions that they deny to all users."""
 
     def __init__(self, servers: str) -> None:
         self.servers = servers
@@ -97,15 +97,15 @@ def new_reader(acls: Acls, topic: str) -> tuple[awoke.App, Collected[bytes]]:
     return app, seen
 
 
-def assert_given_up(app: awoke.App, *words: str) -> None:
+def assert_stopped(app: awoke.App, *words: str) -> None:
     """Start the app, which must end by itself with an error that says these words."""
     over, errors = threading.Event(), []
 
-    def on_give_up(error: BaseException) -> None:
+    def on_fatal_error(error: BaseException) -> None:
         errors.append(error)
         over.set()
 
-    server = AppRunner(app, on_give_up)
+    server = AppRunner(app, on_fatal_error)
     try:
         server.start()
         assert over.wait(WITHIN_S), "it goes on as if nothing were wrong"
@@ -123,7 +123,7 @@ def test_a_topic_that_may_not_be_seen_is_no_topic_that_does_not_exist(acls: Acls
     topic = make_topic(acls)
     app, _ = new_reader(acls, topic)
     acls.deny(ResourceType.TOPIC, topic)
-    assert_given_up(app, topic, "not allowed")
+    assert_stopped(app, topic, "not allowed")
 
 
 def test_an_output_that_may_not_be_seen_is_refused_at_the_start(acls: Acls) -> None:
@@ -131,13 +131,13 @@ def test_an_output_that_may_not_be_seen_is_refused_at_the_start(acls: Acls) -> N
     app = new_app(acls)
     app.on(topic, output=output)(lambda message: message.value)
     acls.deny(ResourceType.TOPIC, output)
-    assert_given_up(app, output, "not allowed")
+    assert_stopped(app, output, "not allowed")
 
 
 def test_a_group_that_may_not_be_joined_ends_the_start(acls: Acls) -> None:
     app, _ = new_reader(acls, make_topic(acls))
     acls.deny(ResourceType.GROUP, app.name)
-    assert_given_up(app, app.name, "group", "not allowed")
+    assert_stopped(app, app.name, "group", "not allowed")
 
 
 def test_a_transactional_id_that_may_not_be_used_ends_the_start(acls: Acls) -> None:
@@ -148,7 +148,7 @@ def test_a_transactional_id_that_may_not_be_used_ends_the_start(acls: Acls) -> N
     app.on(topic, output=output, exactly_once=True)(lambda message: message.value)
     acls.deny(ResourceType.TRANSACTIONAL_ID, name)
     judge.feed(acls.servers, topic, [b"value"])
-    assert_given_up(app, name, "not allowed")
+    assert_stopped(app, name, "not allowed")
 
 
 def test_a_topic_that_is_forbidden_while_it_is_read_is_a_reason_and_nothing_is_lost(acls: Acls) -> None:

@@ -1,4 +1,4 @@
-"""A member whose place another one took (same `group.instance.id`) can't go on: its app gives up and says why."""
+"""A member whose place another one took (same `group.instance.id`) can't go on: its app stops and says why."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def member(cluster: RealCluster, topic: str, group: str) -> tuple[awoke.App, Col
     return app, seen
 
 
-def test_a_fenced_member_gives_up(real_cluster: RealCluster) -> None:
+def test_a_fenced_member_stops(real_cluster: RealCluster) -> None:
     topic, group = unique("fenced"), unique("group")
     real_cluster.create_topic(topic)
     (first, seen_by_first), (second, seen_by_second) = (member(real_cluster, topic, group) for _ in range(2))
@@ -38,5 +38,5 @@ def test_a_fenced_member_gives_up(real_cluster: RealCluster) -> None:
             errors.wait_until(lambda events: any(event.fields["is_fatal"] for event in events))
             producer.produce(topic, b"2").wait(30)
             seen_by_second.wait_until(lambda values: b"2" in values)
-    assert isinstance(server.given_up, awoke.KafkaError)
-    assert "can't go on" in str(server.given_up)
+    assert isinstance(server.fatal_error, awoke.KafkaError)
+    assert "can't go on" in str(server.fatal_error)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.census import Census, census
 from tests.support.clusters import RealCluster, unique
 from tests.support.rebalances import PARTITIONS, Rebalances
+from tests.support.resource_usage import ResourceUsage, resource_usage
 
 REBALANCES = 100
 
@@ -15,8 +15,8 @@ REBALANCES = 100
 def test_a_hundred_rebalances_leave_nothing_behind(real_cluster: RealCluster) -> None:
     topic = unique("hundred")
     real_cluster.create_topic(topic, PARTITIONS)
-    rebalances, taken = Rebalances(real_cluster.bootstrap_servers, topic, unique("group")), dict[int, Census]()
-    sent = rebalances.run(REBALANCES, lambda done: taken.setdefault(done, census()))
+    rebalances, taken = Rebalances(real_cluster.bootstrap_servers, topic, unique("group")), dict[int, ResourceUsage]()
+    sent = rebalances.run(REBALANCES, lambda done: taken.setdefault(done, resource_usage()))
     early, late = taken[10], taken[REBALANCES]
     assert (late.names, late.descriptors) == (early.names, early.descriptors)
     assert late.resident_kb < early.resident_kb * 1.2 + 10_000

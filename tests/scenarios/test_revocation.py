@@ -68,7 +68,7 @@ def is_complete(items: object) -> bool:
 
 
 def check(seen: Seen, cluster: RealCluster, group: str, topic: str) -> None:
-    """All of them, in order, none twice: everybody who left did so in order, and each message was marked."""
+    """All of them, in order, none twice: every member left in order, and each message was marked."""
     for partition in range(PARTITIONS):
         assert [offset for at, offset in seen.items if at == partition] == list(range(MESSAGES))
     with awoke.Admin(cluster.bootstrap_servers) as admin:

@@ -57,7 +57,7 @@ class Watched:
 
 
 def commit(servers: str, group: str, topic: str, offset: int) -> None:
-    """Commit an offset of a group that nobody is a member of."""
+    """Commit an offset of a group without members."""
     with judge.consumer(servers, group) as client:
         client.commit(offsets=[confluent_kafka.TopicPartition(topic, 0, offset)], asynchronous=False)
 

@@ -381,7 +381,7 @@ def test_a_quiet_swarm_takes_no_more(real_cluster: RealCluster, topic: str, tmp_
         assert swarm.stop() == 0
 
 
-def test_a_dump_shows_stacks_and_hurts_nobody(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+def test_a_dump_shows_stacks_and_ends_no_process(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=1) as swarm:
         swarm.wait_up(1, assigned=PARTITIONS)
         swarm.ask("dump", node=1)
@@ -453,17 +453,17 @@ def test_what_can_not_work_is_refused(
 
 
 @pytest.mark.timeout(180)
-def test_a_supervisor_that_overslept_kills_nobody(
+def test_a_supervisor_that_overslept_kills_no_node(
     real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
 ) -> None:
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--silent-after-s", "3") as swarm:
         before = swarm.wait_up(assigned=PARTITIONS)
         pids = [each["pid"] for each in before["nodes"]]
-        everybody = [*pids, before["pid"]]
-        for pid in everybody:
+        processes = [*pids, before["pid"]]
+        for pid in processes:
             os.kill(pid, signal.SIGSTOP)  # As when the machine sleeps.
         elapse(9, "longer than the silence after which a node is killed")
-        for pid in reversed(everybody):
+        for pid in reversed(processes):
             os.kill(pid, signal.SIGCONT)
         swarm.process.wait_for("deadlines are moved", 10)
         elapse(4, "a node that seems silent would be killed in this time")

@@ -82,7 +82,7 @@ def test_each_message_has_one_result(
 
 @pytest.mark.parametrize("direction", ["request", "response"])
 def test_a_commit_in_doubt_is_looked_up(cluster: ProxiedCluster, topics: tuple[str, str], direction: Direction) -> None:
-    """Lost requests were not committed, lost answers were: nobody can tell but by the offsets."""
+    """Lost requests were not committed, lost answers were: only the offsets tell which."""
     app, replaced = copying_app(cluster, topics, None), Collected[awoke.Event]()
     app.events.subscribe("producer.replaced", replaced.add)
     with running(app):

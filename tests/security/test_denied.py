@@ -57,7 +57,7 @@ def test_a_denied_transactional_id(secure_broker: SecureBroker, client: Client) 
         pass
 
 
-def test_an_app_whose_transactional_id_is_denied_gives_up_at_once(secure_broker: SecureBroker, client: Client) -> None:
+def test_an_app_whose_transactional_id_is_denied_stops_at_once(secure_broker: SecureBroker, client: Client) -> None:
     topic, output, name = secure_broker.create_topic(), secure_broker.create_topic(), unique("denied")
     app = awoke.App(unique("app"), **client.arguments, transactional_id=name)
     app.on(topic, output=output, exactly_once=True)(lambda message: message.value)
@@ -70,7 +70,7 @@ def test_an_app_whose_transactional_id_is_denied_gives_up_at_once(secure_broker:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_an_app_whose_group_is_denied_gives_up(secure_broker: SecureBroker, client: Client, protocol: str) -> None:
+def test_an_app_whose_group_is_denied_stops(secure_broker: SecureBroker, client: Client, protocol: str) -> None:
     topic = secure_broker.create_topic()
     app = awoke.App(unique("app"), **client.arguments)
     app.use(kafka={"group.protocol": protocol})
@@ -145,11 +145,11 @@ def error_of(app: awoke.App) -> BaseException:
     """Starts an app that must end by itself; returns the error with which it does."""
     over, errors = threading.Event(), list[BaseException]()
 
-    def on_give_up(error: BaseException) -> None:
+    def on_fatal_error(error: BaseException) -> None:
         errors.append(error)
         over.set()
 
-    server = AppRunner(app, on_give_up)
+    server = AppRunner(app, on_fatal_error)
     try:
         server.start()
         assert over.wait(WITHIN_S), "it goes on as if nothing were wrong"

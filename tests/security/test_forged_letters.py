@@ -1,4 +1,5 @@
-"""Anybody who may write to a dead letter topic can forge a letter: it gets nowhere that the operator has not named."""
+"""A client with the right to write to a dead letter topic can forge a letter. It reaches no topic but those that the
+operator has named."""
 
 from __future__ import annotations
 

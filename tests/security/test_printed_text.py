@@ -1,4 +1,4 @@
-"""Text of messages reaches no terminal and no log as it is, whatever bytes somebody has put into a topic."""
+"""Text of messages reaches no terminal and no log as it is, whatever bytes a topic holds."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Broker:
     def launch(self) -> None:
         """Start the process, in a session of its own, and a thread that reads its log from the first line on.
 
-        Every broker has its reader at once: one that nobody reads blocks on a full pipe,
+        Every broker has its reader at once: one without a reader blocks on a full pipe,
         and the quorum then waits for it.
         """
         # Unbuffered: a lock that the reader held at a fork would stay held in the child.
@@ -297,7 +297,7 @@ class KafkaCluster:
         return self._brokers[broker_id].log_text()
 
     def stop(self) -> None:
-        """Kill every broker and remove their data: nobody needs it any more. Stopping again does nothing."""
+        """Kill every broker and remove their data. Stopping again does nothing."""
         if os.getpid() != self._owner:
             return  # A forked child that ends must not take its parent's brokers along.
         for broker in self._brokers.values():

@@ -17,7 +17,9 @@ from typing import NamedTuple
 PROSE_WIDTH = 100
 CODE_WIDTH = 120
 BANNED = re.compile(
-    r"\b(whoever|whomever|carr(?:y|ies|ied|ying) out|so many|so long|stands? in line|passed over)\b", re.IGNORECASE
+    r"\b(whoever|whomever|carr(?:y|ies|ied|ying) out|so many|so long|stands? in line|passed over"
+    r"|somebody|everybody|anybody|nobody(?! there))\b",
+    re.IGNORECASE,
 )
 OPENING = re.compile(r"(What|Whether|Who|How)\b")
 QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|\*“?[^*]*”?\*(?= \(F\. Kafka)")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Census(NamedTuple):
+class ResourceUsage(NamedTuple):
     """The resources of this process."""
 
     threads: int
@@ -20,7 +20,7 @@ class Census(NamedTuple):
     """Of the threads."""
 
 
-def census() -> Census:
+def resource_usage() -> ResourceUsage:
     """The resources of this process."""
     names = Counter[str]()
     for path in Path("/proc/self/task").glob("*/comm"):
@@ -28,4 +28,4 @@ def census() -> Census:
             names[path.read_text().strip()] += 1
     status = Path("/proc/self/status").read_text()
     resident = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
-    return Census(names.total(), len(os.listdir("/proc/self/fd")), int(resident.split()[1]), names)
+    return ResourceUsage(names.total(), len(os.listdir("/proc/self/fd")), int(resident.split()[1]), names)

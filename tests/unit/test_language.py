@@ -76,6 +76,8 @@ def test_code_and_quotations_of_markdown_are_left_out() -> None:
     [
         ("a.md", "It is so\nmany.\n", 1),
         ("a.md", 'The word "whoever" and `so long` are quoted.\n', 0),
+        ("a.md", "It concerns nobody.\n", 1),
+        ("a.md", "**Nobody there.** The group is empty.\n", 0),
         ("a.md", "word " * 21, 1),
         ("a.md", "| " + "cell " * 30 + "|\n", 0),
         ("a.py", '"""Whether it is."""\n', 1),

@@ -48,7 +48,7 @@ def test_an_app_without_routes_does_not_start() -> None:
         ({"crashes": 0}, "crashes must be a whole number from 1"),
         ({"jitter": 2}, "jitter must be a number from 0 to 1"),
         ({"on": ValueError}, r"on is a tuple of exception classes, as in on=\(OSError,\)"),
-        ({"give_up_on": ("x",)}, "give_up_on is a tuple of exception classes"),
+        ({"not_on": ("x",)}, "not_on is a tuple of exception classes"),
         ({"on_exhausted": "die"}, "on_exhausted is 'stop', 'skip' or 'pause', not 'die'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The sequencer from Python: order, waiting, giving up, and a sink that fails."""
+"""The sequencer from Python: order, waiting, time-outs, and a sink that fails."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_index_beyond_the_last_possible_one_is_refused(index: int) -> None:
     assert log == [7]
 
 
-def test_whoever_fills_the_gap_gets_the_run_in_one_call() -> None:
+def test_the_entry_that_fills_a_gap_releases_the_run_in_one_call() -> None:
     runs: list[list[int]] = []
     sequencer: awoke.Sequencer[int] = awoke.Sequencer(runs.append)
     for index in (2, 1, 3):
@@ -57,7 +57,7 @@ def test_append_waits_for_the_one_before() -> None:
     assert log == [0, 1]
 
 
-def test_whoever_gives_up_is_passed_over_and_hears_what_is_missing() -> None:
+def test_an_entry_whose_wait_times_out_is_left_out_and_the_error_names_the_missing_one() -> None:
     sequencer, log = collecting()
     with pytest.raises(awoke.OperationTimeout, match="entry 0 has been missing for"):
         sequencer.append(1, 1, timeout_s=0.01)

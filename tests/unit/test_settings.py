@@ -65,7 +65,7 @@ def test_a_timeout_is_compared_with_librdkafkas_own_poll_interval(tmp_path: Path
 
 
 @pytest.mark.parametrize(("interval_ms", "timeout_s"), [(300_000, 30.0), (60_000, 30.0), (20_000, 10.0), ("6000", 3.0)])
-def test_timeouts_that_nobody_set_fit_the_poll_interval(
+def test_timeouts_that_are_not_set_fit_the_poll_interval(
     tmp_path: Path, interval_ms: int | str, timeout_s: float
 ) -> None:
     loaded = load({"kafka": {"max.poll.interval.ms": interval_ms}}, tmp_path)

@@ -20,7 +20,7 @@ use crate::scheduler::Scheduler;
 /// Hands out the calls of a service that are to be executed, or answered without being executed.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Admission {
-    inner: engine::Admission<Held>,
+    inner: engine::Admission<PyCall>,
     /// `awoke.rpc.responder.methods.Method` of each method.
     methods: Vec<Py<PyAny>>,
     scheduler: Arc<PartitionScheduler>,
@@ -28,24 +28,24 @@ pub struct Admission {
     on_cancelled: Py<PyAny>,
 }
 
-/// A call, as the engine's tables hold it.
+/// A reference to a call, for the engine's tables.
 #[derive(Debug)]
-struct Held(Py<IncomingCall>);
+struct PyCall(Py<IncomingCall>);
 
-impl Clone for Held {
+impl Clone for PyCall {
     fn clone(&self) -> Self {
         // The engine is called with the GIL held, so this does not wait for it.
         Self(Python::attach(|py| self.0.clone_ref(py)))
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for PyCall {
     fn eq(&self, other: &Self) -> bool {
         self.0.is(&other.0)
     }
 }
 
-impl CallRef for Held {
+impl CallRef for PyCall {
     fn call(&self) -> &engine::IncomingCall {
         &self.0.get().call
     }
@@ -132,7 +132,7 @@ impl Admission {
         self.inner.set_reply_topics(partitions);
     }
 
-    /// Returns the next call to be executed, or answered by its verdict; `None` once the scheduler has closed.
+    /// Returns the next call to be executed, or answered without being executed; `None` once the scheduler has closed.
     /// Blocks with the GIL released.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Py<IncomingCall>>> {
         let mut next = self.scheduler.try_next_work();
@@ -151,9 +151,9 @@ impl Admission {
             };
             let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3;
             match self.inner.receive(job, now_ms, |call, lent| self.wrap(py, call, lent))? {
-                Received::Call(Held(call)) => return Ok(Some(call)),
-                Received::Queued(Held(call)) => call.get().record.release(py, true)?,
-                Received::Cancelled(Held(call)) => self.tell_cancelled(py, &call)?,
+                Received::Call(PyCall(call)) => return Ok(Some(call)),
+                Received::Queued(PyCall(call)) => call.get().record.release(py, true)?,
+                Received::Cancelled(PyCall(call)) => self.tell_cancelled(py, &call)?,
                 Received::Nothing => (),
             }
         }
@@ -164,14 +164,14 @@ impl Admission {
     #[pyo3(signature = (call, kind, body))]
     fn end(&self, call: &Bound<'_, IncomingCall>, kind: Option<&str>, body: &[u8]) -> Vec<Py<IncomingCall>> {
         let kind = kind.and_then(|kind| engine::ReplyKind::of(kind.as_bytes()));
-        let duplicates = self.inner.end(&Held(call.clone().unbind()), kind, body);
-        duplicates.into_iter().map(|Held(duplicate)| duplicate).collect()
+        let duplicates = self.inner.end(&PyCall(call.clone().unbind()), kind, body);
+        duplicates.into_iter().map(|PyCall(duplicate)| duplicate).collect()
     }
 
     /// Releases the place of a call whose execution has ended; returns the call that takes it, if one waits. Does
     /// not block.
     fn release(&self, call: &Bound<'_, IncomingCall>) -> Option<Py<IncomingCall>> {
-        self.inner.release(&Held(call.clone().unbind())).map(|Held(next)| next)
+        self.inner.release(&PyCall(call.clone().unbind())).map(|PyCall(next)| next)
     }
 
     /// Returns the numbers of calls that run, and that wait in the queue. Does not block.
@@ -181,9 +181,9 @@ impl Admission {
 }
 
 impl Admission {
-    fn wrap(&self, py: Python<'_>, call: engine::IncomingCall, lent: engine::LentRecord) -> PyResult<Held> {
+    fn wrap(&self, py: Python<'_>, call: engine::IncomingCall, lent: engine::LentRecord) -> PyResult<PyCall> {
         let target = call.method_number().map(|number| self.methods[number].clone_ref(py));
-        Py::new(py, IncomingCall::new(call, RequestRecord::new(lent), target)).map(Held)
+        Py::new(py, IncomingCall::new(call, RequestRecord::new(lent), target)).map(PyCall)
     }
 
     /// Calls the callbacks of a call that was cancelled, on this thread.

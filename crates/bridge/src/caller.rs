@@ -35,8 +35,8 @@ struct ServiceAddress {
     secret: Option<PyBackedBytes>,
 }
 
-/// The parts of a request, borrowed from Python.
-struct Parts<'a> {
+/// The arguments of a request, borrowed from Python.
+struct CallArguments<'a> {
     method: &'a str,
     body: &'a [u8],
     timeout: Duration,
@@ -45,7 +45,7 @@ struct Parts<'a> {
     headers: Headers,
 }
 
-impl Parts<'_> {
+impl CallArguments<'_> {
     fn with<T>(&self, call: impl FnOnce(&engine::Request<'_>) -> T) -> T {
         let headers: Vec<_> =
             self.headers.iter().map(|(name, value)| (&**name, value.as_ref().map(Bytes::as_slice))).collect();
@@ -93,7 +93,7 @@ impl Caller {
     /// Makes a call; returns `None` if there is no room and it may not wait. Blocks with the GIL released if it waits.
     #[pyo3(signature = (method, body, timeout_s, *, key=None, idempotency_key=None, headers=None, replies=1,
         window=None, may_wait=true))]
-    #[allow(clippy::too_many_arguments)] // The parts of a call; all but three by name.
+    #[allow(clippy::too_many_arguments)] // The arguments of a call; all but three by name.
     fn call(
         &self,
         py: Python<'_>,
@@ -107,13 +107,13 @@ impl Caller {
         window: Option<u64>,
         may_wait: bool,
     ) -> PyResult<Option<Call>> {
-        let parts = parts(method, body, timeout_s, key, idempotency_key, headers)?;
+        let arguments = borrowed(method, body, timeout_s, key, idempotency_key, headers)?;
         let wanted = match (window, replies) {
             (Some(window), _) => engine::Wanted::Stream(window),
             (None, 1) => engine::Wanted::One,
             (None, several) => engine::Wanted::Several(several),
         };
-        self.begin(py, &parts, wanted, may_wait)
+        self.begin(py, &arguments, wanted, may_wait)
     }
 
     /// Makes a call, waits for the reply, and takes it: `call`, `wait` and `result` in one. Blocks with the GIL
@@ -134,8 +134,8 @@ impl Caller {
         if timeout_s <= 0.0 {
             return too_late();
         }
-        let parts = parts(method, body, timeout_s, key, idempotency_key, headers)?;
-        let Some(call) = self.begin(py, &parts, engine::Wanted::One, true)? else { return too_late() };
+        let arguments = borrowed(method, body, timeout_s, key, idempotency_key, headers)?;
+        let Some(call) = self.begin(py, &arguments, engine::Wanted::One, true)? else { return too_late() };
         if let Err(interrupted) = call.wait(py, None) {
             drop(call.cancel()); // The interruption is raised, whatever else is wrong.
             return Err(interrupted);
@@ -156,10 +156,10 @@ impl Caller {
         idempotency_key: Option<&[u8]>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<DeliveryHandle>> {
-        let parts = parts(method, body, timeout_s, key, idempotency_key, headers)?;
+        let arguments = borrowed(method, body, timeout_s, key, idempotency_key, headers)?;
         let caller = self.open()?;
-        let sent = parts.with(|request| py.detach(|| caller.cast(request)));
-        DeliveryHandle::make(py, sent.map_err(|error| to_python(&error))?, Some(parts.timeout))
+        let sent = arguments.with(|request| py.detach(|| caller.cast(request)));
+        DeliveryHandle::make(py, sent.map_err(|error| to_python(&error))?, Some(arguments.timeout))
     }
 
     /// Topic and partition of the caller's replies.
@@ -216,12 +216,12 @@ impl Caller {
     fn begin(
         &self,
         py: Python<'_>,
-        parts: &Parts<'_>,
+        arguments: &CallArguments<'_>,
         wanted: engine::Wanted,
         may_wait: bool,
     ) -> PyResult<Option<Call>> {
         let caller = self.open()?;
-        let begun = parts.with(|request| match caller.try_call(request, wanted)? {
+        let begun = arguments.with(|request| match caller.try_call(request, wanted)? {
             None if may_wait => py.detach(|| caller.call(request, wanted)).map(Some),
             begun => Ok(begun),
         });
@@ -234,15 +234,15 @@ impl Caller {
     }
 }
 
-fn parts<'a>(
+fn borrowed<'a>(
     method: &'a str,
     body: &'a [u8],
     timeout_s: f64,
     key: Option<&'a [u8]>,
     idempotency_key: Option<&'a [u8]>,
     headers: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Parts<'a>> {
+) -> PyResult<CallArguments<'a>> {
     let timeout = duration(Some(timeout_s))?.unwrap_or_default();
     let headers = headers.map(header_list).transpose()?.unwrap_or_default();
-    Ok(Parts { method, body, timeout, key, idempotency_key, headers })
+    Ok(CallArguments { method, body, timeout, key, idempotency_key, headers })
 }

@@ -31,7 +31,7 @@ struct State {
     /// Called when the caller cancels.
     callbacks: Vec<Py<PyAny>>,
     /// Sends what is committed together with the call.
-    contribution: Option<Py<PyAny>>,
+    transaction_entry: Option<Py<PyAny>>,
     /// The last reply that was sent.
     last: Option<Py<DeliveryHandle>>,
     /// User code has seen the call, and may look at its record later.
@@ -109,13 +109,13 @@ impl IncomingCall {
 
     /// Sends what is committed together with the call; `None` if the service is not exactly-once.
     #[getter]
-    fn contribution(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.state().contribution.as_ref().map(|contribution| contribution.clone_ref(py))
+    fn transaction_entry(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.state().transaction_entry.as_ref().map(|entry| entry.clone_ref(py))
     }
 
     #[setter]
-    fn set_contribution(&self, contribution: Option<Py<PyAny>>) {
-        let _before = std::mem::replace(&mut self.state().contribution, contribution); // As above.
+    fn set_transaction_entry(&self, entry: Option<Py<PyAny>>) {
+        let _before = std::mem::replace(&mut self.state().transaction_entry, entry); // As above.
     }
 
     /// When it is to end, on `time.monotonic()`.
@@ -168,18 +168,18 @@ impl IncomingCall {
 
     /// Why its method is not executed; `None` if it is.
     #[getter]
-    fn verdict(&self) -> Option<(&'static str, &'static str)> {
-        self.call.verdict().map(|verdict| match verdict {
-            engine::Verdict::Rejected(reason) => ("rejected", reason.name()),
-            engine::Verdict::Invalid(reason) => ("invalid", reason.name()),
-            engine::Verdict::Cached(answer) => ("cached", answer.kind.name()),
+    fn not_executed(&self) -> Option<(&'static str, &'static str)> {
+        self.call.not_executed().map(|reason| match reason {
+            engine::NotExecuted::Rejected(reason) => ("rejected", reason.name()),
+            engine::NotExecuted::Invalid(reason) => ("invalid", reason.name()),
+            engine::NotExecuted::Cached(answer) => ("cached", answer.kind.name()),
         })
     }
 
     /// The body of the answer, if a call with its idempotency key was executed before.
     #[getter]
     fn cached_body<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        let Some(engine::Verdict::Cached(answer)) = self.call.verdict() else { return None };
+        let Some(engine::NotExecuted::Cached(answer)) = self.call.not_executed() else { return None };
         Some(PyBytes::new(py, &answer.body))
     }
 

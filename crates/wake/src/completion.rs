@@ -128,8 +128,8 @@ impl Latch {
         if latch.subtract_one() == 0 || latch.parker.park_until(deadline) {
             return true;
         }
-        let given_up = completions.filter(|completion| completion.unregister(&waker)).count();
-        given_up == 0
+        let pending = completions.filter(|completion| completion.unregister(&waker)).count();
+        pending == 0
     }
 
     /// Counts one completion as done, and wakes the waiter at the last one.

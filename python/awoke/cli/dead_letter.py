@@ -94,7 +94,7 @@ def summarize(
             say_json(msgspec.json.encode({by: name, **group.as_dict()}).decode())
         return
     rows: list[tuple[str, ...]] = [("count", by, "first", "last", "at", "example")]
-    rows += [(str(group.count), cut(name), *group.cells()) for name, group in found]
+    rows += [(str(group.count), shortened(name), *group.cells()) for name, group in found]
     for line in aligned(rows, is_left=True):
         say(line)
 
@@ -276,7 +276,7 @@ class Group:
     def cells(self) -> tuple[str, ...]:
         """Returns the times and the example for a table."""
         partition, offset = self.example.place
-        return time_of(self.first_ms), time_of(self.last_ms), f"{partition}:{offset}", cut(self.example.error)
+        return time_of(self.first_ms), time_of(self.last_ms), f"{partition}:{offset}", shortened(self.example.error)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the group for a program."""
@@ -298,7 +298,7 @@ GROUPS: dict[str, Callable[[Letter], str]] = {
 def cells(letter: Letter, full: bool) -> tuple[str, ...]:
     """Returns a dead letter as a row."""
     origin = letter.origin
-    error = printable(letter.error) if full else cut(letter.error)
+    error = printable(letter.error) if full else shortened(letter.error)
     key = f" key {printable(letter.message.key)}" if full and letter.message.key is not None else ""
     return (
         "{}:{}".format(*letter.place),
@@ -310,7 +310,7 @@ def cells(letter: Letter, full: bool) -> tuple[str, ...]:
     )
 
 
-def cut(words: str) -> str:
+def shortened(words: str) -> str:
     """Returns text shortened to the width of a table's column."""
     shown = printable(words[: ERROR_WIDTH + 1])
     return shown if len(shown) <= ERROR_WIDTH else shown[: ERROR_WIDTH - 1] + "…"

@@ -7,7 +7,7 @@ import traceback
 
 from awoke.cli.output import say_styled
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_USAGE
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE
 
 
 def show(error: AwokeError) -> None:
@@ -20,9 +20,9 @@ def show(error: AwokeError) -> None:
 
 def code_of(error: AwokeError) -> int:
     """Returns the exit code of a command that failed."""
-    return EXIT_USAGE if isinstance(error, ConfigError) else EXIT_GAVE_UP
+    return EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED
 
 
 def code_of_run(error: AwokeError) -> int:
     """Returns the exit code of `awoke run` if the app could not start, in one process or in a swarm."""
-    return EXIT_CONFIGURATION if isinstance(error, (ConfigError, UnknownTopic)) else EXIT_GAVE_UP
+    return EXIT_CONFIGURATION if isinstance(error, (ConfigError, UnknownTopic)) else EXIT_FAILED

@@ -11,7 +11,7 @@ import typer
 import awoke
 from awoke.cli import commands, failures, output
 from awoke.errors import AwokeError
-from awoke.exit_codes import EXIT_GAVE_UP
+from awoke.exit_codes import EXIT_FAILED
 
 app = commands.app
 
@@ -50,4 +50,4 @@ def main() -> None:
         sys.exit(failures.code_of(error))
     except BrokenPipeError:
         output.drop_the_rest()
-        sys.exit(EXIT_GAVE_UP)
+        sys.exit(EXIT_FAILED)

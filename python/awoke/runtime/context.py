@@ -98,7 +98,7 @@ class RecoveryContext(CommitContext, Protocol):
     @property
     def alone(self) -> Producing: ...
     def pause_exhausted(self, job: Job, error: BaseException) -> None: ...
-    def give_up(self, error: BaseException) -> None:
+    def stop_app(self, error: BaseException) -> None:
         """Asks for the end of the app because of this error. Does not block."""
 
 

@@ -8,7 +8,7 @@ from awoke.errors import AwokeError, FencedError, ProcessDied
 from awoke.events import CrashRecordFailed, PartitionCareful
 from awoke.routing import Route
 from awoke.runtime.context import CommitContext
-from awoke.runtime.crashes import Careful, Commit, CrashRecords, Verdict
+from awoke.runtime.crashes import Careful, Commit, CrashCheck, CrashRecords
 from awoke.runtime.recovery import Recovery
 
 
@@ -26,9 +26,9 @@ class CrashGuard:
         message has killed the process too often and is exhausted.
         """
         try:
-            verdict = await self._verdict(job)
-            if verdict.commit is not None:
-                await until(verdict.commit)
+            check = await self._check(job)
+            if check.commit is not None:
+                await until(check.commit)
         except FencedError:
             job.retry(0.0)  # The partition was given back before the job ran: its next owner processes the messages.
             return False
@@ -38,9 +38,9 @@ class CrashGuard:
                 CrashRecordFailed(handler=self._route.name, topic=job.topic, partition=job.partition, error=failed)
             )
             return True
-        if not self._records.is_exhausted(verdict):
+        if not self._records.is_exhausted(check):
             return True
-        await self._recovery.exhaust(job, verdict.deaths, died(verdict))
+        await self._recovery.exhaust(job, check.deaths, died(check))
         return False
 
     def after(self, hook: HookJob) -> Partition | None:
@@ -48,9 +48,9 @@ class CrashGuard:
         commit."""
         return self._records.after(hook)
 
-    async def _verdict(self, job: Job) -> Verdict:
+    async def _check(self, job: Job) -> CrashCheck:
         commit = self._commit()
-        return Verdict(None, 0) if commit is None else await self._records.before(job, commit)
+        return CrashCheck(None, 0) if commit is None else await self._records.before(job, commit)
 
     def _commit(self) -> Commit | None:
         """Returns what brings a record to the broker; None before the member has joined."""
@@ -67,6 +67,6 @@ class CrashGuard:
         self._context.events.emit(PartitionCareful(handler=self._route.name, **careful._asdict(), text=text))
 
 
-def died(verdict: Verdict) -> ProcessDied:
+def died(check: CrashCheck) -> ProcessDied:
     """Returns the error for the dead letter of a message that killed its process."""
-    return ProcessDied(f"the process died {verdict.deaths} times in a row at this message")
+    return ProcessDied(f"the process died {check.deaths} times in a row at this message")

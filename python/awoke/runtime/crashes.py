@@ -42,7 +42,7 @@ class _Record(NamedTuple):
     """The commit that brings the first record of an assignment; a job that begins before its answer waits for it."""
 
 
-class Verdict(NamedTuple):
+class CrashCheck(NamedTuple):
     """The result of the check before a job runs."""
 
     commit: PendingCommit | None
@@ -66,7 +66,7 @@ class Careful(NamedTuple):
 class Lookup(NamedTuple):
     """A lookup of the last record, by the first job of an assignment. Later jobs wait for `is_over` meanwhile."""
 
-    run: Callable[[], Verdict]
+    run: Callable[[], CrashCheck]
     """Asks the broker, and writes the job's own record. Blocks; the job that got the lookup calls it exactly once."""
     is_over: Future[None]
     """Ends when the answer is in the table, or with the error of the lookup."""
@@ -90,7 +90,7 @@ class CrashRecords:
         self._ended: dict[tuple[str, int], int] = {}
         """The last generation of each partition that was given back: a late job must leave no record behind."""
 
-    async def before(self, job: Job, commit: Commit) -> Verdict:
+    async def before(self, job: Job, commit: Commit) -> CrashCheck:
         """Records that the job's first message is begun, where that is called for; cuts a job that is to go carefully.
 
         Waits while the broker is asked for the last record of the job's own partition.
@@ -98,15 +98,14 @@ class CrashRecords:
         Raises:
             FencedError: the partition was given back; KafkaError, OperationTimeout: the record could not be read.
         """
-        while not isinstance(found := self.ask(job, commit), Verdict):
+        while not isinstance(found := self.ask(job, commit), CrashCheck):
             if isinstance(found, Lookup):
                 return await elsewhere(found.run)
             await wait_for(found)
         return found
 
-    def ask(self, job: Job, commit: Commit) -> Verdict | Lookup | Future[None]:
-        """Checks without blocking. Returns a verdict, a lookup for the caller to run, or another job's lookup to wait
-        for.
+    def ask(self, job: Job, commit: Commit) -> CrashCheck | Lookup | Future[None]:
+        """Checks without blocking. Returns the result, a lookup for the caller to run, or another job's to wait for.
 
         Raises:
             FencedError: the partition was given back.
@@ -125,26 +124,26 @@ class CrashRecords:
             self._records[key] = is_over
         return Lookup(partial(self._look_up, key, is_over, job, commit), is_over)
 
-    def _known(self, key: Key, record: _Record, job: Job, commit: Commit) -> Verdict:
+    def _known(self, key: Key, record: _Record, job: Job, commit: Commit) -> CrashCheck:
         first = job.first_offset
         if first >= record.careful_until:
             if record.commit is None or record.commit.done():
-                return Verdict(None, 0)
-            return Verdict(record.commit, 0)
+                return CrashCheck(None, 0)
+            return CrashCheck(record.commit, 0)
         job.truncate(1)
         if first > record.offset:
             self._records[key] = record._replace(offset=first)
             return self._write(record.partition, first, 1, 0, commit)
-        return Verdict(None, 0)
+        return CrashCheck(None, 0)
 
-    def _look_up(self, key: Key, is_over: Future[None], job: Job, commit: Commit) -> Verdict:
+    def _look_up(self, key: Key, is_over: Future[None], job: Job, commit: Commit) -> CrashCheck:
         try:
             partition = job.assignment()
             committed = partition.committed()
             with self._lock:
                 if self._records.get(key) is not is_over:
                     raise given_back(key)
-                verdict = self._begin(key, partition, began_of(committed[1]) if committed else 0, job, commit)
+                check = self._begin(key, partition, began_of(committed[1]) if committed else 0, job, commit)
         except BaseException as error:
             with self._lock:
                 if self._records.get(key) is is_over:
@@ -152,27 +151,27 @@ class CrashRecords:
             is_over.set_exception(error)
             raise
         is_over.set_result(None)
-        if verdict.deaths:
+        if check.deaths:
             first = job.first_offset
-            self._on_careful(Careful(*key[:2], first, verdict.deaths, first + self._careful_messages))
-        return verdict
+            self._on_careful(Careful(*key[:2], first, check.deaths, first + self._careful_messages))
+        return check
 
-    def _begin(self, key: Key, partition: Partition, deaths: int, job: Job, commit: Commit) -> Verdict:
+    def _begin(self, key: Key, partition: Partition, deaths: int, job: Job, commit: Commit) -> CrashCheck:
         first = job.first_offset
         if deaths:
             job.truncate(1)
-        verdict = self._write(partition, first, deaths + 1, deaths, commit)
+        check = self._write(partition, first, deaths + 1, deaths, commit)
         careful_until = first + self._careful_messages if deaths else 0
-        self._records[key] = _Record(partition, first, careful_until, verdict.commit)
-        return verdict
+        self._records[key] = _Record(partition, first, careful_until, check.commit)
+        return check
 
-    def _write(self, partition: Partition, offset: int, began: int, deaths: int, commit: Commit) -> Verdict:
+    def _write(self, partition: Partition, offset: int, began: int, deaths: int, commit: Commit) -> CrashCheck:
         partition.annotate(offset, f"{PREFIX}{began}")
-        return Verdict(commit(partition), deaths)
+        return CrashCheck(commit(partition), deaths)
 
-    def is_exhausted(self, verdict: Verdict) -> bool:
+    def is_exhausted(self, check: CrashCheck) -> bool:
         """Tells whether the job's first message is exhausted."""
-        return verdict.deaths >= self._limit
+        return check.deaths >= self._limit
 
     def after(self, hook: HookJob) -> Partition | None:
         """Removes the record of a partition that is given back in order: its next owner must not take it for a crash.

@@ -31,14 +31,14 @@ async def serving(
         if embedded:
             bootstrap_servers = stack.enter_context(embedded_brokers(app))
         app.use(bootstrap_servers=bootstrap_servers, workers=workers, kafka=kafka)
-        runner = AppRunner(app, on_give_up=lambda error: runner.stop_soon())
+        runner = AppRunner(app, on_fatal_error=lambda error: runner.stop_soon())
         try:
             await on_thread(runner.start, "awoke-starting")
             yield runner
         finally:
             await on_thread(runner.stop, "awoke-stopping")
-        if runner.given_up is not None:
-            raise runner.given_up
+        if runner.fatal_error is not None:
+            raise runner.fatal_error
 
 
 async def on_thread(function: Callable[[], Result], name: str) -> Result:

@@ -179,7 +179,7 @@ class Executor:
                 # A batch that comes before the app's end must not reach a consumer whose `assigned` did not return.
                 if hook.name == "assigned":
                     self._instances.failed_to_assign(hook)
-                self._context.give_up(error)
+                self._context.stop_app(error)
             finally:
                 if is_last:
                     await self._instances.close_scope(hook)

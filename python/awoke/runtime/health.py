@@ -25,7 +25,7 @@ class Watched(Protocol):
     @property
     def member(self) -> _native.GroupMember | None: ...
     @property
-    def given_up(self) -> BaseException | None: ...
+    def fatal_error(self) -> BaseException | None: ...
     @property
     def failures(self) -> Failures: ...
     @property
@@ -40,8 +40,8 @@ class Watched(Protocol):
 
 def reasons(app: Watched) -> Iterator[str]:
     """Gives each reason. Does not block and asks no broker."""
-    if app.given_up is not None:
-        yield f"gave up: {app.given_up}"
+    if app.fatal_error is not None:
+        yield f"fatal error: {app.fatal_error}"
     yield from app.refusals.reasons()
     yield from _overdue(app)
     yield from _paused(app)

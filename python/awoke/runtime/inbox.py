@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 Said = str
-"""`signal`, `asked to stop`, `gave up`, `stopped`; of a node `quick` (stop and hurry), `quiet` (no new jobs),
+"""`signal`, `asked to stop`, `fatal error`, `stopped`; of a node `quick` (stop at once), `quiet` (no new jobs),
 `ignored`."""
 
 

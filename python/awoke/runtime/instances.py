@@ -60,7 +60,7 @@ class Instances:
         instance._has_lanes = self._route.lanes is not None
         transactions = self._context.transactions
         if transactions is not None and self._route.is_exactly_once:
-            instance._contribution = transactions.contribution
+            instance._new_entry = transactions.entry
         try:
             instance.__init__()  # type: ignore[misc]
         except BaseException:

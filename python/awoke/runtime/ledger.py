@@ -104,7 +104,7 @@ class Ledger:
                 found.append(ThreadEntry(APP if thread.name.startswith(OWN_PREFIX) else "", thread.name, ""))
         return sorted(found)
 
-    def census(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Returns the number of live threads by owner; threads without a known owner are under the empty name."""
         counts: dict[str, int] = {}
         for entry in self.entries():

@@ -39,7 +39,7 @@ class Observed:
     failures: Failures
     refusals: Refusals
     connections: Connections
-    given_up: BaseException | None
+    fatal_error: BaseException | None
     is_quiet: bool
     """True if no new jobs begin."""
     began_s: float
@@ -127,8 +127,8 @@ class Observed:
 
     def why_not_ready(self) -> str | None:
         """Returns why the app processes no messages, as far as it knows; None where it does. Does not block."""
-        if self.given_up is not None:
-            return f"it gave up: {self.given_up}"
+        if self.fatal_error is not None:
+            return f"it has a fatal error: {self.fatal_error}"
         if self.is_quiet:
             return "it begins no new jobs: it is quiet, or stops"
         if self.member is None or not self.refusals.is_allowed(GROUP):

@@ -15,7 +15,7 @@ from awoke.handlers import check_ran
 from awoke.message import Headers, Record
 from awoke.routing import Route
 from awoke.runtime.context import OutputContext
-from awoke.runtime.transactions import Contribution
+from awoke.runtime.transactions import TransactionEntry
 from awoke.tracing import Tracer
 
 Sent = tuple[int, DeliveryHandle, Any, bytes | str | None, Headers | None, int | None, int | None]
@@ -143,13 +143,13 @@ def answering(route: Route, tracer: Tracer | None) -> Callable[[Message[Any], An
     return Outputs(route, tracer).answer
 
 
-def contribute(contribution: Contribution, topic: str, answer: Answer) -> None:
+def add_answer(entry: TransactionEntry, topic: str, answer: Answer) -> None:
     """Adds the records of one message to a transaction: all, or none if one of them can't be sent. Does not block."""
     if isinstance(answer, list):
-        contribution.produce_all(topic, answer)
+        entry.produce_all(topic, answer)
         return
     value, key, headers, partition, timestamp_ms = answer
-    contribution.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+    entry.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
 
 
 def records_of(answer: Answer) -> Sequence[Record]:

@@ -84,7 +84,7 @@ class OwnThreadExecutor(Executor):
             # Without a thread there is no instance: the hook is skipped, which needs no thread.
             thread = self._find(key) if is_last else self._thread_of(hook)
         except RuntimeError as error:
-            self._context.give_up(error)
+            self._context.stop_app(error)
             hook.finish()
             return
         if thread is None:

@@ -87,7 +87,7 @@ class Recovery:
     def end_app(self, job: Job, error: BaseException) -> None:
         """Ends the app in order, with the job not done: user code asked for it (`SystemExit`), or nothing can go on."""
         job.retry(self._route.retry.backoff_s[1])
-        self._context.give_up(error)
+        self._context.stop_app(error)
 
     async def failed(self, job: Job, error: BaseException, *, is_unclear: bool = False) -> None:
         """Gives back a job that user code, or the broker, has failed: its first message that is not done is the one.
@@ -96,17 +96,17 @@ class Recovery:
         exhausts the message at once. Where it `is_unclear` whose result it is, the job is tried again in smaller parts
         (`narrow`) until the message is found.
         """
-        await self._settle(job, self._fail(job, error, is_unclear=is_unclear), error)
+        await self._end_exhausted(job, self._fail(job, error, is_unclear=is_unclear), error)
 
     async def skip(self, job: Job, error: BaseException) -> None:
         """Skips the job's first message without another try, as an operator asked; the messages behind it go on."""
-        await self._settle(job, self._skip(job, error), error)
+        await self._end_exhausted(job, self._skip(job, error), error)
 
     async def exhaust(self, job: Job, attempts: int, error: BaseException) -> None:
         """Treats the job's first message as exhausted, as its route says."""
-        await self._settle(job, self._exhaust(job, attempts, error), error)
+        await self._end_exhausted(job, self._exhaust(job, attempts, error), error)
 
-    async def _settle(self, job: Job, exhausted: Exhausted | None, error: BaseException) -> None:
+    async def _end_exhausted(self, job: Job, exhausted: Exhausted | None, error: BaseException) -> None:
         """Waits for the answer of an exhausted message's dead letter or transaction, and gives the job back."""
         while exhausted is not None:
             try:
@@ -130,9 +130,9 @@ class Recovery:
         undecodable = self._undecodable.place(job, error)
         route, attempt, is_over = self._route, job.attempt, not job.remaining
         is_refused = (route.output is not None or route.is_exactly_once) and is_refused_for_good(error)
-        is_hopeless = is_refused or (undecodable == 0 and not route.retry.retries_undecodable)
+        is_permanent = is_refused or (undecodable == 0 and not route.retry.retries_undecodable)
         is_in_parts = (is_refused and is_unclear) or bool(undecodable)
-        is_exhausted = is_over or (not is_in_parts and (is_hopeless or route.retry.is_exhausted(attempt, error)))
+        is_exhausted = is_over or (not is_in_parts and (is_permanent or route.retry.is_exhausted(attempt, error)))
         delay_s = 0.0 if is_exhausted or is_in_parts else route.retry.delay_s(attempt)
         self._context.events.emit(
             JobFailed(
@@ -173,14 +173,14 @@ class Recovery:
             job.retry(0.0)
             return None
         job.retry(route.retry.backoff_s[1])
-        self._context.give_up(RetriesExhausted(text))
+        self._context.stop_app(RetriesExhausted(text))
         return None
 
     def _skip(self, job: Job, error: BaseException) -> Exhausted | None:
         self._on_skip(job)
         offset, transactions = job.first_offset, self._context.transactions
         if transactions is not None and self._route.is_exactly_once:
-            return Exhausted(offset, transactions.contribution().submit(job, offset), MessageSkipped)
+            return Exhausted(offset, transactions.entry().submit(job, offset), MessageSkipped)
         self._finish_without(job, offset, MessageSkipped, error)
         return None
 
@@ -233,9 +233,9 @@ class Recovery:
         assert topic is not None
         if transactions is None or not self._route.is_exactly_once:
             return self._context.alone.produce(topic, record.value, **record.options)
-        contribution = transactions.contribution()
-        contribution.produce(topic, record.value, **record.options)
-        return contribution.submit(job, job.first_offset)
+        entry = transactions.entry()
+        entry.produce(topic, record.value, **record.options)
+        return entry.submit(job, job.first_offset)
 
     def _refused(self, job: Job, instead: Instead | None, refused: BaseException) -> Exhausted | None:
         """Handles a dead letter that was refused."""
@@ -250,8 +250,8 @@ class Recovery:
         Where it would be refused again, the partition is paused instead: nothing is lost, and user code does not
         run in vain.
         """
-        is_hopeless = is_refused_for_good(error)
-        delay_s = None if is_hopeless else self._route.retry.backoff_s[1]
+        is_permanent = is_refused_for_good(error)
+        delay_s = None if is_permanent else self._route.retry.backoff_s[1]
         self._letter_failed(job, delay_s, error)
         self._context.failures.failed(job, error, delay_s or 0.0)
         if delay_s is None:

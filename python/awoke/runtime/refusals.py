@@ -14,13 +14,13 @@ TRANSACTIONAL_ID = 53
 class Refusals:
     """The permissions that brokers deny now. Any thread may call everything here; nothing blocks."""
 
-    def __init__(self, group: str, transactional_id: str, give_up: Callable[[BaseException], None]) -> None:
+    def __init__(self, group: str, transactional_id: str, stop_app: Callable[[BaseException], None]) -> None:
         self._needs = {
             GROUP: f"group {group!r}: not allowed; an ACL must allow READ on the group",
             TRANSACTIONAL_ID: f"transactional ids that begin with {transactional_id!r}: not allowed; "
             "an ACL must allow WRITE and DESCRIBE on them (prefixed)",
         }
-        self._give_up = give_up
+        self._stop_app = stop_app
         self._refused: dict[int, str] = {}
         self._allowed: set[int] = set()
 
@@ -32,7 +32,7 @@ class Refusals:
             return
         self._refused[code] = f"{need} ({code_name})"
         if code not in self._allowed:
-            self._give_up(AuthorizationFailed(self._refused[code], code, code_name))
+            self._stop_app(AuthorizationFailed(self._refused[code], code, code_name))
 
     def on_group_allowed(self, _event: Event) -> None:
         """Notes that the group has admitted the app, or has accepted a commit."""

@@ -65,15 +65,15 @@ logger = logging.getLogger(__name__)
 class AppRunner(Observed):
     """Runs an app in this process, beside other code: `start` once, then `stop`. Any thread may call everything here.
 
-    `app.run()`, `app.serving()` and `awoke.testing.running` make one of their own. `on_give_up` is called with the
-    error when the app can't go on; the caller is to stop it then. `on_stop` is called when `app.stop()` was
+    `app.run()`, `app.serving()` and `awoke.testing.running` make one of their own. `on_fatal_error` is called with the
+    fatal error when the app can't go on; the caller is to stop it then. `on_stop` is called when `app.stop()` was
     called; without it the app is stopped on a thread of its own.
     """
 
     def __init__(
         self,
         app: RunnableApp,
-        on_give_up: Callable[[BaseException], object] | None = None,
+        on_fatal_error: Callable[[BaseException], object] | None = None,
         *,
         on_stop: Callable[[], object] | None = None,
         collects_metrics: bool = False,
@@ -97,10 +97,10 @@ class AppRunner(Observed):
         self.endpoint: Endpoint | None = None
         """Serves metrics and health, where a port is set."""
         self._scope = Scope(app.name, 0, app.events, self.ledger)
-        self._scope.on_failure(self.give_up)
+        self._scope.on_failure(self.stop_app)
         self._serves_metrics = serves_metrics
         """True if this process listens at `metrics_port`; of a swarm only the supervisor does."""
-        self._on_give_up = on_give_up or (lambda error: None)
+        self._on_fatal_error = on_fatal_error or (lambda error: None)
         self._on_stop = on_stop or self.stop_soon
         self._stop_wait = InterruptibleWait()
         self._pool = WorkerPool(app, self._stop_wait)
@@ -108,7 +108,7 @@ class AppRunner(Observed):
         """Partitions that are paused because a message is exhausted, and why."""
         self.failures = Failures()
         """The messages that fail and are tried again, and those that are to be skipped."""
-        self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.give_up)
+        self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.stop_app)
         """The permissions that brokers deny."""
         self.connections = Connections(self.settings)
         self._join_watch = JoinWatch(app.events, self.group, self.settings)
@@ -123,8 +123,8 @@ class AppRunner(Observed):
         self._is_clean = True
         self._ended: Future[None] = Future()
         self._end_stop_requests: Callable[[], None] | None = None
-        self.given_up: BaseException | None = None
-        """The error with which the app stopped itself, if it did."""
+        self.fatal_error: BaseException | None = None
+        """The error that ends the app, if there is one."""
         self.is_quiet = False
         self.began_s = time.monotonic()
 
@@ -220,12 +220,12 @@ class AppRunner(Observed):
         for each in self.schedulers:
             each.quiet()
 
-    def hurry(self) -> bool:
+    def stop_waiting(self) -> bool:
         """Makes a stop wait for running jobs no longer: what is done is committed. Does not block.
 
         Returns whether this is the first call.
         """
-        if not self._stop_wait.hurry():
+        if not self._stop_wait.interrupt():
             return False
         store_progress(*self._pool.running())
         if self.member is not None:
@@ -241,9 +241,9 @@ class AppRunner(Observed):
         route = self.app.routes.get(topic)
         # The others' jobs last until their results are acknowledged, which keeps no thread.
         is_seen = route is not None and route.output is None and not route.is_exactly_once
-        is_hurried = self._stop_wait.is_hurried
-        found = running_places(*self._pool.running(), with_hooks=not is_hurried)
-        return (topic, partition) in found or not (is_seen or is_hurried)
+        is_interrupted = self._stop_wait.is_interrupted
+        found = running_places(*self._pool.running(), with_hooks=not is_interrupted)
+        return (topic, partition) in found or not (is_seen or is_interrupted)
 
     def stop(self, timeout_s: float | None = None) -> bool:
         """Finishes running jobs, commits, leaves the group, delivers what was produced, and joins the workers.
@@ -297,22 +297,22 @@ class AppRunner(Observed):
     async def ended(self) -> None:
         """Waits until the app has stopped, whatever stopped it.
 
-        Raises the error with which the app gave up, if it did.
+        Raises the fatal error of the app, if it had one.
         """
         await until(self._ended)
-        if self.given_up is not None:
-            raise self.given_up
+        if self.fatal_error is not None:
+            raise self.fatal_error
 
-    def give_up(self, error: BaseException) -> None:
-        """Asks for the app's end because of this error. Does not block."""
-        if self.given_up is None:
-            self.given_up = error
-            self._on_give_up(error)
+    def stop_app(self, error: BaseException) -> None:
+        """Asks for the app's end because of a fatal error, of which the first counts. Does not block."""
+        if self.fatal_error is None:
+            self.fatal_error = error
+            self._on_fatal_error(error)
 
     def _on_client_error(self, event: ClientError) -> None:
         """Ends the app after a fatal error of a client, for example a fenced one: only a new process recovers."""
         if event.is_fatal:
-            self.give_up(fatal_error(event, self.settings))
+            self.stop_app(fatal_error(event, self.settings))
 
     def resize(self, workers: int) -> None:
         """Changes the number of worker threads; of too many, busy ones end after their job. Does not block.

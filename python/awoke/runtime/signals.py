@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from awoke import logs
 from awoke.embedded import EmbeddedCluster
-from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_GAVE_UP, EXIT_LATE
+from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_FAILED, EXIT_LATE
 from awoke.runtime.context import RunnableApp
 from awoke.runtime.inbox import Inbox
 from awoke.runtime.runner import AppRunner
@@ -35,7 +35,7 @@ def run(
     embedded: bool,
     kafka: Mapping[str, KafkaValue] | None,
 ) -> int:
-    """Runs an app until a signal comes or it gives up; returns the exit code. Blocks."""
+    """Runs an app until a signal or a fatal error ends it; returns the exit code. Blocks."""
     logs.set_up_if_mute()
     with contextlib.ExitStack() as stack:
         if embedded:
@@ -43,7 +43,7 @@ def run(
         app.use(bootstrap_servers=bootstrap_servers, workers=workers, kafka=kafka)
         heard = stack.enter_context(contextlib.closing(Inbox()))
         server = AppRunner(
-            app, on_give_up=lambda error: heard.put("gave up"), on_stop=lambda: heard.put("asked to stop")
+            app, on_fatal_error=lambda error: heard.put("fatal error"), on_stop=lambda: heard.put("asked to stop")
         )
         stack.callback(heard.hear(HEARD))
         server.start()
@@ -71,23 +71,23 @@ def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
     thread.start()
     signals = 0
     if said == "quick":
-        hurry(server)
+        stop_waiting(server)
     while (said := heard.get()) != "stopped":
         if said in ("signal", "quick"):
             signals += 1
-            hurry(server)
+            stop_waiting(server)
             if signals > 1:
                 os._exit(EXIT_AT_ONCE)
     thread.join()  # It has nothing left to do.
-    if server.given_up is not None:
-        logger.error("the app gave up: %s", server.given_up)
-        return EXIT_GAVE_UP
+    if server.fatal_error is not None:
+        logger.error("the app stopped after a fatal error: %s", server.fatal_error)
+        return EXIT_FAILED
     return EXIT_CLEAN if is_clean == [True] else EXIT_LATE
 
 
-def hurry(server: AppRunner) -> None:
+def stop_waiting(server: AppRunner) -> None:
     """Ends the wait for running jobs, and logs that once."""
-    if server.hurry():
+    if server.stop_waiting():
         logger.warning("stopping at once: running jobs are not waited for, and their messages come again")
 
 

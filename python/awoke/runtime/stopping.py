@@ -24,7 +24,7 @@ COMMIT_S = 5.0
 """After a second signal, the last commit and leaving the group may take this long."""
 LEAVE_GRACE_S = 3.0
 """After the deadline they may take this long. A swarm kills a node 5 s after it: missing commits are reported first."""
-HURRIED_S = 0.5
+INTERRUPTED_S = 0.5
 """After a second signal, every other step of the stop may take this long."""
 ANSWER_S = 1.0
 """The event of a commit may come this much later than its end, from another thread."""
@@ -34,40 +34,40 @@ class InterruptibleWait:
     """Waits for the steps of a stop, until their own deadline or until a second signal. Any thread."""
 
     def __init__(self) -> None:
-        self._hurried: Future[None] = Future()
+        self._interrupted: Future[None] = Future()
         self._lock = threading.Lock()
 
     @property
-    def is_hurried(self) -> bool:
+    def is_interrupted(self) -> bool:
         """True if the stop waits for running jobs no longer. Does not block."""
-        return self._hurried.done()
+        return self._interrupted.done()
 
-    def hurry(self) -> bool:
+    def interrupt(self) -> bool:
         """Ends the wait for running jobs; returns whether this is the first call. Does not block."""
         with self._lock:
-            is_first = not self._hurried.done()
+            is_first = not self._interrupted.done()
             if is_first:
-                self._hurried.set_result(None)
+                self._interrupted.set_result(None)
             return is_first
 
     def call(
         self,
         function: Callable[[], Result],
         otherwise: Result,
-        hurried_s: float = HURRIED_S,
+        interrupted_s: float = INTERRUPTED_S,
         within_s: float | None = None,
     ) -> Result:
         """Calls a function that blocks, and returns what it returns.
 
-        Returns `otherwise` if it has not ended `hurried_s` after a second signal, or `within_s` after this call. The
-        function runs on a thread of its own, which goes on by itself then.
+        Returns `otherwise` if it has not ended `interrupted_s` after a second signal, or `within_s` after this call.
+        The function runs on a thread of its own, which goes on by itself then.
         """
         done: Future[Result] = Future()
         thread = threading.Thread(target=_fulfil, args=(done, function), name="awoke-stop-step", daemon=True)
         thread.start()
-        either: list[Future[Any]] = [done, self._hurried]
+        either: list[Future[Any]] = [done, self._interrupted]
         wait(either, within_s, return_when=FIRST_COMPLETED)
-        if not wait([done], hurried_s if self.is_hurried else 0.0).done:
+        if not wait([done], interrupted_s if self.is_interrupted else 0.0).done:
             return otherwise
         thread.join()
         return done.result()

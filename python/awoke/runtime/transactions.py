@@ -26,8 +26,8 @@ DECIDES_ON_TIMEOUT = frozenset(
 """A user who sets one of these decides: librdkafka requires the others to be shorter than the first."""
 
 
-class Contribution:
-    """The records of one job. Nothing is sent before it is submitted."""
+class TransactionEntry:
+    """The records of one job, through the middleware. Nothing is sent before it is submitted."""
 
     def __init__(self, batcher: _native.TransactionBatcher, middleware: Sequence[Middleware]) -> None:
         self._batcher, self._middleware = batcher, middleware
@@ -80,9 +80,9 @@ class Transactions:
             box,
         )
 
-    def contribution(self) -> Contribution:
-        """Returns an empty contribution."""
-        return Contribution(self._batcher, self._middleware)
+    def entry(self) -> TransactionEntry:
+        """Returns an empty entry."""
+        return TransactionEntry(self._batcher, self._middleware)
 
     def commit(self, partition: Partition) -> PendingCommit:
         """Commits the stored offset of a partition, with its metadata. Does not block."""

@@ -38,7 +38,7 @@ class AppCommands:
         if resumed(self._app, topic, partition):
             return {"done": "resume"}
         if not self._app.is_assigned(topic, partition):
-            return {"failed": command_lines.not_held(f"{topic}[{partition}]", "this process does not hold")}
+            return {"failed": command_lines.not_assigned(f"{topic}[{partition}]", "this process does not hold")}
         return {"failed": f"{topic}[{partition}] is neither paused nor stuck"}
 
     def _skip(self, topic: str, partition: int, offset: int) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class AppCommands:
         if is_skipped:
             return {"done": "skip"}
         if not self._app.is_assigned(topic, partition):
-            return {"failed": command_lines.not_held(f"{topic}[{partition}]", "this process does not hold")}
+            return {"failed": command_lines.not_assigned(f"{topic}[{partition}]", "this process does not hold")}
         return {"failed": command_lines.why_not_skipped(f"{topic}[{partition}]", offset, blocking)}
 
 

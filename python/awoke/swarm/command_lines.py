@@ -89,6 +89,6 @@ def why_not_skipped(place: str, offset: int, blocking: list[int], where: str = "
     return f"{place} is not held up at offset {offset}, but by the {word} {shown}"
 
 
-def not_held(place: str, who: str) -> str:
+def not_assigned(place: str, who: str) -> str:
     """Returns the reason why a command has no effect: the partition is assigned to another process, or to none."""
     return f"{who} {place}: ask the process of the group that holds it"

@@ -21,7 +21,7 @@ import msgspec
 from awoke.app import App
 from awoke.application import find_app
 from awoke.errors import AwokeError, ConfigError
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 from awoke.printable import indented
 from awoke.runtime import ledger
 from awoke.runtime.ledger import Ledger
@@ -40,7 +40,7 @@ def main(descriptor: int, supervisor: int) -> int:
     control.set_inheritable(False)  # A process that the app starts must not keep the socket open after this one's end.
     linux.signal_when_parent_ends(signal.SIGKILL)
     if os.getppid() != supervisor:
-        return EXIT_GAVE_UP
+        return EXIT_FAILED
     options = _options(control)
     # A node inherits the mask: a signal that comes during its fork stays pending until the node can handle it.
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
@@ -103,7 +103,7 @@ def _fork(control: socket.socket, node_control: int, node: int, app: App, option
     if between:
         os.waitpid(between, 0)
         return
-    code = EXIT_GAVE_UP
+    code = EXIT_FAILED
     try:
         child = os.fork()
         if child == 0:
@@ -128,7 +128,7 @@ def _tell(control: socket.socket, node: int, child: int) -> int:
     except OSError as error:
         os.kill(child, signal.SIGKILL)
         _not_forked(control, node, f"its mold can't tell of it: {error.strerror}")
-        return EXIT_GAVE_UP
+        return EXIT_FAILED
     return 0
 
 

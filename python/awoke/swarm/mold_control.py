@@ -14,7 +14,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Protocol
 
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 from awoke.swarm import protocol
 from awoke.swarm.mold_handle import MoldHandle, MoldState
 from awoke.swarm.options import Options
@@ -97,7 +97,7 @@ class MoldControl:
         try:
             self._next = self._spawn()
         except OSError as error:
-            self._make_again(EXIT_GAVE_UP, None, f"no process can be started: {error}")
+            self._make_again(EXIT_FAILED, None, f"no process can be started: {error}")
 
     def make_at_once(self) -> None:
         """Ends a back-off if no node runs: the swarm has nothing else to do."""
@@ -116,7 +116,7 @@ class MoldControl:
             why = f"no process can be started: {error}"
             self._host.on_candidate_failed(why)
             if self.current is None:
-                self._make_again(EXIT_GAVE_UP, None, why)
+                self._make_again(EXIT_FAILED, None, why)
 
     def promote(self) -> None:
         """Makes the candidate the current mold; the earlier one is killed."""

@@ -21,7 +21,7 @@ from awoke._native import Lifeline
 from awoke.app import App
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
 from awoke.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_ORPHANED
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_ORPHANED
 from awoke.runtime.inbox import Inbox
 from awoke.runtime.runner import AppRunner
 from awoke.runtime.signals import wait_and_stop
@@ -62,7 +62,7 @@ def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
     except (ConfigError, UnknownTopic) as error:
         return _refused(control, error, EXIT_CONFIGURATION)
     except AwokeError as error:
-        return _refused(control, error, EXIT_GAVE_UP)
+        return _refused(control, error, EXIT_FAILED)
     except Exception as error:
         _tell(control, f"{type(error).__name__}: {error}")
         raise
@@ -146,7 +146,7 @@ class Node:
         )
         server = AppRunner(
             self._app,
-            on_give_up=lambda error: self._heard.put("gave up"),
+            on_fatal_error=lambda error: self._heard.put("fatal error"),
             on_stop=lambda: self._heard.put("asked to stop"),
             collects_metrics=self._options.metrics_port is not None,
             serves_metrics=False,
@@ -163,8 +163,8 @@ class Node:
         control.start()
         self._say(protocol.NodeReady())
         code = wait_and_stop(server, self._heard)
-        if server.given_up is not None:
-            self._say(protocol.Failed(str(server.given_up)[: protocol.TEXT_MAX]))
+        if server.fatal_error is not None:
+            self._say(protocol.Failed(str(server.fatal_error)[: protocol.TEXT_MAX]))
         return code
 
     def _names(self) -> dict[str, Any]:
@@ -221,12 +221,12 @@ class Node:
         match message:
             case protocol.Resume(topic=topic, partition=partition, request=request):
                 is_resumed = app_commands.resumed(self._app, topic, partition)
-                return protocol.Resumed(request, is_resumed, is_held=self._app.is_assigned(topic, partition))
+                return protocol.Resumed(request, is_resumed, is_assigned=self._app.is_assigned(topic, partition))
             case protocol.Skip(topic=topic, partition=partition, offset=offset, request=request):
                 is_skipped, blocking = app_commands.skipped(self._app, topic, partition, offset)
                 # A failing topic may have many such messages, and the size of a message between processes is limited.
-                is_held, shown = self._app.is_assigned(topic, partition), blocking[:BLOCKING_MAX]
-                return protocol.Resumed(request, is_skipped, shown, is_held)
+                is_assigned, shown = self._app.is_assigned(topic, partition), blocking[:BLOCKING_MAX]
+                return protocol.Resumed(request, is_skipped, shown, is_assigned)
             case protocol.Gather(what=what, request=request):
                 return protocol.Gathered(request, self._text(server, what))
 

@@ -1,4 +1,4 @@
-"""When a node or a mold that ended is started again, and when the swarm gives up."""
+"""When a node or a mold that ended is started again, and when the swarm ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 from typing import NamedTuple
 
 from awoke.backoff import Backoff
-from awoke.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_TOO_MANY_RESTARTS
+from awoke.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_TOO_MANY_RESTARTS
 
 FIRST_S, LIMIT_S = 1.0, 60.0
 HEALTHY_S = 60.0
@@ -67,7 +67,7 @@ class MoldPolicy:
     def after(self, exit_code: int, served_s: float | None, has_nodes: bool) -> Decision:
         """Decides what follows a mold that has ended; it was ready for `served_s`, `None` if never."""
         if not self._was_ready:
-            return Decision(None, EXIT_CONFIGURATION if exit_code == EXIT_CONFIGURATION else EXIT_GAVE_UP)
+            return Decision(None, EXIT_CONFIGURATION if exit_code == EXIT_CONFIGURATION else EXIT_FAILED)
         if served_s is not None and served_s >= HEALTHY_S:
             self._in_a_row = 0
         self._in_a_row += 1

@@ -132,7 +132,7 @@ class Resumed(msgspec.Struct, tag_field="kind", tag="resumed"):
     request: Number
     is_done: bool
     blocking: list[Number] = []
-    is_held: bool = True
+    is_assigned: bool = True
     """True if the partition is assigned to the node."""
 
 

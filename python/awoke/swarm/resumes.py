@@ -36,7 +36,7 @@ class Request:
         self.missing, self.answer = missing, answer
         self.blocking: list[int] = []
         """The offsets of the partition's messages that fail, as its node has said."""
-        self.is_held: bool | None = None
+        self.is_assigned: bool | None = None
         """True if the partition is assigned to a node that has answered; `None` if no node has answered."""
 
 
@@ -76,7 +76,7 @@ class Resumes:
             self._end(message.request, {"done": found.command})
         else:
             found.blocking += message.blocking
-            found.is_held = bool(found.is_held) or message.is_held
+            found.is_assigned = bool(found.is_assigned) or message.is_assigned
             self._strike(node, message.request)
 
     def forget(self, node: int) -> None:
@@ -106,8 +106,8 @@ def why(request: Request) -> str:
     """Returns the reason why no node has executed the command, with the nodes that did not answer."""
     silent = sorted(request.missing)
     where = " on any node that answered" if silent else " on any node"
-    if request.is_held is False:
-        text = command_lines.not_held(request.place, "no node that answered holds" if silent else "no node holds")
+    if request.is_assigned is False:
+        text = command_lines.not_assigned(request.place, "no node that answered holds" if silent else "no node holds")
     elif request.offset is None:
         text = f"{request.place} is neither paused nor stuck{where}"
     else:

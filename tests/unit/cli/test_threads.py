@@ -13,7 +13,7 @@ import awoke
 from awoke.cli.threads import threads as show_threads
 
 
-def test_the_command_says_that_nobody_answers() -> None:
+def test_the_command_says_that_no_app_answers() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(awoke.AwokeError, match="no app answers"):
@@ -29,7 +29,7 @@ def test_the_command_says_that_nobody_answers() -> None:
         pytest.param(b'HTTP/1.0 200 OK\r\n\r\n{"a": 1}', "does not list threads", id="another document"),
     ],
 )
-def test_the_command_says_that_somebody_else_answers(reply: bytes, text: str) -> None:
+def test_the_command_says_that_another_server_answers(reply: bytes, text: str) -> None:
     with answering(reply) as port, pytest.raises(awoke.AwokeError, match=text):
         show_threads(str(port))
 

@@ -167,7 +167,7 @@ class FakeProducer:
 
 
 class FakeContext:
-    """The process that runs a route. `heard` are the names of the events, `ended` what the app gave up with."""
+    """The process that runs a route. `heard` are the names of the events, `ended` the fatal errors of the app."""
 
     def __init__(self, **parts: Any) -> None:
         self.events, self.heard = awoke.Events(), list[str]()
@@ -182,7 +182,7 @@ class FakeContext:
         self.paused: list[BaseException] = []
         vars(self).update(parts)
 
-    def give_up(self, error: BaseException) -> None:
+    def stop_app(self, error: BaseException) -> None:
         self.ended.append(error)
 
     def pause_exhausted(self, job: Any, error: BaseException) -> None:
@@ -190,14 +190,14 @@ class FakeContext:
 
 
 class FakeTransactions:
-    """Commits with the handles that it was given, then with good ones. It is its own contribution."""
+    """Commits with the handles that it was given, then with good ones. It is its own transaction entry."""
 
     def __init__(self, *handles: FakeHandle) -> None:
         self._handles = list(handles)
         self.sent: list[tuple[str, Any]] = []
         self.submitted: list[int | None] = []
 
-    def contribution(self) -> FakeTransactions:
+    def entry(self) -> FakeTransactions:
         return self
 
     def produce(self, topic: str, value: Any, **_: Any) -> None:

@@ -13,7 +13,7 @@ import awoke
 from awoke._native import HookJob, Job, PendingCommit
 from awoke.drive import drive
 from awoke.routing import Route
-from awoke.runtime.crashes import Careful, Commit, CrashRecords, Lookup, Verdict, began_of, wait_for
+from awoke.runtime.crashes import Careful, Commit, CrashCheck, CrashRecords, Lookup, began_of, wait_for
 
 WITHIN_S = 30.0
 
@@ -71,7 +71,7 @@ def route() -> Route:
     return Route("t", handle, {"dead_letter": "dead"})
 
 
-def before(records: CrashRecords, job: FakeJob) -> Verdict:
+def before(records: CrashRecords, job: FakeJob) -> CrashCheck:
     return drive(records.before(cast("Job", job), commit_of))
 
 
@@ -86,7 +86,7 @@ class WaitedFor(CrashRecords):
         super().__init__(route)
         self.waiting = threading.Semaphore(0)
 
-    def ask(self, job: Job, commit: Commit) -> Verdict | Lookup | Future[None]:
+    def ask(self, job: Job, commit: Commit) -> CrashCheck | Lookup | Future[None]:
         found = super().ask(job, commit)
         if isinstance(found, Future):
             self.waiting.release()
@@ -95,7 +95,7 @@ class WaitedFor(CrashRecords):
 
 @pytest.mark.parametrize(
     ("metadata", "count"),
-    [(None, 0), ("", 0), ("awoke:began=2", 2), ("awoke:began=", 0), ("somebody else's", 0), ("2", 0)],
+    [(None, 0), ("", 0), ("awoke:began=2", 2), ("awoke:began=", 0), ("another program's", 0), ("2", 0)],
 )
 def test_a_record_is_told_from_other_metadata(metadata: str | None, count: int) -> None:
     assert began_of(metadata) == count
@@ -180,7 +180,7 @@ def test_after_a_crash_jobs_go_message_by_message_with_a_record_each() -> None:
 
 def test_a_cancelled_task_does_not_end_the_wait_of_others() -> None:
     async def wait(table: CrashRecords, partition: FakePartition) -> None:
-        def ask() -> Verdict | Lookup | Future[None]:
+        def ask() -> CrashCheck | Lookup | Future[None]:
             return table.ask(cast("Job", FakeJob(partition)), commit_of)
 
         lookup, waiting, cancelled = ask(), ask(), ask()
@@ -194,7 +194,7 @@ def test_a_cancelled_task_does_not_end_the_wait_of_others() -> None:
         running = asyncio.get_running_loop().run_in_executor(None, lookup.run)
         partition.answer.set()
         await asyncio.gather(running, tasks[0])
-        assert isinstance(ask(), Verdict)
+        assert isinstance(ask(), CrashCheck)
 
     asyncio.run(wait(CrashRecords(route()), FakePartition()))
 

@@ -1,4 +1,4 @@
-"""Background threads belong to somebody, end with it, and are seen when they fail or stay."""
+"""Background threads belong to an owner, end with it, and are seen when they fail or stay."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def test_a_background_thread_gets_a_token_and_is_named_after_its_owner() -> None
 
     mine.background(flush_forever, ("buffer",), "log", None)
     assert started.wait_for(1) == ["buffer on clicks[3]-flush_forever"]
-    assert mine._ledger.census()["clicks[3]"] == 1
+    assert mine._ledger.counts()["clicks[3]"] == 1
     assert drive(mine.close(10)) == []
-    assert "clicks[3]" not in mine._ledger.census()
+    assert "clicks[3]" not in mine._ledger.counts()
 
 
 def test_nothing_starts_in_a_scope_that_is_closed() -> None:
@@ -104,7 +104,7 @@ def test_a_thread_that_user_code_started_is_written_down_with_the_place() -> Non
         other.start()
     finally:
         ledger.uninstall()
-    assert book.census()["clicks[3]"] == 1
+    assert book.counts()["clicks[3]"] == 1
     (leaked,) = book.leaked("clicks[3]", 7, grace_s=0.01)
     assert leaked.name == "forgotten"
     assert "test_scope.py" in leaked.started_at
@@ -115,7 +115,7 @@ def test_a_thread_that_user_code_started_is_written_down_with_the_place() -> Non
     assert book.leaked("clicks[3]", 7) == []
 
 
-def test_the_start_of_threads_is_as_it_was_when_nobody_watches() -> None:
+def test_the_start_of_threads_is_restored_by_the_last_uninstall() -> None:
     plain = threading.Thread.start
     ledger.install()
     ledger.install()

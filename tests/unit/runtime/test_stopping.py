@@ -115,10 +115,10 @@ def test_a_wait_ends_with_its_function_its_time_or_a_second_signal() -> None:
 
     assert wait.call(lambda: "done", "late") == "done"
     assert wait.call(outlast, "late", within_s=0.05) == "late"
-    assert wait.hurry() is True
-    assert wait.hurry() is False
+    assert wait.interrupt() is True
+    assert wait.interrupt() is False
     assert wait.call(lambda: "done", "late") == "done", "what does not block is done all the same"
-    assert wait.call(outlast, "late", hurried_s=0.05) == "late"
+    assert wait.call(outlast, "late", interrupted_s=0.05) == "late"
     end.set()
     with pytest.raises(ValueError, match="no good"):
         wait.call(lambda: int("no good"), 0)

@@ -64,7 +64,7 @@ def test_systemd_is_told_once_that_every_node_is_up_and_once_that_the_swarm_stop
     assert swarm.commands.state is SwarmState.STOPPING
 
 
-def test_the_first_signal_stops_the_second_hurries_and_the_third_kills(swarm: Commanded) -> None:
+def test_the_first_signal_stops_the_second_waits_for_no_job_and_the_third_kills(swarm: Commanded) -> None:
     for _ in range(3):
         swarm.commands.on_signal(signal.SIGTERM)
     expected = [signal.SIGTERM, signal.SIGCONT, signal.SIGQUIT, signal.SIGKILL]

@@ -81,7 +81,7 @@ def test_a_mold_that_is_stopped_while_it_imports_is_killed_at_its_deadline(loop:
     (pid,) = molds.pids()
     os.kill(pid, signal.SIGSTOP)
     turn_until(loop, host, "over")
-    assert host.heard == [f"end swarm: {exit_codes.EXIT_GAVE_UP}", "over"]
+    assert host.heard == [f"end swarm: {exit_codes.EXIT_FAILED}", "over"]
     assert molds.pids() == set()
     assert "did not import the app" in molds.last_error
 

@@ -79,7 +79,7 @@ def test_a_process_is_told_to_end_once() -> None:
         assert (Action.TERMINATE in found.actions) == (begins_to_end and event is not Event.OVERDUE)
 
 
-def test_descriptors_are_closed_whenever_a_process_is_given_up() -> None:
+def test_descriptors_are_closed_whenever_a_process_is_dropped() -> None:
     for (state, _), found in TRANSITIONS.items():
         had_control = state not in nodes.WITHOUT_PROCESS
         assert (Action.CLOSE in found.actions) == (had_control and found.state in nodes.WITHOUT_PROCESS)

@@ -65,7 +65,7 @@ def test_a_pidfd_signals_and_reaps_its_process_and_no_other() -> None:
     while process.reap() is None:
         pass
     assert process.reap() == -signal.SIGKILL
-    assert not process.send(signal.SIGTERM), "its number may be somebody else's now"
+    assert not process.send(signal.SIGTERM), "its number may be another process's now"
     assert not process.is_alive()
     child.returncode = -signal.SIGKILL  # It has been waited for.
     process.close()

@@ -1,4 +1,4 @@
-"""When nodes and molds are started again, and when the swarm gives up."""
+"""When nodes and molds are started again, and when the swarm ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_too_many_restarts_and_wrong_configuration_end_the_swarm() -> None:
 
 def test_a_first_mold_that_fails_ends_the_swarm() -> None:
     assert policy.MoldPolicy().after(78, None, False) == (None, exit_codes.EXIT_CONFIGURATION)
-    assert policy.MoldPolicy().after(-9, None, False) == (None, exit_codes.EXIT_GAVE_UP)
+    assert policy.MoldPolicy().after(-9, None, False) == (None, exit_codes.EXIT_FAILED)
 
 
 def test_while_a_node_runs_molds_are_made_for_ever_with_back_off() -> None:

@@ -119,5 +119,5 @@ def test_a_skip_of_another_message_says_which_fail(nodes: Nodes, blocking: list[
 def test_a_partition_that_no_node_holds_is_named_as_such() -> None:
     request = resumes.Request("skip", "t[9]", 1, set(), lambda answer: None)
     assert resumes.why(request) == "no message of t[9] fails on any node"
-    request.is_held = False
+    request.is_assigned = False
     assert resumes.why(request) == "no node holds t[9]: ask the process of the group that holds it"

@@ -11,7 +11,7 @@ from awoke.swarm import systemd
 
 
 def test_systemd_is_told_where_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    systemd.notify("READY=1")  # Nobody listens.
+    systemd.notify("READY=1")  # No socket is set.
     path = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(path)

@@ -1,4 +1,4 @@
-"""The HTTP endpoint: what it shows, and that nobody holds it up."""
+"""The HTTP endpoint: what it shows, and that no client blocks it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_it_says_whether_it_is_ready_and_what_it_does(endpoint: Endpoint, shown:
     assert [get(endpoint, path)[0] for path in paths] == [200, 503, 503, 200, 200, 200]
 
 
-def test_a_client_that_says_nothing_holds_nobody_up(endpoint: Endpoint) -> None:
+def test_a_silent_client_blocks_no_other(endpoint: Endpoint) -> None:
     with socket.create_connection(("127.0.0.1", endpoint.port)):
         assert get(endpoint, "/live")[0] == 200
 

@@ -99,20 +99,20 @@ impl Assignment {
     /// Waits until no job or hook of these partitions runs. Returns the partitions that were not released before the
     /// deadline.
     ///
-    /// Blocks the calling thread. Unparking `parker` makes it check `is_impatient` again, which ends the wait.
+    /// Blocks the calling thread. Unparking `parker` makes it check `is_urgent` again, which ends the wait.
     pub(super) fn wait_released(
         &self,
         partitions: &[TopicPartition],
         parker: &Arc<Parker>,
         deadline: &Deadline,
-        is_impatient: impl Fn() -> bool,
+        is_urgent: impl Fn() -> bool,
     ) -> Vec<TopicPartition> {
         let is_released = |partition: &PartitionQueue, unit| loop {
-            let until = if is_impatient() { &Deadline::after(Some(std::time::Duration::ZERO)) } else { deadline };
+            let until = if is_urgent() { &Deadline::after(Some(std::time::Duration::ZERO)) } else { deadline };
             if partition.scheduler().wait_released(unit, parker, until) {
                 return true;
             }
-            if is_impatient() || deadline.has_passed() {
+            if is_urgent() || deadline.has_passed() {
                 return false;
             }
         };

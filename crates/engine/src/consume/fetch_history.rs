@@ -52,7 +52,7 @@ pub(super) struct Rewind {
 
 /// The result of comparing a record with the records handed out before.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum Classification {
     New,
     Repeated,
     Rewound(Rewind),
@@ -98,10 +98,10 @@ impl FetchHistory {
 
     fn drop_known(&mut self, batch: &mut Batch) -> Option<Rewind> {
         let mut rewind = None;
-        batch.retain_while(|message| match self.judge(Identity::of(message)) {
-            Verdict::New => Some(true),
-            Verdict::Repeated => Some(false),
-            Verdict::Rewound(found) => {
+        batch.retain_while(|message| match self.classify(Identity::of(message)) {
+            Classification::New => Some(true),
+            Classification::Repeated => Some(false),
+            Classification::Rewound(found) => {
                 rewind = Some(found);
                 None
             }
@@ -110,18 +110,18 @@ impl FetchHistory {
     }
 
     /// Compares a record with the records handed out before. A new one is noted as handed out.
-    fn judge(&mut self, record: Identity) -> Verdict {
+    fn classify(&mut self, record: Identity) -> Classification {
         let Some(next) = self.next.filter(|next| record.offset < *next) else {
             self.next = Some(record.offset + 1);
             self.note_record(record);
-            return Verdict::New;
+            return Classification::New;
         };
         let place = self.last.binary_search_by_key(&record.offset, |each| each.offset);
         if place.is_ok_and(|place| self.last[place] == record) {
-            return Verdict::Repeated;
+            return Classification::Repeated;
         }
         let epoch = self.last.back().map_or(-1, |last| last.leader_epoch);
-        Verdict::Rewound(Rewind { from: next, to: record.offset, reason: reason(epoch, record.leader_epoch) })
+        Classification::Rewound(Rewind { from: next, to: record.offset, reason: reason(epoch, record.leader_epoch) })
     }
 
     fn note(&mut self, batch: &Batch) {
@@ -159,7 +159,7 @@ mod tests {
     fn history() -> FetchHistory {
         let mut history = FetchHistory::default();
         for offset in 100..110 {
-            assert_eq!(history.judge(record(offset, 1_000 + offset, 3)), Verdict::New);
+            assert_eq!(history.classify(record(offset, 1_000 + offset, 3)), Classification::New);
         }
         history
     }
@@ -168,54 +168,58 @@ mod tests {
     fn records_that_come_twice_are_repeated_and_those_behind_them_new() {
         let mut history = history();
         for offset in 104..110 {
-            assert_eq!(history.judge(record(offset, 1_000 + offset, 3)), Verdict::Repeated);
+            assert_eq!(history.classify(record(offset, 1_000 + offset, 3)), Classification::Repeated);
         }
-        assert_eq!(history.judge(record(112, 1_112, 3)), Verdict::New, "offsets have holes");
+        assert_eq!(history.classify(record(112, 1_112, 3)), Classification::New, "offsets have holes");
     }
 
     #[test]
     fn a_step_may_be_repeated_twice() {
         let mut history = history();
-        assert_eq!(history.judge(record(110, 1_110, 3)), Verdict::New);
-        assert_eq!(history.judge(record(105, 1_105, 3)), Verdict::Repeated);
-        assert_eq!(history.judge(record(111, 1_111, 3)), Verdict::New);
-        assert_eq!(history.judge(record(105, 1_105, 3)), Verdict::Repeated);
+        assert_eq!(history.classify(record(110, 1_110, 3)), Classification::New);
+        assert_eq!(history.classify(record(105, 1_105, 3)), Classification::Repeated);
+        assert_eq!(history.classify(record(111, 1_111, 3)), Classification::New);
+        assert_eq!(history.classify(record(105, 1_105, 3)), Classification::Repeated);
     }
 
     #[test]
     fn another_record_at_a_known_offset_is_a_log_that_went_back() {
         let mut history = history();
-        let Verdict::Rewound(rewind) = history.judge(record(105, 2_000, 4)) else { panic!("it is no repetition") };
+        let Classification::Rewound(rewind) = history.classify(record(105, 2_000, 4)) else {
+            panic!("it is no repetition")
+        };
         assert_eq!((rewind.from, rewind.to), (110, 105));
         assert!(rewind.reason.contains("leader epoch 3, now 4"), "{}", rewind.reason);
     }
 
     #[test]
     fn a_new_log_of_the_same_epoch_is_known_by_its_times() {
-        let Verdict::Rewound(rewind) = history().judge(record(100, 5_000, 3)) else { panic!("it is no repetition") };
+        let Classification::Rewound(rewind) = history().classify(record(100, 5_000, 3)) else {
+            panic!("it is no repetition")
+        };
         assert!(rewind.reason.contains("begins anew"), "{}", rewind.reason);
     }
 
     #[test]
     fn what_lies_before_the_last_step_is_a_log_that_went_back() {
-        let verdict = history().judge(record(7, 1_007, 3));
-        assert!(matches!(verdict, Verdict::Rewound(Rewind { from: 110, to: 7, .. })), "{verdict:?}");
+        let found = history().classify(record(7, 1_007, 3));
+        assert!(matches!(found, Classification::Rewound(Rewind { from: 110, to: 7, .. })), "{found:?}");
     }
 
     #[test]
     fn a_message_before_the_committed_offset_is_a_log_that_went_back() {
         let mut history = FetchHistory::default();
         history.begin(100);
-        let verdict = history.judge(record(60, 2_000, 4));
-        assert!(matches!(verdict, Verdict::Rewound(Rewind { from: 100, to: 60, .. })), "{verdict:?}");
-        assert_eq!(history.judge(record(100, 2_001, 4)), Verdict::New);
+        let found = history.classify(record(60, 2_000, 4));
+        assert!(matches!(found, Classification::Rewound(Rewind { from: 100, to: 60, .. })), "{found:?}");
+        assert_eq!(history.classify(record(100, 2_001, 4)), Classification::New);
     }
 
     #[test]
     fn after_a_seek_any_offset_is_new() {
         let mut history = history();
         history.seek(3);
-        assert_eq!(history.judge(record(3, 1_003, 3)), Verdict::New);
+        assert_eq!(history.classify(record(3, 1_003, 3)), Classification::New);
     }
 
     #[test]
@@ -224,7 +228,7 @@ mod tests {
         assert_eq!(history.resume_offset(), Some(110));
         history.seek(42);
         assert_eq!((history.next(), history.resume_offset()), (None, Some(42)));
-        assert_eq!(history.judge(record(50, 1_050, 3)), Verdict::New, "there is a gap after the offset");
+        assert_eq!(history.classify(record(50, 1_050, 3)), Classification::New, "there is a gap after the offset");
         assert_eq!(history.resume_offset(), Some(51));
     }
 }

@@ -226,7 +226,7 @@ impl Connection {
     /// Hands a record that is in the budget to librdkafka.
     fn produce_inside(&self, topic: &str, record: &Record<'_>, size_bytes: usize) -> Result<Arc<DeliveryHandle>> {
         let sent = self.topics.with(topic, record.variant, |topic| topic.send(record, size_bytes));
-        let sent = sent.and_then(|sent| sent.map_err(|code| self.refusal(topic, code, size_bytes)));
+        let sent = sent.and_then(|sent| sent.map_err(|code| self.record_error(topic, code, size_bytes)));
         if sent.is_err() {
             self.budget.release(1, size_bytes);
         }
@@ -244,7 +244,7 @@ impl Connection {
         self.reports.count_sent((sent.len() - before) as u32);
         let Some(refused) = refused else { return Ok(()) };
         self.budget.release(refused.messages, refused.bytes);
-        Err(self.refusal(topic, refused.code, refused.bytes / refused.messages))
+        Err(self.record_error(topic, refused.code, refused.bytes / refused.messages))
     }
 
     /// Returns whether librdkafka can take this record among others: `rd_kafka_produce_batch` has no headers and
@@ -256,7 +256,7 @@ impl Connection {
             && record.size_bytes() + OVERHEAD_BYTES_MAX <= self.message_bytes_max
     }
 
-    fn refusal(&self, topic: &str, code: Code, size_bytes: usize) -> Error {
+    fn record_error(&self, topic: &str, code: Code, size_bytes: usize) -> Error {
         match code {
             Code::MESSAGE_TOO_LARGE => {
                 Error::MessageTooLarge { topic: topic.to_owned(), size_bytes, detail: code.description() }

@@ -9,7 +9,7 @@ use super::Reports;
 use super::delivery_reports::FlushSchedule;
 use crate::clock::Deadline;
 use crate::fork_guard::Birthplace;
-use crate::kafka::{Code, Delivery, Refusal};
+use crate::kafka::{AccessFailure, Code, Delivery};
 use crate::wake::{Completion, Latch, Parker, Place, ServingWait, Waker};
 use crate::{Error, Result};
 
@@ -24,7 +24,7 @@ pub(super) struct Destination {
     /// Weak: a handle that is kept must not keep a client.
     pub(super) reports: Weak<Reports>,
     /// Why brokers refused the client, when a message failed for that.
-    pub(super) refused: Mutex<Option<Refusal>>,
+    pub(super) refused: Mutex<Option<AccessFailure>>,
 }
 
 /// A wait for one answer, by a thread that serves reports while it is the leader. Dropped, it leaves its place to
@@ -101,10 +101,10 @@ impl DeliveryHandle {
     /// Counts a failure. Returns the code of its cause, where brokers refused the client.
     fn note_failed(&self, code: Code) -> Code {
         let Some(reports) = self.destination.reports.upgrade() else { return code };
-        let refusal = reports.cause_of(code);
-        let code = refusal.as_ref().map_or(code, |refusal| refusal.code);
-        if let Some(refusal) = refusal {
-            *self.destination.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
+        let failure = reports.cause_of(code);
+        let code = failure.as_ref().map_or(code, |failure| failure.code);
+        if let Some(failure) = failure {
+            *self.destination.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
         }
         reports.count_failed(self.error(code));
         code
@@ -257,7 +257,7 @@ impl DeliveryHandle {
 
     fn error(&self, code: Code) -> Error {
         let refused = self.destination.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let detail = refused.filter(|refusal| refusal.code == code).map(|refusal| refusal.text);
+        let detail = refused.filter(|failure| failure.code == code).map(|failure| failure.text);
         Error::kafka(self.operation(), code, detail.unwrap_or_default())
     }
 

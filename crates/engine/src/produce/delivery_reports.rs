@@ -23,7 +23,7 @@ use super::idle::{Idle, IdleWatch};
 use super::{Budget, DeliveryHandle, Report};
 use crate::Error;
 use crate::clock::Deadline;
-use crate::kafka::{Client, Code, Queue, Refusal, Reported};
+use crate::kafka::{AccessFailure, Client, Code, Queue, Reported};
 use crate::wake::{Leadership, Parker, Place};
 
 thread_local! {
@@ -388,16 +388,16 @@ impl Reports {
     /// Fails the messages that wait if all brokers refuse the client: their reports come next. Does not wait for a
     /// broker.
     fn purge_if_refused(&self) {
-        if self.client.is_suspect() && self.budget.used().0 > 0 && self.client.refusal().is_some() {
+        if self.client.is_suspect() && self.budget.used().0 > 0 && self.client.access_failure().is_some() {
             self.client.purge_queued();
         }
     }
 
     /// Returns why brokers refuse the client, as far as it explains this failure of a message.
-    pub(super) fn cause_of(&self, code: Code) -> Option<Refusal> {
+    pub(super) fn cause_of(&self, code: Code) -> Option<AccessFailure> {
         let may_explain =
             matches!(code, Code::MESSAGE_TIMED_OUT | Code::PURGED | Code::PURGED_IN_FLIGHT | Code::TRANSPORT);
-        may_explain.then(|| self.client.denial().or_else(|| self.client.last_cause())).flatten()
+        may_explain.then(|| self.client.denial().or_else(|| self.client.last_access_failure())).flatten()
     }
 
     /// Has all messages sent without lingering, and waits until all are answered; `false` when the time was up first.

@@ -130,7 +130,7 @@ proptest! {
             RequestRecord { key: key.as_deref(), value: Some(&body), ..self::record(&all) };
         match admission.read(&record, NOW_MS) {
             Ok(Arrival::Call(head, times)) => {
-                prop_assert!(!is_signed, "nobody knows the secret");
+                prop_assert!(!is_signed, "the secret is unknown to the sender");
                 check_bounds(&head);
                 admission.check(&head, &times);
                 admission.admit(&named(&admission, "any", &head, record.size_bytes()));

@@ -15,6 +15,7 @@ pub use caller::{Call, CallCounters, Caller, CallerOptions, Failure, Next, Reque
 pub use protocol::{CallId, Reply, ReplyKind, RequestHead, Times};
 pub use responder::{
     Admission, AdmissionOptions, Admitted, Answer, Arrival, CallRef, Credit, Expiry, IncomingCall, InvalidRequest,
-    LentRecord, MethodRules, NotBegun, Received, RejectReason, RequestRecord, Service, Stage, Step, Ticket, Verdict,
+    LentRecord, MethodRules, NotBegun, NotExecuted, Received, RejectReason, RequestRecord, Service, Stage, Step,
+    Ticket,
 };
 pub use signature::SigningKey;

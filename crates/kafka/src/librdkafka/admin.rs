@@ -109,11 +109,11 @@ impl Admin {
                 }
                 other => return other,
             };
-            if let Some(refusal) = self.client.refusal() {
-                return Err(Error::kafka(operation, refusal.code, refusal.text));
+            if let Some(failure) = self.client.access_failure() {
+                return Err(Error::kafka(operation, failure.code, failure.text));
             }
             if deadline.has_passed() {
-                return Err(Error::kafka(operation, code, self.nobody_answered(timeout)));
+                return Err(Error::kafka(operation, code, self.no_answer_text(timeout)));
             }
         }
     }
@@ -270,7 +270,7 @@ impl Admin {
         let number = self.calls.add(Pending {
             call: Arc::clone(&call),
             subject: subject.to_owned(),
-            unreachable: self.nobody_answered(timeout),
+            unreachable: self.no_answer_text(timeout),
         });
         // Not a pointer: librdkafka only carries the call's number.
         let opaque = std::ptr::without_provenance_mut(number);
@@ -287,13 +287,13 @@ impl Admin {
             send(options);
             ffi::rd_kafka_AdminOptions_destroy(options);
         }
-        if let Some(refusal) = self.client.refusal() {
-            self.calls.refuse_all(&refusal);
+        if let Some(failure) = self.client.access_failure() {
+            self.calls.deny_all(&failure);
         }
         call
     }
 
-    fn nobody_answered(&self, timeout: Duration) -> String {
+    fn no_answer_text(&self, timeout: Duration) -> String {
         let cause = self.client.last_error();
         let cause = if cause.is_empty() { String::new() } else { format!(" ({cause})") };
         format!("no broker of {} answered within {:.1} s{cause}", self.bootstrap_servers, timeout.as_secs_f64())
@@ -312,8 +312,8 @@ fn serve(client: &Client, queue: &Queue, calls: &Calls, is_closing: &AtomicBool)
         if let Some(event) = queue.poll(&Deadline::after(look_again.then_some(Client::LOOK_AGAIN))) {
             answer(&event, calls);
         }
-        if let Some(refusal) = client.refusal() {
-            calls.refuse_all(&refusal);
+        if let Some(failure) = client.access_failure() {
+            calls.deny_all(&failure);
         }
     }
     // What has been answered already is handed on; `close` fails what is under way.

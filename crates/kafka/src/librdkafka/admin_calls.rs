@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{AdminOutcome, Refusal};
+use super::{AccessFailure, AdminOutcome};
 use crate::wake::Completion;
 use crate::{Error, Result};
 
@@ -24,7 +24,7 @@ pub(crate) struct Calls(Mutex<Table>);
 struct Table {
     last: usize,
     pending: HashMap<usize, Pending>,
-    /// Nobody serves answers any more.
+    /// True once no thread serves answers.
     is_closed: bool,
 }
 
@@ -52,10 +52,10 @@ impl Calls {
     }
 
     /// Fails every call that has no answer yet.
-    pub(crate) fn refuse_all(&self, refusal: &Refusal) {
+    pub(crate) fn deny_all(&self, failure: &AccessFailure) {
         let pending = std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).pending);
         for Pending { call, subject, .. } in pending.into_values() {
-            call.complete(Err(Error::kafka(format!("ask {subject}"), refusal.code, refusal.text.clone())));
+            call.complete(Err(Error::kafka(format!("ask {subject}"), failure.code, failure.text.clone())));
         }
     }
 

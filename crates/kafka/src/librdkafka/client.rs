@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::security::{Refusal, Security};
+use super::security::{AccessFailure, Security};
 use super::tokens::Tokens;
 use super::{ClientConfig, ClientOptions, Code, EndTxns, ffi, text_of};
 use crate::events::{Event, EventBox, What};
@@ -192,21 +192,21 @@ impl Client {
 
     /// Why the client can't connect, if every bootstrap broker says so and none has ever let it in: waiting is no use
     /// then. Does not block. Not to be called by a callback of librdkafka's.
-    pub fn refusal(&self) -> Option<Refusal> {
-        let refusal = self.is_suspect().then(|| self.context().security.verdict()).flatten()?;
-        (!self.was_let_in()).then_some(refusal)
+    pub fn access_failure(&self) -> Option<AccessFailure> {
+        let failure = self.is_suspect().then(|| self.context().security.access_failure()).flatten()?;
+        (!self.was_let_in()).then_some(failure)
     }
 
-    /// The refusal that a broker gave last, if it gave one since another let the client in. Does not block.
-    pub fn last_cause(&self) -> Option<Refusal> {
+    /// The access failure that a broker gave last, if it gave one since another let the client in. Does not block.
+    pub fn last_access_failure(&self) -> Option<AccessFailure> {
         let security = &self.context().security;
-        self.is_suspect().then(|| security.verdict().or_else(|| security.last_cause())).flatten()
+        self.is_suspect().then(|| security.access_failure().or_else(|| security.last_access_failure())).flatten()
     }
 
     /// Returns the missing permission that made the client unusable, if one did. Does not block.
-    pub fn denial(&self) -> Option<Refusal> {
+    pub fn denial(&self) -> Option<AccessFailure> {
         let (code, text) = self.fatal_error().filter(|(code, _)| code.is_denied())?;
-        Some(Refusal { code, text })
+        Some(AccessFailure { code, text })
     }
 
     /// Notes why there is no token, or that there is one.
@@ -288,11 +288,11 @@ impl Drop for Client {
             // thing.
             return;
         }
-        // A consumer was closed by its owner before; closing it again here would wait for rebalances that nobody
-        // serves.
+        // A consumer was closed by its owner before; closing it again here would wait for rebalances that no
+        // thread serves.
         let flags = if self.kind == Kind::Consumer { ffi::RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE as c_int } else { 0 };
-        // SAFETY: the last reference goes here, so nobody uses the handle any more, and after it no callback reads the
-        // context.
+        // SAFETY: the last reference goes here, so no thread uses the handle any more, and after it no callback reads
+        // the context.
         unsafe {
             ffi::rd_kafka_destroy_flags(self.handle, flags);
             drop(Box::from_raw(self.context));
@@ -393,7 +393,7 @@ unsafe fn end_poll(rk: *mut ffi::rd_kafka_t, kind: Kind) {
     }
 }
 
-/// Notes OpenSSL's verdict on each certificate of a broker's chain, and keeps to it.
+/// Notes OpenSSL's verify result on each certificate of a broker's chain, and keeps to it.
 unsafe extern "C" fn on_certificate(
     _rk: *mut ffi::rd_kafka_t,
     broker: *const c_char,

@@ -182,7 +182,7 @@ impl ClientConfig {
     }
 }
 
-/// A `rd_kafka_conf_t` that nobody has taken over yet.
+/// An owned `rd_kafka_conf_t`: no client has taken it over yet.
 pub(crate) struct NativeConfig(*mut ffi::rd_kafka_conf_t);
 
 impl NativeConfig {
@@ -227,7 +227,7 @@ impl NativeConfig {
 
 impl Drop for NativeConfig {
     fn drop(&mut self) {
-        // SAFETY: nobody has taken the configuration over, or `into_raw` would have forgotten this value.
+        // SAFETY: no client has taken the configuration over, or `into_raw` would have forgotten this value.
         unsafe { ffi::rd_kafka_conf_destroy(self.0) };
     }
 }

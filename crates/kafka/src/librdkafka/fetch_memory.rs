@@ -113,8 +113,8 @@ impl Place {
             return None;
         }
         // SAFETY: the handle is alive; its configuration lives as long, is aligned for an i64 and has more bytes than
-        // are read. Other fields that are looked at may change meanwhile, so all are read atomically; the three values
-        // are written by nobody else.
+        // are read. Other fields that are looked at may change meanwhile, so all are read atomically. No other code
+        // writes the three values.
         unsafe {
             let conf = ffi::rd_kafka_conf(client.handle()).cast::<u8>();
             let number = |at: usize| (*conf.add(at).cast::<AtomicI32>()).load(Ordering::Relaxed);

@@ -191,7 +191,7 @@ impl Loose {
     pub fn header(&self, name: &CStr) -> Option<&[u8]> {
         let mut headers = std::ptr::null_mut();
         let (mut value, mut size) = (std::ptr::null(), 0);
-        // SAFETY: as above; nobody else has the message, so its headers may be parsed. They live as long as it.
+        // SAFETY: as above; no other thread has the message, so its headers may be parsed. They live as long as it.
         unsafe {
             if Code::of(ffi::rd_kafka_message_headers(self.0, &raw mut headers)) != Code::NONE {
                 return None;
@@ -269,13 +269,13 @@ impl<'a> MessageRef<'a> {
     /// Its headers in order; a header may have no value, and a name may come more than once.
     pub fn headers(self) -> Vec<(Cow<'a, str>, Option<&'a [u8]>)> {
         let _parsing = self.batch.headers.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the message is alive, and nobody else parses its headers.
+        // SAFETY: the message is alive, and no other thread parses its headers.
         unsafe { headers_of(self.message) }
     }
 }
 
 /// # Safety
-/// `message` is a fetched message that lives for `'a`, and nobody else reads its headers for the first time.
+/// `message` is a fetched message that lives for `'a`, and no other thread reads its headers for the first time.
 unsafe fn headers_of<'a>(message: *const ffi::rd_kafka_message_t) -> Vec<(Cow<'a, str>, Option<&'a [u8]>)> {
     let mut headers = std::ptr::null_mut();
     // SAFETY: the headers belong to the message and live as long; names end in zero, values have their length.
@@ -304,7 +304,7 @@ unsafe fn bytes_of<'a>(start: *const u8, size: usize) -> Option<&'a [u8]> {
 
 impl Fetched<'_> {
     /// # Safety
-    /// `message` is a fetched message that lives as long as what is made here, and nobody else reads its headers.
+    /// `message` is a fetched message that lives as long as the returned value, and no other thread reads its headers.
     pub(super) unsafe fn of(message: *const ffi::rd_kafka_message_t) -> Self {
         // SAFETY: the caller's promise.
         unsafe {

@@ -46,7 +46,7 @@ pub use partition_list::TopicPartitionList;
 pub use producer::partition_of_key;
 pub use queue::{Event as QueueEvent, EventKind, Queue};
 pub use record::{Record, Variant};
-pub use security::Refusal;
+pub use security::AccessFailure;
 pub use sender::{Delivery, Refused, Reported, Topic};
 pub use tokens::{Token, TokenSource};
 pub use transactions::{Failure, GroupMetadata, Limit, positions_list};

@@ -167,7 +167,7 @@ impl Queue {
         Pull { batch, is_exhausted, errors }
     }
 
-    /// Empties the queue: nothing of what is in it concerns anybody any more. Does not wait.
+    /// Drops the content of the queue, which is outdated. Does not wait.
     pub fn discard(&self, at: &TopicPartition) {
         while !self.pull(at, STEP, usize::MAX).is_exhausted {}
     }

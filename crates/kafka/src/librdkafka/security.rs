@@ -17,16 +17,16 @@ const DOUBT: Duration = Duration::from_secs(3);
 /// librdkafka's words for a connection that the broker has closed.
 const CLOSED: [&str; 4] = ["Disconnected", "Send failed", "Receive failed", "Broken pipe"];
 
-/// Why brokers do not let a client in.
+/// The reason why brokers do not let a client in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct AccessFailure {
     /// `AUTHENTICATION` or `SSL`; or what is not allowed.
     pub code: Code,
     /// The cause, and what to do.
     pub text: String,
 }
 
-/// The brokers' refusals of one client. Written by librdkafka's threads; nothing blocks for long.
+/// The access failures of one client. Written by librdkafka's threads; nothing blocks for long.
 #[derive(Debug)]
 pub struct Security {
     /// The bootstrap brokers, as they are configured.
@@ -43,15 +43,15 @@ pub struct Security {
 struct Said {
     /// By the broker's name.
     signs: HashMap<String, Sign>,
-    /// OpenSSL's verdict on the certificate of each broker, by host and port.
+    /// OpenSSL's verify result on the certificate of each broker, by host and port.
     certificates: HashMap<String, i32>,
     /// Why there is no token for OAUTHBEARER.
-    token: Option<Refusal>,
+    token: Option<AccessFailure>,
 }
 
 #[derive(Clone, Debug)]
 struct Sign {
-    refusal: Refusal,
+    failure: AccessFailure,
     since: Instant,
     is_certain: bool,
 }
@@ -89,20 +89,20 @@ impl Security {
         let mut said = self.said();
         let host = broker.rsplit_once('/').map_or(broker, |(host, _)| host);
         let host = host.rsplit_once("//").map_or(host, |(_, host)| host);
-        let Some((refusal, is_certain)) = self.cause(text, host, said.certificates.get(host).copied()) else {
+        let Some((failure, is_certain)) = self.cause(text, host, said.certificates.get(host).copied()) else {
             // Another failure lifts a doubt. What a broker has said clearly stands, though it may be away now.
             said.signs.retain(|name, sign| sign.is_certain || name != broker);
             return;
         };
         let since = match said.signs.get(broker) {
-            Some(known) if known.refusal.code == refusal.code => known.since,
+            Some(known) if known.failure.code == failure.code => known.since,
             _ => Instant::now(),
         };
-        said.signs.insert(broker.to_owned(), Sign { refusal, since, is_certain });
+        said.signs.insert(broker.to_owned(), Sign { failure, since, is_certain });
         self.is_suspect.store(true, Ordering::Relaxed);
     }
 
-    /// Notes OpenSSL's verdict on a broker's certificate; `host` with its port.
+    /// Notes OpenSSL's verify result on a broker's certificate; `host` with its port.
     pub fn note_certificate(&self, host: &str, error: i32) {
         self.said().certificates.insert(host.to_owned(), error);
     }
@@ -110,7 +110,7 @@ impl Security {
     /// Notes why the token function gave no token, or that it gave one.
     pub fn note_token(&self, failure: Option<&str>) {
         let text = |failure: &str| format!("no token for SASL OAUTHBEARER: {failure}");
-        self.said().token = failure.map(|failure| Refusal { code: Code::AUTHENTICATION, text: text(failure) });
+        self.said().token = failure.map(|failure| AccessFailure { code: Code::AUTHENTICATION, text: text(failure) });
         if failure.is_some() {
             self.is_suspect.store(true, Ordering::Relaxed);
         }
@@ -123,30 +123,30 @@ impl Security {
     }
 
     /// Why the client can't connect, if every bootstrap broker says so, or if it has no token.
-    pub fn verdict(&self) -> Option<Refusal> {
+    pub fn access_failure(&self) -> Option<AccessFailure> {
         let said = self.said();
-        if let Some(refusal) = &said.token {
-            return Some(refusal.clone());
+        if let Some(failure) = &said.token {
+            return Some(failure.clone());
         }
         let signs = said.signs.iter().filter(|(broker, _)| broker.ends_with("/bootstrap")).map(|(_, sign)| sign);
         let standing: Vec<_> = signs.filter(|sign| sign.is_certain || sign.since.elapsed() >= DOUBT).collect();
         let first = standing.first().filter(|_| standing.len() >= self.bootstrap)?;
-        Some(Refusal { code: first.refusal.code, text: format!("{}: {}", self.servers, first.refusal.text) })
+        Some(AccessFailure { code: first.failure.code, text: format!("{}: {}", self.servers, first.failure.text) })
     }
 
-    /// Returns a broker's last answer about the client's right to connect, if it was a refusal.
-    pub fn last_cause(&self) -> Option<Refusal> {
+    /// Returns a broker's last answer about the client's right to connect, if it was a failure.
+    pub fn last_access_failure(&self) -> Option<AccessFailure> {
         let said = self.said();
         let last = said.signs.values().filter(|sign| sign.is_certain).max_by_key(|sign| sign.since);
-        said.token.clone().or_else(|| last.map(|sign| sign.refusal.clone()))
+        said.token.clone().or_else(|| last.map(|sign| sign.failure.clone()))
     }
 
     /// The cause of a failed connection, and whether nothing else can be the cause.
-    fn cause(&self, text: &str, host: &str, certificate: Option<i32>) -> Option<(Refusal, bool)> {
+    fn cause(&self, text: &str, host: &str, certificate: Option<i32>) -> Option<(AccessFailure, bool)> {
         let (what, state) = text.rsplit_once(" (after ").unwrap_or((text, ""));
         let is_closed = CLOSED.iter().any(|word| what.contains(word));
-        let tls = |text: String, is_certain| Some((Refusal { code: Code::SSL, text }, is_certain));
-        let login = |text: String, is_certain| Some((Refusal { code: Code::AUTHENTICATION, text }, is_certain));
+        let tls = |text: String, is_certain| Some((AccessFailure { code: Code::SSL, text }, is_certain));
+        let login = |text: String, is_certain| Some((AccessFailure { code: Code::AUTHENTICATION, text }, is_certain));
         if what.contains("SASL") && !what.contains("Local: ") {
             return login(login_text(what), true);
         }
@@ -242,11 +242,11 @@ mod tests {
     fn a_refused_login_counts_when_every_bootstrap_broker_refuses() {
         let security = client("one:1, two:2", "SASL_SSL");
         security.note_failure(LOGIN);
-        assert_eq!(security.verdict(), None);
+        assert_eq!(security.access_failure(), None);
         security.note_failure(&LOGIN.replace("one:1", "two:2"));
-        let refusal = security.verdict().expect("both refuse");
-        assert_eq!(refusal.code, Code::AUTHENTICATION);
-        assert!(refusal.text.contains("Invalid username or password"), "{}", refusal.text);
+        let failure = security.access_failure().expect("both refuse");
+        assert_eq!(failure.code, Code::AUTHENTICATION);
+        assert!(failure.text.contains("Invalid username or password"), "{}", failure.text);
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
             "[thrd:x]: sasl_ssl://one:1/bootstrap: Connect to ipv6#1:1 failed: Connection refused \
             (after 0ms in state CONNECT)",
         );
-        assert!(security.verdict().is_some());
+        assert!(security.access_failure().is_some());
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
             POLLIN (after 1ms in state APIVERSION_QUERY)",
         );
         assert!(security.is_suspect());
-        assert_eq!(security.verdict(), None);
+        assert_eq!(security.access_failure(), None);
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         let text = |error| {
             security.note_certificate("one:1", error);
             security.note_failure(line);
-            security.verdict().expect("certain").text
+            security.access_failure().expect("certain").text
         };
         let (expired, host, authority) = (text(10), text(62), text(20));
         assert!(
@@ -314,8 +314,8 @@ mod tests {
     fn a_missing_token_is_a_refusal_until_there_is_one() {
         let security = client("one:1", "SASL_SSL");
         security.note_token(Some("ValueError: no"));
-        assert!(security.verdict().is_some_and(|refusal| refusal.text.contains("ValueError: no")));
+        assert!(security.access_failure().is_some_and(|failure| failure.text.contains("ValueError: no")));
         security.note_token(None);
-        assert_eq!(security.verdict(), None);
+        assert_eq!(security.access_failure(), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::security::Refusal;
+use super::security::AccessFailure;
 use super::{Client, Code, Position, TopicPartition, TopicPartitionList, ffi, text_of};
 use crate::Result;
 use crate::clock::Deadline;
@@ -99,7 +99,7 @@ const SLICE: Duration = Duration::from_millis(250);
 /// Until when a call is made.
 #[derive(Clone, Copy)]
 pub struct Limit<'a> {
-    /// When the call gives up.
+    /// When the call times out.
     pub deadline: &'a Deadline,
     /// Set to end the call early.
     pub is_over: &'a AtomicBool,
@@ -111,8 +111,8 @@ impl Limit<'_> {
     }
 }
 
-/// Makes a call again for as long as librdkafka wants it made again, there is time, nobody has ended it, and the
-/// brokers may let the client in.
+/// Makes a call again while librdkafka wants it made again. It ends at its deadline, when it is cancelled, or when the
+/// brokers cannot let the client in.
 fn insist(
     client: &Client,
     limit: Limit<'_>,
@@ -123,7 +123,7 @@ fn insist(
         // SAFETY: the error is ours.
         match unsafe { outcome(call(slice.remaining_ms())) } {
             Err(failure) if failure.is_retriable => {
-                if let Some(Refusal { code, text }) = client.refusal() {
+                if let Some(AccessFailure { code, text }) = client.access_failure() {
                     return Err(Failure { code, text, ..failure });
                 }
                 if limit.has_passed() {

@@ -29,12 +29,13 @@ from awoke.events import Events, RpcFailed, RpcReplyRefused
 from awoke.handlers import check_ran
 from awoke.rpc import protocol
 from awoke.rpc.errors import Cancelled, Internal, ResourceExhausted, error_of
-from awoke.rpc.responder.host import Contribution, Host
+from awoke.rpc.responder.host import Host
 from awoke.rpc.responder.methods import Rpc
+from awoke.transaction import TransactionEntry
 
 logger = logging.getLogger(__name__)
 
-Settle = Callable[[bool], None]
+OnEnd = Callable[[bool], None]
 """Is told whether the reply of a call was committed."""
 
 RETRY_S = 0.2
@@ -81,7 +82,7 @@ class Answers:
             logger.exception("a call of %s could not be answered; it is executed again", call.method)
             self.give_back(call)
         if not isinstance(error, Exception):
-            self._host.give_up(error)
+            self._host.stop_app(error)
 
     def give_back(self, call: IncomingCall, delay_s: float = 0.0) -> None:
         """Gives a call and its waiting duplicates back: the partition's owner executes them after the delay."""
@@ -90,7 +91,7 @@ class Answers:
 
     def _send_error(self, call: IncomingCall, error: BaseException, is_shared: bool) -> None:
         told = self._rpc.error_of(error)
-        self._drop_contribution(call)
+        self._drop_records(call)
         trace = None
         if told is not error and isinstance(told, Internal):
             self._events.emit(RpcFailed(method=call.method, caller=call.caller, error=error))
@@ -102,10 +103,10 @@ class Answers:
             body = protocol.problem_of(told, trace)
         self.finish(call, protocol.ERROR, body, told.code, is_shared)
 
-    def _drop_contribution(self, call: IncomingCall) -> None:
+    def _drop_records(self, call: IncomingCall) -> None:
         """Drops the messages that a call sent before it failed."""
-        if call.contribution is not None and self._host.transactions is not None:
-            call.contribution = self._host.transactions.contribution()
+        if call.transaction_entry is not None and self._host.transactions is not None:
+            call.transaction_entry = self._host.transactions.entry()
 
     def finish(self, call: IncomingCall, kind: str, body: bytes, code: str | None, is_shared: bool = True) -> None:
         """Sends the last reply of a call, then ends its job.
@@ -114,16 +115,16 @@ class Answers:
         that error: its method may have stopped halfway.
         """
         if call.was_cancelled and code != Cancelled.code:
-            self._drop_contribution(call)
+            self._drop_records(call)
             kind, body, code = protocol.ERROR, protocol.problem_of(Cancelled(CANCELLED)), Cancelled.code
             is_shared = False
         outcome = code or "ok"
-        settle = partial(self._end_duplicates, call, kind, body, code, is_shared)
+        on_end = partial(self._end_duplicates, call, kind, body, code, is_shared)
         if self._is_exactly_once:
-            self.answer(call, kind, body, code, outcome, settle)
+            self.answer(call, kind, body, code, outcome, on_end)
         else:
             self.answer(call, kind, body, code, outcome)
-            settle(True)
+            on_end(True)
 
     def answer(
         self,
@@ -132,9 +133,9 @@ class Answers:
         body: bytes,
         code: str | None,
         outcome: str,
-        settle: Settle = lambda _: None,
+        on_end: OnEnd = lambda _: None,
     ) -> None:
-        """Sends the last reply of a call, then ends its job. `settle` is told once whether the reply was committed."""
+        """Sends the last reply of a call, then ends its job. `on_end` is told once whether the reply was committed."""
         try:
             try:
                 self.send(call, kind, body, code)
@@ -142,10 +143,10 @@ class Answers:
                 if not is_refused_for_good(error):
                     raise
                 self._report_refused(call, error)
-            self._end(call, outcome, settle)
+            self._end(call, outcome, on_end)
         except AwokeError as error:
             logger.warning("the reply to a call of %s could not be sent: %s", call.method, error)
-            settle(False)
+            on_end(False)
             self._replies.give_back(call, RETRY_S)
 
     def _end_duplicates(
@@ -171,7 +172,7 @@ class Answers:
         """
         transactions = self._host.transactions
         if self._is_exactly_once and transactions is not None:
-            self._contribute_reply(call, call.contribution or transactions.contribution(), kind, body, code)
+            self._add_reply(call, call.transaction_entry or transactions.entry(), kind, body, code)
             return
         try:
             self._replies.send(call, kind, body, code)
@@ -191,16 +192,14 @@ class Answers:
             RpcReplyRefused(topic=topic, partition=partition, offset=offset, code=code, code_name=name, text=str(error))
         )
 
-    def _contribute_reply(
-        self, call: IncomingCall, contribution: Contribution, kind: str, body: bytes, code: str | None
-    ) -> None:
-        call.contribution = contribution
+    def _add_reply(self, call: IncomingCall, entry: TransactionEntry, kind: str, body: bytes, code: str | None) -> None:
+        call.transaction_entry = entry
         headers = self._replies.headers(call, kind, body, code)
         if headers is not None and call.reply_to is not None:
             topic, partition = call.reply_to
-            contribution.produce(topic, body, partition=partition, headers=headers)
+            entry.produce(topic, body, partition=partition, headers=headers)
 
-    def _end(self, call: IncomingCall, outcome: str, settle: Settle) -> None:
+    def _end(self, call: IncomingCall, outcome: str, on_end: OnEnd) -> None:
         """Ends a call after its last reply."""
         metrics = self._host.metrics
         if metrics is not None:
@@ -210,39 +209,41 @@ class Answers:
             last = call.last
             if last is not None:
                 call_back(last, partial(self._on_acknowledged, call.method, time.perf_counter()))
-        if call.contribution is None:
+        if call.transaction_entry is None:
             self._replies.settle(call, RETRY_S)
         else:
             self._replies.close(call)
-            self._contribute(call, call.contribution, settle)
+            self._submit_own(call, call.transaction_entry, on_end)
 
     def _on_acknowledged(self, method: str, sent_s: float, _: DeliveryHandle) -> None:
         if self._host.metrics is not None:
             self._host.metrics.reply_acknowledged(method, time.perf_counter() - sent_s)
 
-    def _contribute(self, call: IncomingCall, contribution: Contribution, settle: Settle) -> None:
+    def _submit_own(self, call: IncomingCall, entry: TransactionEntry, on_end: OnEnd) -> None:
         job = self._replies.take_job(call)
         if job is None:
-            settle(False)
+            on_end(False)
             return
         job.leave_slot(True)
-        self._submit(call, job, contribution, settle, OWN_REPLY)
+        self._submit(call, job, entry, on_end, OWN_REPLY)
 
-    def _submit(self, call: IncomingCall, job: Job, contribution: Contribution, settle: Settle, stage: int) -> None:
+    def _submit(self, call: IncomingCall, job: Job, entry: TransactionEntry, on_end: OnEnd, content: int) -> None:
         try:
-            committed = contribution.submit(job, None)
+            committed = entry.submit(job, None)
         except (ClosedError, FencedError):
-            settle(False)
+            on_end(False)
             self._retry(call, job, 0.0)  # The next owner of the partition executes it.
         else:
-            call_back(committed, partial(self._on_committed, call, job, settle, stage))
+            call_back(committed, partial(self._on_committed, call, job, on_end, content))
 
     def _retry(self, call: IncomingCall, job: Job, delay_s: float) -> None:
         """Gives a job back that was taken from its call."""
         job.retry(delay_s)
         self._replies.give_back(call, delay_s)
 
-    def _on_committed(self, call: IncomingCall, job: Job, settle: Settle, stage: int, committed: PendingCommit) -> None:
+    def _on_committed(
+        self, call: IncomingCall, job: Job, on_end: OnEnd, content: int, committed: PendingCommit
+    ) -> None:
         """Ends a call whose transaction has ended. Runs on awoke's callback thread."""
         error = failure_of(committed)
         if error is None:
@@ -251,25 +252,25 @@ class Answers:
             self._replies.settle(call, RETRY_S)
         elif isinstance(error, (ClosedError, FencedError, ProducerFenced)):
             self._retry(call, job, 0.0)
-        elif is_refused_for_good(error) and stage != NO_REPLY:
-            self._contribute_instead(call, job, error, stage + 1)
+        elif is_refused_for_good(error) and content != NO_REPLY:
+            self._submit_instead(call, job, error, content + 1)
         else:
             logger.warning("a reply was not committed, its call is executed again: %s", error)
             self._retry(call, job, RETRY_S)
         if isinstance(error, ProducerFenced):
-            self._host.give_up(error)
-        settle(error is None)
+            self._host.stop_app(error)
+        on_end(error is None)
 
-    def _contribute_instead(self, call: IncomingCall, job: Job, error: Exception, stage: int) -> None:
+    def _submit_instead(self, call: IncomingCall, job: Job, error: Exception, content: int) -> None:
         """Submits another transaction for a call whose own was refused for good, as it would be if executed again."""
         assert self._host.transactions is not None
-        contribution = self._host.transactions.contribution()
-        if stage == ERROR_INSTEAD:
+        entry = self._host.transactions.entry()
+        if content == ERROR_INSTEAD:
             told = error_instead(error, call.reply_to)
-            self._contribute_reply(call, contribution, protocol.ERROR, protocol.problem_of(told), told.code)
+            self._add_reply(call, entry, protocol.ERROR, protocol.problem_of(told), told.code)
         elif isinstance(error, AwokeError):
             self._report_refused(call, error)
-        self._submit(call, job, contribution, lambda _: None, stage)
+        self._submit(call, job, entry, lambda _: None, content)
 
 
 def failure_of(committed: PendingCommit) -> Exception | None:

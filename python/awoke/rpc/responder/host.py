@@ -6,21 +6,15 @@ import contextlib
 from typing import Any, Protocol
 
 from awoke import _native
-from awoke._native import Job, Message, PendingCommit
-from awoke.rpc.context import Sender
+from awoke._native import Message
 from awoke.settings import Settings
-
-
-class Contribution(Sender, Protocol):
-    """Messages that are committed together with an offset."""
-
-    def submit(self, job: Job, offset: int | None) -> PendingCommit: ...
+from awoke.transaction import TransactionEntry
 
 
 class Transactions(Protocol):
-    """Makes contributions."""
+    """Makes transaction entries."""
 
-    def contribution(self) -> Contribution: ...
+    def entry(self) -> TransactionEntry: ...
 
 
 class Tracer(Protocol):
@@ -49,4 +43,4 @@ class Host(Protocol):
     def tracer(self) -> Tracer | None: ...
     @property
     def metrics(self) -> Metrics | None: ...
-    def give_up(self, error: BaseException) -> None: ...
+    def stop_app(self, error: BaseException) -> None: ...

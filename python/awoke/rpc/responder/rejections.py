@@ -40,7 +40,7 @@ class Rejections:
         }
 
     def end(self, call: IncomingCall, kind: str, reason: str) -> None:
-        """Ends a call by its verdict: "rejected" or "invalid" with a reason, or "cached" with the kind of the reply."""
+        """Ends an unexecuted call: "rejected" or "invalid" with a reason, or "cached" with the kind of the reply."""
         if kind == "cached":
             self._answers.answer(call, reason, call.cached_body or b"", None, "cached")
         elif kind == "rejected":

@@ -9,8 +9,8 @@ a thread that has ended one goes on with the next in the queue. A call that come
 once.
 
 Each thread `awoke-rpc-<number>`:
-1. Wait for a call that may run, or has a verdict.
-2. Answer a call that has a verdict.
+1. Wait for a call that may run, or is not to be executed.
+2. Answer a call that is not to be executed.
 3. Run the method of a call and answer it, or hand it to the thread of the event loop. Then take the next one in the
    queue.
 4. End when the scheduler is closed.
@@ -149,14 +149,14 @@ class Responder:
                 continue
             if call is None:
                 return
-            verdict = call.verdict
-            if verdict is not None:
-                self._end_by_verdict(call, *verdict)
+            reason = call.not_executed
+            if reason is not None:
+                self._end_not_executed(call, *reason)
                 call = None  # A call that is over must not wait for the next one to be freed.
             while call is not None:
                 call = self._execute(call)
 
-    def _end_by_verdict(self, call: IncomingCall, kind: str, reason: str) -> None:
+    def _end_not_executed(self, call: IncomingCall, kind: str, reason: str) -> None:
         try:
             set_topics = self._admission.set_reply_topics
             if reason == "reply_partition" and self._reply_topics.is_looking_again(set_topics):
@@ -228,7 +228,7 @@ class Responder:
             await elsewhere(self._commit, call)
         elif mode == "exactly_once":
             assert self._host.transactions is not None
-            call.contribution = self._host.transactions.contribution()
+            call.transaction_entry = self._host.transactions.entry()
         return True
 
     def _commit(self, call: IncomingCall) -> None:
@@ -286,7 +286,7 @@ class Responder:
     async def _wait_for_credit(self, call: IncomingCall) -> None:
         """Waits until one more result may be sent, and takes its credit; until the call is cancelled at most."""
         # No result is sent without a reply address, and none before the commit in a transaction.
-        if call.contribution is not None or call.reply_to is None:
+        if call.transaction_entry is not None or call.reply_to is None:
             return
         credit = call.credit
         assert credit is not None

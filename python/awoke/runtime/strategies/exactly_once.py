@@ -17,11 +17,11 @@ from awoke.routing import Route
 from awoke.runtime.context import OutputContext
 from awoke.runtime.lent import LentBatches, detach_kept
 from awoke.runtime.loops import MESSAGE_LOOPS, marked
-from awoke.runtime.outputs import answering, called, contribute
+from awoke.runtime.outputs import add_answer, answering, called
 from awoke.runtime.recovery import Recovery, narrow
 from awoke.runtime.refusals import TRANSACTIONAL_ID, Refusals
 from awoke.runtime.strategies.per_batch import PerBatch
-from awoke.runtime.transactions import Contribution, Transactions
+from awoke.runtime.transactions import TransactionEntry, Transactions
 
 
 class ExactlyOnce:
@@ -45,19 +45,19 @@ class ExactlyOnce:
 
         Raises what user code raises.
         """
-        contribution = self._transactions.contribution()
+        entry = self._transactions.entry()
         narrow(job)
         if isinstance(self._source, LentBatches):
-            await self._collect(job, contribution, self._source)
+            await self._collect(job, entry, self._source)
         elif not await self._source.run(job):
             return False
         elif not job.remaining:
             return True  # All of it was committed within the consumer's own transactions.
-        self._contribute(job, contribution)
+        self._submit(job, entry)
         return False
 
     @marked(MESSAGE_LOOPS)
-    async def _collect(self, job: Job, contribution: Contribution, batches: LentBatches) -> None:
+    async def _collect(self, job: Job, entry: TransactionEntry, batches: LentBatches) -> None:
         """Calls the function for each message; its results are kept until all messages are processed, or one fails."""
         assert self._route.output is not None
         function, is_async, is_typed = self._function, self._route.is_async, self._route.decoder is not None
@@ -72,24 +72,24 @@ class ExactlyOnce:
                 if is_async:
                     answer = await answer
                 if answer is not None:
-                    contribute(contribution, self._route.output, answer)
+                    add_answer(entry, self._route.output, answer)
                 done = message
         except BaseException:
             assert batch is not None
             batch.detach()
             if done is not None:
                 with contextlib.suppress(AwokeError):  # All of it is tried again, then.
-                    await until(contribution.submit(job, done.offset))
+                    await until(entry.submit(job, done.offset))
             raise
         batch = message = done = answer = None
         detach_kept(lease)
 
-    def _contribute(self, job: Job, contribution: Contribution) -> None:
+    def _submit(self, job: Job, entry: TransactionEntry) -> None:
         """Has the transaction committed: the job ends with that, and its worker goes on."""
         if job.is_of_lanes:
             job.leave_slot(True)
         try:
-            committed = contribution.submit(job, None)
+            committed = entry.submit(job, None)
         except (ClosedError, FencedError):
             job.retry(0.0)  # The next owner of the partition does it again.
         else:

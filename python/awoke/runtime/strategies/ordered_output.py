@@ -51,7 +51,7 @@ class OrderedOutput:
         except BaseException:
             assert batch is not None
             batch.detach()
-            leave_part(job, outgoing, results, done, message)
+            split_off_done(job, outgoing, results, done, message)
             # A kept exception keeps this frame: not what waits for other messages' results, and their client.
             del outgoing, results
             raise
@@ -69,7 +69,7 @@ class OrderedOutput:
         return Results(self._context, self._route, outgoing, self._outputs.of(job), places)
 
 
-def leave_part(
+def split_off_done(
     job: Job, outgoing: Outgoing, results: Results, done: Message[Any] | None, failed: Message[Any] | None
 ) -> None:
     """Splits off the messages before the one that failed: they end when their results are acknowledged."""

@@ -51,7 +51,7 @@ class Fakes:
 
 
 def ended(kind: str, reason: str) -> tuple[list[tuple[Any, ...]], list[Any]]:
-    """Ends a call with this verdict; returns its endings and events."""
+    """Ends a call that is not executed for this reason; returns its endings and events."""
     fakes, events, seen = Fakes(), Events(), list[Any]()
     events.subscribe("rpc.refused", seen.append)
     answers, replies = cast(Answers, fakes), cast(CallReplies, fakes)

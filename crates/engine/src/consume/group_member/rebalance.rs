@@ -70,8 +70,8 @@ impl Member {
     }
 
     fn wait_released(&self, partitions: &[TopicPartition], deadline: &Deadline) {
-        let is_impatient = || self.shared.is_impatient();
-        for at in self.assignment.wait_released(partitions, &self.shared.parker, deadline, is_impatient) {
+        let is_urgent = || self.shared.is_urgent();
+        for at in self.assignment.wait_released(partitions, &self.shared.parker, deadline, is_urgent) {
             self.shared.client.emit(What::JobOverdue(at));
         }
     }

@@ -31,7 +31,7 @@ pub(super) struct Shared {
     /// Where the thread waits for jobs to end, or to ask brokers again; unparked to have it check the next two flags.
     pub(super) parker: Arc<Parker>,
     /// Running jobs are not waited for any longer.
-    is_impatient: AtomicBool,
+    is_urgent: AtomicBool,
     /// Nothing more is to be begun.
     is_closing: AtomicBool,
     is_closed: AtomicBool,
@@ -56,7 +56,7 @@ impl Shared {
             queue: Arc::new(queue),
             requests: Mutex::default(),
             parker: Arc::default(),
-            is_impatient: AtomicBool::new(false),
+            is_urgent: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             offsets: Arc::default(),
@@ -101,18 +101,18 @@ impl Shared {
     }
 
     pub(super) fn stop_waiting(&self) {
-        self.is_impatient.store(true, Ordering::Release);
+        self.is_urgent.store(true, Ordering::Release);
         self.parker.unpark();
     }
 
     /// Returns whether running jobs are not waited for any longer.
-    pub(super) fn is_impatient(&self) -> bool {
-        self.is_impatient.load(Ordering::Acquire)
+    pub(super) fn is_urgent(&self) -> bool {
+        self.is_urgent.load(Ordering::Acquire)
     }
 
     /// Returns whether there is no use in finding out where to begin.
     pub(super) fn is_ending(&self) -> bool {
-        self.is_impatient() || self.is_closing.load(Ordering::Acquire)
+        self.is_urgent() || self.is_closing.load(Ordering::Acquire)
     }
 
     pub(super) fn note_came_up(&self) {

@@ -19,9 +19,9 @@ use crate::produce::DeliveryHandle;
 use crate::rpc::protocol::{self, RequestHead, Times};
 use crate::wake::Completion;
 
-/// The reason why a call is answered, or dropped, without executing its method.
+/// The reason why a call is not executed: it is answered, or dropped, without its method.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum NotExecuted {
     /// Its caller is told why it is not executed.
     Rejected(RejectReason),
     /// It gets no reply: its sender may not be the caller that it names.
@@ -50,15 +50,15 @@ pub struct Service {
     pub events: Arc<EventBox>,
 }
 
-/// Everything that a call is made of.
-pub(super) struct Parts<'a> {
+/// The content of a new call.
+pub(super) struct NewCall<'a> {
     pub(super) head: RequestHead<'a>,
     pub(super) times: Times,
     pub(super) service: &'a Arc<Service>,
     /// The number of the method and its rules; `None` if the service has no such method.
     pub(super) rules: Option<(usize, &'a MethodRules)>,
     /// The names of the call for admission, or the reason that it is not admitted.
-    pub(super) ticket: Result<Ticket, Verdict>,
+    pub(super) ticket: Result<Ticket, NotExecuted>,
     /// Partition and offset of the request.
     pub(super) at: (TopicPartition, i64),
     pub(super) job: Option<Job>,
@@ -98,7 +98,7 @@ pub struct IncomingCall {
 
 #[derive(Default)]
 struct State {
-    verdict: Option<Verdict>,
+    not_executed: Option<NotExecuted>,
     /// `None` once it was taken; in at-most-once services before the method begins.
     job: Option<Job>,
     began_ns: u64,
@@ -121,11 +121,11 @@ fn seconds_until(moment_ns: u64) -> f64 {
 }
 
 impl IncomingCall {
-    pub(super) fn new(parts: Parts<'_>) -> Self {
-        let Parts { head, times, service, rules, ticket, at: (at, offset), job } = parts;
+    pub(super) fn new(new: NewCall<'_>) -> Self {
+        let NewCall { head, times, service, rules, ticket, at: (at, offset), job } = new;
         let until_ns = moment_ns(times.left_s);
         let is_stream = rules.is_some_and(|(_, rules)| rules.is_stream);
-        let verdict = ticket.as_ref().err().cloned();
+        let not_executed = ticket.as_ref().err().cloned();
         Self {
             id: head.id.into(),
             method: head.method.into(),
@@ -146,7 +146,7 @@ impl IncomingCall {
             credit: is_stream.then(|| (Credit::new(head.credit.unwrap_or(0)), head.credit.is_some())),
             sequence: AtomicU64::new(0),
             stage: Arc::default(),
-            state: Mutex::new(State { verdict, job, ..State::default() }),
+            state: Mutex::new(State { not_executed, job, ..State::default() }),
         }
     }
 
@@ -165,12 +165,12 @@ impl IncomingCall {
     }
 
     /// Returns why its method is not executed; `None` if it is.
-    pub fn verdict(&self) -> Option<Verdict> {
-        self.state().verdict.clone()
+    pub fn not_executed(&self) -> Option<NotExecuted> {
+        self.state().not_executed.clone()
     }
 
-    pub(super) fn decide(&self, verdict: Verdict) {
-        self.state().verdict = Some(verdict);
+    pub(super) fn set_not_executed(&self, reason: NotExecuted) {
+        self.state().not_executed = Some(reason);
     }
 
     pub(super) const fn ticket(&self) -> Option<&Ticket> {

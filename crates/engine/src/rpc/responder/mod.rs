@@ -27,7 +27,7 @@ pub use admission::{Admission, Admitted, CallRef};
 pub use credit::Credit;
 pub use expiry::Expiry;
 pub use idempotency::Answer;
-pub use incoming_call::{IncomingCall, NotBegun, Service, Verdict};
+pub use incoming_call::{IncomingCall, NotBegun, NotExecuted, Service};
 pub use options::{AdmissionOptions, MethodRules};
 pub use receive::{LentRecord, Received};
 pub use request::{Arrival, InvalidRequest, RejectReason, RequestRecord};

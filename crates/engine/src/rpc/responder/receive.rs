@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::admission::{Admission, Admitted, CallRef};
-use super::incoming_call::{IncomingCall, Parts, Verdict};
+use super::incoming_call::{IncomingCall, NewCall, NotExecuted};
 use super::request::{Arrival, RejectReason, RequestRecord};
 use crate::consume::Job;
 use crate::kafka::Batch;
@@ -16,7 +16,7 @@ pub type LentRecord = (Arc<Batch>, usize);
 /// The result of receiving a job.
 #[derive(Debug)]
 pub enum Received<T> {
-    /// A call that is to be executed, or has a verdict and is to be answered, by the receiving thread.
+    /// A call that the receiving thread executes, or answers without executing it.
     Call(T),
     /// A call that was queued. It leaves its slot; its record is copied before the receiving thread goes on.
     Queued(T),
@@ -51,7 +51,7 @@ impl<T: CallRef> Admission<T> {
         };
         let lent = (Arc::clone(&batch), index);
         let at = (batch.topic_partition().clone(), message.offset());
-        let parts = |head, times, method: Option<usize>, ticket, job| Parts {
+        let new_call = |head, times, method: Option<usize>, ticket, job| NewCall {
             head,
             times,
             service: self.service(),
@@ -65,9 +65,9 @@ impl<T: CallRef> Admission<T> {
                 let (method, reason) = self.check(&head, &times);
                 let ticket = match (method, reason) {
                     (Some(method), None) => Ok(self.ticket(&head, method, record.size_bytes())),
-                    (_, reason) => Err(Verdict::Rejected(reason.unwrap_or(RejectReason::UnknownMethod))),
+                    (_, reason) => Err(NotExecuted::Rejected(reason.unwrap_or(RejectReason::UnknownMethod))),
                 };
-                let call = wrap(IncomingCall::new(parts(head, times, method, ticket, job)), lent)?;
+                let call = wrap(IncomingCall::new(new_call(head, times, method, ticket, job)), lent)?;
                 Ok(self.decide(call))
             }
             Ok(Arrival::Cancel(head, times)) => {
@@ -82,9 +82,9 @@ impl<T: CallRef> Admission<T> {
             }
             Err(invalid) => {
                 let times = Times { budget_s: 0.0, left_s: 0.0, queued_s: 0.0 };
-                let verdict = Err(Verdict::Invalid(invalid));
-                let parts = parts(RequestHead::default(), times, None, verdict, job);
-                wrap(IncomingCall::new(parts), lent).map(Received::Call)
+                let not_executed = Err(NotExecuted::Invalid(invalid));
+                let call = new_call(RequestHead::default(), times, None, not_executed, job);
+                wrap(IncomingCall::new(call), lent).map(Received::Call)
             }
         }
     }
@@ -101,11 +101,11 @@ impl<T: CallRef> Admission<T> {
                 Received::Queued(call)
             }
             Admitted::Cached(answer) => {
-                call.call().decide(Verdict::Cached(answer));
+                call.call().set_not_executed(NotExecuted::Cached(answer));
                 Received::Call(call)
             }
             Admitted::Rejected(reason) => {
-                call.call().decide(Verdict::Rejected(reason));
+                call.call().set_not_executed(NotExecuted::Rejected(reason));
                 Received::Call(call)
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::{Admission, CallRef};
-use super::incoming_call::{IncomingCall, Parts};
+use super::incoming_call::{IncomingCall, NewCall};
 use super::options::{AdmissionOptions, MethodRules};
 use crate::events::event_box;
 use crate::kafka::TopicPartition;
@@ -42,7 +42,7 @@ pub(in crate::rpc) fn named(
     head: &RequestHead<'_>,
     size_bytes: usize,
 ) -> Named {
-    let parts = Parts {
+    let new = NewCall {
         head: *head,
         times: Times { budget_s: 10.0, left_s: 9.0, queued_s: 1.0 },
         service: admission.service(),
@@ -51,7 +51,7 @@ pub(in crate::rpc) fn named(
         at: (TopicPartition::new("calls", 0), 0),
         job: None,
     };
-    Named { name, call: Arc::new(IncomingCall::new(parts)) }
+    Named { name, call: Arc::new(IncomingCall::new(new)) }
 }
 
 /// One thread, one task, and a queue of two calls and 25 bytes.
