@@ -113,8 +113,15 @@ def habits() -> list[Measure]:
     """Returns the constructs that the product does without."""
     polls = [*in_python(python_syntax.disguised_sleeps), *in_python(python_syntax.polling_lines)]
     polls += in_rust(rust_syntax.POLL)
+    stub = tree_of(python_syntax.PACKAGE / "__init__.pyi")
+    public = python_syntax.exported_names([stub, *map(tree_of, MODULES.values())])
     return [
         counted("sync/async twins with logic", in_python(python_syntax.twins), 0),
+        counted(
+            "functions with more than six parameters, options of public ones left out",
+            in_python(lambda tree: python_syntax.wide_signatures(tree, public)),
+            0,
+        ),
         counted("uses of getrefcount", in_python(reference_counts), 0),
         counted("sleeps", [*in_python(python_syntax.sleeping_lines), *in_rust(rust_syntax.SLEEP)], 0),
         counted("polls without a known reason", (each for each in polls if each.split(":")[0] not in KNOWN_POLLS), 0),

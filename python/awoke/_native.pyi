@@ -358,18 +358,19 @@ class Admission:
         scheduler: Scheduler,
         options: Any,
         calls_topic: str,
-        reply_topics: Mapping[str, int],
         methods: Sequence[Any],
         events: EventBox,
         on_cancelled: Callable[[list[Callable[[], object]]], object],
     ) -> Self:
         """`options` is an `awoke.rpc.responder.methods.Options`, each method an `awoke.rpc.responder.methods.Method`.
 
-        `reply_topics` are the topics that replies may go to, each with the number of its partitions. `on_cancelled`
-        gets the callbacks of a call that was cancelled, on the thread that receives the cancellation.
+        `on_cancelled` gets the callbacks of a call that was cancelled, on the thread that receives the cancellation.
         """
     def set_reply_topics(self, partitions: Mapping[str, int]) -> None:
-        """Replaces the topics that replies may go to. Does not block."""
+        """Replaces the topics that replies may go to (at first none), each with the number of its partitions.
+
+        Does not block.
+        """
     def next(self) -> IncomingCall | None:
         """Returns the next call; None once the scheduler has closed. Blocks with the GIL released."""
     def end(self, call: IncomingCall, kind: str | None, body: bytes) -> list[IncomingCall]:

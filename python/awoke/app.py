@@ -17,7 +17,7 @@ from awoke.events import Events
 from awoke.lifecycle import BackgroundFunction, Lifecycle, Runner, StopRequests
 from awoke.middleware import Middleware
 from awoke.producer import Producer
-from awoke.routing import Route, RouteOptions
+from awoke.routing import KindOptions, Route, RouteOptions
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
@@ -95,8 +95,8 @@ class App:
             if isinstance(function, type):
                 handlers.check_function(function, f"route {topic!r}: {function.__qualname__}")
             around = sys._getframe(1)  # An annotation may name a class of the function around the handler.
-            more: dict[str, Any] = {"forward_headers": forward_headers, "around": around, "codec": self.codec}
-            self._add(Route(topic, function, options, output=output, ordered=ordered, **more))
+            own = KindOptions(output=output, ordered=ordered, forward_headers=forward_headers)
+            self._add(Route(topic, function, options, own, around=around, codec=self.codec))
             return function
 
         return decorate
@@ -126,8 +126,8 @@ class App:
         def decorate(target: Class) -> Class:
             if not (isinstance(target, type) and issubclass(target, Consumer)):
                 raise ConfigError(f"{target!r} must be a class that derives from awoke.Consumer", "consumer")
-            more: dict[str, Any] = {"own_thread": own_thread, "around": sys._getframe(1), "codec": self.codec}
-            self._add(Route(topic, target, options, offsets=offsets, tick_every_s=tick_every_s, **more))
+            own = KindOptions(offsets=offsets, tick_every_s=tick_every_s, own_thread=own_thread)
+            self._add(Route(topic, target, options, own, around=sys._getframe(1), codec=self.codec))
             return target
 
         return decorate

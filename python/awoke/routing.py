@@ -166,6 +166,17 @@ class RouteOptions(TypedDict, total=False):
     """A job that runs longer is reported with its stack, and health is bad until it ends."""
 
 
+class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that only a function has (`App.on`), and those that only a class has (`App.consumer`)."""
+
+    output: str | None = None
+    ordered: bool = False
+    forward_headers: bool | Collection[str] = False
+    offsets: Literal["auto", "manual"] = "auto"
+    tick_every_s: float | None = None
+    own_thread: bool = False
+
+
 class Route:
     """One topic and the code that processes it."""
 
@@ -174,21 +185,16 @@ class Route:
         topic: str,
         target: Callable[..., Any] | type[Consumer],
         options: RouteOptions,
+        own: KindOptions = KindOptions(),  # noqa: B008 - it is frozen.
         *,
-        output: str | None = None,
-        ordered: bool = False,
-        forward_headers: bool | Collection[str] = False,
-        offsets: Literal["auto", "manual"] = "auto",
-        tick_every_s: float | None = None,
         around: FrameType | None = None,
-        own_thread: bool = False,
         codec: Codec = JSON,
     ) -> None:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
         checks.topic("a route", "topic", topic)
         self.topic = topic
-        check_kinds(topic, options, output)
+        check_kinds(topic, options, own.output)
         is_class = isinstance(target, type) and issubclass(target, Consumer)
         self.consumer: type[Consumer] | None = cast("type[Consumer]", target) if is_class else None
         """The class, where the route has one."""
@@ -209,22 +215,22 @@ class Route:
             text = f"route {topic!r}: concurrency is made by awoke.by_key(16) or the like, not {self.concurrency!r}"
             raise ConfigError(text, "concurrency")
         self.is_exactly_once = bool(options.get("exactly_once", False))
-        self.output = output
-        self.forward_headers = self._forwarded(forward_headers)
+        self.output = own.output
+        self.forward_headers = self._forwarded(own.forward_headers)
         """The headers of a message that are forwarded to its results: all, none, or those of these names."""
-        self.is_ordered = ordered and self.concurrency.by != "partition"
+        self.is_ordered = own.ordered and self.concurrency.by != "partition"
         """True if results that come in any order are sent on in the order of the messages."""
-        self.is_manual = offsets == "manual"
+        self.is_manual = own.offsets == "manual"
         """True if only `mark` moves the offset."""
-        self.tick_every_s = tick_every_s
-        self.has_own_thread = own_thread
+        self.tick_every_s = own.tick_every_s
+        self.has_own_thread = own.own_thread
         """True if all code of an instance runs on one thread that belongs to its assignment."""
         self._check_target(target)
         self.codec = codec
         self.decoder = self._decoder(self._value_type(options.get("value"), around))
         self._check_result(around)
         self.is_async = handlers.kind_of(self.function) == "async def"
-        self._check(options, offsets, ordered)
+        self._check(options, own)
 
     @property
     def skips_some(self) -> bool:
@@ -245,7 +251,7 @@ class Route:
         """The topics that the route produces to."""
         return [topic for topic in (self.output, self.dead_letter) if topic]
 
-    def _check(self, options: RouteOptions, offsets: str, ordered: bool) -> None:
+    def _check(self, options: RouteOptions, own: KindOptions) -> None:
         unknown = set(options) - set(RouteOptions.__annotations__)
         if unknown:
             raise ConfigError(f"route {self.topic!r}: there is no option {sorted(unknown)[0]!r}", sorted(unknown)[0])
@@ -255,17 +261,17 @@ class Route:
             checks.whole(owner, "jobs_max", self.jobs_max, 1, "jobs_max")
         for name, value in (("max_processing_s", self.max_processing_s), ("tick_every_s", self.tick_every_s)):
             checks.optional_seconds(owner, name, value, name, is_zero_allowed=False)
-        if ordered and self.output is None:
+        if own.ordered and self.output is None:
             raise ConfigError(f"route {self.topic!r}: ordered=True is about an output, and there is none", "ordered")
-        if self.lanes is not None and offsets == "manual":
+        if self.lanes is not None and self.is_manual:
             text = f"route {self.topic!r}: offsets='manual' goes with one job of a partition at a time"
             raise ConfigError(text, "concurrency")
         self._check_tick()
         self._check_plain()
-        self._check_exactly_once(offsets)
+        self._check_exactly_once()
         self._check_own_thread()
-        if offsets not in {"auto", "manual"}:
-            raise ConfigError(f"route {self.topic!r}: offsets are 'auto' or 'manual', not {offsets!r}", "offsets")
+        if own.offsets not in {"auto", "manual"}:
+            raise ConfigError(f"route {self.topic!r}: offsets are 'auto' or 'manual', not {own.offsets!r}", "offsets")
         for name, other in (("dead_letter", self.dead_letter), ("output", self.output)):
             if other is not None:
                 checks.topic(owner, name, other)
@@ -287,7 +293,7 @@ class Route:
             if function is not None:
                 handlers.check_plain(function, f"route {self.topic!r}: {name}")
 
-    def _check_exactly_once(self, offsets: str) -> None:
+    def _check_exactly_once(self) -> None:
         if not self.is_exactly_once:
             return
         text = None
@@ -295,7 +301,7 @@ class Route:
             text = "is about an output, and there is none; what user code does elsewhere may happen twice"
         elif self.is_ordered:
             text = "and ordered=True do not go together: a job's results leave in one transaction with its offsets"
-        elif offsets == "manual":
+        elif self.is_manual:
             text = "commits offsets itself, in transactions: mark messages within self.transaction()"
         if text is not None:
             raise ConfigError(f"route {self.topic!r}: exactly_once=True {text}", "exactly_once")

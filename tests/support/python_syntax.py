@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeGuard
 
@@ -11,6 +11,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "python" / "awoke"
 STATEMENTS_OF_A_TWIN = 3
 """A function with more statements than this has logic of its own, and is no mere delegation."""
+
+PARAMETERS_MAX = 6
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -161,3 +163,53 @@ def statements_of(function: Function) -> int:
     """Returns the number of statements of a function, nested ones too, without its docstring."""
     own = sum(isinstance(node, ast.stmt) for node in ast.walk(function)) - 1
     return own - (ast.get_docstring(function) is not None)
+
+
+def exported_names(trees: Iterable[ast.Module]) -> set[str]:
+    """Returns the names in the `__all__` of these modules."""
+    found = set()
+    for node in (node for tree in trees for node in tree.body):
+        is_list = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        if is_list and isinstance(node, ast.Assign):
+            found |= {each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant)}
+    return {name for name in found if isinstance(name, str)}
+
+
+def wide_signatures(tree: ast.Module, public: Collection[str]) -> list[str]:
+    """Returns the functions with more than six parameters, with their lines and numbers.
+
+    `self` does not count, nor do keyword-only options of a public function or class: users pass them by name. A command
+    of the command line is left out, because its parameters are that command's options.
+    """
+    found = []
+    for scope, function in functions_of(tree):
+        is_public = (scope or function.name) in public and (function.name[0] != "_" or function.name == "__init__")
+        count = len(parameters_of(function, is_method=bool(scope))) + (
+            0 if is_public else len(function.args.kwonlyargs)
+        )
+        if count > PARAMETERS_MAX and not is_command(function):
+            found.append(f"{function.lineno} {function.name} ({count})")
+    return found
+
+
+def functions_of(tree: ast.Module) -> Iterator[tuple[str, Function]]:
+    """Yields each function with the name of its class, which is empty for others."""
+    methods = {
+        id(each): scope.name for scope in ast.walk(tree) if isinstance(scope, ast.ClassDef) for each in scope.body
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            yield methods.get(id(node), ""), node
+
+
+def parameters_of(function: Function, *, is_method: bool) -> list[str]:
+    """Returns the parameters that may be given by position, without `self`."""
+    names = [each.arg for each in [*function.args.posonlyargs, *function.args.args]]
+    is_static = any(ast.unparse(each) == "staticmethod" for each in function.decorator_list)
+    return names[1:] if is_method and not is_static else names
+
+
+def is_command(function: Function) -> bool:
+    """Tells whether a function is a command of the command line."""
+    decorators = (each.func if isinstance(each, ast.Call) else each for each in function.decorator_list)
+    return any(ast.unparse(each).rpartition(".")[2] == "command" for each in decorators)

@@ -33,7 +33,7 @@ from awoke.events import (
 )
 from awoke.metrics import catalogue
 from awoke.metrics.health import Health
-from awoke.metrics.recorder import CommitGap, PartitionState, Recorder
+from awoke.metrics.recorder import CommitGap, EndedJob, PartitionState, Recorder
 from awoke.runtime.ledger import ThreadEntry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -85,8 +85,8 @@ def lines(recorder: Recorder) -> set[str]:
 
 def test_a_job_is_counted_by_its_outcome() -> None:
     recorder = Recorder()
-    recorder.job_ended("handle", "t", 10, 1_000, 0.002, 0.02, "done")
-    recorder.job_ended("handle", "t", 5, 500, 0.002, 0.02, "failed")
+    recorder.job_ended("t", "handle", EndedJob(10, 1_000, 0.002, 0.02, "done"))
+    recorder.job_ended("t", "handle", EndedJob(5, 500, 0.002, 0.02, "failed"))
     found = lines(recorder)
     assert 'awoke_messages_total{handler="handle",topic="t"} 15.0' in found
     assert 'awoke_message_bytes_total{handler="handle",topic="t"} 1500.0' in found

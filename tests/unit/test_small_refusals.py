@@ -16,7 +16,7 @@ from awoke._native import Job
 from awoke.cli.main import app as commands
 from awoke.routing import Route
 from awoke.rpc.caller.client import shape_of
-from awoke.rpc.caller.plan import Planner
+from awoke.rpc.caller.plan import CallOptions, Planner
 from awoke.runtime.instances import Instances
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -44,8 +44,8 @@ class Unusable:
 def test_a_result_that_could_not_be_read_is_refused_before_the_call() -> None:
     plan = Planner(1.0, frozenset(), False, None).plan
     with pytest.raises(awoke.ConfigError, match=r"returns=.*Thread"):
-        plan("quote", (), {}, None, None, None, None, None, threading.Thread)
-    assert plan("quote", (), {}, None, None, None, None, None, int).method == "quote"
+        plan("quote", (), {}, CallOptions(returns=threading.Thread))
+    assert plan("quote", (), {}, CallOptions(returns=int)).method == "quote"
 
 
 class Shop(Protocol):

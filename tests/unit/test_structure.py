@@ -17,12 +17,14 @@ from tests.support.python_syntax import (
     REPOSITORY,
     circles,
     disguised_sleeps,
+    exported_names,
     imports_of,
     names_in,
     polling_lines,
     sleeping_lines,
     tree_of,
     twins,
+    wide_signatures,
 )
 from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 
@@ -195,6 +197,31 @@ LOGIC = "\n    ".join(["a = 1", "b = 2", "c = 3", "d = 4"])
 )
 def test_twins_are_pairs_with_logic_in_both(source: str, found: list[str]) -> None:
     assert twins(ast.parse(source)) == found
+
+
+SEVEN = "a, b, c, d, e, f, g"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (f"def send({SEVEN}): ...", ["1 send (7)"]),
+        ("def send(a, *, b, c, d, e, f, g): ...", ["1 send (7)"]),
+        ("def produce(a, *, b, c, d, e, f, g): ...", []),
+        (f"def produce({SEVEN}): ...", ["1 produce (7)"]),
+        ("class Sender:\n    def send(self, a, b, c, d, e, f): ...", []),
+        ("class App:\n    def __init__(self, a, *, b, c, d, e, f, g): ...", []),
+        ("class App:\n    def _send(self, a, *, b, c, d, e, f, g): ...", ["2 _send (7)"]),
+        (f"@app.command('x')\ndef replay({SEVEN}): ...", []),
+    ],
+)
+def test_a_wide_signature_has_more_than_six_parameters(source: str, found: list[str]) -> None:
+    assert wide_signatures(ast.parse(source), {"App", "produce"}) == found
+
+
+def test_the_exported_names_are_those_of_the_lists() -> None:
+    tree = ast.parse("__all__ = ['App', \"Event\"]\nother = ['hidden']")
+    assert exported_names([tree]) == {"App", "Event"}
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,12 @@ struct Options {
 }
 
 impl Options {
-    fn into_engine(self, calls_topic: &str, reply_topics: HashMap<String, i32>) -> engine::AdmissionOptions {
+    fn into_engine(self, calls_topic: &str) -> engine::AdmissionOptions {
         engine::AdmissionOptions {
             bytes_max: self.request_bytes_max,
             clock_skew_s: self.clock_skew_s,
             queue_time_share_max: self.queue_time_share_max,
             timeout_max_s: self.timeout_max_s,
-            reply_topics,
             key: self.secret.map(|secret| engine::SigningKey::new(&secret, calls_topic)),
             threads: self.threads,
             tasks: self.tasks,
@@ -110,24 +109,22 @@ impl Method {
 #[pymethods]
 impl Admission {
     #[new]
-    #[allow(clippy::too_many_arguments)] // The parts that a service has, each once.
     fn new(
         scheduler: &Scheduler,
         options: Options,
         calls_topic: &str,
-        reply_topics: HashMap<String, i32>,
         methods: Vec<Bound<'_, PyAny>>,
         events: &EventBox,
         on_cancelled: Py<PyAny>,
     ) -> PyResult<Self> {
         let rules = methods.iter().map(|method| method.extract::<Method>()?.into_engine()).collect::<PyResult<_>>()?;
-        let options = options.into_engine(calls_topic, reply_topics);
+        let options = options.into_engine(calls_topic);
         let inner = engine::Admission::new(options, rules, calls_topic, Arc::clone(&events.inner));
         let methods = methods.into_iter().map(Bound::unbind).collect();
         Ok(Self { inner, methods, scheduler: Arc::clone(&scheduler.inner), on_cancelled })
     }
 
-    /// Replaces the topics that replies may go to, each with the number of its partitions. Does not block.
+    /// Replaces the topics that replies may go to (at first none), each with its number of partitions. Does not block.
     fn set_reply_topics(&self, partitions: HashMap<String, i32>) {
         self.inner.set_reply_topics(partitions);
     }

@@ -33,6 +33,10 @@ class CommitGap(NamedTuple):
     """The time since the oldest was begun."""
 
 
+EngineState = tuple[str, int, int | None, int | None, int | None, int | None, tuple[int, int, int, float] | None]
+"""The fields of a `PartitionState`, as the engine gives them."""
+
+
 class PartitionState(NamedTuple):
     """An assigned partition and its progress; None for what is not known yet."""
 
@@ -48,17 +52,9 @@ class PartitionState(NamedTuple):
     """None where one job of a partition runs at a time, or all messages are completed."""
 
     @classmethod
-    def of(
-        cls,
-        topic: str,
-        partition: int,
-        stored: int | None,
-        committed: int | None,
-        position: int | None,
-        end_offset: int | None,
-        commit_gap: tuple[int, int, int, float] | None,
-    ) -> PartitionState:
-        """Returns the state from the parts of the engine's tuple."""
+    def of(cls, state: EngineState) -> PartitionState:
+        """Returns the state from the engine's tuple."""
+        topic, partition, stored, committed, position, end_offset, commit_gap = state
         gap = None if commit_gap is None else CommitGap(*commit_gap)
         return cls(topic, partition, stored, committed, position, end_offset, gap)
 
@@ -68,6 +64,18 @@ class PartitionState(NamedTuple):
         if self.position is None or self.end_offset is None:
             return None
         return max(0, self.end_offset - self.position)
+
+
+class EndedJob(NamedTuple):
+    """The measures of a job that has ended."""
+
+    messages: int
+    """The messages that it has completed."""
+    size_bytes: int
+    """The bytes of their keys and values."""
+    waited_s: float
+    ran_s: float
+    outcome: Literal["done", "failed", "fenced"]
 
 
 class Owned(Protocol):
@@ -117,22 +125,13 @@ class Recorder:
         """Returns all metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
-    def job_ended(
-        self,
-        handler: str,
-        topic: str,
-        messages: int,
-        size_bytes: int,
-        waited_s: float,
-        ran_s: float,
-        outcome: Literal["done", "failed", "fenced"],
-    ) -> None:
+    def job_ended(self, topic: str, handler: str, job: EndedJob) -> None:
         """Counts a job that has ended. Does not block."""
-        self._count(catalogue.MESSAGES, messages, topic, handler)
-        self._count(catalogue.MESSAGE_BYTES, size_bytes, topic, handler)
-        self._count(catalogue.JOBS, 1, topic, handler, outcome)
-        self._histograms[catalogue.JOB_WAIT.name].labels(topic).observe(waited_s)
-        self._histograms[catalogue.JOB_RUN.name].labels(topic, handler).observe(ran_s)
+        self._count(catalogue.MESSAGES, job.messages, topic, handler)
+        self._count(catalogue.MESSAGE_BYTES, job.size_bytes, topic, handler)
+        self._count(catalogue.JOBS, 1, topic, handler, job.outcome)
+        self._histograms[catalogue.JOB_WAIT.name].labels(topic).observe(job.waited_s)
+        self._histograms[catalogue.JOB_RUN.name].labels(topic, handler).observe(job.ran_s)
 
     def call_ended(self, method: str, outcome: str, queue_s: float, run_s: float) -> None:
         """Counts a remote call that was answered; the method is empty where the service has none of its name."""

@@ -169,15 +169,11 @@ def error_of(
     *,
     details: Any = None,
     is_retryable: bool | None = None,
-    is_rejected: bool = False,
     retry_after_s: float | None = None,
-    remote_traceback: str | None = None,
 ) -> RpcError:
     """Returns the error with this code, of the class in `kinds`; of `RpcError` if it has none."""
     error = kinds.get(code, RpcError)(message, details=details, is_retryable=is_retryable, retry_after_s=retry_after_s)
     error.code = code
-    error.is_rejected = is_rejected
-    error.remote_traceback = remote_traceback
     return error
 
 

@@ -7,7 +7,7 @@ import time
 from typing import Literal, Protocol
 
 from awoke._native import Job
-from awoke.metrics.recorder import Recorder
+from awoke.metrics.recorder import EndedJob, Recorder
 from awoke.routing import Route
 from awoke.runtime.overdue import OverdueWatch
 
@@ -43,8 +43,8 @@ class JobWatch:
             self._context.overdue.end(self._number)
         if metrics is not None:
             ran_s = time.perf_counter() - self._began_s
-            messages, size_bytes = self._handled(job)
-            metrics.job_ended(route.name, route.topic, messages, size_bytes, job.waited_s, ran_s, outcome)
+            ended = EndedJob(*self._handled(job), job.waited_s, ran_s, outcome)
+            metrics.job_ended(route.topic, route.name, ended)
 
     def _handled(self, job: Job) -> tuple[int, int]:
         """Returns the messages that the job did not leave to a later one, and the bytes of their keys and values."""

@@ -78,7 +78,7 @@ class Observed:
 
     def partitions(self) -> list[PartitionState]:
         """Returns the partitions that are assigned now, with their offsets. Does not block."""
-        return [] if self.member is None else [PartitionState.of(*state) for state in self.member.partitions()]
+        return [] if self.member is None else [PartitionState.of(state) for state in self.member.partitions()]
 
     def is_assigned(self, topic: str, partition: int) -> bool:
         """Returns whether a partition is assigned now. Does not block."""

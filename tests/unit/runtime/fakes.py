@@ -14,7 +14,7 @@ import awoke
 from awoke._native import Job
 from awoke._waiting import resolve
 from awoke.drive import drive
-from awoke.routing import Route
+from awoke.routing import KindOptions, Route
 from awoke.runtime.executor import Executor
 from awoke.runtime.failures import Failures
 from awoke.runtime.ledger import Ledger
@@ -236,8 +236,8 @@ def fails_at(offset: int) -> Handler:
 
 def executor(target: Any, context: FakeContext, **options: Any) -> Executor:
     """Returns the executor of a route with these options."""
-    more = {name: options.pop(name) for name in ("output", "ordered") if name in options}
-    return Executor(cast("Any", context), Route("orders", target, cast("Any", options), **more))
+    own = KindOptions(**{name: options.pop(name) for name in ("output", "ordered") if name in options})
+    return Executor(cast("Any", context), Route("orders", target, cast("Any", options), own))
 
 
 def process(executor: Executor, job: FakeJob, *, on_loop: bool) -> FakeJob:

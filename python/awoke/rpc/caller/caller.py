@@ -21,7 +21,7 @@ from awoke.rpc.caller.calling import Calling
 from awoke.rpc.caller.client import Proxy, client_of
 from awoke.rpc.caller.opening import CallerOptions, Opening, ServiceAddress
 from awoke.rpc.caller.pending import Gathered, Gathering, PendingResult, Stream
-from awoke.rpc.caller.plan import Headers, Planner
+from awoke.rpc.caller.plan import CallOptions, Headers, Planner
 from awoke.rpc.caller.reading import Reading
 from awoke.rpc.caller.retries import Retries, RetryBudget
 from awoke.rpc.errors import KINDS, NobodyThere
@@ -150,7 +150,8 @@ class Caller:
         """
         if _get_running_loop() is not None:
             warn_blocking("call", "await caller.acall(…)")
-        plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers, returns)
+        options = CallOptions(timeout_s, key, idempotent, idempotency_key, returns, headers)
+        plan = self._plan(method, args, kwargs, options)
         return drive(self._calling.result(plan, returns))
 
     async def acall(
@@ -167,7 +168,8 @@ class Caller:
         **kwargs: Any,
     ) -> Any:
         """As `call`, awaited on the running loop. A task that is cancelled cancels its call."""
-        plan = self._plan(method, args, kwargs, timeout_s, key, idempotent, idempotency_key, headers, returns)
+        options = CallOptions(timeout_s, key, idempotent, idempotency_key, returns, headers)
+        plan = self._plan(method, args, kwargs, options)
         return await self._calling.result(plan, returns)
 
     def submit(
@@ -189,7 +191,8 @@ class Caller:
         Raises:
             ResourceExhausted: there was no room in time; EncodeError; ClosedError; ForkedClientError; TypeError.
         """
-        plan = self._plan(method, args, kwargs, timeout_s, key, None, idempotency_key, headers, returns)
+        options = CallOptions(timeout_s, key, None, idempotency_key, returns, headers)
+        plan = self._plan(method, args, kwargs, options)
         plan.attempts += 1
         return PendingResult(self._calling.reading, plan, drive(self._calling.begin(plan)), returns)
 
@@ -208,7 +211,8 @@ class Caller:
 
         The method is not begun later than `timeout_s` from now. Blocks and raises as `submit`.
         """
-        plan = self._plan(method, args, kwargs, timeout_s, key, None, idempotency_key, headers)
+        options = CallOptions(timeout_s, key, idempotency_key=idempotency_key, headers=headers)
+        plan = self._plan(method, args, kwargs, options)
         return self._calling.open().cast(
             method,
             plan.body,
@@ -235,7 +239,8 @@ class Caller:
         Leaving the iteration cancels the call. A rejected one is made again, as by `call`; one that has begun is not.
         Raises as `submit`, and, while iterating, as `call`.
         """
-        plan = self._plan(method, args, kwargs, timeout_s, key, None, None, headers, returns)
+        options = CallOptions(timeout_s, key, returns=returns, headers=headers)
+        plan = self._plan(method, args, kwargs, options)
         return Stream(self._calling, plan, drive(self._calling.begin_stream(plan)), returns)
 
     def scatter(
@@ -257,7 +262,7 @@ class Caller:
         """
         if _get_running_loop() is not None:
             warn_blocking("scatter", "await caller.ascatter(…)")
-        plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers, returns)
+        plan = self._plan(method, args, kwargs, CallOptions(timeout_s, returns=returns, headers=headers))
         return drive(Gathering(self._calling, plan, replies, until, returns).run())
 
     async def ascatter(
@@ -273,7 +278,7 @@ class Caller:
         **kwargs: Any,
     ) -> Gathered:
         """As `scatter`, awaited on the running loop."""
-        plan = self._plan(method, args, kwargs, timeout_s, None, None, None, headers, returns)
+        plan = self._plan(method, args, kwargs, CallOptions(timeout_s, returns=returns, headers=headers))
         return await Gathering(self._calling, plan, replies, until, returns).run()
 
     def proxy(self, *, timeout_s: float | None = None) -> Proxy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,17 @@ from awoke.rpc.context import current
 from awoke.tracing import Tracer
 
 Headers = Mapping[str, bytes | str | None]
+
+
+class CallOptions(NamedTuple):
+    """The options of one call; `Caller.call` describes them."""
+
+    timeout_s: float | None = None
+    key: bytes | str | None = None
+    idempotent: bool | None = None
+    idempotency_key: str | bytes | None = None
+    returns: Any = Any
+    headers: Headers | None = None
 
 
 class Plan(msgspec.Struct, eq=False, gc=False):
@@ -42,23 +53,13 @@ class Planner:
     def __init__(self, timeout_s: float, idempotent: frozenset[str], is_retried: bool, tracer: Tracer | None) -> None:
         self._timeout_s, self._idempotent, self._is_retried, self._tracer = timeout_s, idempotent, is_retried, tracer
 
-    def plan(
-        self,
-        method: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        timeout_s: float | None,
-        key: bytes | str | None,
-        idempotent: bool | None,
-        idempotency_key: str | bytes | None,
-        headers: Headers | None,
-        returns: Any = Any,
-    ) -> Plan:
+    def plan(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any], options: CallOptions) -> Plan:
         """Returns the plan of a call, whose time begins now.
 
         Raises:
             ConfigError: nothing can be read as `returns`. EncodeError, TypeError, ValueError: see `Caller.call`.
         """
+        timeout_s, key, idempotent, idempotency_key, returns, headers = options
         if returns is not Any and returns is not None:
             serde.result_decoder(returns)  # Before the call: its answer could not be read.
         timeout_s = self._timeout_s if timeout_s is None else timeout_s

@@ -77,16 +77,16 @@ class Reading:
             problem = protocol.read_problem(body)
         except UNREADABLE as error:
             return Internal(f"{self._service}.{plan.method}: its error can't be read: {error}")
-        return error_of(
+        found = error_of(
             problem.code,
             problem.message,
             self._kinds,
             details=problem.details,
             is_retryable=problem.is_retryable,
-            is_rejected=problem.is_rejected,
             retry_after_s=problem.retry_after_s,
-            remote_traceback=problem.traceback,
         )
+        found.is_rejected, found.remote_traceback = problem.is_rejected, problem.traceback
+        return found
 
     def _unreadable(self, plan: Plan, returns: Any, error: Exception) -> DecodeError:
         kind = "JSON" if returns is Any or returns is None else returns

@@ -78,14 +78,9 @@ class Responder:
         )
         self._reply_topics = ReplyTopics(host.settings, {self.topics.replies, *options.reply_topics})
         self._admission = _native.Admission(
-            self.scheduler,
-            options,
-            self.topics.calls,
-            self._reply_topics.look_up(),
-            list(rpc.methods.values()),
-            box,
-            call_all,
+            self.scheduler, options, self.topics.calls, list(rpc.methods.values()), box, call_all
         )
+        self._admission.set_reply_topics(self._reply_topics.look_up())
         self._replies = _native.CallReplies(self._producer)
         self._answers = Answers(host, rpc, events, self._replies, self._admission)
         self._rejections = Rejections(rpc, events, self._answers, self._replies)

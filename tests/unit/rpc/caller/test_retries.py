@@ -8,13 +8,13 @@ import pytest
 
 import awoke
 from awoke.rpc import NobodyThere, ResourceExhausted, Retries, RpcError, Unavailable
-from awoke.rpc.caller.plan import Plan, Planner
+from awoke.rpc.caller.plan import CallOptions, Plan, Planner
 from awoke.rpc.caller.retries import RetryBudget
 
 
 def plan(timeout_s: float = 60.0, *, idempotent: bool = False, attempts: int = 1) -> Plan:
     planner = Planner(timeout_s, frozenset(), True, None)
-    made = planner.plan("quote", (), {}, None, None, idempotent, None, None)
+    made = planner.plan("quote", (), {}, CallOptions(idempotent=idempotent))
     made.attempts = attempts
     return made
 

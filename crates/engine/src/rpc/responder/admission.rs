@@ -103,9 +103,8 @@ impl<T: CallRef> Admission<T> {
             places: Remembered::new(REMEMBERED),
             cancelled: Remembered::new(REMEMBERED),
         };
-        let reply_topics = RwLock::new(options.reply_topics.clone());
         let service = Arc::new(Service { name: name.into(), options: Arc::new(options), events });
-        Self { service, methods, by_name, reply_topics, state: Mutex::new(state) }
+        Self { service, methods, by_name, reply_topics: RwLock::default(), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
@@ -116,7 +115,7 @@ impl<T: CallRef> Admission<T> {
         &self.service
     }
 
-    /// Replaces the topics that replies may go to, each with the number of its partitions.
+    /// Replaces the topics that replies may go to (at first none), each with the number of its partitions.
     pub fn set_reply_topics(&self, partitions: impl IntoIterator<Item = (String, i32)>) {
         *self.reply_topics.write().unwrap_or_else(PoisonError::into_inner) = partitions.into_iter().collect();
     }

@@ -1,6 +1,6 @@
 //! The settings of a service and of its methods.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::rpc::signature::SigningKey;
@@ -16,8 +16,6 @@ pub struct AdmissionOptions {
     pub queue_time_share_max: f64,
     /// A call whose deadline is farther away, in seconds, is rejected.
     pub timeout_max_s: f64,
-    /// Topics that replies may go to, each with the number of its partitions.
-    pub reply_topics: HashMap<String, i32>,
     /// The key of requests and replies; `None`: they are not signed.
     pub key: Option<SigningKey>,
     /// Most calls that run at once on threads.

@@ -1,6 +1,5 @@
 //! Calls without a broker, for the tests of this room.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +60,6 @@ pub(in crate::rpc) fn options() -> AdmissionOptions {
         clock_skew_s: 0.0,
         queue_time_share_max: 0.5,
         timeout_max_s: 100.0,
-        reply_topics: HashMap::from([("replies".to_owned(), 2)]),
         key: None,
         threads: 1,
         tasks: 1,
@@ -80,5 +78,7 @@ pub(in crate::rpc) fn admission_of(methods: Vec<MethodRules>) -> Admission<Named
 
 /// The admission control of a service with these options and methods.
 pub(in crate::rpc) fn admission_with(options: AdmissionOptions, methods: Vec<MethodRules>) -> Admission<Named> {
-    Admission::new(options, methods, "calls", event_box().expect("a descriptor"))
+    let admission = Admission::new(options, methods, "calls", event_box().expect("a descriptor"));
+    admission.set_reply_topics([("replies".to_owned(), 2)]);
+    admission
 }
