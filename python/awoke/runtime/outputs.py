@@ -147,9 +147,8 @@ def add_answer(entry: TransactionEntry, topic: str, answer: Answer) -> None:
     """Adds the records of one message to a transaction: all, or none if one of them can't be sent. Does not block."""
     if isinstance(answer, list):
         entry.produce_all(topic, answer)
-        return
-    value, key, headers, partition, timestamp_ms = answer
-    entry.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+    else:
+        entry.add(topic, answer)
 
 
 def records_of(answer: Answer) -> Sequence[Record]:
