@@ -4,10 +4,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test needs-test test-rust test-python models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel clean
+.PHONY: help setup build lint format test needs-test test-rust test-python models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel changelog-check clean
 
 help: ## List what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 
 # The system's OpenSSL, where its headers are: to build one takes minutes. Wheels always have their own (VENDORED=1).
 ifeq ($(VENDORED)$(shell pkg-config --atleast-version=3.0 openssl 2>/dev/null && echo found),found)
@@ -135,6 +135,9 @@ wheel: .venv/dev ## Build a wheel into dist/ and try it in a clean virtual envir
 	rm -rf target/wheel-check && $(PYTHON) -m venv target/wheel-check
 	target/wheel-check/bin/pip install --quiet --disable-pip-version-check --find-links dist awoke
 	target/wheel-check/bin/awoke --version
+
+changelog-check: ## Refuse a release that CHANGELOG.md does not describe (VERSION=0.2.0)
+	$(PYTHON) packaging/changelog.py $(VERSION)
 
 clean: ## Remove what was built; keeps the fetched Kafka
 	rm -rf target .venv dist

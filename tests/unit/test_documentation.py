@@ -96,7 +96,7 @@ def test_every_thread_is_documented() -> None:
 
 SOURCES = {
     file: file.read_text()
-    for folder in ("crates", "python", "tests", "bench")
+    for folder in ("crates", "python", "tests", "bench", "packaging")
     for file in sorted((REPOSITORY / folder).rglob("*"))
     if file.suffix in (".py", ".pyi", ".rs", ".c") and "target" not in file.relative_to(REPOSITORY).parts
 }
