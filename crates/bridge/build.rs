@@ -14,6 +14,7 @@ const WRAPPED: [&str; 8] = [
 ];
 
 fn main() {
+    describe_the_build();
     println!("cargo:rerun-if-changed=src/allocator.c");
     println!("cargo:rerun-if-changed=src/clocks.c");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
@@ -30,4 +31,14 @@ fn main() {
             .link_lib_modifier("+whole-archive")
             .compile("given");
     }
+}
+
+/// Gives `versions.rs` the profile and the target, which only a build script knows.
+fn describe_the_build() {
+    let target = std::env::var("TARGET").expect("cargo names the target");
+    // `PROFILE` names the one that a profile inherits from. The folders are target/[TARGET/]PROFILE/build/PACKAGE/out.
+    let out = std::env::var("OUT_DIR").expect("cargo names the output folder");
+    let profile = std::path::Path::new(&out).iter().rev().nth(3).and_then(|name| name.to_str()).unwrap_or("unknown");
+    println!("cargo:rustc-env=AWOKE_TARGET={target}");
+    println!("cargo:rustc-env=AWOKE_PROFILE={profile}");
 }

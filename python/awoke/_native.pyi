@@ -14,6 +14,12 @@ _Entry = TypeVar("_Entry")
 def librdkafka_version() -> str:
     """Returns the version of librdkafka that is built in."""
 
+def library_versions() -> list[tuple[str, str]]:
+    """Returns the C libraries that are linked, with their versions, librdkafka first. Each of them is asked."""
+
+def build_facts() -> list[tuple[str, str | None]]:
+    """Returns how the module was built: its profile, target, commit and time (seconds since 1970), None for unknown."""
+
 def set_fetched_batch_max(bytes: int) -> None:
     """Bounds the memory of one fetched batch, for all consumers of the process from now on. Does not block."""
 

@@ -7,3 +7,14 @@
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+unsafe extern "C" {
+    fn mi_version() -> std::ffi::c_int;
+}
+
+/// The version of mimalloc, which has it as one number with two digits for each but the first part: 30302.
+pub fn version() -> String {
+    // SAFETY: returns a constant.
+    let number = unsafe { mi_version() };
+    format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
+}

@@ -48,16 +48,11 @@ mod stream_credit;
 mod transaction;
 mod turns;
 mod value_buffer;
+mod versions;
 mod view;
 mod waiting;
 
 use pyo3::prelude::*;
-
-/// The version of librdkafka that is built in.
-#[pyfunction]
-fn librdkafka_version() -> &'static str {
-    awoke_engine::kafka::librdkafka_version()
-}
 
 /// True if the value of this librdkafka property must never be shown.
 #[pyfunction]
@@ -73,7 +68,9 @@ fn set_fetched_batch_max(bytes: usize) {
 
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(librdkafka_version, module)?)?;
+    module.add_function(wrap_pyfunction!(versions::librdkafka_version, module)?)?;
+    module.add_function(wrap_pyfunction!(versions::library_versions, module)?)?;
+    module.add_function(wrap_pyfunction!(versions::build_facts, module)?)?;
     module.add_function(wrap_pyfunction!(is_secret, module)?)?;
     module.add_function(wrap_pyfunction!(set_fetched_batch_max, module)?)?;
     module.add_function(wrap_pyfunction!(delivery_handle::first_undelivered, module)?)?;

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import platform
 from typing import Annotated
 
 import typer
 
 import awoke
+from awoke.cli import versions
 from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_styled, show_table
+from awoke.cli.tables import aligned
 from awoke.errors import BrokerUnreachable, KafkaError, OperationTimeout
 
 
@@ -24,10 +25,8 @@ def doctor(
     from awoke.settings import load, load_run, unknown_variables
 
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")})
-    say(
-        f"awoke {awoke.__version__}, librdkafka {awoke.librdkafka_version()}, "
-        f"Python {platform.python_version()} on {platform.platform()}"
-    )
+    for row in aligned(versions.rows(), is_left=True):
+        say(row)
     rows = [
         (name, "(not set)" if value == "None" else value, origin)
         for name, value, origin in (*loaded.explain(), *load_run().explain())

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from typing import Annotated
 
 import typer
 
-import awoke
-from awoke.cli import commands, failures, output
+from awoke.cli import commands, failures, output, versions
+from awoke.cli.tables import aligned
 from awoke.errors import AwokeError
 from awoke.exit_codes import EXIT_FAILED
 
 app = commands.app
 
 
-def versions() -> str:
-    """Returns the versions of awoke, librdkafka and Python in one line."""
-    return f"awoke {awoke.__version__} (librdkafka {awoke.librdkafka_version()}, Python {platform.python_version()})"
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        output.say(versions())
-        raise typer.Exit
+def _show_version(context: typer.Context, wanted: bool) -> None:
+    if not wanted:
+        return
+    output.say(versions.line())
+    if context.params["verbose"]:
+        for row in aligned(versions.rows(), is_left=True):
+            output.say(row)
+    raise typer.Exit
 
 
 @app.callback()
 def options(
+    # Eager options are read first: the version must know if more is wanted.
+    verbose: Annotated[
+        bool, typer.Option("--verbose", is_eager=True, help="With --version: show all libraries and the build.")
+    ] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
+        bool, typer.Option("--version", callback=_show_version, help="Show the versions and exit.")
     ] = False,
     with_traceback: Annotated[bool, typer.Option("--traceback", help="Show errors with their traceback.")] = False,
 ) -> None:

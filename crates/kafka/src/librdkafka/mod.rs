@@ -28,6 +28,7 @@ mod security;
 mod sender;
 mod tokens;
 mod transactions;
+mod versions;
 
 pub use admin::{Admin, AdminOutcome, GroupOffset, NewTopic, OffsetAt};
 pub use client::{Client, Kind, OnRenewed};
@@ -50,12 +51,7 @@ pub use security::AccessFailure;
 pub use sender::{Delivery, Refused, Reported, Topic};
 pub use tokens::{Token, TokenSource};
 pub use transactions::{Failure, GroupMetadata, Limit, positions_list};
-
-/// The version of librdkafka that is built in.
-pub fn librdkafka_version() -> &'static str {
-    // SAFETY: returns a pointer to a constant string.
-    unsafe { std::ffi::CStr::from_ptr(ffi::rd_kafka_version_str()) }.to_str().unwrap_or("unknown")
-}
+pub use versions::{library_versions, librdkafka_version};
 
 /// Returns the constant's name of an error code without its prefix: `_TRANSPORT`, `UNKNOWN_TOPIC_OR_PART`.
 pub(crate) fn name_of(code: Code) -> String {
