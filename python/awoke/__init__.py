@@ -4,14 +4,30 @@
 supervisor of a swarm, do not load librdkafka.
 """
 
-import logging
+import os
 
-import lazy_loader
+from awoke import _installation
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_installation.check(os.path.dirname(__file__))
+
+import logging  # noqa: E402  First it must be known that the package can work here.
+from typing import Any  # noqa: E402
+
+import lazy_loader  # noqa: E402
+
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 __version__ = "0.1.0"
 __all__ += ["__version__"]
 
 # A library is silent until its user sets logging up.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name. Raises `ImportError` with advice if the system refuses the native module."""
+    try:
+        return _load(name)
+    except ImportError as error:
+        _installation.explain(error)
+        raise

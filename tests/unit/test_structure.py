@@ -29,7 +29,7 @@ from tests.support.python_syntax import (
 from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 
 LAYERS = [
-    {"errors", "printable", "secrets"},
+    {"_installation", "errors", "printable", "secrets"},
     {"_native", "_waiting", "drive"},
     {"checks", "environment", "exit_codes", "memory_limit", "backoff"},
     {"broker_lines", "oauth", "pydantic_models", "value_types", "events", "settings", "serde"},
