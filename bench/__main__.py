@@ -24,6 +24,7 @@ FULL: dict[str, list[str]] = {
     "swarm": [],
     "rpc": [],
     "rpc_load": [],
+    "start_up": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -41,6 +42,7 @@ QUICK: dict[str, list[str]] = {
     "swarm": ["--kills", "5", "--messages", "2000"],
     "rpc": ["--messages", "200", "--runs", "1"],
     "rpc_load": ["--calls", "2000", "--seconds", "2"],
+    "start_up": ["--runs", "1"],
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import threading
@@ -70,6 +69,8 @@ class TokenSource:
     def _parts(self) -> TokenParts:
         found: Any = self._function()
         if inspect.isawaitable(found):
+            import asyncio  # Here, because the settings import this module, and so does every command.
+
             found = asyncio.run(_result_of(found))
         value, expires_at_s, principal, extensions = OAuthToken(*found)
         return value, int(expires_at_s * 1_000), principal, list(extensions.items())

@@ -5,7 +5,6 @@ Other users can read them until this has run, and the shell's history keeps them
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,6 +47,8 @@ def _overwrite(secrets: Mapping[str, str]) -> bool:
         return False
     if not 0 < start < end:
         return False
+    import ctypes  # Here, because secrets in arguments are rare.
+
     at = start
     for argument in ctypes.string_at(start, end - start).split(b"\0"):
         for name, value in secrets.items():

@@ -10,9 +10,6 @@ import sys
 from collections.abc import Iterable, Sequence
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from awoke.printable import harmless, harmless_json
 
@@ -32,6 +29,9 @@ def say_json(document: str) -> None:
 
 def say_styled(text: str, style: str = "", *, err: bool = False, keep: str = "") -> None:
     """Writes a line, in a colour if there is a terminal."""
+    from rich.console import Console  # Here and below: most commands write plain lines only.
+    from rich.text import Text
+
     Console(stderr=err, soft_wrap=True, highlight=False).print(Text(harmless(text, keep), style))
 
 
@@ -44,6 +44,10 @@ def write_raw(content: bytes) -> None:
 
 def show_table(names: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
     """Writes a table. A cell that is too wide is folded, because a cut cell is useless."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(*names, title=None if title is None else Text(harmless(title)))
     for row in rows:
         table.add_row(*(Text(harmless(each, "\n"), overflow="fold") for each in row))

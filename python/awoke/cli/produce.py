@@ -14,9 +14,6 @@ from typing import Annotated, Any, BinaryIO
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
 import awoke
 from awoke.cli.commands import command
@@ -211,32 +208,28 @@ class Sent:
         return f"not delivered: {self.failed:,}; the first: {self.first_error}" if self.failed else None
 
 
-class MessageRate(ProgressColumn):
-    """The mean of messages per second."""
-
-    def render(self, task: Task) -> Text:
-        """Returns the column's text for this task."""
-        return Text(f"{task.fields['messages'] / max(task.elapsed or 0.0, 0.001):,.0f} messages/s")
-
-
 @contextlib.contextmanager
 def progress(stream: BinaryIO) -> Iterator[Callable[[int], None]]:
     """Shows a progress bar on a terminal; yields the function to call with the bytes of each message."""
+    from rich.console import Console  # Here, because other commands show no progress.
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda size_bytes: None
         return
-    columns = (TextColumn("sending"), BarColumn(), DownloadColumn(), MessageRate(), TimeElapsedColumn())
+    rate = TextColumn("{task.fields[per_s]:,.0f} messages/s")
+    columns = (TextColumn("sending"), BarColumn(), DownloadColumn(), rate, TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("sending", total=size_of(stream), messages=0)
-        messages, sent_bytes, shown_s = 0, 0, 0.0
+        task = bar.add_task("sending", total=size_of(stream), per_s=0.0)
+        messages, sent_bytes, shown_s, begin_s = 0, 0, 0.0, time.monotonic()
 
         def advance(size_bytes: int) -> None:
             nonlocal messages, sent_bytes, shown_s
             messages, sent_bytes = messages + 1, sent_bytes + size_bytes
             if (now_s := time.monotonic()) - shown_s >= REFRESH_S:
                 shown_s = now_s
-                bar.update(task, completed=sent_bytes, messages=messages)
+                bar.update(task, completed=sent_bytes, per_s=messages / max(now_s - begin_s, 0.001))
 
         yield advance
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from rich.cells import cell_len
-
 
 def time_of(ms: int) -> str:
     """Returns milliseconds since 1970 as a time in this machine's zone; a number out of range with its unit."""
@@ -26,6 +24,8 @@ def duration(seconds: float) -> str:
 
 def aligned(rows: Sequence[Sequence[str]], is_left: bool = False) -> list[str]:
     """Returns rows as lines with columns of equal width; text that does not fit a terminal is never cut."""
+    from rich.cells import cell_len  # Here, because few commands show columns.
+
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

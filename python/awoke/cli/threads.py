@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import urllib.error
-import urllib.request
 from typing import Annotated
 
 import msgspec
@@ -75,6 +72,10 @@ def served_at(host: str, port: int) -> list[Entry]:
     Raises:
         AwokeError: No app answers there.
     """
+    import http.client  # Here, because only this command speaks HTTP.
+    import urllib.error
+    import urllib.request
+
     url = f"http://{host}:{port}/threads"
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
