@@ -1,6 +1,6 @@
 """The command line as one Typer app. Each module of this package that has commands registers them here itself.
 
-A new command is a new module: `load` imports every module of the package, so no list names it.
+A new command is a new module: no list names it. `load` imports the modules that are named after a command.
 """
 
 from __future__ import annotations
@@ -48,7 +48,13 @@ def group(name: str, text: str) -> typer.Typer:
     return found
 
 
-def load() -> None:
-    """Imports every module of this package, so that each registers its commands."""
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        importlib.import_module(f"{__package__}.{module.name}")
+def load(command: str | None = None) -> None:
+    """Imports modules of this package, so that they register their commands.
+
+    Those whose names begin with the command's, `topics` or `dead_letter_purge`; or all, where none is named so.
+    """
+    modules = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    begin = (command or "").replace("-", "_")
+    named = [name for name in modules if name == begin or name.startswith(f"{begin}_")]
+    for name in named or modules:
+        importlib.import_module(f"{__package__}.{name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,8 +12,6 @@ from awoke.cli import commands, failures, output, versions
 from awoke.cli.tables import aligned
 from awoke.errors import AwokeError
 from awoke.exit_codes import EXIT_FAILED
-
-app = commands.app
 
 
 def _show_version(context: typer.Context, wanted: bool) -> None:
@@ -25,7 +24,7 @@ def _show_version(context: typer.Context, wanted: bool) -> None:
     raise typer.Exit
 
 
-@app.callback()
+@commands.app.callback()
 def options(
     # Eager options are read first: the version must know if more is wanted.
     verbose: Annotated[
@@ -39,14 +38,18 @@ def options(
     """Takes the options before the command; `failures` reads `--traceback`."""
 
 
-commands.load()
+def command_line(words: Sequence[str]) -> typer.Typer:
+    """Returns the command line, with at least the commands that these words may mean."""
+    # The options before a command take no values.
+    commands.load(next((word for word in words if not word.startswith("-")), None))
+    return commands.app
 
 
 def main() -> None:
     """Runs the command line. An error is one line, without a traceback unless `--traceback` is given."""
     output.take_any_text()
     try:
-        app()
+        command_line(sys.argv[1:])()
     except AwokeError as error:
         failures.show(error)
         sys.exit(failures.code_of(error))

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from awoke import logs
 from awoke.cli import failures
 from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
@@ -46,6 +45,8 @@ def run(
         "metrics_port": metrics_port,
         "kafka": pairs(kafka, "--kafka"),
     }
+    from awoke import logs  # Here, because every page of help loads this module.
+
     try:
         settings = _load(given)
         logs.set_up(settings.log_level, settings.log_format)

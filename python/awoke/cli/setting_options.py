@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
@@ -19,8 +21,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 @functools.cache
 def texts_of(kind: type[Settings] | type[RunSettings]) -> dict[str, str]:
     """Returns the text below each field of a class of settings, on one line."""
-    (table,) = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(table, ast.ClassDef)
+    source = Path(sys.modules[kind.__module__].__file__ or "").read_text()
+    tables = (each for each in ast.parse(source).body if isinstance(each, ast.ClassDef))
+    table = next(each for each in tables if each.name == kind.__name__)
     found = {}
     for field, text in zip(table.body, table.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):

@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 import awoke
 from awoke import _native
 from awoke.cli import versions
-from awoke.cli.main import app
+from awoke.cli.main import command_line
 
 LIBRARIES = ("librdkafka", "OpenSSL", "zlib", "zstd", "LZ4", "mimalloc")
 
 
 def output_of(*words: str) -> str:
-    done = CliRunner().invoke(app, [*words], env={"COLUMNS": "200"})
+    done = CliRunner().invoke(command_line(words), [*words], env={"COLUMNS": "200"})
     assert done.exit_code == 0
     return done.output
 
@@ -41,9 +41,8 @@ def test_all_versions_are_shown_on_request(words: tuple[str, ...]) -> None:
 
 
 def test_the_doctor_shows_all_versions() -> None:
-    shown = (
-        CliRunner().invoke(app, ["doctor", "-b", "127.0.0.1:1", "--timeout-s", "0.1"], env={"COLUMNS": "200"}).output
-    )
+    words = ["doctor", "-b", "127.0.0.1:1", "--timeout-s", "0.1"]
+    shown = CliRunner().invoke(command_line(words), words, env={"COLUMNS": "200"}).output
     for name, value in versions.rows():
         assert re.search(rf"^{name} +{re.escape(value)}$", shown, re.MULTILINE), name
 
