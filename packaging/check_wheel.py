@@ -19,7 +19,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 ELF = b"\x7fELF"
-SIZE_MAX = 6 * 1024 * 1024
+SIZE_MAX = 6_000_000
 TAG = re.compile(
     r"-cp3\d+-(?:abi3|cp3\d+t?)-"
     r"(?:manylinux_2_(?P<glibc>\d+)|manylinux2014|musllinux_1_\d+|macosx_\d+_\d+)_(?P<processor>x86_64|aarch64|arm64)"
@@ -45,7 +45,7 @@ def faults(wheel: Path) -> Iterator[str]:
     if tag is None:
         yield f"its tag names no supported Python and platform: {wheel.name}"
     if (size := wheel.stat().st_size) > SIZE_MAX:
-        yield f"it has {size / 1024**2:.1f} MB; the most are {SIZE_MAX // 1024**2}"
+        yield f"it has {size / 1e6:.2f} MB; the most are {SIZE_MAX / 1e6:.0f}"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         yield from faults_of_names(names)
@@ -128,7 +128,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("wheels", nargs="+", type=Path, metavar="WHEEL")
     code = 0
     for wheel in parser.parse_args(arguments).wheels:
-        found = list(faults(wheel))
+        try:
+            found = list(faults(wheel))
+        except (OSError, zipfile.BadZipFile) as error:
+            found = [f"it cannot be read: {error}"]
         print(f"{wheel.name}: {'refused' if found else 'good'}")
         for each in found:
             print(f"  {each}")
