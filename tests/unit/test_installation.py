@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from awoke import _native
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "python" / "awoke"
 SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
@@ -84,7 +86,8 @@ def test_a_system_without_builds_is_told_where_awoke_runs(installed: Path) -> No
 
 
 def test_a_native_module_of_another_version_is_explained(installed: Path) -> None:
-    (installed / f"_native{SUFFIX}").symlink_to(PACKAGE / f"_native{SUFFIX}")
+    native = Path(str(_native.__file__))
+    (installed / native.name).symlink_to(native)
     with (installed / "errors.py").open("a") as file:
         file.write("from awoke._native import of_the_next_version\n")
 
