@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test needs-test test-rust test-python models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel changelog-check clean
+.PHONY: help setup build lint format test needs-test test-rust test-python models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel wheels sdist changelog-check clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -130,11 +130,14 @@ histories: build ## Copy a topic under faults and compare the logs, for each mod
 	  done; \
 	done
 
-wheel: .venv/dev ## Build a wheel into dist/ and try it in a clean virtual environment
-	$(BIN)/maturin build --release --locked --out dist
-	rm -rf target/wheel-check && $(PYTHON) -m venv target/wheel-check
-	target/wheel-check/bin/pip install --quiet --disable-pip-version-check --find-links dist awoke
-	target/wheel-check/bin/awoke --version
+wheel: ## Build the wheel for this machine into dist/, and send a message through it in a bare virtual environment
+	$(PYTHON) packaging/wheels.py --here
+
+wheels: ## Build all wheels that can be built here into dist/, try them, and print a table of them
+	$(PYTHON) packaging/wheels.py
+
+sdist: ## Make the source distribution in dist/, install it in a bare virtual environment, and send a message through it
+	$(PYTHON) packaging/sdist.py --try
 
 changelog-check: ## Refuse a release that CHANGELOG.md does not describe (VERSION=0.2.0)
 	$(PYTHON) packaging/changelog.py $(VERSION)

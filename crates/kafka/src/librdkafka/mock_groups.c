@@ -6,10 +6,12 @@
  * The linker puts __wrap_x where librdkafka calls x, and x where __real_x is called (build.rs). Compiled with librdkafka's own headers,
  * so that the layout is that of the version which is built. */
 
-/* OpenSSL's headers may not be installed; no structure that is read here depends on them. */
+/* The headers of OpenSSL and zlib may not be installed; no structure that is read here depends on them. */
 #include "../config.h"
 #undef WITH_SSL
 #define WITH_SSL 0
+#undef WITH_ZLIB
+#define WITH_ZLIB 0
 
 #include "rdkafka_int.h"
 #include "rdkafka_mock_int.h"

@@ -1,0 +1,118 @@
+"""Makes the tools that build wheels: maturin and zig in an environment of their own, and launchers of zig's tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from targets import GLIBC, Architecture, Rust
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+WORK = REPOSITORY / "target" / "wheels"
+PINNED = ("maturin==1.16.0", "ziglang==0.17.0")
+TOOLS = {"zig-cc": "cc", "zig-c++": "c++", "zig-ar": "ar", "zig-ranlib": "ranlib"}
+
+UNWINDER = {
+    "GCC_3.0": "DeleteException GetDataRelBase GetGR GetIP GetLanguageSpecificData GetRegionStart GetTextRelBase "
+    "RaiseException Resume SetGR SetIP",
+    "GCC_3.3": "Backtrace FindEnclosingFunction GetCFA",
+    "GCC_4.2.0": "GetIPInfo",
+}
+"""The functions of libgcc that Rust calls, by the version that brought them."""
+
+
+def environment_of_tools() -> Path:
+    """Makes the virtual environment of maturin and zig if there is none, and returns its folder. Blocks on pip."""
+    folder = WORK / "tools"
+    stamp = folder / "pinned"
+    if not stamp.exists() or stamp.read_text() != " ".join(PINNED):
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        subprocess.run([folder / "bin" / "pip", "install", "--quiet", *PINNED], check=True)
+        stamp.write_text(" ".join(PINNED))
+    return folder
+
+
+def zig_of(tools: Path) -> Path:
+    """Returns the program that the package of zig brings."""
+    return next(tools.glob("lib/python*/site-packages/ziglang/zig"))
+
+
+def launchers(tools: Path, architecture: Architecture, rust: Rust) -> Path:
+    """Writes a launcher for each of zig's tools and of Rust's, and returns their folder.
+
+    The builds know them by name only: OpenSSL writes the name of its compiler into its version, and maturin takes the
+    first cargo of the path.
+    """
+    folder = WORK / architecture.name / "launchers"
+    folder.mkdir(parents=True, exist_ok=True)
+    front = Path(__file__).with_name("zig_front.py")
+    commands = {name: f'"{tools}/bin/python" -IS "{front}" {tool}' for name, tool in TOOLS.items()}
+    commands |= {"rustc": f'"{shutil.which(rust.rustc)}"', "cargo": f'"{shutil.which(rust.cargo)}"'}
+    for name, command in commands.items():
+        launcher = folder / name
+        launcher.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        launcher.chmod(0o755)
+    return folder
+
+
+def libgcc(zig: Path, architecture: Architecture) -> Path:
+    """Builds a stand-in for libgcc with the same names and versions, to link with, and returns its file."""
+    folder = WORK / architecture.name / "libgcc"
+    folder.mkdir(parents=True, exist_ok=True)
+    library, source, versions = (folder / name for name in ("libgcc_s.so.1", "unwinder.c", "versions"))
+    functions = {version: [f"_Unwind_{name}" for name in names.split()] for version, names in UNWINDER.items()}
+    source.write_text("".join(f"void {each}(void) {{}}\n" for names in functions.values() for each in names))
+    versions.write_text("".join(f"{version} {{ {'; '.join(names)}; }};\n" for version, names in functions.items()))
+    command = [str(zig), "cc", "-target", target_of(architecture), "-shared", "-nostdlib", "-o", str(library)]
+    command += ["-Wl,-soname,libgcc_s.so.1", f"-Wl,--version-script={versions}", str(source)]
+    subprocess.run(command, check=True, env={**os.environ, **caches()})
+    return library
+
+
+def target_of(architecture: Architecture) -> str:
+    """Returns zig's name of a target, with the version of the C library."""
+    return f"{architecture.name}-linux-gnu.{GLIBC}"
+
+
+def caches() -> dict[str, str]:
+    """Returns the settings that keep zig's caches in the folder of the builds."""
+    return {name: str(WORK / "zig") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
+
+
+def paths_without_machine() -> dict[str, str]:
+    """Returns the folders whose names may not reach a binary, each with what stands for it."""
+    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    return {str(home / "registry" / "src"): "crates", str(REPOSITORY): "awoke"}
+
+
+def environment(architecture: Architecture, rust: Rust, epoch: int) -> dict[str, str]:
+    """Returns the environment of a build for a processor. `epoch` is the time, in seconds, that stands in the result.
+
+    Blocks while pip and zig make what is missing.
+    """
+    tools = environment_of_tools()
+    zig = zig_of(tools)
+    maps = paths_without_machine()
+    flags = ["-target", target_of(architecture), "-fno-sanitize=all", "-gline-tables-only"]
+    flags += [f"-ffile-prefix-map={folder}={name}" for folder, name in maps.items()]
+    remaps = [f"--remap-path-prefix={folder}={name}" for folder, name in maps.items()]
+    settings = {"zig": str(zig), "flags": flags, "libgcc": str(libgcc(zig, architecture))}
+    return {
+        **os.environ,
+        **caches(),
+        "AWOKE_ZIG": json.dumps(settings),
+        "PATH": f"{launchers(tools, architecture, rust)}:{tools}/bin:{os.environ['PATH']}",
+        "CC": "zig-cc",
+        "CXX": "zig-c++",
+        "AR": "zig-ar",
+        "RANLIB": "zig-ranlib",
+        "PKG_CONFIG": "false",  # The libraries of this machine are not those of the wheel.
+        "CARGO_TARGET_DIR": str(WORK / architecture.name / "cargo"),
+        f"CARGO_TARGET_{architecture.rust.upper().replace('-', '_')}_LINKER": "zig-cc",
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join([*remaps, "-Clink-arg=-Wl,--build-id=sha1"]),
+        "SOURCE_DATE_EPOCH": str(epoch),
+    }
