@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
+import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 
@@ -51,6 +53,9 @@ class Reader:
         starts = [each for topic in found for each in _starts(topic, wanted)]
         self._at_end: set[tuple[str, int]] = set()
         self._partitions = {(topic, partition) for topic, partition, _, _ in starts}
+        self._numbers = itertools.count()
+        self._lent: dict[int, weakref.ref[Batch[bytes | None]]] = {}
+        """The batches of which something is kept. Each keeps the client, whose memory it is a view into."""
         self._source = EventSource()
         try:
             with origins.named():
@@ -128,10 +133,18 @@ class Reader:
             self._at_end.add(found)
             return ()
         self._at_end.discard((found.topic, found.partition))
+        number, lent = next(self._numbers), self._lent
+        lent[number] = weakref.ref(found, lambda _: lent.pop(number, None))
         return found
 
     def close(self) -> None:
-        """Stops reading; a waiting thread gets ClosedError. Closing again does nothing. Any thread."""
+        """Stops reading; a waiting thread gets ClosedError. Closing again does nothing. Any thread.
+
+        Messages that were kept are copied first: the client's threads end here, whatever is kept.
+        """
+        for lease in list(self._lent.values()):
+            if (batch := lease()) is not None:
+                batch.detach()
         self._native.close()
         self._source.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ import pytest
 
 import awoke
 from tests.support.clusters import Cluster, RealCluster, unique
+from tests.support.waiting import wait_until
 
 CreateTopic = Callable[..., str]
 
@@ -147,6 +149,24 @@ async def test_a_reader_is_iterated_on_an_event_loop(cluster: Cluster, topic: Cr
             break
         await sending
     assert seen == [b"0", b"1"]
+
+
+def native_threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_messages_that_are_kept_keep_no_client(mock_cluster: Cluster) -> None:
+    name = unique("topic")
+    mock_cluster.create_topic(name)
+    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+        awoke.wait_all([producer.produce(name, b"value", key=b"key") for _ in range(3)], 30)
+    before = native_threads()
+    with awoke.Reader(name, bootstrap_servers=mock_cluster.bootstrap_servers) as reader:
+        kept = list(reader.read_until_end(30))
+        while_open = native_threads()
+    assert before < while_open
+    wait_until(lambda: native_threads() <= before, "the client's threads have ended", 5, every_s=0.01)
+    assert [(each.key, each.value, each.offset) for each in kept] == [(b"key", b"value", offset) for offset in range(3)]
 
 
 def test_a_reader_that_is_closed_says_so(cluster: Cluster, topic: CreateTopic) -> None:
