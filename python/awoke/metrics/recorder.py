@@ -222,8 +222,8 @@ class SourcesCollector(Collector):
         yield from self._of_brokers()
 
     def _of_brokers(self) -> Iterable[Family]:
-        brokers = dict(self._brokers).items()
-        clients = sorted({client for client, _ in self._brokers})
+        brokers = dict(self._brokers).items()  # A copy: a client may report meanwhile.
+        clients = sorted({client for (client, _), _ in brokers})
         connected = {client: sum(each.is_connected for (of, _), each in brokers if of == client) for client in clients}
         yield gauge(catalogue.BROKERS_CONNECTED, [((client,), count) for client, count in connected.items()])
         yield gauge(catalogue.BROKER_QUEUE, [(labels, each.queue_s) for labels, each in brokers])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import msgspec
 
 from awoke.backoff import Backoff
@@ -43,6 +45,8 @@ class RetryBudget:
 
     def __init__(self, retries: Retries) -> None:
         self.retries = retries
+        self._lock = threading.Lock()
+        """Guards `_left`."""
         self._left = retries.budget
         self.is_short = False
         """True if a retry was taken and not given back."""
@@ -51,16 +55,20 @@ class RetryBudget:
         """Takes a retry and returns the delay before the call is made again; raises the error if it is not."""
         may_repeat = error.is_rejected or plan.is_idempotent
         is_worth_it = error.is_retryable and may_repeat and not isinstance(error, NobodyThere)
-        if not is_worth_it or plan.attempts >= self.retries.attempts or self._left < 1:
+        if not is_worth_it or plan.attempts >= self.retries.attempts:
             raise error
         delay_s = max(error.retry_after_s or 0.0, self.retries.delay_s(plan.attempts))
         if delay_s >= plan.left_s():
             raise error
-        self._left -= 1
-        self.is_short = True
+        with self._lock:
+            if self._left < 1:
+                raise error
+            self._left -= 1
+            self.is_short = True
         return delay_s
 
     def refill(self) -> None:
         """Gives a part of a retry back: a call has succeeded."""
-        self._left = min(self.retries.budget, self._left + self.retries.budget_refill)
-        self.is_short = self._left < self.retries.budget
+        with self._lock:
+            self._left = min(self.retries.budget, self._left + self.retries.budget_refill)
+            self.is_short = self._left < self.retries.budget

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -73,3 +74,21 @@ def test_an_empty_budget_refuses_retries_until_calls_succeed() -> None:
     budget.refill()
     assert not budget.is_short
     budget.delay_s(plan(), rejected())
+
+
+def test_threads_take_no_more_than_the_budget_and_lose_no_refill() -> None:
+    budget = RetryBudget(Retries(attempts=10, budget=2_000.0, budget_refill=1.0))
+    taken = plan()
+
+    def take_and_refill(_: int) -> None:
+        for _ in range(500):
+            budget.delay_s(taken, rejected())
+        for _ in range(400):
+            budget.refill()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(take_and_refill, range(4)))
+    for _ in range(1_600):
+        budget.delay_s(taken, rejected())
+    with pytest.raises(ResourceExhausted):
+        budget.delay_s(taken, rejected())
