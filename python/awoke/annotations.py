@@ -13,6 +13,7 @@ from typing import Any
 
 from awoke._native import Batch, Message
 from awoke.errors import ConfigError
+from awoke.signatures import signature_of
 
 CONTAINERS: dict[str, Any] = {"Message": Message, "Batch": Batch}
 
@@ -44,7 +45,7 @@ def result_type_of(function: Callable[..., Any], around: FrameType | None) -> An
     if hasattr(function, "__wrapped__"):
         return None  # The decorator may make something else of the result.
     try:
-        annotation = inspect.signature(function).return_annotation
+        annotation = signature_of(function).return_annotation
         if isinstance(annotation, str):
             annotation = _resolved(annotation, function, around)
     except (TypeError, ValueError, NameError, ConfigError):
@@ -59,7 +60,7 @@ def contradicts(value: Any, annotated: Any) -> bool:
 
 def _first_annotation(function: Callable[..., Any]) -> Any:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = signature_of(function).parameters.values()
     except (TypeError, ValueError, NameError):
         return None
     for parameter in parameters:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from awoke._native import DeliveryHandle
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError, HandlerDidNotRun
+from awoke.signatures import signature_of
 
 Kind = Literal["def", "async def", "generator", "async generator"]
 
@@ -147,7 +148,7 @@ def _check_method(consumer: type[Consumer], name: str, where: str, count: int, t
 def _check_arguments(function: Any, count: int, where: str, takes: str) -> None:
     try:
         # A decorator may add arguments of its own: only the outermost function's signature counts.
-        signature = inspect.signature(function, follow_wrapped=False)
+        signature = signature_of(function, follows_wrapped=False)
     except (TypeError, ValueError, NameError):
         return  # A function of a C library without a known signature.
     try:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from awoke.errors import ConfigError
+from awoke.signatures import signature_of
 
 
 class BackgroundFunction(NamedTuple):
@@ -90,7 +91,7 @@ def lifecycle_function(function: Callable[[], Any], decorator: str) -> Lifecycle
     ):
         raise ConfigError(f"@app.{decorator} takes a function that returns; {name} has a yield", decorator)
     try:
-        inspect.signature(function).bind()
+        signature_of(function).bind()
     except TypeError as error:
         raise ConfigError(f"@app.{decorator} calls {name} without arguments: {error}", decorator) from None
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)

@@ -31,7 +31,7 @@ from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 LAYERS = [
     {"_installation", "errors", "printable", "secrets"},
     {"_native", "_waiting", "drive"},
-    {"checks", "environment", "exit_codes", "memory_limit", "backoff"},
+    {"checks", "environment", "exit_codes", "memory_limit", "backoff", "signatures"},
     {"broker_lines", "oauth", "pydantic_models", "value_types", "events", "settings", "serde"},
     {"codec", "message"},
     {"origins", "middleware", "lifecycle", "embedded"},

@@ -22,6 +22,7 @@ from awoke.errors import ClosedError
 from awoke.events import BackgroundFailed, Events
 from awoke.handlers import check_ran
 from awoke.runtime.ledger import Ledger, place_of_caller
+from awoke.signatures import signature_of
 
 logger = logging.getLogger(__name__)
 
@@ -196,6 +197,6 @@ class Pause(NamedTuple):
 def takes_stop(function: Callable[..., Any]) -> bool:
     """Tells whether a function has a parameter `stop`, for the token."""
     try:
-        return "stop" in inspect.signature(function).parameters
+        return "stop" in signature_of(function).parameters
     except (TypeError, ValueError):
         return False

@@ -18,6 +18,7 @@ from awoke.rpc.errors import KINDS, Internal, InvalidArgument
 from awoke.rpc.protocol import CALLER_WORDS, METHODS
 from awoke.rpc.responder.arguments import Arguments, check_result
 from awoke.secrets import shown_fields, shown_repr
+from awoke.signatures import signature_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -173,7 +174,7 @@ class Method:
             raise ConfigError(f"rpc method {self.name!r}: concurrency must be at least 1", "concurrency")
         if self.deadline_s is not None and self.deadline_s <= 0:
             raise ConfigError(f"rpc method {self.name!r}: deadline_s must be more than 0", "deadline_s")
-        for parameter in inspect.signature(self.function).parameters.values():
+        for parameter in signature_of(self.function).parameters.values():
             problem = None
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 problem = "arguments come by their names: no *args, no **kwargs, nothing that has a place only"
