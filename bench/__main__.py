@@ -25,6 +25,7 @@ FULL: dict[str, list[str]] = {
     "rpc": [],
     "rpc_load": [],
     "start_up": [],
+    "free_threading": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -43,6 +44,7 @@ QUICK: dict[str, list[str]] = {
     "rpc": ["--messages", "200", "--runs", "1"],
     "rpc_load": ["--calls", "2000", "--seconds", "2"],
     "start_up": ["--runs", "1"],
+    "free_threading": ["--messages", "1000", "--runs", "1"],
 }
 
 
