@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test needs-test test-rust test-python models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel wheels sdist changelog-check clean
+.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel wheels sdist changelog-check clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -65,6 +65,10 @@ shape: .venv/dev ## Print the shape of the code in numbers, with their goals
 test-python: build ## Run the Python tests, on the mock cluster and on real Kafka
 	$(BIN)/python tests/support/kafka_broker.py fetch
 	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 15
+
+# ARGS are pytest's: `make test-pythons ARGS="--only 3.13 tests/unit"`.
+test-pythons: ## Run the Python tests on each supported Python of this machine (PYTHONS=folder with more of them)
+	$(PYTHON) packaging/test_pythons.py $(ARGS)
 
 fuzz: build ## Give random input to each decoder of the engine and of the package (FUZZ_SECONDS=60 each)
 	.ci/fuzz $${FUZZ_SECONDS:-60}

@@ -26,10 +26,24 @@ settings.register_profile(
 settings.load_profile("awoke")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options of this suite."""
+    parser.addoption("--embedded-only", action="store_true", help="no test that needs Kafka outside of the process")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest first, so that no worker ends long after the others."""
+    if config.getoption("--embedded-only"):
+        config.hook.pytest_deselected(items=[item for item in items if needs_kafka(item)])
+        items[:] = [item for item in items if not needs_kafka(item)]
     rooms = ("history", "scenarios", "security", "contract", "unit")
     items.sort(key=lambda item: rooms.index(item.path.relative_to(Path(__file__).parent).parts[0]))
+
+
+def needs_kafka(item: pytest.Item) -> bool:
+    """Tells whether a test uses the broker of Apache Kafka."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return "real_cluster" in getattr(item, "fixturenames", ()) or parameters.get("cluster") == "real"
 
 
 @pytest.fixture(scope="session")
