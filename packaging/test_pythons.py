@@ -71,7 +71,7 @@ def requirements() -> list[str]:
 
 def pip(python: Path, *packages: str) -> bool:
     """Installs packages that have a wheel; returns whether all could be installed."""
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
+    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
     return subprocess.run([*command, *packages], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
@@ -93,7 +93,7 @@ def environment(version: str, python: Path) -> Path:
 def build(python: Path) -> None:
     """Builds the extension for this Python; it lies beside those of the others. A change of Python builds PyO3 anew."""
     variables = {**os.environ, "VIRTUAL_ENV": str(python.parent.parent)}
-    command = [python.parent / "maturin", "develop", "--release", "--quiet"]
+    command = [str(python.parent / "maturin"), "develop", "--release", "--quiet"]
     subprocess.run(command, cwd=REPOSITORY, env=variables, check=True)
 
 
@@ -101,7 +101,7 @@ def run(version: str, python: Path, arguments: Sequence[str]) -> Results:
     """Runs pytest, and returns what it counted."""
     report = REPOSITORY / ".venvs" / f"{version}.xml"
     report.unlink(missing_ok=True)
-    command = [python, "-m", "pytest", "--quiet", f"--junitxml={report}", *arguments]
+    command = [str(python), "-m", "pytest", "--quiet", f"--junitxml={report}", *arguments]
     code = subprocess.run(command, cwd=REPOSITORY, check=False).returncode
     if not report.exists():
         return Results(0, 0, 1)

@@ -203,6 +203,9 @@ class FakeTransactions:
     def produce(self, topic: str, value: Any, **_: Any) -> None:
         self.sent.append((topic, value))
 
+    def add(self, topic: str, record: Any) -> None:
+        self.sent.append((topic, record.value))
+
     def submit(self, job: Any, offset: int | None) -> FakeHandle:
         self.submitted.append(offset)
         return self._handles.pop(0) if self._handles else FakeHandle()

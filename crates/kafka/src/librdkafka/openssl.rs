@@ -1,4 +1,4 @@
-//! What is asked of the OpenSSL that is built in, before its first use.
+//! Settings of the OpenSSL that is built in, made before its first use.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Once;
