@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel wheels sdist changelog-check clean
+.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel test-wheel wheels sdist changelog-check clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -76,7 +76,7 @@ fuzz: build ## Give random input to each decoder of the engine and of the packag
 # A wheel in dist/ saves the build.
 demo: ## Join a year of flights on embedded brokers and show the delays by route
 ifneq ($(wildcard dist/awoke-*.whl),)
-	sh packaging/demo_wheel.sh
+	sh packaging/install_wheel.sh demo
 	.venvs/wheel/bin/python -m examples.flights.demo
 else
 	$(MAKE) .venv/made
@@ -136,6 +136,10 @@ histories: build ## Copy a topic under faults and compare the logs, for each mod
 
 wheel: ## Build the wheel for this machine into dist/, and send a message through it in a bare virtual environment
 	$(PYTHON) packaging/wheels.py --here
+
+test-wheel: wheel ## Run the tests of security against the wheel for this machine, with its own OpenSSL
+	sh packaging/install_wheel.sh dev
+	.venvs/wheel/bin/python -m pytest -q -n 2 tests/security
 
 wheels: ## Build all wheels that can be built here into dist/, try them, and print a table of them
 	$(PYTHON) packaging/wheels.py
