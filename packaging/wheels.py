@@ -77,7 +77,7 @@ def make(wheel: Wheel) -> Built:
     print(f"== {wheel.name}", flush=True)
     rust, epoch = rust_for(wheel.architecture), time_of_sources()
     assert rust is not None, "lacking() has found a compiler"
-    environment = toolchain.environment(wheel.architecture, rust, epoch)
+    environment = {**toolchain.environment(wheel.architecture, rust, epoch), "AWOKE_COMMIT": commit_of_sources()}
     run_script("notices.py", "--out", REPOSITORY, wheel, environment)
     file = finish(wheel, compile(wheel, environment), environment)
     return Built(file, trials(wheel, file), list(check_wheel.faults(file)))
@@ -88,6 +88,13 @@ def time_of_sources() -> int:
     given = os.environ.get("SOURCE_DATE_EPOCH")
     commit = ["git", "-C", str(REPOSITORY), "log", "-1", "--format=%ct"]
     return int(given or subprocess.run(commit, capture_output=True, text=True, check=True).stdout)
+
+
+def commit_of_sources() -> str:
+    """Returns `AWOKE_COMMIT`, or the commit of the checkout with a word if files differ; empty without a checkout."""
+    command = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"]
+    given = os.environ.get("AWOKE_COMMIT")
+    return given or subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def run_script(script: str, option: str, place: Path, wheel: Wheel, environment: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -90,3 +91,11 @@ def test_the_columns_of_the_table_have_one_width() -> None:
     rows = [("a-long-name.whl", "1.00 MB", "glibc 2.28", "import"), ("b", "", "", "not built")]
     lines = wheels.table(rows).splitlines()
     assert lines[1].index("import") == lines[2].index("not built") == lines[0].index("Tried")
+
+
+def test_a_build_is_told_the_commit_of_its_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWOKE_COMMIT", raising=False)
+    assert re.fullmatch(r"[0-9a-f]{12,}(-dirty)?", wheels.commit_of_sources())
+
+    monkeypatch.setenv("AWOKE_COMMIT", "abc123")
+    assert wheels.commit_of_sources() == "abc123"
