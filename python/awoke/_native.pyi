@@ -329,14 +329,24 @@ class Job:
     def release(self) -> None: ...
     def release_rest(self) -> None: ...
     def batch(self, decoder: Callable[[bytes], Any] | None = None) -> Batch[Any]: ...
-    def each(self, batch: Batch[Any]) -> Iterator[Message[Any]]:
+    def each(self, batch: Batch[Any], is_done_when_passed: bool = False) -> Iterator[Message[Any]]:
         """Gives the messages of this batch, which is the job's or picked from it, one by one.
+
+        With `is_done_when_passed` a message is done when the next one is asked for: see `store_passed`.
 
         Before each message but the first it checks whether the job is to end: its partition is to be given back, paused
         or sought in, the process stops, or its turn is over. It then leaves the rest to a later job. Does not block.
 
         Raises:
             ClosedError: the job has ended.
+        """
+    def store_passed(self) -> None:
+        """Stores the offset behind the messages that `each` has passed, if they are done then. Does not block.
+
+        Any thread, while another one runs the job.
+
+        Raises:
+            FencedError: the partition was revoked meanwhile.
         """
     @property
     def rest_offset(self) -> int | None: ...

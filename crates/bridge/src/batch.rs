@@ -31,7 +31,7 @@ enum Messages {
     /// The batch's own messages. Replaced once, by `detach`.
     Own(RwLock<Storage>),
     /// The messages at these indexes of another batch, which counts as kept while this one is.
-    Picked { of: Py<Batch>, indexes: Box<[usize]> },
+    Picked { of: Py<Batch>, indexes: Arc<[usize]> },
 }
 
 impl Batch {
@@ -63,6 +63,14 @@ impl Batch {
         match &self.messages {
             Messages::Own(_) => index,
             Messages::Picked { indexes, .. } => indexes[index],
+        }
+    }
+
+    /// Returns the indexes of its messages in another batch's storage; `None` if the messages are its own.
+    pub fn picked(&self) -> Option<Arc<[usize]>> {
+        match &self.messages {
+            Messages::Own(_) => None,
+            Messages::Picked { indexes, .. } => Some(Arc::clone(indexes)),
         }
     }
 

@@ -62,8 +62,10 @@ impl HookJob {
 
     /// Returns the partition. Raises `ClosedError` when the hook has ended.
     fn assignment(&self) -> PyResult<Partition> {
-        let hook = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let partition = hook.as_ref().map(|hook| Partition::new(hook.partition()));
+        let partition = {
+            let hook = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            hook.as_ref().map(|hook| Partition::new(hook.partition()))
+        };
         partition.ok_or_else(|| to_python(&Error::Closed { what: "hook" }))
     }
 

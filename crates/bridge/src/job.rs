@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::batch::Batch;
 use crate::errors::{duration, to_python};
 use crate::partition::Partition;
-use crate::turns::Turns;
+use crate::turns::{Progress, Turns};
 
 /// A batch lent to a worker. It ends with `complete` or `retry`; dropped without either, it is tried again.
 #[pyclass(frozen, module = "awoke._native")]
@@ -24,7 +24,9 @@ pub struct Job {
     /// `None` when the job has ended: this object then keeps no memory of librdkafka's. A transaction entry shares it.
     pub inner: Arc<Mutex<Option<engine::Job>>>,
     /// The number of messages that `each` left to a later job.
-    left: AtomicUsize,
+    pub left: AtomicUsize,
+    /// The progress of `each`, where that tells which messages are done.
+    pub progress: Mutex<Option<Arc<Progress>>>,
 }
 
 impl Job {
@@ -36,6 +38,7 @@ impl Job {
             waited: job.waited(),
             inner: Arc::new(Mutex::new(Some(job))),
             left: AtomicUsize::new(0),
+            progress: Mutex::default(),
         }
     }
 
@@ -49,7 +52,7 @@ impl Job {
     }
 
     /// Calls `read` with the job, if it has not ended.
-    fn map<T>(&self, read: impl FnOnce(&mut engine::Job) -> T) -> Option<T> {
+    pub fn map<T>(&self, read: impl FnOnce(&mut engine::Job) -> T) -> Option<T> {
         self.lock().as_mut().map(read)
     }
 
@@ -57,18 +60,9 @@ impl Job {
     fn with<T>(&self, read: impl FnOnce(&mut engine::Job) -> T) -> PyResult<T> {
         self.map(read).ok_or_else(ended)
     }
-
-    /// Leaves the messages from this offset on to a later job, and counts them.
-    pub fn leave_from(&self, offset: i64) {
-        self.map(|job| {
-            let end = job.end();
-            job.truncate_before(offset);
-            self.left.store(end - job.end(), Ordering::Relaxed);
-        });
-    }
 }
 
-fn ended() -> PyErr {
+pub fn ended() -> PyErr {
     to_python(&Error::Closed { what: "job" })
 }
 
@@ -111,10 +105,16 @@ impl Job {
 
     /// Gives the messages of this batch, the job's or picked from it, one by one. Leaves the rest to a later job when
     /// this one is to end. Does not block. Raises ClosedError: the job has ended.
-    fn each(slf: &Bound<'_, Self>, batch: Py<Batch>) -> PyResult<Turns> {
-        let turn = slf.get().map(|job| job.turn()).flatten();
-        let turn = turn.ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
-        Ok(Turns::new(slf.clone().unbind(), batch, turn))
+    #[pyo3(signature = (batch, is_done_when_passed=false))]
+    fn each(slf: &Bound<'_, Self>, batch: Py<Batch>, is_done_when_passed: bool) -> PyResult<Turns> {
+        Turns::begin(slf, batch, is_done_when_passed)
+    }
+
+    /// Records the messages before the one that is handled now as done, if `each` was told so. Does not block.
+    fn store_passed(&self) -> PyResult<()> {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let passed = progress.map_or(0, |progress| progress.passed());
+        self.map(|job| job.done(passed)).unwrap_or(Ok(())).map_err(|error| to_python(&error))
     }
 
     /// The offset of the first message that was left to a later job; `None` when none was, or the job has ended.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use awoke_engine::Error;
 use awoke_engine::consume as engine;
-use awoke_engine::kafka::TopicPartition;
+use awoke_engine::kafka::{Batch as EngineBatch, TopicPartition};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -24,6 +24,12 @@ impl LaneAssignment {
     pub fn new(assignment: engine::LaneAssignment) -> Self {
         let at = assignment.batch().topic_partition().clone();
         Self { at, inner: Mutex::new(Some(assignment)), lent: PyOnceLock::new() }
+    }
+
+    /// Returns the engine's batch; `None` when the assignment has ended.
+    fn native(&self) -> Option<Arc<EngineBatch>> {
+        let assignment = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        assignment.as_ref().map(|assignment| Arc::clone(assignment.batch()))
     }
 }
 
@@ -45,10 +51,9 @@ impl LaneAssignment {
     #[pyo3(signature = (decoder=None))]
     fn batch(&self, py: Python<'_>, decoder: Option<Py<PyAny>>) -> PyResult<Py<Batch>> {
         let make = || {
-            let assignment = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            let native = assignment.as_ref().map(engine::LaneAssignment::batch);
-            let native = native.ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
-            Py::new(py, Batch::new(Arc::clone(native), 0, native.len(), 1, decoder))
+            let native = self.native().ok_or_else(|| to_python(&Error::Closed { what: "job" }))?;
+            let length = native.len();
+            Py::new(py, Batch::new(native, 0, length, 1, decoder))
         };
         Ok(self.lent.get_or_try_init(py, make)?.clone_ref(py))
     }

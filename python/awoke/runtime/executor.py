@@ -20,7 +20,6 @@ from awoke.runtime.crash_guard import CrashGuard
 from awoke.runtime.instances import LAST_HOOKS, Instances, finished, owner_of
 from awoke.runtime.job_watch import JobWatch, Outcome
 from awoke.runtime.lent import LentBatches, detach_kept, lease_of
-from awoke.runtime.loops import HOOK_RUNS, JOB_RUNS, marked
 from awoke.runtime.outgoing import OrderedOutputs
 from awoke.runtime.recovery import Recovery
 from awoke.runtime.strategies.exactly_once import ExactlyOnce
@@ -85,12 +84,10 @@ class Executor:
         """Returns the threads that run user code for the workers. Does not block."""
         return []
 
-    @marked(JOB_RUNS)
     def run_job(self, job: Job) -> None:
         """As `process`, on the calling thread. Blocks as long as user code does."""
         drive(self.process(job))
 
-    @marked(HOOK_RUNS)
     def run_hook(self, hook: HookJob) -> None:
         """As `call_hook`, on the calling thread. Blocks as long as user code does."""
         drive(self.call_hook(hook))
@@ -121,7 +118,6 @@ class Executor:
         detach_kept(lease)
         assignment.finish(numbers)
 
-    @marked(JOB_RUNS)
     async def process(self, job: Job) -> None:
         """Processes a batch. The job is then completed, given back to be tried again, or ends later by itself."""
         watch = JobWatch(self._route, self._context, job) if self._is_watched else None
@@ -164,7 +160,6 @@ class Executor:
 
     # Hooks.
 
-    @marked(HOOK_RUNS)
     async def call_hook(self, hook: HookJob) -> None:
         """Runs a hook and gives the partition back."""
         is_last = hook.name in LAST_HOOKS

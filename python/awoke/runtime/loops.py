@@ -1,7 +1,8 @@
-"""Names the functions whose frames tell what a job is doing: the log and the stop look for them on stacks.
+"""Names the functions whose frames hold the message that a handler processes: the log looks for them on the stack.
 
-Nothing is recorded for each message, so that handlers pay nothing. A function that is marked here keeps certain local
-variables, under these names, while it runs.
+Nothing is recorded for each message, so that handlers pay nothing. A function that is marked here keeps the message in
+its local variable `message` while it runs. Only the thread that runs a frame may read it: without the GIL, another
+thread would read it while it changes.
 """
 
 from __future__ import annotations
@@ -15,23 +16,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 MESSAGE_LOOPS: set[CodeType] = set()
 """Call a handler once for each message, which `message` holds."""
 
-PROGRESS_LOOPS: set[CodeType] = set()
-"""Call a handler once for each message of `job`; `done` holds the last message that is done, and nothing else is
-needed."""
 
-JOB_RUNS: set[CodeType] = set()
-"""Run `job` to its end."""
-
-HOOK_RUNS: set[CodeType] = set()
-"""Run `hook` to its end."""
-
-
-def marked(*kinds: set[CodeType]) -> Callable[[Function], Function]:
-    """Adds the decorated function to these kinds."""
-
-    def mark(function: Function) -> Function:
-        for kind in kinds:
-            kind.add(function.__code__)
-        return function
-
-    return mark
+def message_loop(function: Function) -> Function:
+    """Marks the decorated function as one that calls a handler once for each message."""
+    MESSAGE_LOOPS.add(function.__code__)
+    return function

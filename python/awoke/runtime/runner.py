@@ -117,7 +117,7 @@ class AppRunner(Observed):
         self._changing = threading.Lock()
         """Held while the app starts or stops: a stop that comes during the start waits for it."""
         self._asking = threading.Lock()
-        """Guards `_stopper`."""
+        """Guards `_stopper` and `fatal_error`."""
         self._stopper: threading.Thread | None = None
         self.last_commits = LastCommits(app.events)
         self._is_clean = True
@@ -227,7 +227,7 @@ class AppRunner(Observed):
         """
         if not self._stop_wait.interrupt():
             return False
-        store_progress(*self._pool.running())
+        store_progress(self._pool.running())
         if self.member is not None:
             self._note_commits()
             self.member.stop_waiting()
@@ -242,7 +242,7 @@ class AppRunner(Observed):
         # The others' jobs last until their results are acknowledged, which keeps no thread.
         is_seen = route is not None and route.output is None and not route.is_exactly_once
         is_interrupted = self._stop_wait.is_interrupted
-        found = running_places(*self._pool.running(), with_hooks=not is_interrupted)
+        found = running_places(self._pool.running(), with_hooks=not is_interrupted)
         return (topic, partition) in found or not (is_seen or is_interrupted)
 
     def stop(self, timeout_s: float | None = None) -> bool:
@@ -305,9 +305,11 @@ class AppRunner(Observed):
 
     def stop_app(self, error: BaseException) -> None:
         """Asks for the app's end because of a fatal error, of which the first counts. Does not block."""
-        if self.fatal_error is None:
+        with self._asking:
+            if self.fatal_error is not None:
+                return
             self.fatal_error = error
-            self._on_fatal_error(error)
+        self._on_fatal_error(error)
 
     def _on_client_error(self, event: ClientError) -> None:
         """Ends the app after a fatal error of a client, for example a fenced one: only a new process recovers."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from types import CoroutineType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
-from awoke._native import HookJob
+from awoke._native import HookJob, Job
 from awoke.errors import AwokeError
 from awoke.events import Event, Events, JobOverdue, OffsetsCommitted, OffsetsNotCommitted
 from awoke.metrics.recorder import PartitionState
 from awoke.routing import Route
-from awoke.runtime.loops import HOOK_RUNS, JOB_RUNS, PROGRESS_LOOPS
 
 Result = TypeVar("Result")
 
@@ -95,63 +92,20 @@ class EngineEvents:
             self._events.emit(event)
 
 
-def store_progress(threads: Sequence[threading.Thread], coroutines: Sequence[Any]) -> None:
+def store_progress(running: Iterable[Job | HookJob]) -> None:
     """Stores the offsets of messages that are done in jobs that still run. Does not block.
 
     A job stores its offset at its end, and the stop no longer waits for that end.
     """
-    for frame in _frames(threads, coroutines):
-        if frame.f_code in PROGRESS_LOOPS:
-            variables = _variables(frame)
-            job, done = variables["job"], variables.get("done")
-            if done is not None:
-                with contextlib.suppress(AwokeError):
-                    job.done(done.offset)
+    for work in running:
+        if isinstance(work, Job):
+            with contextlib.suppress(AwokeError):
+                work.store_passed()
 
 
-def running_places(
-    threads: Sequence[threading.Thread], coroutines: Sequence[Any], *, with_hooks: bool
-) -> set[tuple[str, int]]:
+def running_places(running: Iterable[Job | HookJob], *, with_hooks: bool) -> set[tuple[str, int]]:
     """Returns the topic and partition of each job, and of each hook if asked for, that runs now. Does not block."""
-    codes = JOB_RUNS | HOOK_RUNS if with_hooks else JOB_RUNS
-    found = (frame for frame in _frames(threads, coroutines) if frame.f_code in codes)
-    works = [variables.get("job") or variables.get("hook") for variables in map(_variables, found)]
-    return {(work.topic, work.partition) for work in works if work is not None}
-
-
-def _frames(threads: Sequence[threading.Thread], coroutines: Sequence[Any]) -> Iterator[FrameType]:
-    """Gives the frames that run and those that are awaited. A running coroutine is found on its loop's thread.
-
-    Coroutines are searched twice, because one may begin to run, or to wait, between two searches.
-    """
-    for coroutine in coroutines:
-        yield from _awaited(coroutine)
-    running = sys._current_frames()
-    for thread in threads:
-        yield from _callers(running.get(thread.ident or 0))
-    for coroutine in coroutines:
-        yield from _awaited(coroutine)
-
-
-def _variables(frame: FrameType) -> dict[str, Any]:
-    variables = frame.f_locals
-    found: dict[str, Any] = {name: variables[name] for name in ("job", "hook", "done") if name in variables}
-    if isinstance(variables, dict):
-        variables.clear()  # As in `handled`: before Python 3.13 the frame would keep this copy.
-    return found
-
-
-def _callers(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _awaited(coroutine: Any) -> Iterator[FrameType]:
-    while isinstance(coroutine, CoroutineType):
-        if coroutine.cr_frame is not None:
-            yield coroutine.cr_frame
-        coroutine = coroutine.cr_await
+    return {(work.topic, work.partition) for work in running if with_hooks or isinstance(work, Job)}
 
 
 class Uncommitted(NamedTuple):

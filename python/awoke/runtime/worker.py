@@ -27,6 +27,8 @@ class Worker:
     def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[str, Executor]) -> None:
         self._scheduler = scheduler
         self._executors = executors
+        self.running: Job | HookJob | None = None
+        """The job or hook that runs now. Any thread may read it."""
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -41,12 +43,16 @@ class Worker:
     def _run(self) -> None:
         while (work := self._scheduler.next()) is not None:
             executor = self._executors[work.topic]
+            if isinstance(work, LaneAssignment):
+                executor.assign_lanes(work)
+                del work
+                continue
+            self.running = work
             if isinstance(work, Job):
                 executor.run_job(work)
-            elif isinstance(work, HookJob):
-                executor.run_hook(work)
             else:
-                executor.assign_lanes(work)
+                executor.run_hook(work)
+            self.running = None
             del work  # Dropped now: a job that is over is to be freed before the next one comes.
 
 
@@ -66,7 +72,7 @@ class AsyncWorker:
         self._executors = executors
         self._jobs_max = jobs_max
         self._notifier = Notifier()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Job | HookJob] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._is_serving = threading.Event()
         self._has_no_jobs = threading.Event()
@@ -86,9 +92,9 @@ class AsyncWorker:
         """Waits for the last job, after the scheduler was closed; returns whether it ended within the time. Blocks."""
         return self._has_no_jobs.wait(timeout_s)
 
-    def coroutines(self) -> list[Any]:
-        """Returns the coroutines of the jobs that run now. Does not block."""
-        return [task.get_coro() for task in list(self._tasks)]
+    def running(self) -> list[Job | HookJob]:
+        """Returns the jobs and hooks that run now. Does not block. Any thread."""
+        return list(self._tasks.values())
 
     def finish(self) -> None:
         """Lets the loop end after its last job. Does not block."""
@@ -138,7 +144,7 @@ class AsyncWorker:
                 self._executors[work.topic].assign_lanes(work)
                 continue
             task = self._loop.create_task(self._run(work))
-            self._tasks.add(task)
+            self._tasks[task] = work
             task.add_done_callback(self._on_done)
 
     async def _run(self, work: Job | HookJob) -> None:
@@ -149,7 +155,7 @@ class AsyncWorker:
             await executor.call_hook(work)
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        del self._tasks[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a job's task failed outside of user code", exc_info=error)
         self._take()

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from awoke import _native
+from awoke._native import HookJob, Job
 from awoke.routing import Route
 from awoke.runtime.context import RouteContext, RunnableApp
 from awoke.runtime.executor import Executor
@@ -79,13 +80,10 @@ class WorkerPool:
             elif self._executors and more < 0:
                 self._scheduler.dismiss(-more)
 
-    def running(self) -> tuple[list[threading.Thread], list[Any]]:
-        """Returns the threads and the coroutines that run jobs and hooks. Does not block."""
-        threads = [worker.thread for worker in self.workers]
-        for executor in self._executors.values():
-            threads += executor.threads()
-        loop = self._loop
-        return (threads, []) if loop is None else ([*threads, loop.thread], loop.coroutines())
+    def running(self) -> list[Job | HookJob]:
+        """Returns the jobs and hooks that run now. Does not block."""
+        found = [work for worker in self.workers if (work := worker.running) is not None]
+        return found if self._loop is None else found + self._loop.running()
 
     def call_async(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
         """Calls an async function on the event loop. Does not block."""

@@ -117,7 +117,7 @@ class FakeJob:
     def batch(self, decoder: Any = None) -> FakeBatch:
         return FakeBatch(self, self.offsets[len(self.offsets) - self.remaining :])
 
-    def each(self, batch: FakeBatch) -> Iterator[FakeMessage]:
+    def each(self, batch: FakeBatch, is_done_when_passed: bool = False) -> Iterator[FakeMessage]:
         return iter(batch)
 
     def assignment(self) -> Any:

@@ -16,7 +16,7 @@ from awoke.errors import AwokeError, ClosedError, FencedError, ProducerFenced
 from awoke.routing import Route
 from awoke.runtime.context import OutputContext
 from awoke.runtime.lent import LentBatches, detach_kept
-from awoke.runtime.loops import MESSAGE_LOOPS, marked
+from awoke.runtime.loops import message_loop
 from awoke.runtime.outputs import add_answer, answering, called
 from awoke.runtime.recovery import Recovery, narrow
 from awoke.runtime.refusals import TRANSACTIONAL_ID, Refusals
@@ -56,7 +56,7 @@ class ExactlyOnce:
         self._submit(job, entry)
         return False
 
-    @marked(MESSAGE_LOOPS)
+    @message_loop
     async def _collect(self, job: Job, entry: TransactionEntry, batches: LentBatches) -> None:
         """Calls the function for each message; its results are kept until all messages are processed, or one fails."""
         assert self._route.output is not None

@@ -12,7 +12,7 @@ from awoke._native import Job, Message
 from awoke.routing import Route
 from awoke.runtime.context import OutputContext
 from awoke.runtime.lent import LentBatches, detach_kept
-from awoke.runtime.loops import MESSAGE_LOOPS, marked
+from awoke.runtime.loops import message_loop
 from awoke.runtime.outgoing import End, OrderedOutputs, Outgoing, Results
 from awoke.runtime.outputs import answering, called
 
@@ -27,7 +27,7 @@ class OrderedOutput:
         self._function = called(route, context.tracer, answering(route, context.tracer))
         self._is_async, self._is_typed = route.is_async, route.decoder is not None
 
-    @marked(MESSAGE_LOOPS)
+    @message_loop
     async def run(self, job: Job) -> bool:
         """Calls the function for each message of a job; returns false: the job ends with the last acknowledgement.
 

@@ -10,7 +10,7 @@ from awoke.errors import FencedError
 from awoke.handlers import check_ran
 from awoke.routing import Route
 from awoke.runtime.lent import LentBatches, detach_kept
-from awoke.runtime.loops import MESSAGE_LOOPS, PROGRESS_LOOPS, marked
+from awoke.runtime.loops import message_loop
 from awoke.runtime.outputs import called
 from awoke.tracing import Tracer
 
@@ -23,7 +23,7 @@ class PerMessage:
         self._is_async, self._is_typed, self._name = route.is_async, route.decoder is not None, route.name
         self._batches = batches
 
-    @marked(MESSAGE_LOOPS, PROGRESS_LOOPS)
+    @message_loop
     async def run(self, job: Job) -> bool:
         """Calls the function for each message of a job; returns true: the job is over.
 
@@ -34,7 +34,7 @@ class PerMessage:
         message: Message[Any] | None = None
         batch, lease = self._batches.of(job)
         try:
-            for message in () if batch is None else job.each(batch):
+            for message in () if batch is None else job.each(batch, is_done_when_passed=True):
                 if is_typed:
                     message.value  # noqa: B018 - a value that does not decode is the message's error, not the handler's
                 if (result := function(message)) is not None:

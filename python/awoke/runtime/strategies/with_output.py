@@ -15,7 +15,7 @@ from awoke.routing import Route
 from awoke.runtime.alone import is_refused_in_company
 from awoke.runtime.context import OutputContext
 from awoke.runtime.lent import LentBatches, detach_kept
-from awoke.runtime.loops import MESSAGE_LOOPS, marked
+from awoke.runtime.loops import message_loop
 from awoke.runtime.outgoing import produce
 from awoke.runtime.outputs import Sent, called, sender
 from awoke.runtime.strategies.per_message import mark_done
@@ -29,7 +29,7 @@ class WithOutput:
         self._function = called(route, context.tracer, sender(route, context))
         self._is_async, self._is_typed = route.is_async, route.decoder is not None
 
-    @marked(MESSAGE_LOOPS)
+    @message_loop
     async def run(self, job: Job) -> bool:
         """Calls the function for each message of a job, and waits until all results are acknowledged.
 
