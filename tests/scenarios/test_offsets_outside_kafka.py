@@ -28,6 +28,7 @@ EVERY_S = 0.02
 
 @pytest.fixture
 def postgres() -> Iterator[PostgresDatabase]:
+    pytest.importorskip("psycopg", reason="there is no psycopg for this Python")
     with Postgres() as server:
         yield PostgresDatabase(server)
 

@@ -7,8 +7,6 @@ import sqlite3
 from pathlib import Path
 from typing import Protocol
 
-import psycopg
-
 from tests.support.postgres import Postgres
 
 
@@ -45,6 +43,8 @@ class PostgresDatabase:
 
     def rows(self, query: str) -> list[tuple[int, ...]]:
         """Returns what the query finds."""
+        import psycopg  # Here: there is none for each Python.
+
         with psycopg.connect(self.url) as db:
             return db.execute(query.encode()).fetchall()
 

@@ -9,17 +9,23 @@ The thread, which exists only where a route sets `max_processing_s`:
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import sys
+import tempfile
 import threading
 import time
 import traceback
+import types
 from typing import Any, NamedTuple
 
 from awoke._native import Job
 from awoke.events import Events, JobSlow
 
 logger = logging.getLogger(__name__)
+
+HAS_GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+"""False: another thread's frames change while they are read, and the interpreter may crash."""
 
 
 class Running(NamedTuple):
@@ -36,7 +42,7 @@ class Running(NamedTuple):
 
     def stack(self) -> str:
         """Returns the stack of the job as text."""
-        if self.task is not None:
+        if self.task is not None and (HAS_GIL or not is_running(self.task)):
             return "".join("".join(traceback.format_stack(frame, 1)) for frame in self.task.get_stack())
         return stack_of(self.thread)
 
@@ -134,7 +140,28 @@ class OverdueWatch:
             return None
 
 
+def is_running(task: asyncio.Task[Any]) -> bool:
+    """Tells whether a task of another thread runs now, and does not wait."""
+    coroutine = task.get_coro()
+    return isinstance(coroutine, types.CoroutineType) and coroutine.cr_running
+
+
 def stack_of(thread: threading.Thread) -> str:
-    """Returns the stack of a thread, as a traceback prints it."""
+    """Returns the stack of a thread as text, as a traceback prints it."""
+    if not HAS_GIL:
+        return dumped_stack(thread)
     frame: Any = sys._current_frames().get(thread.ident or 0)
     return "".join(traceback.format_stack(frame)) if frame is not None else "(ended meanwhile)"
+
+
+def dumped_stack(thread: threading.Thread) -> str:
+    """Returns the stack of a thread without its lines of code, the innermost call first.
+
+    faulthandler stops all threads while it reads their stacks.
+    """
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        stacks = file.read().split("\n\n")
+    number = f"0x{thread.ident or 0:016x}"
+    return next((each for each in stacks if number in each.partition("\n")[0]), "(ended meanwhile)")
