@@ -68,7 +68,7 @@ test-python: build ## Run the Python tests, on the mock cluster and on real Kafk
 
 # ARGS are pytest's: `make test-pythons ARGS="--only 3.13 tests/unit"`.
 test-pythons: ## Run the Python tests on each supported Python of this machine (PYTHONS=folder with more of them)
-	$(PYTHON) packaging/test_pythons.py $(ARGS)
+	BUILD_ARGS='$(OF_BRIDGE)' $(PYTHON) packaging/test_pythons.py $(ARGS)
 
 fuzz: build ## Give random input to each decoder of the engine and of the package (FUZZ_SECONDS=60 each)
 	.ci/fuzz $${FUZZ_SECONDS:-60}
