@@ -110,7 +110,7 @@ class SecureBroker:
         pattern = ResourcePatternType.PREFIXED if is_prefix else ResourcePatternType.LITERAL
         rules = {AclPermissionType.DENY: operation}
         if operation is not AclOperation.ALL:
-            rules[AclPermissionType.ALLOW] = AclOperation.ALL  # What has an ACL is closed to all whom none allows.
+            rules[AclPermissionType.ALLOW] = AclOperation.ALL  # A resource with an ACL denies users without one.
         acls = [AclBinding(kind, name, pattern, f"User:{USER}", "*", each, rule) for rule, each in rules.items()]
         admin = self._admin()
         for made in admin.create_acls(acls).values():

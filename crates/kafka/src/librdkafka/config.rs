@@ -217,7 +217,7 @@ impl NativeConfig {
         self.0
     }
 
-    /// Gives the configuration away, to whom librdkafka makes its owner.
+    /// Gives the configuration away; the client that is made of it owns it then.
     pub fn into_raw(self) -> *mut ffi::rd_kafka_conf_t {
         let raw = self.0;
         std::mem::forget(self);

@@ -20,7 +20,7 @@ pub struct Token {
     pub value: String,
     /// When it expires, in milliseconds since 1970.
     pub expires_at_ms: i64,
-    /// Whom it names; may be empty.
+    /// The user that it names; may be empty.
     pub principal: String,
     /// SASL extensions (RFC 7628): names of letters, and values.
     pub extensions: Vec<(String, String)>,
