@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.support import python_syntax, rust_syntax
 from tests.support.python_syntax import MODULES, REPOSITORY, tree_of
 
 FILE_LINES_MAX = 500
+TESTS = REPOSITORY / "tests"
 BRIDGE = REPOSITORY / "crates" / "bridge" / "src"
 CHANGING = REPOSITORY / "docs" / "internals" / "changing.md"
 COUNT = re.compile(
@@ -27,6 +29,8 @@ KNOWN_POLLS = {
     "crates/engine/src/consume/group_member/starts.rs": "a failed look-up of a start is tried again after a pause",
 }
 """Files of the product with a poll that has a reason: docs/internals/limits.md."""
+GENERIC_NAMES = frozenset({"event", "fields", "files", "group", "kafka", "log", "main", "messages", "run"})
+"""Names of modules that say little without their package."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Measure:
 
 def measures() -> list[Measure]:
     """Returns all of them, in the order of the table."""
-    return [*changes(), *walls(), *sizes(), *habits()]
+    return [*changes(), *walls(), *sizes(), *habits(), *mirrors()]
 
 
 def changes() -> list[Measure]:
@@ -133,6 +137,32 @@ def reference_counts(tree: ast.Module) -> list[int]:
     names = ((node.lineno, node.attr) for node in ast.walk(tree) if isinstance(node, ast.Attribute))
     bare = ((node.lineno, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name))
     return [line for line, name in [*names, *bare] if name == "getrefcount"]
+
+
+def mirrors() -> list[Measure]:
+    """Returns the modules that no test is named after."""
+    tests = [file.relative_to(TESTS).parts for file in sorted(TESTS.rglob("test_*.py"))]
+    shared = Counter(module.rpartition(".")[2] for module in MODULES)
+    names = {module: file for module, file in MODULES.items() if not file.stem.startswith("__")}
+    missing = (
+        place(file)
+        for module, file in names.items()
+        if not is_mirrored(module, tests, is_generic=file.stem in GENERIC_NAMES or shared[file.stem] > 1)
+    )
+    return [counted("Python modules without a test of their name", missing, 0)]
+
+
+def is_mirrored(module: str, tests: Iterable[tuple[str, ...]], *, is_generic: bool) -> bool:
+    """Tells whether one of these files is named after a module `awoke.a.b`: `test_b.py`, or `test_a_b.py`.
+
+    A file is given by the parts of its path within the tests. If the name is generic, or if several modules have it,
+    `test_b.py` must lie in the folder that mirrors the package, as in `unit/a`.
+    """
+    *packages, name = module.replace("._", ".").split(".")[1:]
+    mirrored = (*packages, f"test_{name}.py")
+    names = {f"test_{packages[-1]}_{name}.py"} if packages else set()
+    names |= set() if is_generic else {mirrored[-1]}
+    return any(file[1:] == mirrored or file[-1] in names for file in tests)
 
 
 def in_python(find: Callable[[ast.Module], Iterable[object]]) -> list[str]:
