@@ -15,18 +15,20 @@ def files(directory: Path) -> Iterable[tuple[str, dict[str, Any]]]:
     """Yields the files of settings in a directory, each with its settings; the later file wins.
 
     Raises:
-        ConfigError: A file is no TOML.
+        ConfigError: A file is no TOML, or its settings are no table.
     """
     for name, path in (("pyproject.toml", ("tool", "awoke")), ("awoke.toml", ())):
         file = directory / name
         if not file.is_file():
             continue
         try:
-            table: Any = tomllib.loads(file.read_text())
-        except tomllib.TOMLDecodeError as error:
+            table: Any = tomllib.loads(file.read_bytes().decode())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{name}: is no TOML: {error}", name) from None
         for key in path:
             table = table.get(key, {})
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"{name}: {key!r} must be a table", name)
         if table:
             yield name, _flat_kafka(table)
 

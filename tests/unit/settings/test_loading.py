@@ -1,4 +1,4 @@
-"""Settings: layers, origins, errors, secrets."""
+"""Settings from arguments, environment and file: their order, origins and errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import awoke
 from awoke.errors import ConfigError
-from awoke.settings import EngineSettings, Settings, client_properties, load, load_run, unknown_variables
+from awoke.settings import load, load_run, unknown_variables
 
 
 def test_arguments_win_over_environment_over_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,12 +37,6 @@ def test_what_is_wrong_is_named(arguments: dict[str, object], named: str, tmp_pa
 def test_secrets_are_not_explained(tmp_path: Path) -> None:
     loaded = load({"kafka": {"sasl.password": "canary", "ssl.key.pem": "canary"}}, tmp_path)
     assert "canary" not in str(loaded.explain())
-
-
-def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
-    (tmp_path / "awoke.toml").write_text("workers = = 2")
-    with pytest.raises(ConfigError, match=r"awoke\.toml"):
-        load({}, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["revoke_timeout_s", "shutdown_timeout_s"])
@@ -94,12 +88,6 @@ def test_an_app_with_such_settings_does_not_start() -> None:
     app.on("orders")(lambda message: None)
     with pytest.raises(ConfigError, match="revoke_timeout_s"):
         awoke.AppRunner(app).start()
-
-
-def test_clients_look_for_added_partitions_every_half_minute_unless_told_otherwise(tmp_path: Path) -> None:
-    name = "topic.metadata.refresh.interval.ms"
-    assert client_properties(load({}, tmp_path).values)[name] == "30000"
-    assert client_properties(load({"kafka": {name: 7_000}}, tmp_path).values)[name] == "7000"
 
 
 @pytest.mark.parametrize(
@@ -190,29 +178,41 @@ def test_an_app_can_not_be_given_what_belongs_to_its_run() -> None:
         awoke.App("shop", nodes=3).load_settings()
 
 
-def test_an_app_reads_its_settings_once_and_again_where_they_may_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = awoke.App("shop")
-    monkeypatch.setenv("AWOKE_WORKERS", "3")
-    assert app.settings.workers == 3
-    assert app.settings is app.settings
-    monkeypatch.setenv("AWOKE_WORKERS", "4")
-    assert app.settings.workers == 3
-    assert awoke.AppRunner(app).settings.workers == 4, "each start reads them"
-    assert app.settings.workers == 4
-    app.use(workers=5)
-    assert app.settings.workers == 5
+def test_librdkafkas_brokers_are_the_apps_brokers_unless_it_has_its_own(tmp_path: Path) -> None:
+    kafka = {"bootstrap.servers": "a:1"}
+    values = load({"kafka": kafka}, tmp_path).values
+    assert (values.bootstrap_servers, values.kafka) == ("a:1", {})
+    assert load({"kafka": kafka, "bootstrap_servers": "b:2"}, tmp_path).values.bootstrap_servers == "b:2"
 
 
-def test_the_engine_gets_its_settings_as_one_value() -> None:
-    settings = Settings(commit_interval_s=2.0, revoke_timeout_s=7.0, fetch_memory_mb=3, transaction_records_max=5)
-    engine = settings.for_engine(partitions_total=12)
-    assert (engine.commit_interval_s, engine.revoke_timeout_s) == (1.5, 7.0)
-    assert (engine.fetch_memory_bytes, engine.partitions_total) == (3 * 1024 * 1024, 12)
-    assert (engine.transaction_interval_s, engine.transaction_records_max) == (0.0, 5)
+def test_a_setting_of_the_command_line_wins_over_each_of_librdkafkas_properties_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "awoke.toml").write_text("[kafka]\nlinger.ms = 1\nacks = 'all'\n")
+    monkeypatch.setenv("AWOKE_KAFKA_LINGER_MS", "2")
+    loaded = load({"kafka": {"client.id": "me"}}, tmp_path)
+    assert loaded.values.kafka == {"linger.ms": "2", "acks": "all", "client.id": "me"}
+    origins = {each.name: each.origin for each in loaded.explain()}
+    assert (origins["linger.ms"], origins["acks"], origins["client.id"]) == ("environment", "awoke.toml", "argument")
 
 
-def test_the_bridge_reads_every_setting_of_the_engine() -> None:
-    source = (Path(__file__).resolve().parents[2] / "crates" / "bridge" / "src" / "settings.rs").read_text()
-    struct = source.partition("pub struct EngineSettings {")[2].partition("}")[0]
-    names = [line.partition(":")[0].strip() for line in struct.splitlines() if ":" in line]
-    assert sorted(names) == sorted(EngineSettings.__struct_fields__)
+def test_a_token_function_is_given_in_code_only(tmp_path: Path) -> None:
+    def give_token() -> None: ...
+
+    shown = {name: value for name, value, _ in load({"oauth_token": give_token}, tmp_path).explain()}
+    assert shown["oauth_token"].endswith("give_token")
+    (tmp_path / "awoke.toml").write_text("oauth_token = 'shop:give_token'\n")
+    with pytest.raises(ConfigError, match=r"'oauth_token' \(awoke\.toml\): is a function, which can only be given"):
+        load({}, tmp_path)
+
+
+def test_a_permanent_name_in_the_group_needs_the_classic_protocol(tmp_path: Path) -> None:
+    load({"instance_id": "a"}, tmp_path).check_member()
+    loaded = load({"instance_id": "a", "kafka": {"group.protocol": "consumer"}}, tmp_path)
+    with pytest.raises(ConfigError, match=r"needs group\.protocol=classic \(argument says otherwise\)"):
+        loaded.check_member()
+
+
+def test_an_unknown_setting_without_a_similar_one_is_told_all_that_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'zzz' \(argument\): does not exist; there are bootstrap_servers, group, "):
+        load({"zzz": 1}, tmp_path)
