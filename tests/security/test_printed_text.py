@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,9 +27,10 @@ from awoke.dead_letter import letter
 from awoke.events import JobFailed, NamedEvent, PartitionPaused
 from awoke.events.log import write
 from awoke.logs import JsonFormatter, TextFormatter
-from awoke.metrics.health import Health
+from awoke.metrics.recorder import Health
 from awoke.printable import harmless, harmless_json, printable, shown
 from awoke.web.endpoint import Endpoint
+from tests.support.messages import StoredMessage
 
 HOSTILE = "\x00\x07\x1b[31m\x7f\x9b2J\u202e\u2066\u200b\u2028\u2029\u00ad\U000e0041\ufeff\r\n\t\\x1b\\n[/x][red]:boom:"
 """Control characters of both sets, bidirectional overrides, separators, a tag, text that looks escaped, markup."""
@@ -45,22 +46,6 @@ def controls_in(text: str, allowed: str = "") -> list[str]:
     return [
         each for each in text if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") and each not in allowed
     ]
-
-
-class Stored(NamedTuple):
-    """A message as a reader gives it."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
-    topic: str = "orders.dead"
-    partition: int = 0
-    offset: int = 7
-    timestamp_ms: int | None = 1_760_000_000_000
-
-    @property
-    def raw_value(self) -> bytes | None:
-        return self.value
 
 
 @given(st.one_of(texts, contents))
@@ -104,17 +89,9 @@ def test_json_is_harmless_and_means_the_same(document: Any) -> None:
     assert json.loads(harmless_json(encoded)) == document
 
 
-def test_text_of_people_stays_as_it_is() -> None:
-    assert printable("plain [/x] text") == "plain [/x] text"
-    assert printable("caf\u00e9 \u65e5\u672c \U0001f600") == "caf\u00e9 \u65e5\u672c \U0001f600"
-    assert printable("\x1b[31mred\r\n") == r"\x1b[31mred\r\n"
-    assert printable("\u202eevil\u2028\x9b") == r"\u202eevil\u2028\u009b"
-    assert printable(b"\xff\x00 C:\\n") == r"\xff\x00 C:\\n"
-
-
 @given(contents, st.none() | contents)
 def test_tail_shows_no_controls(value: bytes, key: bytes | None) -> None:
-    message: Any = Stored(key, value, [("trace", value)])
+    message: Any = StoredMessage(key, value, [("trace", value)])
     line = tail.plain(message, True)
     assert controls_in(line, "\t") == []
     assert line.count("\t") == 1
@@ -122,7 +99,7 @@ def test_tail_shows_no_controls(value: bytes, key: bytes | None) -> None:
 
 
 def test_tail_writes_bytes_as_they_are_where_that_is_asked_for(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    messages: list[Any] = [Stored(b"k\xff", b"\x1b[31m\xff", []), Stored(None, None, [])]
+    messages: list[Any] = [StoredMessage(b"k\xff", b"\x1b[31m\xff", []), StoredMessage(None, None, [])]
     tail.show(iter(messages), None, tail.writer(as_json=False, is_raw=True, with_keys=True))
     assert capsysbinary.readouterr().out == b"k\xff\t\x1b[31m\xff\n\t\n"
     tail.show(iter(messages), 1, tail.writer(as_json=False, is_raw=False, with_keys=False))
@@ -134,10 +111,10 @@ def test_dead_letters_are_shown_without_controls(
     value: bytes, key: bytes | None, error: str, name: str, handler: str
 ) -> None:
     name = name.encode(errors="replace").decode()  # As the engine decodes names.
-    message: Any = Stored(key, value, [(name, value)], topic=name or "t")
+    message: Any = StoredMessage(key, value, [(name, value)], topic=name or "t")
     record = letter(message, name, 3, ValueError(error), handler)
     headers = [(each[0], each[1].encode(errors="replace")) for each in record.headers or [] if isinstance(each[1], str)]
-    stored = Stored(key, value, [(name, value), *headers])
+    stored = StoredMessage(key, value, [(name, value), *headers])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(letters, "messages", lambda *_: iter([stored]))
         for show, allowed in SHOWN.items():
@@ -240,12 +217,12 @@ def test_an_error_without_a_text_is_logged(caplog: pytest.LogCaptureFixture) -> 
         write(PartitionPaused(topic="orders", partition=0, error=Broken()), logging.WARNING)
     assert "whose repr failed" in caplog.text
     assert "whose str failed" in JsonFormatter().format(caplog.records[0])
-    message: Any = Stored(None, b"", [])
+    message: Any = StoredMessage(None, b"", [])
     assert ("awoke-error-message", "<Broken, whose str failed>") in (letter(message, "g", 1, Broken()).headers or [])
 
 
 def test_a_dead_letter_of_any_error_can_be_sent() -> None:
-    message: Any = Stored(None, b"", [])
+    message: Any = StoredMessage(None, b"", [])
     made = letter(message, "group", 1, ValueError("lone \ud800"), "charge")
     assert dict(made.headers or [])[dead_letter.ERROR_TEXT] == r"lone \ud800"
 

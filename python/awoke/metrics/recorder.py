@@ -16,7 +16,6 @@ from prometheus_client.registry import Collector
 from awoke.events import ClientStatistics, Event
 from awoke.metrics import catalogue
 from awoke.metrics.catalogue import Metric
-from awoke.metrics.health import Health
 from awoke.metrics.statistics import BrokerStatistics, brokers_of
 
 BUCKETS_S = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0)
@@ -76,6 +75,14 @@ class EndedJob(NamedTuple):
     waited_s: float
     ran_s: float
     outcome: Literal["done", "failed", "fenced"]
+
+
+class Health(NamedTuple):
+    """The health of a process, with the reasons of bad health."""
+
+    is_healthy: bool
+    reasons: list[str]
+    """One sentence for each problem; empty when the process is healthy."""
 
 
 class Owned(Protocol):

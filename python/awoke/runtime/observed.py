@@ -9,8 +9,7 @@ from typing import Any
 
 from awoke import _native
 from awoke.events import Events
-from awoke.metrics.health import Health
-from awoke.metrics.recorder import PartitionState, Recorder
+from awoke.metrics.recorder import Health, PartitionState, Recorder
 from awoke.routing import Route
 from awoke.rpc.responder.responder import Responder
 from awoke.runtime.connections import Connections

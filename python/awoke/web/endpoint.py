@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from awoke._native import Notifier
-from awoke.metrics.health import Health
+from awoke.metrics.recorder import Health
 from awoke.printable import harmless_json
 from awoke.web import http
 from awoke.web.http import HttpListener

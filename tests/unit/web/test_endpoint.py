@@ -14,7 +14,7 @@ import pytest
 
 import awoke
 from awoke.cli.threads import threads as show_threads
-from awoke.metrics.health import Health
+from awoke.metrics.recorder import Health
 from awoke.runtime.ledger import ThreadEntry
 from awoke.web.endpoint import Endpoint
 from awoke.web.listener import CLIENT_WITHIN_S

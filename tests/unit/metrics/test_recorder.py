@@ -1,11 +1,11 @@
-"""Metrics: what is counted, what is read when asked, and the page that lists them."""
+"""The recorder of metrics: what is counted, and what is read on request."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 import awoke
 from awoke.events import (
@@ -32,11 +32,9 @@ from awoke.events import (
     TransactionAborted,
 )
 from awoke.metrics import catalogue
-from awoke.metrics.health import Health
-from awoke.metrics.recorder import CommitGap, EndedJob, PartitionState, Recorder
+from awoke.metrics.recorder import CommitGap, EndedJob, Health, PartitionState, Recorder
 from awoke.runtime.ledger import ThreadEntry
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 MESSAGE: Any = {"handler": "handle", "topic": "t", "partition": 0, "offset": 7}
 ERROR = ValueError("no good")
 
@@ -196,10 +194,57 @@ def test_the_rest_is_read_when_asked() -> None:
     assert "awoke_fetch_queue_limit_bytes 2e+06" in found
 
 
-def test_every_metric_of_the_catalogue_is_made_and_documented() -> None:
+def test_the_state_of_a_partition_is_made_of_the_engines_tuple() -> None:
+    state = PartitionState.of("t", 0, 7, 5, 7, 10, (4, 2, 7, 2.5))
+    assert state.commit_gap == CommitGap(messages=4, done=2, oldest_offset=7, oldest_s=2.5)
+    assert PartitionState.of("t", 0, 7, 5, 7, 10, None).commit_gap is None
+
+
+@pytest.mark.parametrize(
+    ("position", "end_offset", "lag"), [(7, 10, 3), (10, 10, 0), (11, 10, 0), (None, 10, None), (7, None, None)]
+)
+def test_a_lag_is_never_negative_and_unknown_without_both_ends(
+    position: int | None, end_offset: int | None, lag: int | None
+) -> None:
+    assert PartitionState("t", 0, None, None, position, end_offset, None).lag == lag
+
+
+def test_calls_are_counted_by_their_outcome_and_measured_in_each_phase() -> None:
     recorder = Recorder()
-    recorder.attach(Fake())
-    text = recorder.text().decode()
-    for metric in catalogue.CATALOGUE:
-        assert f"# HELP {metric.name}" in text, metric.name
-    assert catalogue.as_markdown() in (REPOSITORY / "docs" / "metrics.md").read_text()
+    recorder.call_ended("find", "ok", 0.002, 0.02)
+    recorder.call_ended("find", "internal", 0.002, 0.02)
+    recorder.reply_acknowledged("find", 2.0)
+    assert lines(recorder) >= {
+        'awoke_rpc_calls_total{method="find",outcome="ok"} 1.0',
+        'awoke_rpc_calls_total{method="find",outcome="internal"} 1.0',
+        'awoke_rpc_queue_seconds_count{method="find"} 2.0',
+        'awoke_rpc_run_seconds_sum{method="find"} 0.04',
+        'awoke_rpc_reply_seconds_sum{method="find"} 2.0',
+    }
+
+
+class WithoutCalls(Fake):
+    """An app that neither answers calls nor makes them, and has no fetch queue yet."""
+
+    def calls(self) -> dict[str, int]:
+        return {}
+
+    def callers(self) -> dict[str, dict[str, int]]:
+        return {}
+
+    def fetch_queue_bytes(self) -> int | None:
+        return None
+
+
+def test_what_an_app_does_not_have_has_no_value() -> None:
+    recorder = Recorder()
+    recorder.attach(WithoutCalls())
+    absent = ("awoke_rpc_", "awoke_fetch_queue_limit_bytes")
+    assert [line for line in lines(recorder) if line.startswith(absent)] == []
+
+
+def test_two_recorders_do_not_mix() -> None:
+    first, second = Recorder(), Recorder()
+    first.job_ended("handle", "t", 10, 1_000, 0.002, 0.02, "done")
+    assert 'awoke_messages_total{handler="handle",topic="t"} 10.0' in lines(first)
+    assert [line for line in lines(second) if line.startswith("awoke_messages_total")] == []
