@@ -1,4 +1,4 @@
-"""The log: JSON lines, tracebacks, broken connections, and an app that is not mute."""
+"""The log: JSON lines with tracebacks, and an app that is not mute."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from awoke import logs
-from awoke.broker_lines import QUIET_S, REMEMBERED_MAX, BrokerLines
-from awoke.events import ClientError, ClientLog, Events, JobFailed, MessageDeadLettered, OffsetsCommitted
+from awoke.events import Events, JobFailed
 from awoke.logs import JsonFormatter
 
 
@@ -79,91 +78,6 @@ def test_a_json_line_has_the_fields_of_an_event(caplog: pytest.LogCaptureFixture
     found = line(caplog.records[0])
     assert (found["text"], found["topic"], found["partition"], found["offset"]) == ("job.failed", "orders", 3, 7)
     assert (found["attempt"], found["error"]) == (2, "ValueError: no good")
-
-
-def test_a_failing_message_has_its_traceback_once(caplog: pytest.LogCaptureFixture) -> None:
-    events = Events()
-    with caplog.at_level(logging.INFO, logger="awoke.events"):
-        for attempt in (1, 2, 3):
-            events.emit(job_failed(attempt))
-        error = ValueError("no good")
-        events.emit(MessageDeadLettered(handler="handle", topic="orders", partition=3, offset=7, error=error))
-    assert [record.exc_info is not None for record in caplog.records] == [True, False, False, False]
-    assert all("ValueError('no good')" in record.getMessage() for record in caplog.records[1:])
-
-
-AWAY = [
-    "GroupCoordinator: 127.0.0.1:1234: Connect to ipv4#127.0.0.1:1234 failed: Connection refused (after 0ms)",
-    "127.0.0.1:1234/2: Connect to ipv4#127.0.0.1:1234 failed: Connection refused (after 3ms in state CONNECT)",
-    "127.0.0.1:1234/bootstrap: Connect to ipv4#127.0.0.1:1234 failed: refused (1 identical error(s) suppressed)",
-    "ssl://127.0.0.1:1234/bootstrap: Connect to ipv4#127.0.0.1:1234 failed: Connection refused",
-]
-
-
-def error_of(text: str, code_name: str = "_TRANSPORT", client: str = "shop") -> ClientError:
-    return ClientError(client=client, code=-195, code_name=code_name, text=text, is_fatal=False)
-
-
-def emit_error(events: Events, text: str, code_name: str = "_TRANSPORT", client: str = "shop") -> None:
-    events.emit(error_of(text, code_name, client))
-
-
-def test_a_broker_that_is_away_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    events = Events()
-    heard: list[object] = []
-    events.subscribe(ClientError, heard.append)
-    with caplog.at_level(logging.INFO, logger="awoke.events"):
-        for text in AWAY * 3:
-            emit_error(events, text)
-            emit_error(events, text, client="awoke")
-        events.emit(ClientLog(client="shop", level=3, facility="FAIL", text="[thrd:x]: " + AWAY[0]))
-        for count in range(5):
-            emit_error(events, f"{count}/{count} brokers are down", "_ALL_BROKERS_DOWN")
-        emit_error(events, "[::1]:9092/1: Connect failed: Connection refused")
-        emit_error(events, "127.0.0.1:4321/1: Connect failed: Connection refused")
-    said = [record.getMessage() for record in caplog.records]
-    assert len(said) == 4
-    assert [part in text for part, text in zip(("1234", "_ALL_BROKERS_DOWN", "::1", "4321"), said, strict=True)] == [
-        True
-    ] * 4
-    assert len(heard) == 2 * 3 * len(AWAY) + 5 + 2, "subscribers hear all of it"
-
-
-def test_brokers_that_are_back_are_one_line_and_may_go_again(caplog: pytest.LogCaptureFixture) -> None:
-    events = Events()
-    with caplog.at_level(logging.INFO, logger="awoke"):
-        for _ in range(2):
-            emit_error(events, "1/1 brokers are down", "_ALL_BROKERS_DOWN")
-            events.emit(OffsetsCommitted(client="shop", offsets=[]))
-            events.emit(OffsetsCommitted(client="shop", offsets=[]))
-    assert [record.getMessage().split()[0] for record in caplog.records] == ["client.error", "brokers"] * 2
-
-
-def test_an_error_that_comes_after_a_silence_is_another_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s = [0.0]
-    monkeypatch.setattr("awoke.broker_lines.time.monotonic", lambda: now_s[0])
-    lines, error = BrokerLines(), error_of(AWAY[0])
-    assert lines.is_change(error)
-    for _ in range(4):
-        now_s[0] += QUIET_S
-        assert not lines.is_change(error)
-    now_s[0] += QUIET_S + 1
-    assert lines.is_change(error)
-
-
-def test_what_is_known_of_errors_is_bounded() -> None:
-    lines = BrokerLines()
-    for number in range(2 * REMEMBERED_MAX):
-        lines.is_change(error_of(f"10.0.0.1:{number}/1: gone"))
-    assert len(lines._said_at_s) == REMEMBERED_MAX
-
-
-def test_a_fatal_error_is_always_said(caplog: pytest.LogCaptureFixture) -> None:
-    events = Events()
-    with caplog.at_level(logging.INFO, logger="awoke.events"):
-        for _ in range(2):
-            events.emit(ClientError(client="shop", code=82, code_name="FENCED", text="fenced", is_fatal=True))
-    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
 
 
 MUTE = """
