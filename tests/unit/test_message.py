@@ -1,4 +1,4 @@
-"""Messages to be sent: records and their options, headers that middleware adds, messages of produce_many."""
+"""Messages to be sent: records and their options, added headers, messages of produce_many."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from awoke.message import Outgoing, Record, record_of
-from awoke.middleware import through
 
 
 def test_the_options_of_a_record_are_all_of_its_parts_but_the_value() -> None:
@@ -36,13 +35,3 @@ def test_a_header_is_added_behind_the_others(headers: Any) -> None:
 )
 def test_a_message_of_produce_many_is_a_value_a_pair_or_a_record(message: Any, record: Record) -> None:
     assert record_of(message) == record
-
-
-def test_a_message_passes_the_middleware_in_order() -> None:
-    def first(message: Outgoing) -> Outgoing:
-        return message.with_header("n", "1")
-
-    def second(message: Outgoing) -> Outgoing:
-        return message.with_header("n", "2")
-
-    assert through([first, second], Outgoing("orders", b"v")).headers == [("n", "1"), ("n", "2")]

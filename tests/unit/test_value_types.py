@@ -6,8 +6,6 @@ import collections
 import dataclasses
 import enum
 import pathlib
-import subprocess
-import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -20,8 +18,7 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.codec import decoder_for
-from awoke.serde import encode, json_decoder
+from awoke.serde import json_decoder
 from awoke.value_types import check_readable, check_writable
 
 
@@ -49,10 +46,6 @@ class Recursive(msgspec.Struct):
 class Model(pydantic.BaseModel):
     id: int
     at: datetime | None = None
-
-
-class Aliased(pydantic.BaseModel):
-    order_id: int = pydantic.Field(alias="orderId")
 
 
 class Cat(pydantic.BaseModel):
@@ -293,95 +286,9 @@ def test_an_argument_that_is_none_is_named(body: bytes, words: str) -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_models_are_read_as_pydantic_reads_them() -> None:
-    read: Any = decoder_for(Model)
-    assert read(b'{"id": "7", "at": "2026-01-02T03:04:05Z"}') == Model.model_validate(
-        {"id": 7, "at": "2026-01-02T03:04:05Z"}
-    )
-    both: Any = decoder_for(Annotated[Cat | Dog, pydantic.Field(discriminator="kind")])
-    assert both(b'{"kind": "dog"}') == Dog(kind="dog")
-    within: Any = decoder_for(WithModel)
-    assert within(b'{"model": {"id": 1}, "more": [{"id": 2}]}') == WithModel(Model(id=1), [Model(id=2)])
-    positive: Any = decoder_for(pydantic.PositiveInt)
-    with pytest.raises(msgspec.ValidationError, match="greater than 0"):
-        positive(b"-1")
-
-
-def test_a_model_that_takes_none_gets_tombstones() -> None:
-    maybe: Any = decoder_for(Model | None)
-    assert (maybe(None), maybe(b'{"id": 1}')) == (None, Model(id=1))
-    always: Any = decoder_for(Model)
-    with pytest.raises((TypeError, msgspec.ValidationError)):
-        always(None)
-
-
-def test_what_is_wrong_with_a_value_is_said_without_the_value() -> None:
-    read: Any = decoder_for(list[Model])
-    with pytest.raises(msgspec.ValidationError, match=r"valid integer.* - at `\$\.1\.id`") as refused:
-        read(b'[{"id": 1}, {"id": "secret"}]')
-    assert "secret" not in str(refused.value)
-    assert refused.value.__suppress_context__
-
-
 def test_a_model_that_is_not_defined_yet_is_refused() -> None:
     class Early(pydantic.BaseModel):
         later: Later  # type: ignore[name-defined]  # noqa: F821
 
     with pytest.raises(awoke.ConfigError, match=r"Later|defined"):
         awoke.App("app").on("orders", value=Early)(print)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (Model(id=1), b'{"id":1,"at":null}'),
-        ([Model(id=1)], b'[{"id":1,"at":null}]'),
-        ({"order": Cat(kind="cat")}, b'{"order":{"kind":"cat"}}'),
-        (WithModel(Model(id=1)), b'{"model":{"id":1,"at":null},"more":[]}'),
-        (PydanticData(1), b'{"id":1}'),
-    ],
-)
-def test_models_are_written_as_pydantic_writes_them(value: object, expected: bytes) -> None:
-    assert encode(value) == expected
-
-
-def test_a_model_is_read_as_it_was_written() -> None:
-    read: Any = decoder_for(Aliased)
-    assert read(encode(Aliased(orderId=7))) == Aliased(orderId=7)
-
-
-def test_what_can_not_be_written_is_named() -> None:
-    class Holds(pydantic.BaseModel, arbitrary_types_allowed=True):
-        inner: Any
-
-    for value in (Plain(), [Plain()], Holds(inner=Plain())):
-        with pytest.raises(awoke.EncodeError, match="Plain"):
-            encode(value)
-
-
-WITHOUT_PYDANTIC = """
-import sys
-sys.modules.update(BLOCKED)
-import msgspec, awoke
-from awoke.serde import encode
-
-class Order(msgspec.Struct):
-    id: int
-
-def echo(order: Order) -> Order:
-    return order
-
-app = awoke.App("app")
-app.on("orders", value=Order | None, output="out")(echo)
-app.rpc.method(echo)
-assert encode(Order(1)) == b'{"id":1}'
-assert app.routes["orders"].decoder(b'{"id":1}') == Order(1)
-assert sys.modules.get("pydantic") is None
-"""
-
-
-@pytest.mark.parametrize("blocked", ["{}", "{'pydantic': None}"])
-def test_pydantic_is_neither_needed_nor_imported(blocked: str) -> None:
-    code = WITHOUT_PYDANTIC.replace("BLOCKED", blocked)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

@@ -1,0 +1,45 @@
+"""Brokers inside the process: they are known as such while they run, and have the topics that were created."""
+
+from __future__ import annotations
+
+import pytest
+
+import awoke
+from awoke.embedded import EmbeddedCluster
+from awoke.settings import embedded
+
+
+def test_the_address_of_brokers_inside_the_process_is_known_until_they_close() -> None:
+    with EmbeddedCluster(2) as cluster:
+        assert len(cluster.bootstrap_servers.split(",")) == 2
+        assert cluster.bootstrap_servers in embedded
+    assert cluster.bootstrap_servers not in embedded
+    cluster.close()
+
+
+def test_a_topic_has_its_partitions_and_stays_as_it_was_created() -> None:
+    with EmbeddedCluster() as cluster:
+        cluster.create_topic("orders", 3)
+        with awoke.Admin(cluster.bootstrap_servers) as admin:
+            assert len(admin.describe_topic("orders").partitions) == 3
+            with pytest.raises(awoke.UnknownTopic):
+                admin.describe_topic("payments")
+
+
+def test_a_broker_that_is_down_refuses_connections_until_it_is_up_again() -> None:
+    with EmbeddedCluster() as cluster:
+        cluster.create_topic("orders")
+        cluster.set_broker_up(1, False)
+        with awoke.Admin(cluster.bootstrap_servers) as admin:
+            with pytest.raises(awoke.BrokerUnreachable):
+                admin.brokers(0.1)
+            cluster.set_broker_up(1, True)
+            assert [each.id for each in admin.brokers(10)] == [1]
+
+
+def test_a_broker_answers_later_by_its_round_trip() -> None:
+    with EmbeddedCluster() as cluster, awoke.Admin(cluster.bootstrap_servers) as admin:
+        admin.brokers(10)
+        cluster.set_round_trip(1, 60_000)
+        with pytest.raises(awoke.BrokerUnreachable):
+            admin.brokers(0.1)
