@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from awoke import checks
 from awoke.cli.commands import command
 from awoke.cli.output import say
 from awoke.errors import AwokeError, ConfigError
@@ -27,6 +28,8 @@ logger = logging.getLogger(__name__)
 SESSION_TIMEOUT_MS = 6_000
 """The successor of a process that was killed waits for the end of the session; the default would be 45 s."""
 PARTITIONS = 4
+OWNER = "awoke broker"
+"""The beginning of its errors. The embedded broker itself takes every name and number."""
 
 
 @command
@@ -39,8 +42,8 @@ def broker(
     from awoke.runtime.inbox import Inbox
     from awoke.runtime.signals import HEARD
 
-    if not all(topics):
-        raise ConfigError("a topic needs a name", "topics")
+    for topic in topics:
+        checks.topic(OWNER, "topic", topic)
     with contextlib.ExitStack() as stack:
         heard = stack.enter_context(contextlib.closing(Inbox()))
         stack.callback(heard.hear(HEARD))
@@ -77,6 +80,9 @@ def taking_commands(cluster: EmbeddedCluster, partitions: int) -> Iterator[None]
         topic, wanted = command.get("topic"), command.get("partitions")
         if command.get("command") != "create_topic" or not isinstance(topic, str) or not isinstance(wanted, int):
             raise ConfigError("this broker knows the command create_topic, with a topic and partitions", "command")
+        checks.topic(OWNER, "topic", topic)
+        if wanted == 0:
+            raise ConfigError(f"{OWNER}: a topic has at least one partition", "partitions")
         if topic in known:
             return {"failed": f"topic {topic!r} already exists"}
         try:
