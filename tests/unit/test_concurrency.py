@@ -1,4 +1,4 @@
-"""How many messages of a partition are processed at once: the four ways, and bounds that contradict each other."""
+"""The number of messages of a partition that are processed at once: the four ways, and bounds that contradict."""
 
 from __future__ import annotations
 

@@ -9,11 +9,9 @@ from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
 import pytest
-from typer.testing import CliRunner
 
 import awoke
 from awoke._native import Job
-from awoke.cli.main import command_line
 from awoke.routing import Route
 from awoke.rpc.caller.client import shape_of
 from awoke.rpc.caller.plan import CallOptions, Planner
@@ -83,19 +81,3 @@ def test_an_async_lost_is_awaited_after_a_job_that_outlived_its_assignment() -> 
     asyncio.run(instances.let_go_of_fenced(job))
     assert consumer.heard
     assert leaks == ["orders[0]"], "after the hook, which may end its threads"
-
-
-def test_help_names_every_option_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    shown = CliRunner().invoke(command_line(["run"]), ["run", "--help"]).output
-    for option in ("--memory-hard-limit", "--restart-backoff-s", "--bootstrap-servers", "--drain-timeout-s"):
-        assert option in shown
-    assert "…" not in shown
-
-
-def test_doctor_shows_no_none() -> None:
-    words = ["doctor", "-b", "127.0.0.1:1", "--timeout-s", "0.1"]
-    shown = CliRunner().invoke(command_line(words), words).output
-    assert "instance_id" in shown
-    assert "(not set)" in shown
-    assert " None " not in shown

@@ -1,4 +1,4 @@
-"""Commands register themselves, and options that are settings come from the settings' table."""
+"""Commands register themselves: no list names them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from awoke.cli import commands, setting_options
@@ -66,22 +65,3 @@ def test_no_module_lists_the_modules_with_commands() -> None:
     for file in (PACKAGE / "main.py", PACKAGE / "commands.py", PACKAGE / "__init__.py"):
         names = {node.id for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Name)}
         assert not names & registering, file.name
-
-
-@pytest.mark.parametrize("name", RunSettings.__struct_fields__)
-def test_each_setting_of_a_run_is_an_option_with_its_text(name: str) -> None:
-    text = " ".join(help_of("run").split())
-    assert f"--{name.replace('_', '-')}" in text
-    assert setting_options.texts_of(RunSettings)[name]
-
-
-@pytest.mark.parametrize("kind", [Settings, RunSettings])
-def test_each_setting_has_a_text(kind: type[Settings] | type[RunSettings]) -> None:
-    assert set(setting_options.texts_of(kind)) == set(kind.__struct_fields__)
-
-
-def test_defaults_are_those_of_the_settings() -> None:
-    text = " ".join(help_of("run").split())
-    for shown in ("(text)", "(300)", "(35)", "(5)", "(true)"):
-        assert f"[default: {shown}]" in text
-    assert "None" not in text

@@ -1,0 +1,85 @@
+"""Stands for brokers and their clients at the command line: notes what a command asks, and answers from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from typer.testing import CliRunner
+
+import awoke
+from awoke.admin import BrokerInfo, PartitionInfo, TopicInfo
+from awoke.cli.main import app
+
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    output: str
+    exit_code: int
+
+
+def run(*words: str) -> Done:
+    """Runs a command, and returns its output and exit code.
+
+    Raises:
+        AwokeError: The command has raised it.
+    """
+    done = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    if isinstance(done.exception, awoke.AwokeError):
+        raise done.exception
+    return Done(done.output, done.exit_code)
+
+
+class FakeAdmin:
+    """Brokers with topics: by name and partition, the first and the next offset. `asked` has the changes."""
+
+    def __init__(self, **topics: Mapping[int, tuple[int, int]]) -> None:
+        self._topics = topics
+        self.made: list[dict[str, Any]] = []
+        self.asked: list[tuple[Any, ...]] = []
+        self.error: BaseException | None = None
+        self.at_time: dict[int, int] = {}
+
+    def __call__(self, bootstrap_servers: str | None = None, **options: Any) -> FakeAdmin:
+        """Opens a client, in the place of the class."""
+        self.made.append({"bootstrap_servers": bootstrap_servers, **options})
+        return self
+
+    def __enter__(self) -> FakeAdmin:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def brokers(self, timeout_s: float) -> list[BrokerInfo]:
+        if self.error is not None:
+            raise self.error
+        return [BrokerInfo(1, "a:9092"), BrokerInfo(2, "b:9093")]
+
+    def topics(self) -> list[TopicInfo]:
+        return [self.describe_topic(name) for name in self._topics]
+
+    def describe_topic(self, name: str) -> TopicInfo:
+        if name not in self._topics:
+            raise awoke.UnknownTopic(f"topic {name!r} does not exist", 3, "UNKNOWN_TOPIC_OR_PART")
+        return TopicInfo(name, [PartitionInfo(number, 1, [1, 2], [1]) for number in self._topics[name]])
+
+    def start_offsets(self, topic: str) -> dict[int, int]:
+        return {number: first for number, (first, _) in self._topics[topic].items()}
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        return {number: end for number, (_, end) in self._topics[topic].items()}
+
+    def offsets_at(self, topic: str, time_ms: int) -> dict[int, int]:
+        self.asked.append(("offsets_at", topic, time_ms))
+        return self.at_time
+
+    def create_topic(self, name: str, **options: Any) -> None:
+        self.asked.append(("create", name, options))
+
+    def delete_topic(self, name: str) -> None:
+        self.asked.append(("delete", name))
+
+    def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int]:
+        self.asked.append(("delete_records", topic, dict(before)))
+        return dict(before)

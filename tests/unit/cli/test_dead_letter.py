@@ -1,0 +1,370 @@
+"""`awoke dead-letter`: what of the letters is shown, counted and sent again, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+import awoke
+from awoke import dead_letter as form
+from awoke.cli import dead_letter as commands
+from awoke.cli import letters
+from awoke.cli.dead_letter import Group, as_document, cells, confirm_all, cut, in_range, left_out, report, whole
+from awoke.cli.letters import Letter, letter_of
+from awoke.cli.targets import Targets
+from tests.support.messages import StoredMessage
+from tests.unit.cli.fakes import FakeAdmin, run
+
+FIRST_MS = 1_760_000_000_000
+STRANGER: Any = StoredMessage(None, b"no letter", [])
+
+
+def stored(offset: int = 0, *, partition: int = 0, value: bytes = b"value", key: bytes = b"k", **changes: str) -> Any:
+    """Returns a message of a dead letter topic; changes are those of its origin."""
+    fields: dict[str, str] = {
+        form.TOPIC: changes.get("topic", "orders"),
+        form.PARTITION: "3",
+        form.OFFSET: changes.get("origin_offset", "5"),
+        form.TIMESTAMP: "",
+        form.GROUP: "billing",
+        form.ATTEMPTS: "2",
+        form.ERROR_TYPE: changes.get("error_type", "ValueError"),
+        form.ERROR_TEXT: changes.get("error_text", "no card"),
+        form.FAILED_AT: changes.get("failed_at_ms", str(FIRST_MS)),
+        form.HANDLER: changes.get("handler", "charge"),
+    }
+    headers: list[tuple[str, bytes | None]] = [("trace", b"a")]
+    headers += [(name, text.encode()) for name, text in fields.items()]
+    return StoredMessage(key, value, headers, partition=partition, offset=offset)
+
+
+def letter(offset: int = 0, **changes: Any) -> Letter:
+    return letter_of(stored(offset, **changes))
+
+
+@pytest.fixture
+def topic(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The messages of the dead letter topic."""
+    messages: list[Any] = []
+
+    def read(*_: Any) -> Iterator[Any]:
+        return iter(messages)
+
+    monkeypatch.setattr(letters, "messages", read)
+    return messages
+
+
+def test_letters_are_listed_in_columns_and_strangers_are_counted(topic: list[Any]) -> None:
+    topic += [stored(0), STRANGER, stored(12, error_text="no bank", topic="payments")]
+    names, first, second, count = run("dead-letter", "list", "dead").output.splitlines()
+    assert names.split() == ["at", "from", "group", "attempts", "failed", "at", "error"]
+    assert first.split()[:5] == ["0:0", "orders[3]", "5", "billing", "2"]
+    assert second.startswith("0:12  payments[3] 5  billing")
+    assert second.endswith("ValueError: no bank")
+    assert count == "2 dead letters, 1 message that is none"
+
+
+def test_a_list_is_limited_and_filtered(topic: list[Any]) -> None:
+    topic += [stored(number, error_text="no bank" if number % 2 else "no card") for number in range(6)]
+    assert run("dead-letter", "list", "dead", "--limit", "4").output.endswith("4 dead letters\n")
+    assert run("dead-letter", "list", "dead", "--error", "BANK", "--limit", "1").output.splitlines()[1][:3] == "0:1"
+    assert run("dead-letter", "list", "dead", "--handler", "other").output.endswith("0 dead letters\n")
+
+
+def test_a_list_for_programs_has_a_document_a_line(topic: list[Any]) -> None:
+    topic.append(stored(4, value=b"\xff", origin_offset="9" * 40))
+    first, count = run("dead-letter", "list", "dead", "--json").output.splitlines()
+    document = json.loads(first)
+    assert (document["offset"], document["value"], document["origin"]["offset"]) == (4, "\\xff", "9" * 40)
+    assert (document["origin"]["error_text"], document["origin"]["failed_at_ms"]) == ("no card", FIRST_MS)
+    assert count == "1 dead letter"
+
+
+def test_errors_and_keys_are_complete_if_that_is_wanted() -> None:
+    long = letter(error_text="x" * 100)
+    assert cells(long, full=False)[-1] == "ValueError: " + "x" * 47 + "…"
+    assert cells(long, full=True)[-1] == "ValueError: " + "x" * 100
+    assert cells(long, full=True)[1] == "orders[3] 5 key k"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [("x" * 60, "x" * 60), ("x" * 61, "x" * 59 + "…"), ("\x1b" * 30, r"\x1b" * 14 + r"\x1" + "…"), ("", "")],
+)
+def test_text_is_cut_to_the_width_of_its_column_after_its_escapes(words: str, shown: str) -> None:
+    assert cut(words) == shown
+
+
+def test_a_summary_counts_by_a_field_the_most_frequent_first(topic: list[Any]) -> None:
+    topic += [
+        stored(0, error_type="TimeoutError"),
+        stored(1, failed_at_ms=str(FIRST_MS + 9), key=b"\xff"),
+        STRANGER,
+        stored(2, failed_at_ms=str(FIRST_MS - 9)),
+    ]
+    lines = map(json.loads, run("dead-letter", "summary", "dead", "--json").output.splitlines())
+    assert [(each["error"], each["count"]) for each in lines] == [("ValueError", 2), ("TimeoutError", 1)]
+    found = run("dead-letter", "summary", "dead", "--by", "key").output.splitlines()
+    assert [line.split()[:2] for line in found] == [["count", "key"], ["2", "k"], ["1", r"\\xff"]]
+    assert run("dead-letter", "summary", "dead", "--by", "topic", "--handler", "none").output.count("\n") == 1
+
+
+def test_a_summary_by_something_else_is_refused(topic: list[Any]) -> None:
+    with pytest.raises(awoke.ConfigError, match="--by takes one of error, text, topic, handler, key, not 'colour'"):
+        run("dead-letter", "summary", "dead", "--by", "colour")
+
+
+def test_a_group_keeps_its_first_and_last_time_and_one_example() -> None:
+    group = Group(letter(7, error_text="first"))
+    for at_ms in (FIRST_MS + 9, FIRST_MS - 9, FIRST_MS):
+        group.add(letter(8, failed_at_ms=str(at_ms)))
+    assert group.as_dict() == {
+        "count": 3,
+        "first_ms": FIRST_MS - 9,
+        "last_ms": FIRST_MS + 9,
+        "at": "0:7",
+        "example": "ValueError: first",
+    }
+    assert group.cells()[2:] == ("0:7", "ValueError: first")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (7, 7),
+        ((1 << 63) - 1, (1 << 63) - 1),
+        (1 << 63, str(1 << 63)),
+        (-(1 << 63), -(1 << 63)),
+        (-(1 << 63) - 1, str(-(1 << 63) - 1)),
+        ("text", "text"),
+        (None, None),
+    ],
+)
+def test_a_number_that_json_can_not_hold_is_text(value: Any, shown: Any) -> None:
+    assert in_range(value) == shown
+
+
+def test_a_letter_is_shown_completely(topic: list[Any]) -> None:
+    topic += [stored(6), stored(7, value=b"first\n\tsecond\x1b", error_text="no card\nsays the bank")]
+    shown = run("dead-letter", "show", "dead", "0:7").output
+    assert "topic: orders\npartition: 3\noffset: 5\n" in shown
+    assert "error_text: no card\n    says the bank\n" in shown, "no line of an error looks like another field"
+    assert shown.endswith("key: k\nheaders:\n  trace: a\nvalue:\nfirst\n\tsecond\\x1b\n")
+    assert "value_bytes" not in shown
+    assert json.loads(run("dead-letter", "show", "dead", "0:7", "--json").output) == json.loads(
+        as_document(letter_of(topic[1]))
+    )
+
+
+def test_a_letter_without_its_value_shows_size_and_digest() -> None:
+    message = stored()
+    more = [(form.VALUE_BYTES, b"5000"), (form.VALUE_SHA256, b"abc")]
+    shown = whole(letter_of(message._replace(headers=[*message.headers, *more], value=b"")))
+    assert "value_bytes: 5000\nvalue_sha256: abc\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("place", "said"), [("0:9", r"dead\[0\] has no message at offset 9"), ("0:7", "no dead letter")]
+)
+def test_a_place_without_a_letter_is_named(place: str, said: str, topic: list[Any]) -> None:
+    topic.append(STRANGER)
+    with pytest.raises(awoke.AwokeError, match=said):
+        run("dead-letter", "show", "dead", place)
+
+
+def test_a_replay_reads_all_letters_and_checks_the_places_that_were_named(topic: list[Any]) -> None:
+    topic += [stored(0), STRANGER, stored(1)]
+    assert [each.place for each in commands.read_all("dead", [(0, 1)], None, None)] == [(0, 0), (0, 1)]
+    with pytest.raises(awoke.AwokeError, match=r"dead\[0\] has no message at offset 5"):
+        commands.read_all("dead", [(1, 0), (0, 5)], None, None)
+    with pytest.raises(awoke.AwokeError, match="is no dead letter"):
+        commands.read_all("dead", [(0, 7)], None, None)
+
+
+def test_an_empty_topic_has_nothing_to_replay(topic: list[Any]) -> None:
+    topic.append(STRANGER)
+    with pytest.raises(awoke.AwokeError, match="dead holds no dead letters"):
+        run("dead-letter", "replay", "dead")
+
+
+class FakeMemory:
+    """What earlier replays have sent; `checked` has the letters whose room was asked for."""
+
+    def __init__(self, *sent: tuple[int, int]) -> None:
+        self._sent = sent
+        self.opened: tuple[Any, ...] = ()
+        self.checked: list[Letter] = []
+
+    def __call__(self, *options: Any) -> FakeMemory:
+        self.opened = options
+        return self
+
+    def __enter__(self) -> FakeMemory:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def load(self, found: list[Letter], partitions: list[int]) -> None: ...
+
+    def has_sent(self, each: Letter) -> bool:
+        return each.place in self._sent
+
+    def check_room(self, wanted: list[Letter]) -> None:
+        self.checked = wanted
+
+
+class FakeSender:
+    """Sends letters, and refuses those of the offsets `refused`."""
+
+    refused: tuple[int, ...] = ()
+    made: list[FakeSender] = []
+
+    def __init__(self, producer: Any, memory: Any, targets: Targets, rate: float | None) -> None:
+        self.rate, self.targets = rate, targets
+        self.sent, self.failures = 0, list[tuple[Letter, BaseException]]()
+        self.chosen: list[Letter] = []
+        self.made.append(self)
+
+    def send(self, chosen: list[Letter], stop_at_failure: bool) -> None:
+        self.chosen = chosen
+        for each in chosen:
+            if each.message.offset in self.refused:
+                self.failures.append((each, ValueError("too large")))
+                if stop_at_failure:
+                    return
+            else:
+                self.sent += 1
+
+
+class FakeProducer:
+    """A producer that is not used."""
+
+    made: list[dict[str, Any]] = []
+
+    def __init__(self, bootstrap_servers: str | None, **options: Any) -> None:
+        self.made.append({"bootstrap_servers": bootstrap_servers, **options})
+
+    def __enter__(self) -> FakeProducer:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch, topic: list[Any]) -> FakeMemory:
+    """A dead letter topic with five letters, of which the second was sent before."""
+    topic += [stored(number, error_text=f"error {number}") for number in range(5)]
+    memory = FakeMemory((0, 1))
+    monkeypatch.setattr(commands, "Memory", memory)
+    monkeypatch.setattr(commands, "Sender", FakeSender)
+    monkeypatch.setattr(FakeSender, "made", [])
+    monkeypatch.setattr(FakeSender, "refused", ())
+    monkeypatch.setattr(FakeProducer, "made", [])
+    monkeypatch.setattr(awoke, "Producer", FakeProducer)
+    monkeypatch.setattr(awoke, "Admin", FakeAdmin(dead={0: (0, 5)}))
+    return memory
+
+
+def offsets_sent() -> list[int]:
+    (sender,) = FakeSender.made
+    return [each.message.offset for each in sender.chosen]
+
+
+@pytest.mark.parametrize(
+    ("options", "offsets"),
+    [
+        ([], [0, 2, 3, 4]),
+        (["--again"], [0, 1, 2, 3, 4]),
+        (["--only", "0:3", "--only", "0:2"], [2, 3]),
+        (["--error", "error 4"], [4]),
+        (["--only", "0:3", "--error", "error 4", "--again"], []),
+    ],
+)
+def test_letters_are_sent_that_are_chosen_and_were_not_sent_before(
+    options: list[str], offsets: list[int], memory: FakeMemory
+) -> None:
+    done = run("dead-letter", "replay", "dead", "--yes-to", "orders", *options)
+    if offsets:
+        assert offsets_sent() == offsets
+        assert done.output == f"sent {len(offsets)} to orders; the dead letters are still in dead\n"
+        assert [each.message.offset for each in memory.checked] == offsets
+    else:
+        assert (done.output, FakeSender.made) == ("would send none\n", [])
+
+
+def test_a_replay_that_is_only_tried_sends_nothing_and_names_foreign_topics(memory: FakeMemory) -> None:
+    done = run("dead-letter", "replay", "dead", "--dry-run")
+    assert done.output == (
+        "would send 4 to orders (1 sent before are left out: --again sends them)\n"
+        "it would ask about foreign topics: 4 to orders\n"
+    )
+    assert FakeSender.made == []
+    assert "foreign" not in run("dead-letter", "replay", "dead", "--dry-run", "--to", "repaired").output
+
+
+def test_the_options_of_a_replay_reach_memory_sender_and_producer(memory: FakeMemory) -> None:
+    run("dead-letter", "replay", "dead", "--to", "repaired", "--yes", "--rate", "5", "-b", "a:1", "--kafka", "acks=1")
+    assert list(memory.opened) == ["dead", "awoke-replay.dead", "a:1", {"acks": "1"}]
+    (sender,), (producer,) = FakeSender.made, FakeProducer.made
+    assert (sender.rate, sender.targets.of(letter())) == (5.0, "repaired")
+    assert (producer["bootstrap_servers"], producer["kafka"]["acks"]) == ("a:1", "1")
+    assert int(producer["kafka"]["message.max.bytes"]) == form.LETTER_BYTES_MAX
+    run("dead-letter", "replay", "dead", "--to", "repaired", "--yes", "--group", "mine")
+    assert memory.opened[1] == "mine"
+
+
+def test_letters_that_were_refused_are_named_and_the_replay_has_failed(
+    memory: FakeMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeSender, "refused", (2, 4))
+    with pytest.raises(awoke.AwokeError, match="2 of 4 dead letters were not sent; the next replay sends them"):
+        run("dead-letter", "replay", "dead", "--yes-to", "orders")
+
+
+def test_a_report_names_what_was_sent_and_the_first_failures(capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = [letter(number) for number in range(20)]
+    sender: Any = FakeSender(None, None, Targets(None, None, []), None)
+    sender.sent, sender.failures = 3, [(each, ValueError("too large")) for each in chosen[3:15]]
+    with pytest.raises(awoke.AwokeError, match="17 of 20 dead letters were not sent"):
+        report("dead", sender, Targets(None, None, []), chosen)
+    written = capsys.readouterr()
+    assert written.out == "sent 3 to orders; the dead letters are still in dead\n"
+    assert written.err.splitlines() == [f"0:{number} was not sent: too large" for number in range(3, 13)]
+
+
+def test_known_topics_are_confirmed_together_and_foreign_ones_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(question: str, yes: bool = False) -> bool:
+        asked.append(question)
+        return True
+
+    monkeypatch.setattr(commands, "confirm", answer)
+    monkeypatch.setattr("awoke.cli.targets.ask", answer)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    chosen = [letter(0, topic="signups"), letter(1, topic="orders"), letter(2, topic="signups")]
+    known = Targets(None, "examples.hello:app", [])
+    assert confirm_all(known, chosen, " (1 sent before)", yes=False) == chosen
+    assert asked[0].startswith("Send 1 to orders? It is a foreign topic")
+    assert asked[1:] == ["Send 2 to signups (1 sent before)?"]
+    asked.clear()
+    assert confirm_all(Targets(None, None, ["signups", "orders"]), chosen, "", yes=False) == chosen
+    assert asked == [], "the operator has named each of them"
+
+
+def test_a_replay_ends_without_a_confirmation(memory: FakeMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(question: str, yes: bool) -> None:
+        raise typer.Abort
+
+    monkeypatch.setattr(commands, "confirm", refuse)
+    assert run("dead-letter", "replay", "dead", "--to", "repaired").exit_code == 1
+    assert FakeSender.made == []
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, ""), (3, " (3 sent before are left out: --again sends them)")])
+def test_letters_that_were_sent_before_are_mentioned(count: int, said: str) -> None:
+    assert left_out(count) == said

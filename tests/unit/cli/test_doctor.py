@@ -1,0 +1,80 @@
+"""`awoke doctor`: settings with their origin, variables that are none, and the brokers' answer or what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import awoke
+from tests.unit.cli.fakes import FakeAdmin, run
+
+
+@pytest.fixture
+def admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeAdmin:
+    """Two brokers, seen from a directory without files of settings."""
+    monkeypatch.chdir(tmp_path)
+    admin = FakeAdmin()
+    monkeypatch.setattr(awoke, "Admin", admin)
+    return admin
+
+
+def row(output: str, name: str) -> list[str]:
+    """Returns the cells of a setting."""
+    (line,) = (line for line in output.splitlines() if line.startswith(f"│ {name} "))
+    return [cell.strip() for cell in line.split("│")[1:-1]]
+
+
+def test_brokers_that_answer_are_listed(admin: FakeAdmin) -> None:
+    done = run("doctor", "-b", "a:9092")
+    assert done.exit_code == 0
+    assert "the cluster answers: broker 1 at a:9092\nthe cluster answers: broker 2 at b:9093\n" in done.output
+    assert f"awoke {awoke.__version__}, librdkafka {awoke.librdkafka_version()}, Python " in done.output
+
+
+def test_each_setting_is_shown_with_its_value_and_origin(admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("awoke.toml").write_text("workers = 3\nnodes = 2\n")
+    monkeypatch.setenv("AWOKE_GROUP", "billing")
+    monkeypatch.setenv("AWOKE_KAFKA_SASL_PASSWORD", "canary")
+    output = run("doctor", "-b", "a:9092", "--kafka", "acks=1").output
+    assert row(output, "bootstrap_servers") == ["bootstrap_servers", "a:9092", "argument"]
+    assert row(output, "workers") == ["workers", "3", "awoke.toml"]
+    assert row(output, "nodes") == ["nodes", "2", "awoke.toml"]
+    assert row(output, "group") == ["group", "billing", "environment"]
+    assert row(output, "instance_id") == ["instance_id", "(not set)", "default"]
+    assert row(output, "acks") == ["acks", "1", "argument"]
+    assert row(output, "sasl.password") == ["sasl.password", "[secret]", "environment"]
+    assert " None " not in output
+    assert "canary" not in output
+
+
+def test_a_variable_that_is_no_setting_is_a_warning(admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWOKE_DEPLOYED_BY", "us")
+    done = run("doctor")
+    assert "warning: the environment variable AWOKE_DEPLOYED_BY is no setting of awoke's\n" in done.output
+    assert done.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "is_advised"),
+    [
+        (awoke.BrokerUnreachable("no broker answered", -195, "_TRANSPORT"), True),
+        (awoke.OperationTimeout("no answer", "list topics", 5.0), True),
+        (awoke.AuthenticationFailed("wrong password", -169, "_AUTHENTICATION"), False),
+    ],
+)
+def test_brokers_that_do_not_answer_are_an_error_with_advice_where_the_address_may_be_wrong(
+    error: awoke.AwokeError, is_advised: bool, admin: FakeAdmin
+) -> None:
+    admin.error = error
+    done = run("doctor")
+    assert done.exit_code == 1
+    assert f"brokers: {error}\n" in done.output
+    assert ("Is the address right" in done.output) is is_advised
+
+
+def test_the_brokers_are_asked_with_the_settings_that_are_shown(admin: FakeAdmin) -> None:
+    run("doctor", "-b", "c:1")
+    settings: Any = admin.made[0]["settings"]
+    assert settings.bootstrap_servers == "c:1"

@@ -1,0 +1,83 @@
+"""The command line as a whole: options before a command, the exit code of an error, and a reader that has gone."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import sys
+
+import pytest
+
+import awoke
+from awoke.cli import main
+from awoke.cli.main import versions
+from tests.unit.cli.fakes import run
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """The error that the next command raises."""
+    errors: list[BaseException] = []
+
+    def command() -> None:
+        raise errors[0]
+
+    monkeypatch.setattr(importlib.import_module("awoke.cli.main"), "app", command)  # The package has its function.
+    monkeypatch.setattr(sys, "argv", ["awoke", "tail", "orders"])
+    return errors
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (awoke.ConfigError("no such option", "--yes"), 2),
+        (awoke.UnknownTopic("topic 'orders' does not exist", 3, "UNKNOWN_TOPIC_OR_PART"), 1),
+        (awoke.AwokeError("nobody answers"), 1),
+    ],
+)
+def test_an_error_is_one_line_and_an_exit_code(
+    error: awoke.AwokeError, code: int, failing: list[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing.append(error)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code
+    written = capsys.readouterr()
+    assert (written.out, written.err) == ("", f"error: {error}\n")
+
+
+def test_a_reader_that_has_gone_ends_the_command_in_silence(
+    failing: list[BaseException], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dropped: list[bool] = []
+    monkeypatch.setattr("awoke.cli.output.drop_the_rest", lambda: dropped.append(True))
+    failing.append(BrokenPipeError())
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, dropped) == (1, [True])
+    assert capsys.readouterr().err == ""
+
+
+def test_an_error_that_is_none_of_awokes_is_passed_on(failing: list[BaseException]) -> None:
+    failing.append(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        main()
+
+
+def test_versions_are_one_line_and_no_command_is_needed() -> None:
+    done = run("--version")
+    assert (done.exit_code, done.output) == (0, versions() + "\n")
+    for part in (awoke.__version__, awoke.librdkafka_version(), platform.python_version()):
+        assert part in versions()
+
+
+def test_without_a_command_help_is_shown() -> None:
+    shown = run()
+    assert shown.exit_code in (0, 2)
+    assert "Commands:" in shown.output
+
+
+def test_an_unknown_command_is_named() -> None:
+    done = run("tial", "orders")
+    assert done.exit_code == 2
+    assert "tial" in done.output

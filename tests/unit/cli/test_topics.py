@@ -1,0 +1,102 @@
+"""`awoke topics`: what is asked of the brokers, or of the process of a broker in memory, and what is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import awoke
+from awoke.cli import topics
+from tests.unit.cli.fakes import FakeAdmin, run
+
+
+@pytest.fixture
+def admin(monkeypatch: pytest.MonkeyPatch) -> FakeAdmin:
+    """Brokers with two topics."""
+    admin = FakeAdmin(orders={0: (3, 7), 1: (0, 0)}, payments={0: (0, 1)})
+    monkeypatch.setattr(awoke, "Admin", admin)
+    return admin
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin) -> list[dict[str, Any]]:
+    """A broker in memory, and what its process is asked."""
+    asked: list[dict[str, Any]] = []
+
+    def ask(target: str, socket: str, command: str, **fields: Any) -> None:
+        asked.append({"target": target, "socket": socket, "command": command, **fields})
+
+    monkeypatch.setattr(topics, "process_of", lambda servers: f"/run/{servers}.sock")
+    monkeypatch.setattr(topics, "ask", ask)
+    return asked
+
+
+def test_topics_are_listed_with_the_number_of_their_partitions(admin: FakeAdmin) -> None:
+    assert run("topics", "list", "-b", "a:1", "--kafka", "acks=1").output == "orders\t2\npayments\t1\n"
+    assert admin.made == [{"bootstrap_servers": "a:1", "kafka": {"acks": "1"}}]
+
+
+def test_a_topic_is_described_by_its_partitions(admin: FakeAdmin) -> None:
+    rows = [line.split("│")[1:-1] for line in run("topics", "describe", "orders").output.splitlines() if "│" in line]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["0", "1", "[1, 2]", "[1]", "3", "7"],
+        ["1", "1", "[1, 2]", "[1]", "0", "0"],
+    ]
+
+
+def test_a_topic_that_does_not_exist_is_an_error(admin: FakeAdmin) -> None:
+    with pytest.raises(awoke.UnknownTopic, match="'ordres' does not exist"):
+        run("topics", "describe", "ordres")
+
+
+def test_a_topic_is_created_with_its_settings(admin: FakeAdmin) -> None:
+    options = ("--partitions", "3", "--replicas", "2", "--config", "retention.ms=1", "--config", "a=b=c")
+    assert run("topics", "create", "receipts", *options).output == "topic receipts created\n"
+    config = {"retention.ms": "1", "a": "b=c"}
+    assert admin.asked == [("create", "receipts", {"partitions": 3, "replicas": 2, "config": config})]
+
+
+def test_the_brokers_defaults_are_taken_otherwise(admin: FakeAdmin) -> None:
+    run("topics", "create", "receipts")
+    assert admin.asked == [("create", "receipts", {"partitions": -1, "replicas": -1, "config": {}})]
+
+
+@pytest.mark.parametrize("config", ["retention.ms", "=1"])
+def test_a_setting_without_name_or_value_is_refused_before_anything_is_created(config: str, admin: FakeAdmin) -> None:
+    with pytest.raises(awoke.ConfigError, match="--config takes name=value"):
+        run("topics", "create", "receipts", "--config", config)
+    assert admin.asked == []
+
+
+def test_a_topic_is_deleted(admin: FakeAdmin) -> None:
+    assert run("topics", "delete", "orders").output == "topic orders deleted\n"
+    assert admin.asked == [("delete", "orders")]
+
+
+def test_a_topic_of_a_broker_in_memory_is_created_by_its_process(
+    admin: FakeAdmin, process: list[dict[str, Any]]
+) -> None:
+    assert run("topics", "create", "receipts", "--partitions", "3", "-b", "a:1").output == "topic receipts created\n"
+    (asked,) = process
+    assert asked == {
+        "target": "awoke broker at a:1",
+        "socket": "/run/a:1.sock",
+        "command": "create_topic",
+        "topic": "receipts",
+        "partitions": 3,
+    }
+    assert admin.made == []
+
+
+@pytest.mark.parametrize("options", [("--config", "retention.ms=1"), ("--replicas", "2")])
+def test_a_broker_in_memory_takes_no_settings(options: tuple[str, str], process: list[dict[str, Any]]) -> None:
+    with pytest.raises(awoke.ConfigError, match="takes neither --config nor --replicas"):
+        run("topics", "create", "receipts", *options)
+    assert process == []
+
+
+def test_a_broker_in_memory_deletes_no_topic(admin: FakeAdmin, process: list[dict[str, Any]]) -> None:
+    with pytest.raises(awoke.AwokeError, match="its end deletes all of them"):
+        run("topics", "delete", "orders")
+    assert admin.asked == []
