@@ -190,6 +190,7 @@ def test_a_service_has_one_caller_with_the_apps_name_until_callers_are_closed(mo
     assert app.callers() == {"stock": first, "billing": mine}
     names = [(service, options["name"], options["settings"]) for service, options in FakeCaller.made]
     assert names == [("stock", "shop", app.settings), ("billing", "me", app.settings)]
+    assert [options["events"] for _, options in FakeCaller.made] == [app.events] * 2
     app.close_callers(3.0)
     assert (first.closed, mine.closed, app.callers()) == ([3.0], [3.0], {})
     another: Any = app.caller("stock")

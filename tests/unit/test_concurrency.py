@@ -24,6 +24,7 @@ def test_each_way_names_what_keeps_its_order() -> None:
     assert awoke.by_key(8) == Concurrency("key", 8)
     assert awoke.by(by_user, 8) == Concurrency("route", 8, by_user)
     assert awoke.unordered(8) == Concurrency("nothing", 8)
+    assert [each.jobs for each in (awoke.by_key(), awoke.by(by_user), awoke.unordered())] == [16, 16, 16]
 
 
 @pytest.mark.parametrize(("jobs", "in_flight"), [(1, 1_000), (16, 1_000), (250, 1_000), (251, 1_004)])

@@ -21,9 +21,18 @@ def test_a_topic_has_its_partitions_and_stays_as_it_was_created() -> None:
     with EmbeddedCluster() as cluster:
         cluster.create_topic("orders", 3)
         with awoke.Admin(cluster.bootstrap_servers) as admin:
-            assert len(admin.describe_topic("orders").partitions) == 3
+            cluster.create_topic("refunds")
+            assert [(each.name, len(each.partitions)) for each in admin.topics()] == [("orders", 3), ("refunds", 1)]
+            assert len(admin.brokers()) == 1
             with pytest.raises(awoke.UnknownTopic):
                 admin.describe_topic("payments")
+
+
+def test_brokers_that_were_closed_are_gone() -> None:
+    with EmbeddedCluster() as cluster:
+        address = cluster.bootstrap_servers
+    with awoke.Admin(address) as admin, pytest.raises(awoke.BrokerUnreachable):
+        admin.brokers(0.1)
 
 
 def test_a_broker_that_is_down_refuses_connections_until_it_is_up_again() -> None:

@@ -48,6 +48,7 @@ def test_each_call_is_a_new_one_on_a_thread_of_its_own() -> None:
         thread.join(10)
     assert [thread.name for thread in called_on] == ["awoke-token"] * 2
     assert called_on[0] is not called_on[1]
+    assert all(thread.daemon for thread in called_on), "a function that hangs does not keep the process"
 
 
 class Ended(BaseException):

@@ -86,6 +86,19 @@ def test_the_decoder_of_a_result_is_made_once() -> None:
     assert result_decoder(list[Order]) is result_decoder(list[Order])
 
 
+@pydantic.dataclasses.dataclass
+class Doubled:
+    id: int
+
+    @pydantic.field_serializer("id")
+    def double(self, value: int) -> int:
+        return 2 * value
+
+
+def test_a_dataclass_of_pydantics_is_written_by_pydantic() -> None:
+    assert encode(Doubled(1)) == b'{"id":2}'
+
+
 class Positive(pydantic.BaseModel):
     amount: pydantic.PositiveInt
 

@@ -8,8 +8,38 @@ from typing import Any, NamedTuple
 from typer.testing import CliRunner
 
 import awoke
+from awoke import dead_letter as form
 from awoke.admin import BrokerInfo, PartitionInfo, TopicInfo
+from awoke.cli.letters import Letter, letter_of
 from awoke.cli.main import app
+from tests.support.messages import StoredMessage
+
+FIRST_MS = 1_760_000_000_000
+"""When the dead letters of tests failed, unless they say otherwise."""
+
+
+def stored(offset: int = 0, *, partition: int = 0, value: bytes = b"value", key: bytes = b"k", **changes: str) -> Any:
+    """Returns a message of a dead letter topic; changes are those of its origin."""
+    fields: dict[str, str] = {
+        form.TOPIC: changes.get("topic", "orders"),
+        form.PARTITION: "3",
+        form.OFFSET: changes.get("origin_offset", "5"),
+        form.TIMESTAMP: "",
+        form.GROUP: "billing",
+        form.ATTEMPTS: "2",
+        form.ERROR_TYPE: changes.get("error_type", "ValueError"),
+        form.ERROR_TEXT: changes.get("error_text", "no card"),
+        form.FAILED_AT: changes.get("failed_at_ms", str(FIRST_MS)),
+        form.HANDLER: changes.get("handler", "charge"),
+    }
+    headers: list[tuple[str, bytes | None]] = [("trace", b"a")]
+    headers += [(name, text.encode()) for name, text in fields.items()]
+    return StoredMessage(key, value, headers, partition=partition, offset=offset)
+
+
+def letter(offset: int = 0, **changes: Any) -> Letter:
+    """Returns a dead letter; for changes see `stored`."""
+    return letter_of(stored(offset, **changes))
 
 
 class Done(NamedTuple):

@@ -17,33 +17,9 @@ from awoke.cli.dead_letter import Group, as_document, cells, confirm_all, cut, i
 from awoke.cli.letters import Letter, letter_of
 from awoke.cli.targets import Targets
 from tests.support.messages import StoredMessage
-from tests.unit.cli.fakes import FakeAdmin, run
+from tests.unit.cli.fakes import FIRST_MS, FakeAdmin, letter, run, stored
 
-FIRST_MS = 1_760_000_000_000
 STRANGER: Any = StoredMessage(None, b"no letter", [])
-
-
-def stored(offset: int = 0, *, partition: int = 0, value: bytes = b"value", key: bytes = b"k", **changes: str) -> Any:
-    """Returns a message of a dead letter topic; changes are those of its origin."""
-    fields: dict[str, str] = {
-        form.TOPIC: changes.get("topic", "orders"),
-        form.PARTITION: "3",
-        form.OFFSET: changes.get("origin_offset", "5"),
-        form.TIMESTAMP: "",
-        form.GROUP: "billing",
-        form.ATTEMPTS: "2",
-        form.ERROR_TYPE: changes.get("error_type", "ValueError"),
-        form.ERROR_TEXT: changes.get("error_text", "no card"),
-        form.FAILED_AT: changes.get("failed_at_ms", str(FIRST_MS)),
-        form.HANDLER: changes.get("handler", "charge"),
-    }
-    headers: list[tuple[str, bytes | None]] = [("trace", b"a")]
-    headers += [(name, text.encode()) for name, text in fields.items()]
-    return StoredMessage(key, value, headers, partition=partition, offset=offset)
-
-
-def letter(offset: int = 0, **changes: Any) -> Letter:
-    return letter_of(stored(offset, **changes))
 
 
 @pytest.fixture
@@ -192,7 +168,7 @@ def test_an_empty_topic_has_nothing_to_replay(topic: list[Any]) -> None:
 
 
 class FakeMemory:
-    """What earlier replays have sent; `checked` has the letters whose room was asked for."""
+    """Knows the letters that were sent before; `checked` has the letters whose room was asked for."""
 
     def __init__(self, *sent: tuple[int, int]) -> None:
         self._sent = sent

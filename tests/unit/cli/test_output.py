@@ -1,4 +1,4 @@
-"""What the commands write: harmless text, JSON, tables, and bytes as they are."""
+"""The output of the commands: harmless text, JSON, tables, and bytes as they are."""
 
 from __future__ import annotations
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 import awoke
-from awoke.cli.produce import Shape
+from awoke.cli import produce as module
+from awoke.cli.produce import Sent, Shape, key_text, opened, size_of
+from tests.unit.cli.fakes import FakeAdmin, run
 
 ENVELOPE = Shape(is_envelope=True)
 
@@ -24,3 +30,198 @@ def test_an_envelope_without_a_timestamp_is_sent_with_the_present_time() -> None
 def test_a_timestamp_that_kafka_does_not_have_is_refused(timestamp_ms: int) -> None:
     with pytest.raises(ValueError, match="timestamp_ms"):
         ENVELOPE.record(b'{"value": "a", "timestamp_ms": %d}' % timestamp_ms)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (b'"text"', "text"),
+        (b'""', ""),
+        (b"null", None),
+        (b"3", b"3"),
+        (b'{"a":  1}', b'{"a":  1}'),
+        (b'"caf\\u00e9"', "caf\u00e9"),
+    ],
+)
+def test_the_value_of_an_envelope_is_text_without_quotes_a_tombstone_or_json_as_it_is(
+    written: bytes, value: str | bytes | None
+) -> None:
+    assert ENVELOPE.record(b'{"value": ' + written + b"}").value == value
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"3", b"{}", b'{"value": 1, "more": 2}', b'{"value": 1, "partition": -1}', b'{"value": "a}', b"\xff"]
+)
+def test_a_line_that_is_no_envelope_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError, match="is no envelope: "):
+        ENVELOPE.record(line)
+
+
+def test_a_line_is_its_message_with_the_headers_of_all() -> None:
+    shape = Shape(headers={"h": "v"})
+    assert shape.record(b"\xff a:b") == awoke.Record(b"\xff a:b", headers={"h": "v"})
+    assert Shape().record(b"") == awoke.Record(b"")
+    more = Shape(is_envelope=True, headers={"h": "v", "i": "w"})
+    assert more.record(b'{"value": 1, "headers": {"h": null}}').headers == {"h": None, "i": "w"}
+
+
+def test_a_key_stands_before_the_first_separator() -> None:
+    shape = Shape(key_separator="::")
+    assert shape.record(b"k::a::b") == awoke.Record(b"a::b", b"k")
+    assert shape.record(b"::") == awoke.Record(b"", b"")
+    with pytest.raises(ValueError, match="has no key separator '::'"):
+        shape.record(b"k:a")
+
+
+def test_a_line_of_json_is_sent_as_it_is_under_the_key_of_a_field() -> None:
+    shape = Shape(is_json=True, key_field="id")
+    assert shape.record(b'{"id": 7,  "a": 1}') == awoke.Record(b'{"id": 7,  "a": 1}', "7")
+    assert Shape(is_json=True).record(b"[1]") == awoke.Record(b"[1]")
+    for line in (b"[7]", b'{"a": 1}'):
+        with pytest.raises(ValueError, match="has no field 'id'"):
+            shape.record(line)
+    with pytest.raises(ValueError, match="is no JSON: "):
+        shape.record(b"{")
+
+
+@pytest.mark.parametrize(("value", "key"), [(None, None), ("k", "k"), (7, "7"), ([1, "a"], '[1,"a"]'), (True, "true")])
+def test_a_key_is_text_or_json(value: Any, key: str | None) -> None:
+    assert key_text(value) == key
+
+
+class FakeHandle:
+    """The brokers' answer to a message."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self._error = error
+
+    def exception(self) -> BaseException | None:
+        return self._error
+
+
+REFUSED = awoke.DeliveryFailed("refused", 29, "TOPIC_AUTHORIZATION_FAILED")
+
+
+def wait_all(handles: list[FakeHandle]) -> list[FakeHandle]:
+    """Waits for none: the answers are there."""
+    waited.append(len(handles))
+    if any(each.exception() for each in handles):
+        raise REFUSED
+    return handles
+
+
+waited: list[int] = []
+
+
+class FakeProducer:
+    """Refuses the value `bad` at once, and the value `late` by its answer."""
+
+    made: list[FakeProducer] = []
+
+    def __init__(self, bootstrap_servers: str | None, **options: Any) -> None:
+        self.options = {"bootstrap_servers": bootstrap_servers, **options}
+        self.sent: list[tuple[str, Any]] = []
+        self.made.append(self)
+
+    def __enter__(self) -> FakeProducer:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def produce(self, topic: str, value: Any, **options: Any) -> FakeHandle:
+        if value == b"bad":
+            raise awoke.MessageTooLarge("too large", "orders", 5_000)
+        self.sent.append((topic, value))
+        return FakeHandle(REFUSED if value == b"late" else None)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProducer]:
+    """The producers that a command makes, at brokers with the topic `orders`."""
+    monkeypatch.setattr(awoke, "Admin", FakeAdmin(orders={0: (0, 0)}))
+    monkeypatch.setattr(awoke, "Producer", FakeProducer)
+    monkeypatch.setattr(awoke, "wait_all", wait_all)
+    monkeypatch.setattr(FakeProducer, "made", [])
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(fileno=lambda: 0))
+    waited.clear()
+    return FakeProducer.made
+
+
+def test_each_line_of_a_file_is_sent_without_its_line_end(
+    made: list[FakeProducer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"one\r\n\ntwo\rthree\nfour")
+    module.produce("orders", file, bootstrap_servers="a:1", kafka=["acks=1"])
+    assert capsys.readouterr().err == "4 messages delivered to orders\n"
+    assert made[0].sent == [("orders", value) for value in (b"one", b"", b"two\rthree", b"four")]
+    assert made[0].options == {"bootstrap_servers": "a:1", "kafka": {"acks": "1"}}
+
+
+def test_a_line_that_can_not_be_sent_ends_the_command_with_its_number(made: list[FakeProducer], tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"one\nbad\nthree\n")
+    with pytest.raises(awoke.AwokeError, match=r"lines, line 2: too large; nothing from there on was sent"):
+        module.produce("orders", file)
+    assert made[0].sent == [("orders", b"one")]
+
+
+def test_messages_that_were_not_delivered_are_counted_with_the_first_error(
+    made: list[FakeProducer], tmp_path: Path
+) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"one\nlate\nlate\n")
+    with pytest.raises(awoke.AwokeError, match="not delivered: 2; the first: refused") as failed:
+        module.produce("orders", file)
+    assert failed.value.__cause__ is REFUSED
+
+
+def test_a_topic_that_does_not_exist_is_named_before_anything_is_sent(made: list[FakeProducer], tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"one\n")
+    with pytest.raises(awoke.UnknownTopic, match="'ordres' does not exist"):
+        run("produce", "ordres", str(file))
+    assert made == []
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--key-field", "id"], "--key-field"),
+        (["--key-field", "id", "--json", "--envelope"], "--key-field"),
+        (["--key-separator", ":", "--json"], "--key-separator"),
+        (["--key-separator", ":", "--envelope"], "--key-separator"),
+        (["--key-separator", ""], "--key-separator"),
+    ],
+)
+def test_options_that_contradict_one_another_are_refused(
+    options: list[str], named: str, made: list[FakeProducer]
+) -> None:
+    done = run("produce", "orders", "/dev/null", *options)
+    assert (done.exit_code, made) == (2, [])
+    assert named in done.output
+
+
+def test_a_file_that_can_not_be_opened_is_named(tmp_path: Path) -> None:
+    with pytest.raises(awoke.AwokeError, match="nowhere: No such file or directory"):
+        opened(tmp_path / "nowhere")
+
+
+def test_the_older_half_of_many_messages_is_awaited(made: list[FakeProducer], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WINDOW", 4)
+    sent = Sent()
+    handles: list[Any] = [FakeHandle() for _ in range(5)]
+    for handle in handles:
+        sent.add(handle)
+    assert (waited, sent.delivered) == ([2], 2)
+    sent.wait(0)
+    assert (waited, sent.delivered, sent.failure()) == ([2, 3], 5, None)
+
+
+def test_a_file_has_a_size_and_a_pipe_has_none(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"12345")
+    with opened(file) as stream:
+        assert size_of(stream) == 5
+    with open("/dev/null", "rb") as device:
+        assert size_of(device) is None

@@ -21,7 +21,7 @@ class Ended(BaseException):
 
 
 class Started:
-    """What a run has started: the app in this process, or a supervisor. `result` is its exit code, or its error."""
+    """Notes the app or the supervisor that a run starts. `result` is its exit code, or its error."""
 
     def __init__(self) -> None:
         self.result: int | BaseException = 0
