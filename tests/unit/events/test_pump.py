@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from awoke._native import Mailbox
-from awoke.events import Event, PartitionsLost
+from awoke.events import Event, Events, PartitionsLost
 from awoke.events.pump import EventPump, EventSource, deliver
 from tests.support.waiting import Collected
 
@@ -142,6 +142,17 @@ def test_events_are_delivered_as_classes_oldest_first() -> None:
     assert [client for client, _ in listening.heard.items] == ["a", "b"]
     deliver(native, listening)
     assert len(listening.heard.items) == 2
+
+
+def test_a_source_is_a_box_that_the_pump_serves_until_it_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    added, removed, listening = list[tuple[object, object]](), list[object](), Listening()
+    monkeypatch.setattr("awoke.events.pump.pump.add", lambda *served: added.append(served))
+    monkeypatch.setattr("awoke.events.pump.pump.remove", removed.append)
+    sources = [EventSource(listening), EventSource()]
+    assert added[0] == (sources[0].box, listening)
+    assert isinstance(added[1][1], Events), "without a listener, events are logged"
+    sources[0].close()
+    assert removed == [sources[0].box]
 
 
 def test_a_source_closes_once_more_without_effect() -> None:
