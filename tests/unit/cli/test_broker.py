@@ -16,6 +16,7 @@ from awoke.cli import broker as module
 from awoke.cli.broker import broker, process_of, socket_of, taking_commands
 from awoke.cli.swarm import ask
 from awoke.embedded import EmbeddedCluster
+from awoke.runtime.inbox import Inbox
 
 
 @pytest.fixture(autouse=True)
@@ -103,17 +104,19 @@ def test_a_broker_whose_socket_can_not_be_made_runs_without_commands(
 
 def test_the_command_runs_until_a_signal_and_says_how_to_use_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
+    get = Inbox.get
 
-    def say(line: str) -> None:
-        said.append(line)
-        if line.startswith("export "):
-            settings = dict(word.split("=") for word in line.split()[1:])
-            with awoke.Admin(settings["AWOKE_BOOTSTRAP_SERVERS"]) as admin:
-                said.extend(f"{each.name} {len(each.partitions)}" for each in admin.topics())
-            os.kill(os.getpid(), signal.SIGTERM)
+    def use(heard: Inbox) -> str:
+        """Uses the broker while the command waits, and ends the wait."""
+        settings = dict(word.split("=") for word in said[1].split()[1:])
+        with awoke.Admin(settings["AWOKE_BOOTSTRAP_SERVERS"]) as admin:
+            said.extend(f"{each.name} {len(each.partitions)}" for each in admin.topics())
+        os.kill(os.getpid(), signal.SIGTERM)
+        return get(heard)
 
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-    monkeypatch.setattr(module, "say", say)
+    monkeypatch.setattr(module, "say", said.append)
+    monkeypatch.setattr(Inbox, "get", use)
     broker(["orders", "payments"], 3)
     assert said[0].startswith("a broker in memory has the topics orders, payments; Ctrl-C stops it")
     assert said[2:] == ["orders 3", "payments 3"]

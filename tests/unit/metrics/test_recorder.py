@@ -90,6 +90,8 @@ def test_a_job_is_counted_by_its_outcome() -> None:
     assert 'awoke_message_bytes_total{handler="handle",topic="t"} 1500.0' in found
     assert 'awoke_jobs_total{handler="handle",outcome="failed",topic="t"} 1.0' in found
     assert 'awoke_job_run_seconds_count{handler="handle",topic="t"} 2.0' in found
+    assert 'awoke_job_run_seconds_sum{handler="handle",topic="t"} 0.04' in found
+    assert 'awoke_job_wait_seconds_sum{topic="t"} 0.004' in found
 
 
 def test_events_are_counted() -> None:

@@ -61,8 +61,19 @@ def test_what_is_no_broker_of_the_cluster_is_left_out() -> None:
 
 
 def test_a_broker_that_was_not_asked_yet_counts_nothing() -> None:
-    (broker,) = brokers_of(said(a={"nodeid": 1, "nodename": "a:1"}))
-    assert (broker.sent_bytes, broker.errors, broker.queue_s, broker.is_connected) == (0, 0, 0.0, False)
+    assert brokers_of(said(a={"nodeid": 0, "nodename": "a:1"})) == [
+        BrokerStatistics(
+            client="consumer",
+            broker="a:1",
+            is_connected=False,
+            queue_s=0.0,
+            round_trip_s=0.0,
+            sent_bytes=0,
+            received_bytes=0,
+            retries=0,
+            errors=0,
+        )
+    ]
 
 
 def test_statistics_of_another_form_are_an_error() -> None:

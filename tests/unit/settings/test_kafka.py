@@ -10,6 +10,7 @@ import pytest
 from awoke.errors import ConfigError
 from awoke.oauth import OAuthToken
 from awoke.settings import Settings, client_properties, embedded, load, number, properties_of
+from awoke.settings.kafka import poll_interval_s
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,10 @@ from awoke.settings import Settings, client_properties, embedded, load, number, 
 )
 def test_a_number_is_a_property_or_the_default(text: str | None, found: int) -> None:
     assert number({} if text is None else {"linger.ms": text}, "linger.ms", 7) == found
+
+
+def test_the_poll_interval_is_librdkafkas_unless_it_is_set() -> None:
+    assert (poll_interval_s({}), poll_interval_s({"max.poll.interval.ms": "6500"})) == (300.0, 6.5)
 
 
 def test_properties_become_text_as_librdkafka_writes_it() -> None:
