@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 import awoke
-from awoke.cli.swarm import COLUMNS, ask, node_row
+from awoke.cli import swarm
+from awoke.cli.swarm import COLUMNS, RELOADED_WITHIN_S, ask, node_row, nothing_there
 from awoke.cli.tables import aligned
+from tests.unit.cli.fakes import run
 
 
 def test_the_status_of_large_swarms_fits_80_columns() -> None:
@@ -22,3 +27,121 @@ def test_the_status_of_large_swarms_fits_80_columns() -> None:
 def test_a_target_without_a_colon_is_explained() -> None:
     with pytest.raises(awoke.ConfigError, match="'shop' names no app: say MODULE:APP, as in shop:app"):
         ask("shop", None, "resume", topic="t", partition=1)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The commands that a supervisor gets; it answers with `STATUS`."""
+    asked: list[tuple[Any, ...]] = []
+
+    def answer(target: str, socket: str | None, command: str, **fields: Any) -> dict[str, Any]:
+        asked.append((target, socket, command, fields))
+        return STATUS
+
+    monkeypatch.setattr(swarm, "ask", answer)
+    return asked
+
+
+NODE: dict[str, Any] = {
+    "node": 0,
+    "pid": 7,
+    "state": "up",
+    "is_quiet": False,
+    "memory_bytes": 5 << 20,
+    "oldest_job_s": 0,
+    "assigned": 2,
+    "lag": None,
+    "restarts": 0,
+    "uptime_s": 60.0,
+    "last_error": "",
+}
+STATUS: dict[str, Any] = {
+    "target": "shop:app",
+    "pid": 6,
+    "uptime_s": 120.0,
+    "is_quiet": False,
+    "mold_state": "ready",
+    "mold_error": "",
+    "mold_retry_in_s": 0.0,
+    "reload": {"state": "idle", "node": None, "last_error": ""},
+    "nodes": [NODE, {**NODE, "node": 1, "pid": None, "state": "starting", "last_error": "it died\x1b"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "fields"),
+    [
+        (["stop", "shop:app"], "stop", {}),
+        (["quiet", "shop:app"], "quiet", {}),
+        (["reload", "shop:app"], "reload", {"within_s": RELOADED_WITHIN_S}),
+        (["reload", "shop:app", "--timeout-s", "5"], "reload", {"within_s": 5.0}),
+        (["scale", "shop:app", "3"], "scale", {"nodes": 3}),
+        (["dump", "shop:app", "1"], "dump", {"node": 1}),
+        (["resume", "shop:app", "orders", "2"], "resume", {"topic": "orders", "partition": 2}),
+        (["skip", "shop:app", "orders", "2", "7"], "skip", {"topic": "orders", "partition": 2, "offset": 7}),
+    ],
+)
+def test_a_command_asks_the_process_of_its_target(
+    words: list[str], command: str, fields: dict[str, Any], asked: list[tuple[Any, ...]]
+) -> None:
+    assert run(*words, "--socket", "/s").exit_code == 0
+    assert asked == [("shop:app", "/s", command, fields)]
+
+
+def test_a_partition_that_goes_on_is_named(asked: list[tuple[Any, ...]]) -> None:
+    assert run("resume", "shop:app", "orders", "2").output == "resumed orders[2]\n"
+    assert run("skip", "shop:app", "orders", "2", "7").output == "orders[2] goes on behind offset 7\n"
+
+
+def test_a_status_has_a_line_for_each_node_and_the_last_errors(asked: list[tuple[Any, ...]]) -> None:
+    first, names, *rows, error = run("status", "shop:app").output.splitlines()
+    assert first == "shop:app: supervisor 6, up 2 min"
+    assert names.split() == " ".join(COLUMNS).split()
+    assert [row.split()[:4] for row in rows] == [["0", "7", "up", "5"], ["1", "-", "starting", "5"]]
+    assert error == r"node 1: it died\x1b"
+    assert json.loads(run("status", "shop:app", "--json").output) == STATUS
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"is_quiet": True}, "quiet: no new jobs begin; a reload ends it"),
+        (
+            {"mold_state": "waiting", "mold_error": "no module", "mold_retry_in_s": 4.2},
+            "no mold: no module; another one is made in 4 s",
+        ),
+        ({"mold_state": "importing"}, "no mold yet: it imports the app"),
+        (
+            {"mold_state": "importing", "mold_error": "no module"},
+            "no mold yet: it imports the app; the one before: no module",
+        ),
+        ({"reload": {"state": "replacing", "node": 1, "last_error": ""}}, "reload: replacing, node 1"),
+        ({"reload": {"state": "importing", "node": None, "last_error": ""}}, "reload: importing"),
+        ({"reload": {"state": "idle", "node": None, "last_error": "no module"}}, "the last reload failed: no module"),
+    ],
+)
+def test_a_status_remarks_what_is_not_as_usual(
+    changes: dict[str, Any], said: str, asked: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = run("status", "shop:app").output.splitlines()
+    monkeypatch.setitem(globals(), "STATUS", {**STATUS, **changes})
+    assert [line for line in run("status", "shop:app").output.splitlines() if line not in usual] == [said]
+
+
+def test_a_node_that_is_up_and_quiet_is_quiet() -> None:
+    assert node_row({**NODE, "is_quiet": True})[2] == "quiet"
+    assert node_row({**NODE, "is_quiet": True, "state": "stopping"})[2] == "stopping"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("status", "no swarm of shop:app .*--nodes$"),
+        ("resume", "no process or swarm of shop:app .*awoke run shop:app$"),
+    ],
+)
+def test_a_process_that_is_not_there_is_named_with_the_way_to_start_it(command: str, said: str) -> None:
+    with pytest.raises(awoke.ConfigError, match=said):
+        ask("shop:app", "/proc/nowhere.sock", command)
+    text = nothing_there("shop:app", "/s", command, OSError("no reason"))
+    assert " listens at /s: no reason; " in text
