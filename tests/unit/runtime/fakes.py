@@ -87,6 +87,14 @@ class FakeBatch:
     def __iter__(self) -> Iterator[FakeMessage]:
         return (FakeMessage(self, offset) for offset in self._offsets)
 
+    @property
+    def first_offset(self) -> int:
+        return self._offsets[0]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(100 + offset for offset in self._offsets)
+
     def offsets(self) -> list[int]:
         return list(self._offsets)
 
@@ -99,16 +107,45 @@ class FakeBatch:
         self._job.detached += 1
 
 
+class FakePartition:
+    """An assignment of a partition; notes what it is told."""
+
+    def __init__(self) -> None:
+        self.is_current, self.is_lost = True, False
+        self.stored: int | None = None
+        self.said: list[str] = []
+
+    def offsets(self) -> tuple[int | None, int | None]:
+        if self.is_lost:
+            raise awoke.FencedError("taken away", "orders", 0)
+        return self.stored, None
+
+    def clear_backoff(self) -> None:
+        self._note("clear_backoff")
+
+    def pause(self) -> None:
+        self._note("pause")
+
+    def resume(self) -> None:
+        self._note("resume")
+
+    def _note(self, name: str) -> None:
+        if self.is_lost:
+            raise awoke.FencedError("taken away", "orders", 0)
+        self.said.append(name)
+
+
 class FakeJob:
     """A job, or with `name` a hook, of `orders[0]`; notes what it is told."""
 
-    topic, partition, generation, epoch = "orders", 0, 1, 0
+    topic, partition, generation, epoch, waited_s = "orders", 0, 1, 0, 0.25
 
     def __init__(self, messages: int = 3, *, attempt: int = 1, is_of_lanes: bool = False, name: str = "") -> None:
         self.offsets, self.attempt, self.is_of_lanes, self.name = list(range(messages)), attempt, is_of_lanes, name
         self.remaining, self.detached, self.left, self.rest_offset = messages, 0, 0, None
         self.said: list[Any] = []
         self.parts: dict[int, FakeJob] = {}
+        self.assigned = FakePartition()
 
     @property
     def first_offset(self) -> int:
@@ -121,7 +158,7 @@ class FakeJob:
         return iter(batch)
 
     def assignment(self) -> Any:
-        return SimpleNamespace(is_current=True, offsets=lambda: (None, None), clear_backoff=lambda: None)
+        return self.assigned
 
     def ordinals(self) -> list[int | None]:
         return list(self.offsets[len(self.offsets) - self.remaining :])

@@ -1,0 +1,156 @@
+"""Stands for the engine's caller: calls that have their replies, or get them from a test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import pytest
+
+from awoke import _native
+from awoke.drive import drive
+from awoke.errors import QueueFull
+from awoke.rpc import InvalidArgument, ResourceExhausted, Retries, Unavailable
+from awoke.rpc.caller.calling import Calling
+from awoke.rpc.caller.opening import Opening
+from awoke.rpc.caller.plan import Plan, Planner
+from awoke.rpc.caller.reading import Part, Reading
+from awoke.rpc.caller.retries import RetryBudget
+from awoke.rpc.errors import KINDS
+from awoke.rpc.protocol import problem_of
+
+LONG_S = 600.0
+"""A back-off that a test ends early."""
+
+RESULT: Part = ("reply", b"1", None)
+END: Part = ("end", b"", None)
+BUSY: Part = ("error", problem_of(ResourceExhausted("busy"), is_rejected=True), None)
+BROKEN: Part = ("error", problem_of(Unavailable("broken")), None)
+WRONG: Part = ("error", problem_of(InvalidArgument("wrong")), None)
+LATE: Part = ("failed", "deadline_exceeded", "")
+
+AT_ONCE = Retries(attempts=3, backoff_s=(0.0, 0.0))
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+WAYS = pytest.mark.parametrize("run", [drive, asyncio.run], ids=["blocking", "loop"])
+
+
+def item(number: int) -> Part:
+    """Returns one result of a stream."""
+    return ("item", b"%d" % number, None)
+
+
+class FakeCall:
+    """A call of the engine's; its parts are there, or are added. Without one, a wait times out at once."""
+
+    id, woken_at_ns = b"an id", 7
+
+    def __init__(self, *parts: Part) -> None:
+        self._parts = deque(parts)
+        self._waiting: list[tuple[Any, int]] = []
+        self.is_cancelled = False
+
+    def add(self, part: Part) -> None:
+        self._parts.append(part)
+        waiting, self._waiting = self._waiting, []
+        for mailbox, token in waiting:
+            mailbox.post(token)
+
+    def done(self) -> bool:
+        return bool(self._parts)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        return self.done()
+
+    def result(self) -> Part | None:
+        return self._parts.popleft() if self._parts else None
+
+    def has_ended(self) -> bool:
+        return not self._parts
+
+    def cancel(self) -> bool:
+        self.is_cancelled, was_cancelled = True, self.is_cancelled
+        return not was_cancelled
+
+    def notify(self, mailbox: Any, token: int) -> bool:
+        if self._parts:
+            return False
+        self._waiting.append((mailbox, token))
+        return True
+
+
+class FakeCaller:
+    """The engine's caller: gives these parts, one or a list for each attempt, and notes what it is asked."""
+
+    def __init__(self, *attempts: Part | list[Part]) -> None:
+        self._attempts = [each if isinstance(each, list) else [each] for each in attempts]
+        self.is_full = False
+        self.asked: list[tuple[str, bytes, dict[str, Any]]] = []
+        self.calls: list[FakeCall] = []
+        self.closed: list[float] = []
+
+    def ask(
+        self, method: str, body: bytes, left_s: float, key: Any, idempotency_key: Any, headers: Any, **more: Any
+    ) -> Part:
+        options = {"left_s": left_s, "key": key, "idempotency_key": idempotency_key, "headers": headers}
+        return self._next(method, body, {**options, **more})[0]
+
+    def call(self, method: str, body: bytes, left_s: float, **options: Any) -> FakeCall:
+        self.calls.append(FakeCall(*self._next(method, body, {"left_s": left_s, **options})))
+        return self.calls[-1]
+
+    def cast(self, method: str, body: bytes, left_s: float, **options: Any) -> str:
+        self.asked.append((method, body, {"left_s": left_s, **options}))
+        return "delivery"
+
+    def close(self, timeout_s: float) -> None:
+        self.closed.append(timeout_s)
+
+    def left(self) -> int:
+        return len(self._attempts)
+
+    def open_calls(self) -> int:
+        return 2
+
+    def counters(self) -> dict[str, int]:
+        return {"begun": len(self.asked)}
+
+    def replies_at(self) -> tuple[str, int]:
+        return "shop.rpc.replies", 3
+
+    def _next(self, method: str, body: bytes, options: dict[str, Any]) -> list[Part]:
+        if self.is_full:
+            raise QueueFull("full", 0.1)
+        self.asked.append((method, body, options))
+        return self._attempts.pop(0)
+
+
+class FakeSource:
+    """The events of a caller."""
+
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class FakeOpening:
+    """Opens a fake."""
+
+    def __init__(self, native: FakeCaller) -> None:
+        self._native = native
+
+    def open(self) -> tuple[_native.Caller, FakeSource]:
+        return cast(_native.Caller, self._native), FakeSource()
+
+
+def calling_of(native: FakeCaller, retries: Retries) -> Calling:
+    return Calling(cast(Opening, FakeOpening(native)), Reading("shop", KINDS), RetryBudget(retries), 4)
+
+
+def plan(**options: Any) -> Plan:
+    planner = Planner(2 * LONG_S, frozenset(), True, None)
+    words: dict[str, Any] = {"timeout_s": None, "key": None, "idempotent": None, "idempotency_key": None, **options}
+    return planner.plan("quote", (), {}, headers=None, **words)

@@ -1,0 +1,32 @@
+"""The small interfaces to the process of a responder: the runner and its parts have every part of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import awoke
+from awoke.metrics.recorder import Recorder
+from awoke.rpc.responder import host
+from awoke.runtime.runner import AppRunner
+from awoke.runtime.transactions import Contribution, Transactions
+from awoke.tracing import Tracer
+from tests.support.protocols import missing_parts, parts_of
+
+
+def test_the_runner_is_a_host() -> None:
+    runner: host.Host = AppRunner(awoke.App("host"))  # mypy compares the types of its parts.
+    assert missing_parts(host.Host, runner) == set()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kind"),
+    [
+        (host.Transactions, Transactions),
+        (host.Contribution, Contribution),
+        (host.Metrics, Recorder),
+        (host.Tracer, Tracer),
+    ],
+)
+def test_the_parts_of_the_runner_are_those_of_a_host(protocol: type, kind: type) -> None:
+    assert parts_of(protocol)
+    assert missing_parts(protocol, kind) == set()
