@@ -1,13 +1,146 @@
-"""The stack of a job that runs too long, read by another thread."""
+"""Jobs that run longer than they may: reported once, with their stack, and overdue until they end."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 
-from awoke.runtime.overdue import dumped_stack, stack_of
+import awoke
+from awoke._native import Job
+from awoke.events import JobSlow
+from awoke.runtime.overdue import OverdueWatch, dumped_stack, stack_of
+from tests.support.waiting import Collected, ahang, stays_so
+from tests.unit.runtime.fakes import FakeJob
+
+LONG_S = 600.0
+
+
+class Watched:
+    """A watch that runs, and what it reports."""
+
+    def __init__(self) -> None:
+        events, self.reported = awoke.Events(), Collected[JobSlow]()
+        events.subscribe(JobSlow, self.reported.add)
+        self.watch = OverdueWatch(events)
+
+    def begin(self, limit_s: float, name: str = "handle", task: asyncio.Task[None] | None = None) -> FakeJob:
+        """Begins a job, which is known as long as it lives."""
+        job = FakeJob()
+        self.number = self.watch.begin(name, cast(Job, job), limit_s, task)
+        return job
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    watched = Watched()
+    watched.watch.start()
+    with contextlib.closing(watched.watch):
+        yield watched
+
+
+def test_a_job_beyond_its_limit_is_reported_with_its_place(watched: Watched) -> None:
+    job = watched.begin(0.0)
+    (event,) = watched.reported.wait_for(1)
+    assert (event.handler, event.topic, event.partition, event.offset, event.limit_s) == ("handle", "orders", 0, 0, 0.0)
+    assert event.ran_s >= 0.0
+    assert job.said == []
+
+
+def test_a_job_is_reported_once_and_overdue_until_it_ends(watched: Watched) -> None:
+    job = watched.begin(0.0)
+    number = watched.number
+    watched.reported.wait_for(1)
+    other = watched.begin(0.0, "other")
+    watched.reported.wait_for(2)
+    assert [each.handler for each in watched.reported.items] == ["handle", "other"]
+    assert sorted(each.handler for each in watched.watch.overdue()) == ["handle", "other"]
+    watched.watch.end(number)
+    assert [each.handler for each in watched.watch.overdue()] == ["other"]
+    assert job is not other
+
+
+def test_a_job_with_an_earlier_deadline_is_not_late_because_of_one_with_a_later(watched: Watched) -> None:
+    later = watched.begin(LONG_S, "later")
+    earlier = watched.begin(0.01, "earlier")
+    assert [each.handler for each in watched.reported.wait_for(1)] == ["earlier"]
+    assert later is not earlier
+
+
+def test_a_job_that_ends_in_time_is_not_reported(watched: Watched) -> None:
+    job = watched.begin(0.05)
+    watched.watch.end(watched.number)
+    stays_so(lambda: watched.reported.items == [], "nothing is reported", for_s=0.1)
+    assert watched.watch.overdue() == []
+    assert job.said == []
+
+
+def test_a_job_that_has_ended_may_be_ended_again(watched: Watched) -> None:
+    watched.watch.end(1)
+    assert watched.watch.overdue() == []
+
+
+def test_the_stack_of_a_blocked_thread_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    watched, release, began = Watched(), threading.Event(), threading.Event()
+
+    def blocked_here() -> None:
+        job = watched.begin(0.0)
+        began.set()
+        release.wait(30)
+        assert job
+
+    thread = threading.Thread(target=blocked_here)
+    thread.start()
+    assert began.wait(30)
+    watched.watch.start()
+    watched.reported.wait_for(1)
+    watched.watch.close()  # By then it has written the log.
+    release.set()
+    thread.join()
+    assert "handle has worked on orders[0] offset 0" in caplog.text
+    assert "blocked_here" in caplog.text
+
+
+def test_the_stack_of_a_task_is_that_of_its_coroutine(caplog: pytest.LogCaptureFixture) -> None:
+    async def awaits_here() -> None:
+        await ahang()
+
+    async def run() -> None:
+        watched = Watched()
+        task = asyncio.create_task(awaits_here())
+        await asyncio.sleep(0)
+        job = watched.begin(0.0, task=task)
+        watched.watch.start()
+        await asyncio.to_thread(watched.reported.wait_for, 1)
+        await asyncio.to_thread(watched.watch.close)
+        task.cancel()
+        assert job
+
+    asyncio.run(run())
+    assert "awaits_here" in caplog.text
+
+
+def test_a_thread_that_has_ended_has_no_stack() -> None:
+    thread = threading.Thread(target=lambda: None)
+    assert stack_of(thread) == "(ended meanwhile)"
+    thread.start()
+    thread.join()
+    assert stack_of(thread) == "(ended meanwhile)"
+
+
+def test_closing_ends_the_thread_while_jobs_run() -> None:
+    watched = Watched()
+    assert not watched.watch.is_started
+    watched.watch.start()
+    assert watched.watch.is_started
+    job = watched.begin(LONG_S)
+    watched.watch.close()
+    assert watched.watch.overdue() == []
+    assert job.said == []
 
 
 @pytest.mark.parametrize("stack", [stack_of, dumped_stack])

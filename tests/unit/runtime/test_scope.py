@@ -8,7 +8,6 @@ import pytest
 
 import awoke
 from awoke.drive import drive
-from awoke.runtime import ledger
 from awoke.runtime.ledger import Ledger
 from awoke.runtime.scope import Scope, StopToken
 from tests.support.waiting import Collected
@@ -91,36 +90,3 @@ def test_a_back_off_ends_with_the_owner() -> None:
     mine.background(lambda: 1 / 0, (), "restart", None)
     seen.wait_until(lambda items: any((item.fields["restart_in_s"] or 0) > 1 for item in items))
     assert drive(mine.close(10)) == []
-
-
-def test_a_thread_that_user_code_started_is_written_down_with_the_place() -> None:
-    book, release = Ledger(), threading.Event()
-    ledger.install()
-    try:
-        with book.acting_for("clicks[3]", 7):
-            thread = threading.Thread(target=release.wait, name="forgotten", daemon=True)
-            thread.start()
-        other = threading.Thread(target=release.wait, daemon=True)
-        other.start()
-    finally:
-        ledger.uninstall()
-    assert book.counts()["clicks[3]"] == 1
-    (leaked,) = book.leaked("clicks[3]", 7, grace_s=0.01)
-    assert leaked.name == "forgotten"
-    assert "test_scope.py" in leaked.started_at
-    assert book.leaked("clicks[3]", 8, grace_s=0.01) == []
-    release.set()
-    thread.join()
-    other.join()
-    assert book.leaked("clicks[3]", 7) == []
-
-
-def test_the_start_of_threads_is_restored_by_the_last_uninstall() -> None:
-    plain = threading.Thread.start
-    ledger.install()
-    ledger.install()
-    assert threading.Thread.start is not plain
-    ledger.uninstall()
-    assert threading.Thread.start is not plain
-    ledger.uninstall()
-    assert threading.Thread.start is plain
