@@ -1,0 +1,146 @@
+"""The process of a mold, over its socket: it imports the app, refuses one that can't be forked, and forks nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP
+from awoke.swarm import mold as module
+from awoke.swarm import protocol
+from awoke.swarm.options import Options
+
+WITHIN_S = 30.0
+APP = "import awoke\napp = awoke.App('shop')\n"
+
+
+class Mold:
+    """A mold of this source, as its supervisor has it."""
+
+    def __init__(self, folder: Path, source: str, supervisor: int) -> None:
+        (folder / "molded.py").write_text(source)
+        self.control, theirs = protocol.pair()
+        self.control.settimeout(WITHIN_S)
+        self.control.send(protocol.encode(Options(target="molded:app", nodes=1, socket="s")))
+        command = [sys.executable, "-m", "awoke.swarm.mold", str(theirs.fileno()), str(supervisor)]
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+        self.process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()])
+        theirs.close()
+
+    def says(self) -> tuple[msgspec.Struct | None, list[int]]:
+        """Returns its next message with the descriptors, or None at its end."""
+        received = protocol.receive(self.control)
+        assert received is not None
+        return (protocol.decode(received.data, protocol.FROM_MOLD) if received.data else None), received.descriptors
+
+    def fork(self, node: int, *descriptors: int) -> None:
+        socket.send_fds(self.control, [protocol.encode(protocol.Fork(node))], descriptors)
+
+    def close(self) -> None:
+        self.control.close()
+        self.process.wait(WITHIN_S)
+
+
+@contextlib.contextmanager
+def mold_of(folder: Path, source: str, supervisor: int | None = None) -> Iterator[Mold]:
+    mold = Mold(folder, source, supervisor or os.getpid())
+    with contextlib.closing(mold):
+        yield mold
+
+
+def end_of(node: socket.socket) -> list[object]:
+    """Returns what a node says until its end."""
+    said: list[object] = []
+    node.settimeout(WITHIN_S)
+    while (received := protocol.receive(node)) and received.data:
+        protocol.close_all(received.descriptors)
+        said.append(protocol.decode_node(received.data))
+    return said
+
+
+def test_nodes_are_forked_from_the_app_that_was_imported_once(tmp_path: Path) -> None:
+    """This app has no route: a node of it says so, and ends."""
+    noted = tmp_path / "imported"
+    note = f"open({str(noted)!r}, 'a').write"
+    hooks = (f"@app.before_fork\ndef {name}() -> None:\n    {note}('{name} ')\n" for name in ("first", "second"))
+    source = f"{APP}{note}('imported ')\n{''.join(hooks)}"
+    with mold_of(tmp_path, source) as mold:
+        ready, _ = mold.says()
+        assert isinstance(ready, protocol.MoldReady)
+        assert ready.resident_bytes > 1_000_000
+        for number in (3, 4):
+            ours, theirs = protocol.pair()
+            mold.fork(number, theirs.fileno())
+            theirs.close()
+            forked, (pidfd,) = mold.says()
+            assert isinstance(forked, protocol.Forked)
+            assert forked.node == number
+            *_, failed = end_of(ours)
+            assert isinstance(failed, protocol.Failed)
+            assert "'shop' has no route" in failed.text
+            assert select.select([pidfd], [], [], WITHIN_S)[0], "the descriptor is that of the node"
+            ours.close()
+            os.close(pidfd)
+    assert mold.process.returncode == 0, "it ends with the socket"
+    assert noted.read_text() == "imported first second ", "before the first fork, and never again"
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("other = 1", "app"),
+        (
+            f"{APP}import threading\n@app.before_fork\ndef early() -> None:\n"
+            "    threading.Thread(target=threading.Event().wait, name='hooked', daemon=True).start()\n",
+            "hooked at",
+        ),
+    ],
+    ids=["exits", "no app", "thread of a hook"],
+)
+def test_an_app_that_can_not_be_forked_is_refused_with_its_reason(tmp_path: Path, source: str, reason: str) -> None:
+    with mold_of(tmp_path, source) as mold:
+        refused, _ = mold.says()
+        assert isinstance(refused, protocol.Refused)
+        assert reason in refused.text
+        assert mold.says() == (None, [])
+    assert mold.process.returncode == EXIT_CONFIGURATION
+
+
+def test_a_request_whose_descriptor_is_missing_is_answered(tmp_path: Path) -> None:
+    with mold_of(tmp_path, APP) as mold:
+        mold.says()
+        mold.fork(3)
+        assert mold.says() == (protocol.NotForked(3, "its mold may open no more files"), [])
+
+
+def test_a_mold_whose_supervisor_has_gone_imports_nothing(tmp_path: Path) -> None:
+    noted = tmp_path / "imported"
+    with mold_of(tmp_path, f"open({str(noted)!r}, 'w')", supervisor=1) as mold:
+        assert mold.says() == (None, [])
+    assert mold.process.returncode == EXIT_GAVE_UP
+    assert not noted.exists()
+
+
+def test_a_node_that_can_not_be_reported_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    ours, theirs = protocol.pair()
+    child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    with ours, theirs:
+        assert module._tell(theirs, 3, child.pid) == EXIT_GAVE_UP
+        assert child.wait(WITHIN_S) == -signal.SIGKILL
+        told = protocol.decode(ours.recv(protocol.MESSAGE_MAX), protocol.FROM_MOLD)
+    assert told == protocol.NotForked(3, "its mold can't tell of it: Too many open files")
