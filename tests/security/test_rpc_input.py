@@ -9,9 +9,9 @@ import pytest
 
 import awoke
 from awoke import rpc
-from tests.contract.test_rpc import WITHIN_S, calling, new_app
 from tests.support.clusters import MockCluster
 from tests.support.rpc_wire import Wire
+from tests.support.services import WITHIN_S, calling, new_app
 
 NESTED = b"[" * 200_000
 

@@ -15,9 +15,9 @@ from awoke.rpc import topics as rpc_topics
 from awoke.rpc.responder import reply_topics
 from awoke.settings import Settings
 from awoke.testing import running
-from tests.contract.test_rpc import calling, new_app
 from tests.support.clusters import MockCluster, RealCluster
 from tests.support.rpc_wire import Wire
+from tests.support.services import calling, new_app
 from tests.support.waiting import Collected
 
 

@@ -12,9 +12,9 @@ import pytest
 import awoke
 from awoke import rpc
 from awoke.testing import running
-from tests.contract.test_rpc import calling, new_app
 from tests.support.clusters import MockCluster
 from tests.support.rpc_wire import Headers, Wire, sign_reply, sign_request
+from tests.support.services import calling, new_app
 from tests.support.waiting import Collected
 
 SECRET = b"0123456789abcdef0123456789abcdef"

@@ -15,9 +15,9 @@ import pytest
 import awoke
 from awoke import rpc
 from awoke.testing import running
-from tests.contract.test_rpc import WITHIN_S, calling, new_app
 from tests.scenarios.test_command_line import awoke_says
 from tests.support.clusters import Cluster
+from tests.support.services import WITHIN_S, calling, new_app
 from tests.support.waiting import Collected, awork_for, work_for
 
 
@@ -281,5 +281,5 @@ def test_the_shell_prints_all_results_of_a_stream(mock_cluster: Cluster) -> None
         ]
         assert '{"sku": "A1", "amount": 9.5}' in awoke_says("rpc", "call", app.name, "quote", "sku=A1", *at)
         table = awoke_says("rpc", "methods", app.name, *at, env={"COLUMNS": "300"})
-        assert "stream of tests.contract.test_rpc_clients.Line" in table
-        assert "AsyncIterator[tests.contract.test_rpc_clients.Line]" in table
+        assert f"stream of {__name__}.Line" in table
+        assert f"AsyncIterator[{__name__}.Line]" in table

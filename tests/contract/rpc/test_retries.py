@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from awoke import rpc
-from tests.contract.test_rpc import WITHIN_S, calling, new_app
 from tests.support.clusters import Cluster
+from tests.support.services import WITHIN_S, calling, new_app
 from tests.support.waiting import Collected, wait_until
 
 

@@ -13,9 +13,9 @@ import pytest
 import awoke
 from awoke import rpc
 from awoke.testing import running
-from tests.contract.test_rpc import WITHIN_S, calling, new_app
 from tests.support.clusters import Cluster
 from tests.support.rpc_wire import ID, Headers, Wire, sign_reply, sign_request
+from tests.support.services import WITHIN_S, calling, new_app
 from tests.support.waiting import Collected
 
 SECRET = b"0123456789abcdef"

@@ -1,0 +1,1 @@
+"""Contracts of remote calls, on the mock cluster and on real Kafka."""
