@@ -193,7 +193,6 @@ class Caller:
         """
         options = CallOptions(timeout_s, key, None, idempotency_key, returns, headers)
         plan = self._plan(method, args, kwargs, options)
-        plan.attempts += 1
         return PendingResult(self._calling.reading, plan, drive(self._calling.begin(plan)), returns)
 
     def cast(
