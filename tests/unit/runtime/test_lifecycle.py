@@ -144,7 +144,7 @@ def test_a_wait_that_is_cancelled_leaves_the_future_to_the_others() -> None:
     asyncio.run(run())
 
 
-def test_a_future_may_be_done_before_the_wait_and_after_the_end_of_the_loop() -> None:
+def test_a_future_may_be_done_before_the_wait_and_after_the_end_of_the_loop(caplog: pytest.LogCaptureFixture) -> None:
     done: Future[None] = Future()
 
     async def begin_to_wait() -> None:
@@ -154,4 +154,5 @@ def test_a_future_may_be_done_before_the_wait_and_after_the_end_of_the_loop() ->
 
     asyncio.run(begin_to_wait())
     done.set_result(None)  # Which tells the loop that has gone.
+    assert caplog.text == "", "a future logs what its callbacks raise"
     asyncio.run(asyncio.wait_for(until(done), 30))

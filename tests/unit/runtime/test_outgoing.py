@@ -126,13 +126,14 @@ def test_a_message_is_done_when_all_of_its_records_are_answered(answers: Answers
     assert case.ended == [None]
 
 
-def test_nothing_from_the_first_refused_message_on_is_done(answers: Answers) -> None:
+@pytest.mark.parametrize("places", [(2, 1, 0, 0), (0, 0, 0, 0)], ids=["later one first", "in order"])
+def test_nothing_from_the_first_refused_message_on_is_done(answers: Answers, places: tuple[int, ...]) -> None:
     first = ValueError("the first")
     case = Case(None, first, REFUSED, None)
     for offset in range(4):
         case.send(offset)
     case.seal()
-    for place in (2, 1, 0, 0):  # The later one is refused first.
+    for place in places:
         answers.answer(place)
     assert case.job.said[1:] == [("done", 0)]
     assert case.ended == [first]

@@ -64,10 +64,27 @@ def test_a_job_is_reported_once_and_overdue_until_it_ends(watched: Watched) -> N
     assert job is not other
 
 
-def test_a_job_with_an_earlier_deadline_is_not_late_because_of_one_with_a_later(watched: Watched) -> None:
+class Changed(threading.Condition):
+    """Tells when the watch waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_waited_for = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.is_waited_for.set()
+        return super().wait(timeout)
+
+
+def test_a_job_with_an_earlier_deadline_than_the_one_that_is_waited_for_is_reported_in_time() -> None:
+    watched, changed = Watched(), Changed()
+    watched.watch._changed = changed
     later = watched.begin(LONG_S, "later")
+    watched.watch.start()
+    assert changed.is_waited_for.wait(30)
     earlier = watched.begin(0.01, "earlier")
     assert [each.handler for each in watched.reported.wait_for(1)] == ["earlier"]
+    watched.watch.close()
     assert later is not earlier
 
 

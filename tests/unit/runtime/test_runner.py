@@ -97,10 +97,14 @@ def test_an_app_that_was_stopped_before_its_start_does_not_start(case: Case) -> 
     assert case.heard_of_app() == []
 
 
-def test_a_request_to_stop_stops_the_app_on_a_thread_of_its_own(case: Case) -> None:
+def test_requests_to_stop_stop_the_app_on_one_thread_of_its_own(case: Case) -> None:
+    release = threading.Event()
+    case.app.on_shutdown(lambda: release.wait(WITHIN_S) and None)
     case.runner.start()
     for _ in range(5):
         case.app.stop()
+    assert [each.name for each in threading.enumerate()].count("awoke-stopping") == 1
+    release.set()
     asyncio.run(asyncio.wait_for(case.runner.ended(), WITHIN_S))
     assert case.runner.stop(), "it joins that thread"
     assert case.heard_of_app().count("app.stopped") == 1

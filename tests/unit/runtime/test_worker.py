@@ -190,6 +190,14 @@ class Loop:
 
         self.worker.call(end).result(WITHIN_S)
 
+    def turn(self) -> None:
+        """Returns when the loop has seen what it was notified of before, and what follows from it."""
+
+        async def nothing() -> None: ...
+
+        for _ in range(2):
+            self.worker.call(nothing).result(WITHIN_S)
+
     def end(self) -> None:
         """Ends the loop after its last job."""
         self.scheduler.close()
@@ -251,6 +259,7 @@ def test_the_jobs_have_ended_with_the_last_one_after_the_scheduler_has_closed(lo
     loop.scheduler.put(FakeJob())
     loop.executor.ran.wait_for(1)
     loop.scheduler.close()
+    loop.turn()
     assert not loop.worker.join_jobs(0.0)
     loop.let_go(0)
     assert loop.worker.join_jobs(WITHIN_S)

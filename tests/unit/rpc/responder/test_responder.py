@@ -14,6 +14,7 @@ import pytest
 import awoke
 from awoke import rpc
 from awoke.errors import KafkaError
+from awoke.rpc.context import current
 from awoke.rpc.responder import responder as module
 from awoke.rpc.responder.methods import Rpc
 from awoke.rpc.responder.responder import LOOK_AGAIN_S, Responder
@@ -178,6 +179,20 @@ def test_a_method_finds_its_call(engine: Engine, is_async: bool) -> None:
         assert case.bodies(case.execute(case.call())) == [b'"web"']
 
 
+@pytest.mark.parametrize("function", [double, adouble])
+def test_when_a_method_has_ended_no_call_is_being_executed(engine: Engine, function: Callable[..., Any]) -> None:
+    executing: list[Any] = []
+
+    def on_end() -> None:
+        executing.append(current.get())
+        engine.over.add(None)
+
+    with Case(engine, function) as case:
+        engine.replies.on_end = on_end
+        case.execute(case.call(b"[1]"))
+    assert executing == [None]
+
+
 def test_a_call_runs_within_a_span_of_its_message(engine: Engine) -> None:
     spans: list[Any] = []
 
@@ -330,10 +345,11 @@ def test_closing_cancels_tasks_and_leaves_their_duplicates_to_others(engine: Eng
         case.give(call)
         assert began.wait(WITHIN_S)
         engine.admission.duplicates.append(duplicate)
-        engine.admission.following.append(case.call())
+        following = case.call()
+        engine.admission.following.append(following)
     assert (case.problem(call).code, case.problem(call).message) == ("unavailable", "the responder has stopped")
     assert engine.replies.endings(duplicate) == [("given back", 0.0)]
-    assert len(engine.replies.ended) == 2, "no further call is begun"
+    assert following.on_cancelled == [], "no further call is begun"
 
 
 def test_a_method_that_ends_the_process_ends_the_app(engine: Engine) -> None:
