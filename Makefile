@@ -95,7 +95,8 @@ soak-faults: build ## Repeat the restart, rebalance, copy, swarm and rpc scenari
 	  $(BIN)/python -m pytest -q tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py \
 	    tests/scenarios/test_lanes_killed.py tests/scenarios/test_lanes_rebalance.py \
 	    tests/scenarios/test_copy.py tests/scenarios/test_transactor_faults.py || exit 1; \
-	  AWOKE_KILLS=100 $(BIN)/python -m pytest -q --timeout 900 tests/scenarios/test_swarm.py -k killed || exit 1; \
+	  AWOKE_KILLS=100 $(BIN)/python -m pytest -q --timeout 900 -k killed \
+	    tests/scenarios/test_swarm_node_control.py tests/scenarios/test_swarm_health.py || exit 1; \
 	  AWOKE_CALLS=50000 AWOKE_KILLS=25 AWOKE_CALLERS=500 $(BIN)/python -m pytest -q --timeout 900 \
 	    tests/scenarios/test_rpc_faults.py || exit 1; \
 	done

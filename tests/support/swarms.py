@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import threading
 import urllib.error
 import urllib.request
 from collections import defaultdict
@@ -16,10 +17,12 @@ from typing import Any
 
 import awoke
 from awoke.cli.swarm import ask
+from tests.support.clusters import RealCluster
 from tests.support.processes import Process
 from tests.support.waiting import became
 
 TARGET = "tests.scenarios.swarm_app:app"
+PARTITIONS = 4
 
 
 class Swarm:
@@ -162,3 +165,45 @@ def is_in_order(offsets: list[int]) -> bool:
     """Tells whether each message came after those before it; repeated messages do not count."""
     first = list(dict.fromkeys(offsets))
     return first == sorted(first)
+
+
+class Flow:
+    """Messages that flow into a topic until it is stopped."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._servers, self._topic = bootstrap_servers, topic
+        self._stop = threading.Event()
+        self.sent = 0
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        with awoke.Producer(self._servers) as producer:
+            while not self._stop.wait(0.02):
+                awoke.wait_all([producer.produce(self._topic, b"x", partition=each) for each in range(PARTITIONS)], 30)
+                self.sent += PARTITIONS
+
+    def stop(self) -> int:
+        """No more; how many there were."""
+        self._stop.set()
+        self._thread.join()
+        return self.sent
+
+    def __enter__(self) -> Flow:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def send(cluster: RealCluster, topic: str, value: bytes, partition: int = 0) -> None:
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        producer.produce(topic, value, partition=partition).wait(30)
+
+
+def check(swarm: Swarm, sent: int) -> None:
+    """Nothing was lost, and each partition came in order."""
+    swarm.wait_done(sent)
+    done = swarm.done()
+    assert sum(len(set(offsets)) for offsets in done.values()) == sent
+    assert all(is_in_order(offsets) for offsets in done.values())
