@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from typing import Any
 
@@ -32,7 +33,9 @@ async def test_an_error_is_raised_in_the_task(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_a_cancellation_takes_effect_when_the_function_has_returned(fails: bool) -> None:
+async def test_a_cancellation_takes_effect_when_the_function_has_returned(
+    fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     began, release, ended = threading.Event(), threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -52,6 +55,9 @@ async def test_a_cancellation_takes_effect_when_the_function_has_returned(fails:
     await asyncio.wait([task])
     assert task.cancelled()
     assert ended.is_set()
+    del task  # And with it the function's result.
+    gc.collect()
+    assert caplog.text == "", "asyncio logs an error that no one has retrieved"
 
 
 class FakeRunner:

@@ -107,10 +107,20 @@ def test_a_thread_is_in_the_ledger_under_its_consumer() -> None:
     case.close()
 
 
-def test_a_last_hook_without_a_consumer_starts_no_thread() -> None:
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that gives the process no more threads."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+
+def test_a_last_hook_without_a_consumer_needs_no_thread(no_threads: None) -> None:
     case = Case()
     assert case.run_hook(case.hook("revoked")).said == ["finish"]
-    assert (case.names(), case.target.calls) == ([], [])
+    assert (case.names(), case.target.calls, case.context.ended) == ([], [], [])
 
 
 class Failing(Handler):
@@ -142,12 +152,8 @@ def test_a_batch_that_fails_is_tried_again_on_the_same_thread() -> None:
     case.close()
 
 
-def test_a_system_that_starts_no_thread_ends_the_app_with_its_job_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
+def test_a_system_that_starts_no_thread_ends_the_app_with_its_job_not_done(no_threads: None) -> None:
     case = Case()
-    monkeypatch.setattr(threading.Thread, "start", refuse)
     assert case.run_job(case.job()).said == ["retry"]
     assert case.run_hook(case.hook("assigned")).said == ["finish"]
     assert [str(error) for error in case.context.ended] == ["can't start new thread"] * 2
