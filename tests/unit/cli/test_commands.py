@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
-from awoke.cli import commands, setting_options
+from awoke.cli import commands
 from awoke.cli.main import command_line
-from awoke.settings import RunSettings, Settings
 
 PACKAGE = Path(commands.__file__).parent
 

@@ -31,7 +31,6 @@ from awoke.events import (
     ThreadLeaked,
     TransactionAborted,
 )
-from awoke.metrics import catalogue
 from awoke.metrics.recorder import CommitGap, EndedJob, Health, PartitionState, Recorder
 from awoke.runtime.ledger import ThreadEntry
 

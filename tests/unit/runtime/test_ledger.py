@@ -20,7 +20,7 @@ def test_a_thread_that_user_code_started_is_written_down_with_the_place() -> Non
         other.start()
     finally:
         ledger.uninstall()
-    assert book.census()["clicks[3]"] == 1
+    assert book.counts()["clicks[3]"] == 1
     (leaked,) = book.leaked("clicks[3]", 7, grace_s=0.01)
     assert leaked.name == "forgotten"
     assert "test_ledger.py" in leaked.started_at
@@ -84,7 +84,7 @@ def test_threads_of_awoke_and_of_others_have_an_owner_or_none() -> None:
     release.set()
     for thread in threads:
         thread.join()
-    assert "clicks[3]" not in book.census()
+    assert "clicks[3]" not in book.counts()
 
 
 def test_a_thread_that_is_about_to_start_is_not_forgotten() -> None:
@@ -93,7 +93,7 @@ def test_a_thread_that_is_about_to_start_is_not_forgotten() -> None:
     book.write_down(first, "clicks[3]", 7, "here")
     book.write_down(second, "clicks[4]", 7, "there")
     first.start()
-    assert book.census()["clicks[3]"] == 1
+    assert book.counts()["clicks[3]"] == 1
     release.set()
     first.join()
 
