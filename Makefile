@@ -105,14 +105,15 @@ soak-faults: build ## Repeat the restart, rebalance, copy, swarm and rpc scenari
 VALGRIND := valgrind --quiet --error-exitcode=9 --undef-value-errors=no --suppressions=$(CURDIR)/tests/support/valgrind.supp
 
 # Contract tests of embedded brokers that lend, copy and free memory in all ways that the extension has.
-LENT_MEMORY := consume lanes outputs owned produce recovery rpc skip tombstones undecodable
+LENT_MEMORY := $(patsubst %,tests/contract/test_%.py,consume lanes outputs owned produce recovery skip tombstones undecodable) \
+  tests/contract/rpc
 
 soak-memory: build ## Look for wrong use of memory: the engine's tests and the extension's lent memory under valgrind, and Miri where it runs
 	@command -v valgrind || { echo "could not run: valgrind is not installed"; exit 1; }
 	cargo --config 'target."cfg(all())".runner = "$(VALGRIND)"' test --release -p awoke-wake -p awoke-kafka -p awoke-engine --locked
 	PYTHONMALLOC=malloc $(VALGRIND) --soname-synonyms=somalloc='_native*' \
 	  $(BIN)/python -m pytest -q --timeout 900 tests/security/test_native_arguments.py tests/unit/test_sequencer.py \
-	  $(addprefix tests/contract/test_,$(addsuffix .py,$(LENT_MEMORY))) -k 'mock or native or sequencer'
+	  $(LENT_MEMORY) -k 'mock or native or sequencer'
 	PYTHONMALLOC=malloc $(VALGRIND) --soname-synonyms=somalloc='_native*' --trace-children=yes \
 	  $(BIN)/python -m pytest -q --timeout 900 tests/security/test_signal_handlers.py
 	@if cargo +nightly miri --version >/dev/null 2>&1; then cargo +nightly miri test -p awoke-wake --locked; \

@@ -189,7 +189,7 @@ def test_a_call_whose_request_can_not_be_sent_ends_in_time() -> None:
             assert caller.open_calls() == 0
 
 
-def test_exactly_once_carries_out_what_it_answers(real_cluster: RealCluster, tmp_path: Path) -> None:
+def test_exactly_once_executes_what_it_answers(real_cluster: RealCluster, tmp_path: Path) -> None:
     service = unique("once")
     with (
         rpc.Caller(service, real_cluster.bootstrap_servers, create_topics=True, partitions=4) as caller,

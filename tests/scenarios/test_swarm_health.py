@@ -166,17 +166,17 @@ def test_a_node_beyond_the_hard_limit_is_killed(real_cluster: RealCluster, topic
 
 
 @pytest.mark.timeout(180)
-def test_a_supervisor_that_overslept_kills_nobody(
+def test_a_supervisor_that_overslept_kills_no_node(
     real_cluster: RealCluster, topic: str, flow: Flow, tmp_path: Path
 ) -> None:
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--silent-after-s", "3") as swarm:
         before = swarm.wait_up(assigned=PARTITIONS)
         pids = [each["pid"] for each in before["nodes"]]
-        everybody = [*pids, before["pid"]]
-        for pid in everybody:
+        processes = [*pids, before["pid"]]
+        for pid in processes:
             os.kill(pid, signal.SIGSTOP)  # As when the machine sleeps.
         elapse(9, "longer than the silence after which a node is killed")
-        for pid in reversed(everybody):
+        for pid in reversed(processes):
             os.kill(pid, signal.SIGCONT)
         swarm.process.wait_for("deadlines are moved", 10)
         elapse(4, "a node that seems silent would be killed in this time")

@@ -100,7 +100,7 @@ def test_a_quiet_swarm_takes_no_more(real_cluster: RealCluster, topic: str, tmp_
         assert swarm.stop() == 0
 
 
-def test_a_dump_shows_stacks_and_hurts_nobody(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
+def test_a_dump_shows_stacks_and_ends_no_process(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, nodes=1) as swarm:
         swarm.wait_up(1, assigned=PARTITIONS)
         swarm.ask("dump", node=1)

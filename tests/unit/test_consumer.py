@@ -117,7 +117,7 @@ def test_a_mark_that_waits_marks_before_it_commits(job: Told) -> None:
 
 def test_an_exactly_once_route_commits_in_transactions_only() -> None:
     consumer, _ = assigned()
-    consumer._member, consumer._contribution = Told(), Told
+    consumer._member, consumer._new_entry = Told(), Told
     with pytest.raises(awoke.ConfigError, match=r"with self\.transaction\(\)") as refused:
         consumer.commit()
     assert refused.value.property == "exactly_once"
@@ -128,18 +128,18 @@ def test_a_transaction_needs_an_exactly_once_route_and_a_job() -> None:
     consumer, _ = assigned()
     with pytest.raises(awoke.ConfigError, match="exactly_once=True"):
         consumer.transaction()
-    consumer._contribution = Told
+    consumer._new_entry = Told
     with pytest.raises(awoke.ClosedError, match="belongs into consume"):
         consumer.transaction()
 
 
 def test_a_transaction_of_a_job_submits_that_job(job: Told) -> None:
     consumer, _ = assigned()
-    contribution = Told(submit=Told())
-    consumer._contribution = lambda: contribution
+    entry = Told(submit=Told())
+    consumer._new_entry = lambda: entry
     with consumer.transaction() as transaction:
         assert isinstance(transaction, ConsumerTransaction)
-    assert contribution.calls == [("submit", job, None)]
+    assert entry.calls == [("submit", job, None)]
 
 
 def test_the_committed_offset_comes_from_the_brokers() -> None:

@@ -8,7 +8,6 @@ NOT_YET = {
     "bridge: lines",
     "product files over 500 lines",
     "sync/async twins with logic",
-    "Python modules without a test of their name",
 }
 """The measures whose goal is not met. It may only shrink."""
 

@@ -154,7 +154,7 @@ class FakeCommit:
         return iter(())
 
 
-class FakeContribution:
+class FakeEntry:
     """Messages of a job inside a transaction that others share."""
 
     def __init__(self, commit: FakeCommit) -> None:
@@ -173,32 +173,32 @@ MESSAGE: Any = SimpleNamespace(offset=7)
 
 
 def of_job(commit: FakeCommit | None = None) -> tuple[ConsumerTransaction, Any]:
-    contribution: Any = FakeContribution(commit or FakeCommit())
-    return ConsumerTransaction(contribution, JOB), contribution
+    entry: Any = FakeEntry(commit or FakeCommit())
+    return ConsumerTransaction(entry, JOB), entry
 
 
 def test_the_messages_of_a_consumer_leave_with_its_progress_at_the_end_of_the_block() -> None:
-    transaction, contribution = of_job()
+    transaction, entry = of_job()
     with transaction:
         transaction.produce("totals", 1, key="k")
-        assert contribution.submitted == []
-    assert contribution.sent == [("totals", 1, {"key": "k"})]
-    assert contribution.submitted == [(JOB, None)]
-    assert contribution.pending.waited == [NEVER_S]
+        assert entry.submitted == []
+    assert entry.sent == [("totals", 1, {"key": "k"})]
+    assert entry.submitted == [(JOB, None)]
+    assert entry.pending.waited == [NEVER_S]
 
 
 def test_a_mark_bounds_the_progress() -> None:
-    transaction, contribution = of_job()
+    transaction, entry = of_job()
     with transaction:
         transaction.mark(MESSAGE)
-    assert contribution.submitted == [(JOB, 7)]
+    assert entry.submitted == [(JOB, 7)]
 
 
 def test_nothing_of_a_block_that_raises_is_submitted() -> None:
-    transaction, contribution = of_job()
+    transaction, entry = of_job()
     with pytest.raises(ZeroDivisionError), transaction:
         raise ZeroDivisionError
-    assert contribution.submitted == []
+    assert entry.submitted == []
 
 
 def test_a_commit_that_fails_is_raised_at_the_end_of_the_block() -> None:
@@ -208,10 +208,10 @@ def test_a_commit_that_fails_is_raised_at_the_end_of_the_block() -> None:
 
 
 async def test_an_awaited_block_of_a_consumer_awaits_the_commit() -> None:
-    transaction, contribution = of_job()
+    transaction, entry = of_job()
     async with transaction:
         transaction.mark(MESSAGE)
-    assert (contribution.submitted, contribution.pending.waited) == ([(JOB, 7)], [0.0])
+    assert (entry.submitted, entry.pending.waited) == ([(JOB, 7)], [0.0])
     failing, _ = of_job(FakeCommit(awoke.FencedError("taken away")))
     with pytest.raises(awoke.FencedError):
         async with failing:
@@ -219,15 +219,15 @@ async def test_an_awaited_block_of_a_consumer_awaits_the_commit() -> None:
 
 
 async def test_nothing_of_an_awaited_block_that_raises_is_submitted() -> None:
-    transaction, contribution = of_job()
+    transaction, entry = of_job()
     with pytest.raises(ZeroDivisionError):
         async with transaction:
             raise ZeroDivisionError
-    assert contribution.submitted == []
+    assert entry.submitted == []
 
 
 def test_a_block_is_used_once() -> None:
-    transaction, contribution = of_job()
+    transaction, entry = of_job()
     with transaction:
         pass
     with pytest.raises(awoke.ClosedError):
@@ -236,4 +236,4 @@ def test_a_block_is_used_once() -> None:
         transaction.mark(MESSAGE)
     with pytest.raises(awoke.ClosedError), transaction:
         pass
-    assert contribution.submitted == [(JOB, None)]
+    assert entry.submitted == [(JOB, None)]

@@ -55,7 +55,7 @@ def test_a_call_that_is_cancelled_in_the_queue_delays_no_other(cluster: Cluster)
         assert caller.call("hold", number=3) == 3
 
 
-def test_calls_of_one_key_are_carried_out_in_order(cluster: Cluster) -> None:
+def test_calls_of_one_key_are_executed_in_order(cluster: Cluster) -> None:
     app, seen = new_app(cluster, threads=8), Collected[tuple[str, int]]()
 
     @app.rpc.method
@@ -72,7 +72,7 @@ def test_calls_of_one_key_are_carried_out_in_order(cluster: Cluster) -> None:
         assert [number for each, number in seen.items if each == who] == list(range(50))
 
 
-def test_one_idempotency_key_is_carried_out_once(cluster: Cluster) -> None:
+def test_one_idempotency_key_is_executed_once(cluster: Cluster) -> None:
     app, seen, go = new_app(cluster), Collected[str](), threading.Event()
 
     @app.rpc.method

@@ -40,7 +40,7 @@ def test_exactly_once_forgets_a_result_that_was_not_committed(real_cluster: Any)
 
     @app.rpc.method
     def order(number: int) -> int:
-        sender = rpc.current_call().contribution
+        sender = rpc.current_call().transaction_entry
         assert sender is not None
         sender.produce(out, b"x" * sizes.pop(0))  # The first is larger than messages may be.
         return number
@@ -72,7 +72,7 @@ def test_exactly_once_commits_replies_with_offsets(real_cluster: Any) -> None:
 
     @app.rpc.method
     def order(number: int) -> int:
-        sender = rpc.current_call().contribution
+        sender = rpc.current_call().transaction_entry
         assert sender is not None
         sender.produce(out, number)
         if number == 3:

@@ -68,7 +68,7 @@ def test_a_cancelled_task_cancels_its_call(cluster: Cluster) -> None:
         if rpc.current_call().wait_cancelled():
             told.add("cancelled")
 
-    async def give_up(caller: rpc.Caller) -> None:
+    async def cancel_one(caller: rpc.Caller) -> None:
         task = asyncio.create_task(caller.acall("hold"))
         await asyncio.to_thread(began.wait, WITHIN_S)
         task.cancel()
@@ -76,7 +76,7 @@ def test_a_cancelled_task_cancels_its_call(cluster: Cluster) -> None:
             await task
 
     with calling(app) as caller:
-        asyncio.run(give_up(caller))
+        asyncio.run(cancel_one(caller))
         assert told.wait_for(1) == ["cancelled"]
 
 
@@ -187,8 +187,8 @@ def test_closing_fails_what_is_open(cluster: Cluster) -> None:
         go.set()
 
 
-def test_nobody_there_is_learned_soon(real_cluster: Any) -> None:
-    service = unique("nobody")
+def test_a_service_without_responders_is_noticed_soon(real_cluster: Any) -> None:
+    service = unique("empty")
     with pytest.raises(awoke.UnknownTopic, match="start it"):
         rpc.Caller(service, real_cluster.bootstrap_servers)
     with rpc.Caller(service, real_cluster.bootstrap_servers, create_topics=True) as caller:

@@ -45,7 +45,7 @@ def test_a_cancelled_call_reaches_its_method(cluster: Cluster, method: str) -> N
 
 
 def test_a_method_that_ends_the_process_ends_the_app(cluster: Cluster) -> None:
-    app, gave_up = new_app(cluster, threads=1), Collected[BaseException]()
+    app, errors = new_app(cluster, threads=1), Collected[BaseException]()
 
     @app.rpc.method
     def leave() -> None:
@@ -55,12 +55,12 @@ def test_a_method_that_ends_the_process_ends_the_app(cluster: Cluster) -> None:
     async def aleave() -> None:
         raise SystemExit(4)
 
-    server = awoke.AppRunner(app, gave_up.add)
+    server = awoke.AppRunner(app, errors.add)
     server.start()
     with rpc.Caller(app.name, cluster.bootstrap_servers, timeout_s=WITHIN_S) as caller:
         with pytest.raises(rpc.Internal):
             caller.call("leave")
-        (error,) = gave_up.wait_for(1)
+        (error,) = errors.wait_for(1)
         assert isinstance(error, SystemExit)
         with pytest.raises(rpc.Internal):
             caller.call("aleave")

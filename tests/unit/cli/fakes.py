@@ -11,7 +11,7 @@ import awoke
 from awoke import dead_letter as form
 from awoke.admin import BrokerInfo, PartitionInfo, TopicInfo
 from awoke.cli.letters import Letter, letter_of
-from awoke.cli.main import app
+from awoke.cli.main import command_line
 from tests.support.messages import StoredMessage
 
 FIRST_MS = 1_760_000_000_000
@@ -55,7 +55,7 @@ def run(*words: str) -> Done:
     Raises:
         AwokeError: The command has raised it.
     """
-    done = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    done = CliRunner().invoke(command_line(words), words, env={"COLUMNS": "200"})
     if isinstance(done.exception, awoke.AwokeError):
         raise done.exception
     return Done(done.output, done.exit_code)

@@ -13,7 +13,7 @@ import awoke
 from awoke import dead_letter as form
 from awoke.cli import dead_letter as commands
 from awoke.cli import letters
-from awoke.cli.dead_letter import Group, as_document, cells, confirm_all, cut, in_range, left_out, report, whole
+from awoke.cli.dead_letter import Group, as_document, cells, confirm_all, in_range, left_out, report, shortened, whole
 from awoke.cli.letters import Letter, letter_of
 from awoke.cli.targets import Targets
 from tests.support.messages import StoredMessage
@@ -71,8 +71,8 @@ def test_errors_and_keys_are_complete_if_that_is_wanted() -> None:
     ("words", "shown"),
     [("x" * 60, "x" * 60), ("x" * 61, "x" * 59 + "…"), ("\x1b" * 30, r"\x1b" * 14 + r"\x1" + "…"), ("", "")],
 )
-def test_text_is_cut_to_the_width_of_its_column_after_its_escapes(words: str, shown: str) -> None:
-    assert cut(words) == shown
+def test_text_is_shortened_to_the_width_of_its_column_after_its_escapes(words: str, shown: str) -> None:
+    assert shortened(words) == shown
 
 
 def test_a_summary_counts_by_a_field_the_most_frequent_first(topic: list[Any]) -> None:

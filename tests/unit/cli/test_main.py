@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import platform
 import sys
 
 import pytest
 
 import awoke
-from awoke.cli import main
-from awoke.cli.main import versions
+from awoke.cli import versions
+from awoke.cli.main import main
 from tests.unit.cli.fakes import run
 
 
@@ -22,7 +21,8 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     def command() -> None:
         raise errors[0]
 
-    monkeypatch.setattr(importlib.import_module("awoke.cli.main"), "app", command)  # The package has its function.
+    module = sys.modules[main.__module__]  # `awoke.cli.main` is also the name of its function.
+    monkeypatch.setattr(module, "command_line", lambda words: command)
     monkeypatch.setattr(sys, "argv", ["awoke", "tail", "orders"])
     return errors
 
@@ -32,7 +32,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     [
         (awoke.ConfigError("no such option", "--yes"), 2),
         (awoke.UnknownTopic("topic 'orders' does not exist", 3, "UNKNOWN_TOPIC_OR_PART"), 1),
-        (awoke.AwokeError("nobody answers"), 1),
+        (awoke.AwokeError("no broker answers"), 1),
     ],
 )
 def test_an_error_is_one_line_and_an_exit_code(
@@ -66,9 +66,9 @@ def test_an_error_that_is_none_of_awokes_is_passed_on(failing: list[BaseExceptio
 
 def test_versions_are_one_line_and_no_command_is_needed() -> None:
     done = run("--version")
-    assert (done.exit_code, done.output) == (0, versions() + "\n")
+    assert (done.exit_code, done.output) == (0, versions.line() + "\n")
     for part in (awoke.__version__, awoke.librdkafka_version(), platform.python_version()):
-        assert part in versions()
+        assert part in versions.line()
 
 
 def test_without_a_command_help_is_shown() -> None:

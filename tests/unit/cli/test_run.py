@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP, EXIT_LATE
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE
 from awoke.swarm.options import Options
 from tests.unit.cli.fakes import run
 
@@ -68,7 +68,7 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Started:
     monkeypatch.setattr("awoke.application.find_app", lambda target: started)
     monkeypatch.setattr("awoke.swarm.app_socket.open_app_socket", started.open_socket)
     monkeypatch.setattr("awoke.swarm.supervisor.Supervisor", started.supervisor)
-    monkeypatch.setattr("awoke.cli.run.logs.set_up", lambda level, form: started.logs.append((level, form)))
+    monkeypatch.setattr("awoke.logs.set_up", lambda level, form: started.logs.append((level, form)))
     monkeypatch.setattr("awoke.cli.run.os", SimpleNamespace(_exit=started.exit))
     monkeypatch.setattr("awoke.cli.run.logging", SimpleNamespace(shutdown=lambda: None))
     threads = SimpleNamespace(enumerate=lambda: [SimpleNamespace(name=name) for name in started.threads])
@@ -162,7 +162,7 @@ def test_a_wrong_option_is_named_and_a_wrong_variable_is_wrong_configuration(
     ("error", "code"),
     [
         (awoke.UnknownTopic("no topic", 3, "UNKNOWN_TOPIC_OR_PART"), EXIT_CONFIGURATION),
-        (awoke.BrokerUnreachable("no broker", -195, "_TRANSPORT"), EXIT_GAVE_UP),
+        (awoke.BrokerUnreachable("no broker", -195, "_TRANSPORT"), EXIT_FAILED),
     ],
 )
 @pytest.mark.parametrize("nodes", [[], ["--nodes", "2"]], ids=["alone", "swarm"])
@@ -176,8 +176,8 @@ def test_a_start_that_fails_is_one_line_and_an_exit_code(
 
 @pytest.mark.parametrize("nodes", [[], ["--nodes", "2"]], ids=["alone", "swarm"])
 def test_the_exit_code_is_that_of_the_run(nodes: list[str], started: Started) -> None:
-    started.result = EXIT_GAVE_UP
-    assert run("run", "shop:app", *nodes).exit_code == EXIT_GAVE_UP
+    started.result = EXIT_FAILED
+    assert run("run", "shop:app", *nodes).exit_code == EXIT_FAILED
 
 
 def test_a_module_that_raises_is_named(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:

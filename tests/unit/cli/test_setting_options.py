@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from awoke.cli import setting_options
-from awoke.cli.main import app
+from awoke.cli.main import command_line
 from awoke.cli.setting_options import option, takes_run_settings, type_of
 from awoke.settings import RunSettings, Settings
 from tests.unit.cli.test_commands import help_of
@@ -36,7 +36,8 @@ def test_defaults_are_those_of_the_settings() -> None:
 
 def test_help_names_every_option_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    shown = CliRunner().invoke(app, ["run", "--help"]).output
+    words = ["run", "--help"]
+    shown = CliRunner().invoke(command_line(words), words).output
     for name in ("--memory-hard-limit", "--restart-backoff-s", "--bootstrap-servers", "--drain-timeout-s"):
         assert name in shown
     assert "…" not in shown

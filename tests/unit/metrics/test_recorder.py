@@ -196,9 +196,9 @@ def test_the_rest_is_read_when_asked() -> None:
 
 
 def test_the_state_of_a_partition_is_made_of_the_engines_tuple() -> None:
-    state = PartitionState.of("t", 0, 7, 5, 7, 10, (4, 2, 7, 2.5))
+    state = PartitionState.of(("t", 0, 7, 5, 7, 10, (4, 2, 7, 2.5)))
     assert state.commit_gap == CommitGap(messages=4, done=2, oldest_offset=7, oldest_s=2.5)
-    assert PartitionState.of("t", 0, 7, 5, 7, 10, None).commit_gap is None
+    assert PartitionState.of(("t", 0, 7, 5, 7, 10, None)).commit_gap is None
 
 
 @pytest.mark.parametrize(
@@ -246,6 +246,6 @@ def test_what_an_app_does_not_have_has_no_value() -> None:
 
 def test_two_recorders_do_not_mix() -> None:
     first, second = Recorder(), Recorder()
-    first.job_ended("handle", "t", 10, 1_000, 0.002, 0.02, "done")
+    first.job_ended("t", "handle", EndedJob(10, 1_000, 0.002, 0.02, "done"))
     assert 'awoke_messages_total{handler="handle",topic="t"} 10.0' in lines(first)
     assert [line for line in lines(second) if line.startswith("awoke_messages_total")] == []

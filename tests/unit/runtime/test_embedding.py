@@ -63,10 +63,10 @@ async def test_a_cancellation_takes_effect_when_the_function_has_returned(
 class FakeRunner:
     """A runner that fails as the app says, and notes what is done with it."""
 
-    def __init__(self, app: Any, on_give_up: Any) -> None:
+    def __init__(self, app: Any, on_fatal_error: Any) -> None:
         self.did: list[str] = app.did
-        self._error, self._on_give_up = app.error, on_give_up
-        self.given_up: BaseException | None = None
+        self._error, self._on_fatal_error = app.error, on_fatal_error
+        self.fatal_error: BaseException | None = None
 
     def start(self) -> None:
         self.did.append("start")
@@ -80,9 +80,9 @@ class FakeRunner:
     def stop_soon(self) -> None:
         self.did.append("stop soon")
 
-    def give_up(self, error: BaseException) -> None:
-        self.given_up = error
-        self._on_give_up(error)
+    def stop_app(self, error: BaseException) -> None:
+        self.fatal_error = error
+        self._on_fatal_error(error)
 
 
 class FakeApp:
@@ -128,10 +128,10 @@ async def test_a_block_that_raises_stops_the_app() -> None:
     assert app.did == ["start", "stop"]
 
 
-async def test_an_app_that_gives_up_stops_and_ends_its_block_with_the_error() -> None:
+async def test_a_fatal_error_stops_the_app_and_ends_its_block() -> None:
     app = FakeApp()
     with pytest.raises(ValueError, match="no good"):
         async with block(app) as runner:
-            runner.give_up(ValueError("no good"))
+            runner.stop_app(ValueError("no good"))
             assert app.did == ["start", "stop soon"]
     assert app.did[-1] == "stop"

@@ -9,7 +9,7 @@ import pytest
 
 import awoke
 from awoke import _native
-from awoke.routing import Route
+from awoke.routing import KindOptions, Route
 from awoke.runtime import engine_routes
 from awoke.runtime.engine_routes import TURN_S_MIN, engine_route
 from awoke.settings import Settings
@@ -45,7 +45,9 @@ def test_each_option_reaches_the_engine_under_its_own_name(made: list[Any]) -> N
         "start": "latest",
         "jobs_max": 18,
     }
-    engine_route(Route("orders", Handler, options, tick_every_s=19.0, offsets="manual"), Settings(), scheduler)
+    engine_route(
+        Route("orders", Handler, options, KindOptions(tick_every_s=19.0, offsets="manual")), Settings(), scheduler
+    )
     ((topic, given, found),) = made
     assert (topic, given) == ("orders", scheduler)
     assert found == {
@@ -67,7 +69,7 @@ def test_each_option_reaches_the_engine_under_its_own_name(made: list[Any]) -> N
 
 
 def test_a_route_with_lanes_and_transactions_says_so(made: list[Any]) -> None:
-    route = Route("orders", handle, {"concurrency": awoke.by_key(4), "exactly_once": True}, output="out")
+    route = Route("orders", handle, {"concurrency": awoke.by_key(4), "exactly_once": True}, KindOptions(output="out"))
     engine_route(route, Settings(), cast("_native.Scheduler", object()))
     options = made[0][2]
     assert (options["concurrency"], options["is_transactional"], options["stores_by_hand"]) == (

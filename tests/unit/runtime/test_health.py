@@ -30,7 +30,7 @@ class Watched:
         self.settings, self.failures = Settings(blocked_after_s=0.0), Failures()
         self.routes = {"orders": Route("orders", handle, {"concurrency": awoke.by_key(commit_gap=64, in_flight=64)})}
         self.member: Any = None
-        self.given_up: BaseException | None = None
+        self.fatal_error: BaseException | None = None
         self.refusals: Any = SimpleNamespace(reasons=list)
         self.overdue: Any = SimpleNamespace(overdue=list)
         self.paused: dict[tuple[str, int], tuple[Any, BaseException]] = {}
@@ -59,8 +59,8 @@ def test_an_app_without_a_fault_is_healthy() -> None:
     assert list(reasons(Watched())) == []
 
 
-def test_an_app_that_gave_up_says_why() -> None:
-    assert Watched(given_up=ERROR).reason() == "gave up: no good"
+def test_an_app_with_a_fatal_error_says_why() -> None:
+    assert Watched(fatal_error=ERROR).reason() == "fatal error: no good"
 
 
 def test_denied_permissions_are_reasons() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, cast
 
 from awoke._native import Job
+from awoke.metrics.recorder import EndedJob
 from awoke.routing import Route
 from awoke.runtime.job_watch import JobWatch
 from tests.unit.runtime.fakes import FakeJob
@@ -55,9 +56,9 @@ def watched(context: FakeContext, job: FakeJob, function: Any = handle, **option
 def test_a_job_is_counted_with_its_messages_their_bytes_and_times() -> None:
     context, job = FakeContext(has_metrics=True), FakeJob(3)
     watched(context, job).end(cast("Job", job), "done")
-    ((name, topic, messages, size_bytes, waited_s, ran_s, outcome),) = context.metrics.jobs
-    assert (name, topic, messages, size_bytes, waited_s, outcome) == ("handle", "orders", 3, 303, 0.25, "done")
-    assert ran_s >= 0
+    ((topic, name, ended),) = context.metrics.jobs
+    assert (topic, name, ended._replace(ran_s=0.0)) == ("orders", "handle", EndedJob(3, 303, 0.25, 0.0, "done"))
+    assert ended.ran_s >= 0
 
 
 def test_messages_that_are_left_to_a_later_job_are_not_counted() -> None:
@@ -65,8 +66,8 @@ def test_messages_that_are_left_to_a_later_job_are_not_counted() -> None:
     watch = watched(context, job)
     job.left = 3
     watch.end(cast("Job", job), "failed")
-    assert context.metrics.jobs[0][2:4] == (2, 201)
-    assert context.metrics.jobs[0][-1] == "failed"
+    ((_, _, ended),) = context.metrics.jobs
+    assert (ended.messages, ended.size_bytes, ended.outcome) == (2, 201, "failed")
 
 
 def test_a_job_without_a_limit_is_not_watched() -> None:

@@ -31,7 +31,7 @@ def test_a_thread_that_user_code_started_is_written_down_with_the_place() -> Non
     assert book.leaked("clicks[3]", 7) == []
 
 
-def test_the_start_of_threads_is_as_it_was_when_nobody_watches() -> None:
+def test_the_start_of_threads_is_as_it_was_when_none_watches() -> None:
     plain = threading.Thread.start
     ledger.install()
     ledger.install()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.metrics.recorder import PartitionState, Recorder
+from awoke.metrics.recorder import EndedJob, PartitionState, Recorder
 from awoke.runtime.failures import Failures
 from awoke.runtime.ledger import Ledger
 from awoke.runtime.observed import Observed
@@ -40,7 +40,7 @@ def observed(**parts: Any) -> Observed:
     """Returns the state of an app that has joined, with these parts instead of its own."""
     found: Any = Observed()
     found.app, found.settings, found.member = awoke.App("shop"), Settings(), FakeMember()
-    found.responder = found.metrics = found.given_up = None
+    found.responder = found.metrics = found.fatal_error = None
     found.ledger, found.overdue, found.paused = Ledger(), OverdueWatch(awoke.Events()), {}
     found.failures, found.is_quiet, found.began_s = Failures(), False, 0.0
     found.refusals = Refusals("shop", "shop.", lambda error: None)
@@ -92,7 +92,7 @@ def test_callers_are_counted_by_service_with_their_open_calls() -> None:
 
 def test_metrics_are_text_where_they_are_kept() -> None:
     recorder = Recorder()
-    recorder.job_ended("handle", "orders", 10, 1_000, 0.002, 0.02, "done")
+    recorder.job_ended("orders", "handle", EndedJob(10, 1_000, 0.002, 0.02, "done"))
     assert b"awoke_messages_total" in observed(metrics=recorder).metrics_text()
 
 
@@ -103,13 +103,13 @@ DENIED = Refusals("shop", "shop.", lambda error: None)
     ("parts", "why"),
     [
         ({}, None),
-        ({"given_up": ValueError("no good"), "is_quiet": True}, "it gave up: no good"),
+        ({"fatal_error": ValueError("no good"), "is_quiet": True}, "it has a fatal error: no good"),
         ({"is_quiet": True, "member": None}, "quiet"),
         ({"member": None}, "not given it partitions"),
         ({"refusals": DENIED}, "not given it partitions"),
         ({"connections": SimpleNamespace(why_not_ready=lambda: "no broker connected")}, "no broker connected"),
     ],
-    ids=["ready", "gave up", "quiet", "not joined", "denied", "no broker"],
+    ids=["ready", "fatal error", "quiet", "not joined", "denied", "no broker"],
 )
 def test_an_app_that_processes_nothing_says_why(parts: dict[str, Any], why: str | None) -> None:
     found = observed(**parts).why_not_ready()
@@ -119,9 +119,9 @@ def test_an_app_that_processes_nothing_says_why(parts: dict[str, Any], why: str 
 
 def test_an_app_is_unhealthy_with_each_reason() -> None:
     assert observed(member=None).health() == (True, [])
-    is_healthy, reasons = observed(given_up=ValueError("no good")).health()
+    is_healthy, reasons = observed(fatal_error=ValueError("no good")).health()
     assert not is_healthy
-    assert len(reasons) == 2, "it gave up, and a partition is stuck"
+    assert len(reasons) == 2, "it has a fatal error, and a partition is stuck"
 
 
 def test_the_status_can_be_written_as_json_with_the_partitions_in_order() -> None:

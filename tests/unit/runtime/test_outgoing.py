@@ -11,7 +11,7 @@ import pytest
 import awoke
 from awoke._native import HookJob, Job, Message
 from awoke.message import Record
-from awoke.routing import Route
+from awoke.routing import KindOptions, Route
 from awoke.runtime import outgoing as module
 from awoke.runtime.outgoing import OrderedOutput, OrderedOutputs, Outgoing, Results
 from tests.unit.runtime.fakes import FakeBatch, FakeContext, FakeHandle, FakeJob, FakeProducer
@@ -56,7 +56,7 @@ class Case:
         produced, again = ([FakeHandle(error) for error in each] for each in (errors, alone))
         self.context = FakeContext(producer=FakeProducer(*produced), alone=FakeProducer(*again))
         options: Any = {"concurrency": awoke.by_key()}
-        self.route = Route("orders", handle, options, output="out", ordered=True)
+        self.route = Route("orders", handle, options, KindOptions(output="out", ordered=True))
         self.job, self.ended = FakeJob(is_of_lanes=True), list[BaseException | None]()
         self.outgoing = Outgoing(lambda job, error: self.ended.append(error))
 
@@ -380,7 +380,7 @@ def test_a_record_keeps_its_key_headers_partition_and_time() -> None:
         def produce(self, topic: str, value: Any, **options: Any) -> Any:
             given.append((topic, value, options))
 
-    route = Route("orders", handle, {}, output="out")
+    route = Route("orders", handle, {}, KindOptions(output="out"))
     module.produce(cast(Any, Producer()), route, Record(b"v", "key", {"h": b"1"}, 3, 1_700_000_000_000))
     options = {"key": "key", "headers": {"h": b"1"}, "partition": 3, "timestamp_ms": 1_700_000_000_000}
     assert given == [("out", b"v", options)]

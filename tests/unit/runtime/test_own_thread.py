@@ -11,7 +11,7 @@ import pytest
 
 import awoke
 from awoke._native import HookJob, Job
-from awoke.routing import Route
+from awoke.routing import KindOptions, Route
 from awoke.runtime.executor import Executor
 from awoke.runtime.own_thread import OwnThread, OwnThreadExecutor, executor_of
 from tests.unit.runtime.fakes import FakeContext, FakeJob
@@ -43,7 +43,7 @@ class Case:
     def __init__(self, target: type[Handler] = Handler) -> None:
         self.target = cast("type[Handler]", type("Handler", (target,), {"calls": []}))
         self.context = FakeContext()
-        route = Route("orders", self.target, {}, own_thread=True)
+        route = Route("orders", self.target, {}, KindOptions(own_thread=True))
         self.executor = executor_of(cast("Any", self.context), route)
 
     def job(self, partition: int = 0) -> FakeJob:
@@ -74,7 +74,7 @@ class Case:
 def test_only_routes_that_ask_for_it_have_threads_of_their_own() -> None:
     context = cast("Any", FakeContext())
     assert type(executor_of(context, Route("orders", Handler, {}))) is Executor
-    assert type(executor_of(context, Route("orders", Handler, {}, own_thread=True))) is OwnThreadExecutor
+    assert type(executor_of(context, Route("orders", Handler, {}, KindOptions(own_thread=True)))) is OwnThreadExecutor
 
 
 def test_hooks_and_batches_of_an_assignment_run_on_one_thread_that_ends_with_it() -> None:

@@ -10,7 +10,7 @@ ASSIGNED = PartitionsAssigned(client="shop", partitions=[("orders", 0)])
 
 
 class Case:
-    """The refusals of an app, and the errors that it gave up with."""
+    """The refusals of an app, and the fatal errors that it stopped for."""
 
     def __init__(self) -> None:
         self.ended: list[BaseException] = []

@@ -33,8 +33,8 @@ class Case:
         self.app.on(topic)(handle)
         self.heard = Collected[str]()
         self.app.events.subscribe("*", lambda event: self.heard.add(event.name))
-        self.gave_up = Collected[BaseException]()
-        self.runner = AppRunner(self.app, self.gave_up.add, **options)
+        self.errors = Collected[BaseException]()
+        self.runner = AppRunner(self.app, self.errors.add, **options)
 
     def heard_of_app(self) -> list[str]:
         return [name for name in self.heard.items if name.startswith("app.")]
@@ -149,17 +149,17 @@ def test_a_shutdown_function_that_hangs_makes_the_stop_unclean(case: Case) -> No
             thread.join(WITHIN_S)
 
 
-def test_an_app_gives_up_with_its_first_error(case: Case) -> None:
-    case.runner.give_up(ERROR)
-    case.runner.give_up(ValueError("later"))
-    assert case.gave_up.items == [ERROR]
-    assert case.runner.given_up is ERROR
-    assert case.runner.why_not_ready() == "it gave up: no good"
+def test_an_app_stops_for_its_first_fatal_error(case: Case) -> None:
+    case.runner.stop_app(ERROR)
+    case.runner.stop_app(ValueError("later"))
+    assert case.errors.items == [ERROR]
+    assert case.runner.fatal_error is ERROR
+    assert case.runner.why_not_ready() == "it has a fatal error: no good"
 
 
 def test_who_waits_for_the_end_gets_the_error(case: Case) -> None:
     case.runner.start()
-    case.runner.give_up(ERROR)
+    case.runner.stop_app(ERROR)
     case.runner.stop(WITHIN_S)
     with pytest.raises(ValueError, match="no good"):
         asyncio.run(asyncio.wait_for(case.runner.ended(), WITHIN_S))
@@ -170,10 +170,10 @@ def test_only_a_fatal_error_of_a_client_ends_the_app(case: Case, is_fatal: bool,
     case.runner.start()
     event = ClientError(client="shop", code=82, code_name="FENCED_INSTANCE_ID", text="fenced", is_fatal=is_fatal)
     case.app.events.emit(event)
-    assert len(case.gave_up.items) == ends
+    assert len(case.errors.items) == ends
     case.runner.stop(WITHIN_S)
     case.app.events.emit(ClientError(client="shop", code=82, code_name="F", text="late", is_fatal=True))
-    assert len(case.gave_up.items) == ends, "an app that has stopped listens no more"
+    assert len(case.errors.items) == ends, "an app that has stopped listens no more"
 
 
 def test_a_failed_background_function_may_end_the_app(case: Case) -> None:
@@ -182,7 +182,7 @@ def test_a_failed_background_function_may_end_the_app(case: Case) -> None:
 
     case.app.background(fail, on_error="fail")
     case.runner.start()
-    (error,) = case.gave_up.wait_for(1)
+    (error,) = case.errors.wait_for(1)
     assert "no good" in str(error.__cause__ or error)
     case.runner.stop(WITHIN_S)
 
@@ -194,10 +194,10 @@ def test_a_quiet_app_is_not_ready(case: Case) -> None:
     assert case.runner.stop(WITHIN_S)
 
 
-def test_a_second_signal_hurries_once(case: Case) -> None:
+def test_a_second_signal_ends_the_wait_once(case: Case) -> None:
     case.runner.start()
-    assert case.runner.hurry()
-    assert not case.runner.hurry()
+    assert case.runner.stop_waiting()
+    assert not case.runner.stop_waiting()
     case.runner.stop(WITHIN_S)
 
 

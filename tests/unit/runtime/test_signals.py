@@ -1,4 +1,4 @@
-"""A single process from its start to its exit code: the first signal stops, the second hurries, the third ends."""
+"""A process from its start to its exit code: a signal stops it, a second ends the wait for jobs, a third ends it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 import awoke
-from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_GAVE_UP, EXIT_LATE
+from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_FAILED, EXIT_LATE
 from awoke.runtime import signals as module
 from awoke.runtime.inbox import Inbox
 from awoke.runtime.runner import AppRunner
@@ -26,20 +26,20 @@ class Exited(Exception):
 
 
 class FakeServer:
-    """A runner whose stop lasts until it may end, or is hurried."""
+    """A runner whose stop lasts until it may end, or waits no longer."""
 
-    def __init__(self, *, is_clean: bool = True, needs_hurry: bool = False) -> None:
-        self._is_clean, self._needs_hurry, self.may_end = is_clean, needs_hurry, threading.Event()
+    def __init__(self, *, is_clean: bool = True, needs_signal: bool = False) -> None:
+        self._is_clean, self._needs_signal, self.may_end = is_clean, needs_signal, threading.Event()
         self.did = Collected[str]()
-        self.given_up: BaseException | None = None
+        self.fatal_error: BaseException | None = None
 
     def quiet(self) -> None:
         self.did.add("quiet")
 
-    def hurry(self) -> bool:
-        is_first = "hurry" not in self.did.items
-        self.did.add("hurry")
-        if self._needs_hurry:
+    def stop_waiting(self) -> bool:
+        is_first = "stop waiting" not in self.did.items
+        self.did.add("stop waiting")
+        if self._needs_signal:
             self.may_end.set()
         return is_first
 
@@ -62,7 +62,7 @@ def stopped(server: FakeServer, heard: Inbox, *words: str) -> int:
     return wait_and_stop(cast(AppRunner, server), heard)
 
 
-@pytest.mark.parametrize("reason", ["signal", "gave up", "asked to stop"])
+@pytest.mark.parametrize("reason", ["signal", "fatal error", "asked to stop"])
 def test_an_app_stops_for_each_reason(heard: Inbox, reason: str) -> None:
     server = FakeServer()
     server.may_end.set()
@@ -83,26 +83,26 @@ def test_a_stop_that_left_work_undone_has_its_exit_code(heard: Inbox) -> None:
     assert stopped(server, heard, "signal") == EXIT_LATE
 
 
-def test_an_app_that_gave_up_has_its_exit_code(heard: Inbox, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_app_with_a_fatal_error_has_its_exit_code(heard: Inbox, caplog: pytest.LogCaptureFixture) -> None:
     server = FakeServer()
     server.may_end.set()
-    server.given_up = ValueError("no good")
-    assert stopped(server, heard, "gave up") == EXIT_GAVE_UP
-    assert "the app gave up: no good" in caplog.text
+    server.fatal_error = ValueError("no good")
+    assert stopped(server, heard, "fatal error") == EXIT_FAILED
+    assert "the app stopped after a fatal error: no good" in caplog.text
 
 
-def test_a_second_signal_hurries_the_stop(heard: Inbox, caplog: pytest.LogCaptureFixture) -> None:
-    server = FakeServer(needs_hurry=True)
+def test_a_second_signal_ends_the_wait_for_jobs(heard: Inbox, caplog: pytest.LogCaptureFixture) -> None:
+    server = FakeServer(needs_signal=True)
     assert stopped(server, heard, "signal", "signal") == EXIT_CLEAN
-    assert sorted(server.did.items) == ["hurry", "stop"]
+    assert sorted(server.did.items) == ["stop", "stop waiting"]
     assert caplog.text.count("stopping at once") == 1
 
 
-def test_a_quick_stop_hurries_at_once(heard: Inbox) -> None:
+def test_a_quick_stop_waits_for_no_job(heard: Inbox) -> None:
     server = FakeServer()
     server.may_end.set()
     assert stopped(server, heard, "quick") == EXIT_CLEAN
-    assert sorted(server.did.items) == ["hurry", "stop"]
+    assert sorted(server.did.items) == ["stop", "stop waiting"]
 
 
 def test_a_third_signal_ends_the_process(heard: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:

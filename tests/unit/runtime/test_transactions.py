@@ -10,9 +10,9 @@ import awoke
 from awoke import _native
 from awoke.codec import JSON
 from awoke.message import Outgoing, Record
-from awoke.routing import Route
+from awoke.routing import KindOptions, Route
 from awoke.runtime.transactions import (
-    Contribution,
+    TransactionEntry,
     Transactions,
     sends_letters,
     transactional_id_of,
@@ -62,7 +62,7 @@ def test_dead_letters_may_be_larger_than_messages() -> None:
     [({}, False), ({"dead_letter": "dead"}, False), ({"dead_letter": "dead", "exactly_once": True}, True)],
 )
 def test_letters_are_sent_in_transactions_by_exactly_once_routes(options: Any, sends: bool) -> None:
-    assert sends_letters([Route("orders", handle, options, output="out")]) is sends
+    assert sends_letters([Route("orders", handle, options, KindOptions(output="out"))]) is sends
 
 
 def test_messages_of_aborted_transactions_must_not_be_processed() -> None:
@@ -103,10 +103,10 @@ class Case:
 
     def __init__(self, *middleware: Any) -> None:
         self.batcher = FakeBatcher()
-        self.contribution = Contribution(cast(_native.TransactionBatcher, self.batcher), middleware)
+        self.entry = TransactionEntry(cast(_native.TransactionBatcher, self.batcher), middleware)
 
     def submitted(self) -> list[tuple[str, Any, dict[str, Any]]]:
-        assert self.contribution.submit(cast(Any, "job"), 7) == cast(Any, "pending")
+        assert self.entry.submit(cast(Any, "job"), 7) == cast(Any, "pending")
         ((records, job, offset),) = self.batcher.submitted
         assert (job, offset) == ("job", 7)
         return cast("list[tuple[str, Any, dict[str, Any]]]", records)
@@ -118,22 +118,22 @@ def upper(message: Outgoing) -> Outgoing:
 
 def test_records_are_submitted_together_with_the_job() -> None:
     case = Case()
-    case.contribution.produce("out", "a", key="k")
-    case.contribution.produce("out", "b")
+    case.entry.produce("out", "a", key="k")
+    case.entry.produce("out", "b")
     assert case.submitted() == [("out", "a", {"key": "k"}), ("out", "b", {})]
 
 
 def test_records_pass_the_middleware_once() -> None:
     case = Case(upper)
-    case.contribution.produce("out", "a", key="k")
-    case.contribution.produce_all("out", [Record("b")])
+    case.entry.produce("out", "a", key="k")
+    case.entry.produce_all("out", [Record("b")])
     assert [(topic, value) for topic, value, _ in case.submitted()] == [("OUT", "aa"), ("OUT", "bb")]
 
 
 def test_of_several_records_none_is_added_if_one_can_not_be_sent() -> None:
     case = Case()
     with pytest.raises(awoke.EncodeError):
-        case.contribution.produce_all("out", [Record("a"), Record("bad"), Record("c")])
-    case.contribution.produce_all("out", [Record("d", "k", None, 2, None)])
+        case.entry.produce_all("out", [Record("a"), Record("bad"), Record("c")])
+    case.entry.produce_all("out", [Record("d", "k", None, 2, None)])
     ((topic, value, options),) = case.submitted()
     assert (topic, value, options["key"], options["partition"]) == ("out", "d", "k", 2)

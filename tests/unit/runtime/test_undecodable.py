@@ -1,4 +1,4 @@
-"""The message whose value does not decode is found among the others of its job, and left to a job that begins with it."""
+"""The message whose value does not decode is found among those of its job, and left to a job that begins with it."""
 
 from __future__ import annotations
 

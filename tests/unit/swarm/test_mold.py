@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_GAVE_UP
+from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 from awoke.swarm import mold as module
 from awoke.swarm import protocol
 from awoke.swarm.options import Options
@@ -128,7 +128,7 @@ def test_a_mold_whose_supervisor_has_gone_imports_nothing(tmp_path: Path) -> Non
     noted = tmp_path / "imported"
     with mold_of(tmp_path, f"open({str(noted)!r}, 'w')", supervisor=1) as mold:
         assert mold.says() == (None, [])
-    assert mold.process.returncode == EXIT_GAVE_UP
+    assert mold.process.returncode == EXIT_FAILED
     assert not noted.exists()
 
 
@@ -140,7 +140,7 @@ def test_a_node_that_can_not_be_reported_is_killed(monkeypatch: pytest.MonkeyPat
     ours, theirs = protocol.pair()
     child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     with ours, theirs:
-        assert module._tell(theirs, 3, child.pid) == EXIT_GAVE_UP
+        assert module._tell(theirs, 3, child.pid) == EXIT_FAILED
         assert child.wait(WITHIN_S) == -signal.SIGKILL
         told = protocol.decode(ours.recv(protocol.MESSAGE_MAX), protocol.FROM_MOLD)
     assert told == protocol.NotForked(3, "its mold can't tell of it: Too many open files")

@@ -15,7 +15,7 @@ from awoke.errors import QueueFull
 from awoke.rpc import InvalidArgument, ResourceExhausted, Retries, Unavailable
 from awoke.rpc.caller.calling import Calling
 from awoke.rpc.caller.opening import Opening
-from awoke.rpc.caller.plan import Plan, Planner
+from awoke.rpc.caller.plan import CallOptions, Plan, Planner
 from awoke.rpc.caller.reading import Part, Reading
 from awoke.rpc.caller.retries import RetryBudget
 from awoke.rpc.errors import KINDS
@@ -152,5 +152,4 @@ def calling_of(native: FakeCaller, retries: Retries) -> Calling:
 
 def plan(**options: Any) -> Plan:
     planner = Planner(2 * LONG_S, frozenset(), True, None)
-    words: dict[str, Any] = {"timeout_s": None, "key": None, "idempotent": None, "idempotency_key": None, **options}
-    return planner.plan("quote", (), {}, headers=None, **words)
+    return planner.plan("quote", (), {}, CallOptions(**options))

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from awoke.errors import ConfigError, EncodeError
-from awoke.rpc.caller.plan import Plan, Planner
+from awoke.rpc.caller.plan import CallOptions, Plan, Planner
 from awoke.rpc.context import current
 from awoke.tracing import Tracer
 
@@ -25,10 +25,7 @@ def planner(*, is_retried: bool = True, tracer: Any = None) -> Planner:
 
 
 def plan(made: Planner, method: str = "quote", *args: Any, kwargs: Any = None, **options: Any) -> Plan:
-    words: dict[str, Any] = {
-        name: options.pop(name, None) for name in ("timeout_s", "key", "idempotent", "idempotency_key", "headers")
-    }
-    return made.plan(method, args, kwargs or {}, **words, **options)
+    return made.plan(method, args, kwargs or {}, CallOptions(**options))
 
 
 @pytest.fixture

@@ -50,8 +50,8 @@ class FakeCall:
         self.reply_to: tuple[str, int] | None = ("shop.rpc.replies", 1)
         self.remaining_s, self.credit = 60.0, FakeCredit()
         self.is_cancelled = self.was_cancelled = False
-        self.contribution: Any = None
-        self.verdict: tuple[str, str] | None = None
+        self.transaction_entry: Any = None
+        self.not_executed: tuple[str, str] | None = None
         self.cached_body: bytes | None = None
         self.last: FakeHandle | None = None
         self.on_cancelled: list[Callable[[], object]] = []
@@ -168,8 +168,8 @@ class FakeAdmission:
         self.topics.append(partitions)
 
 
-class FakeContribution:
-    """Messages that are committed with an offset; `submit` gives this handle, or raises this error."""
+class FakeEntry:
+    """The messages of one job, committed with its offset; `submit` gives this handle, or raises this error."""
 
     def __init__(self, outcome: Any) -> None:
         self._outcome = outcome
@@ -187,14 +187,14 @@ class FakeContribution:
 
 
 class FakeTransactions:
-    """Makes contributions with these outcomes, then with good ones."""
+    """Makes entries with these outcomes, then with good ones."""
 
     def __init__(self, *outcomes: Any) -> None:
         self._outcomes = list(outcomes)
-        self.made: list[FakeContribution] = []
+        self.made: list[FakeEntry] = []
 
-    def contribution(self) -> FakeContribution:
-        self.made.append(FakeContribution(self._outcomes.pop(0) if self._outcomes else FakeHandle()))
+    def entry(self) -> FakeEntry:
+        self.made.append(FakeEntry(self._outcomes.pop(0) if self._outcomes else FakeHandle()))
         return self.made[-1]
 
 
@@ -213,7 +213,7 @@ class FakeMetrics:
 
 
 class FakeHost:
-    """The process of a responder. `ended` are the errors that it gave up with."""
+    """The process of a responder. `ended` are the fatal errors that it was stopped for."""
 
     def __init__(self, **parts: Any) -> None:
         self.settings = Settings(bootstrap_servers="127.0.0.1:1")
@@ -221,7 +221,7 @@ class FakeHost:
         self.ended: list[BaseException] = []
         vars(self).update(parts)
 
-    def give_up(self, error: BaseException) -> None:
+    def stop_app(self, error: BaseException) -> None:
         self.ended.append(error)
 
 

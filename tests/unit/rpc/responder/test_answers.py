@@ -265,7 +265,7 @@ class Exactly(Case):
     def __init__(self, *outcomes: Any) -> None:
         self.transactions = FakeTransactions(*outcomes)
         super().__init__(host=FakeHost(transactions=self.transactions), mode="exactly_once")
-        self.call.contribution = self.transactions.contribution()
+        self.call.transaction_entry = self.transactions.entry()
 
     @property
     def job(self) -> Any:
@@ -299,7 +299,7 @@ def test_a_call_without_a_reply_address_commits_its_offset_only() -> None:
 
 def test_messages_of_a_method_that_failed_are_not_sent() -> None:
     case = Exactly()
-    case.call.contribution.produce("out", b"1")
+    case.call.transaction_entry.produce("out", b"1")
     case.send_error(rpc.Aborted("not this one"))
     assert case.transactions.made[0].submitted == []
     ((topic, body, _),) = case.replied(1)

@@ -8,7 +8,7 @@ import awoke
 from awoke.metrics.recorder import Recorder
 from awoke.rpc.responder import host
 from awoke.runtime.runner import AppRunner
-from awoke.runtime.transactions import Contribution, Transactions
+from awoke.runtime.transactions import Transactions
 from awoke.tracing import Tracer
 from tests.support.protocols import missing_parts, parts_of
 
@@ -22,7 +22,6 @@ def test_the_runner_is_a_host() -> None:
     ("protocol", "kind"),
     [
         (host.Transactions, Transactions),
-        (host.Contribution, Contribution),
         (host.Metrics, Recorder),
         (host.Tracer, Tracer),
     ],

@@ -209,7 +209,7 @@ def test_a_call_runs_within_a_span_of_its_message(engine: Engine) -> None:
 def test_a_call_that_is_rejected_is_not_executed(engine: Engine) -> None:
     with Case(engine, double) as case:
         call = case.call(b"[1]")
-        call.verdict = ("rejected", "queue_full")
+        call.not_executed = ("rejected", "queue_full")
         problem = case.problem(case.execute(call))
         assert (problem.code, problem.is_rejected, call.steps) == ("resource_exhausted", True, [])
 
@@ -231,24 +231,24 @@ def test_a_call_with_an_unknown_reply_partition_is_read_again_after_a_lookup(eng
         engine.partitions = {"shop.rpc.replies": 2}
         case.responder._reply_topics._began_s = float("-inf")  # The lookup of the start was long ago.
         call = case.call(b"[1]")
-        call.verdict = ("invalid", "reply_partition")
+        call.not_executed = ("invalid", "reply_partition")
         case.execute(call)
         assert engine.replies.endings(call) == [("given back", LOOK_AGAIN_S)]
-    assert engine.admission.topics == [{"shop.rpc.replies": 2}]
+    assert engine.admission.topics == [{"shop.rpc.replies": 1}, {"shop.rpc.replies": 2}]
 
 
 def test_a_partition_that_stays_unknown_is_refused(engine: Engine) -> None:
     with Case(engine, double) as case:
         call = case.call(b"[1]")
-        call.verdict = ("invalid", "reply_partition")  # The lookup of the start was just now.
+        call.not_executed = ("invalid", "reply_partition")  # The lookup of the start was just now.
         case.execute(call)
         assert engine.replies.endings(call) == [("settled", 0.0)]
 
 
-def test_a_verdict_without_an_answer_gives_the_call_back(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reason_without_an_answer_gives_the_call_back(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     with Case(engine, double) as case:
         call = case.call(b"[1]")
-        call.verdict = ("rejected", "no such reason")
+        call.not_executed = ("rejected", "no such reason")
         case.execute(call)
         assert engine.replies.endings(call) == [("given back", 1.0)]
     assert "could not be answered (rejected, no such reason)" in caplog.text
@@ -286,7 +286,7 @@ def test_exactly_once_commits_what_a_method_sends_with_its_reply(engine: Engine)
     transactions = FakeTransactions()
 
     def order(number: int) -> int:
-        sender = rpc.current_call().contribution
+        sender = rpc.current_call().transaction_entry
         assert sender is not None
         sender.produce("out", number)
         return number

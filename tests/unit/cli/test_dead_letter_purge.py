@@ -8,8 +8,8 @@ import pytest
 import typer
 
 import awoke
-from awoke.cli import purge
-from awoke.cli.purge import places
+from awoke.cli import dead_letter_purge
+from awoke.cli.dead_letter_purge import places
 from tests.unit.cli.fakes import FakeAdmin, run
 
 ENDS = {0: 5, 1: 3}
@@ -72,7 +72,7 @@ def test_the_number_of_messages_is_confirmed_first(admin: FakeAdmin, monkeypatch
         asked.append((question, yes))
         raise typer.Abort
 
-    monkeypatch.setattr(purge, "confirm", refuse)
+    monkeypatch.setattr(dead_letter_purge, "confirm", refuse)
     assert run("dead-letter", "purge", "dead", "--all").exit_code == 1
     assert asked == [("Delete 6 offsets of dead for good?", False)]
     assert admin.asked == []
