@@ -217,7 +217,7 @@ def loop() -> Iterator[Loop]:
 def test_no_more_jobs_run_at_once_than_may(loop: Loop) -> None:
     loop.scheduler.put(*(FakeJob() for _ in range(3)))
     assert loop.executor.ran.wait_for(2) == ["job", "job"]
-    assert len(loop.worker.coroutines()) == 2
+    assert len(loop.worker.running()) == 2
     loop.let_go(1)
     assert loop.executor.ran.wait_for(4)[2:] == ["job ended", "job"], "the third begins when another ends"
     loop.let_go(0)
@@ -281,7 +281,7 @@ def test_a_loop_that_has_ended_may_be_told_to_end() -> None:
     loop.worker.start()
     loop.end()
     loop.worker.finish()
-    assert loop.worker.coroutines() == []
+    assert loop.worker.running() == []
 
 
 def handle(message: Any) -> None: ...

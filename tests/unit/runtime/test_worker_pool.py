@@ -26,6 +26,9 @@ def handle(message: Any) -> None: ...
 async def ahandle(message: Any) -> None: ...
 
 
+OWN_PREFIXES = ("awoke-worker-", "awoke-loop")
+
+
 class Case:
     """The pool of an app with these routes."""
 
@@ -47,7 +50,11 @@ class Case:
         return threads
 
     def names(self) -> list[str]:
-        return sorted(each.name for each in self.pool.running()[0])
+        """Returns the names of the pool's threads that are alive."""
+        return sorted(each.name for each in threading.enumerate() if each.name.startswith(OWN_PREFIXES))
+
+    def threads(self) -> list[threading.Thread]:
+        return [worker.thread for worker in self.pool.workers]
 
 
 @pytest.fixture
@@ -61,7 +68,7 @@ def case() -> Iterator[Case]:
 def test_plain_functions_have_workers_and_no_event_loop(case: Case) -> None:
     assert case.names() == ["awoke-worker-1", "awoke-worker-2", "awoke-worker-3"]
     assert report_late(case.end()) == []
-    assert [thread for thread in case.pool.running()[0] if thread.is_alive()] == []
+    assert [thread for thread in case.threads() if thread.is_alive()] == []
 
 
 def test_async_functions_have_an_event_loop_and_no_workers() -> None:
@@ -118,13 +125,13 @@ def test_workers_that_are_too_many_end(case: Case) -> None:
         thread.join(WITHIN_S)
         ended.add(thread)
 
-    waiting = [threading.Thread(target=wait_for, args=(each,)) for each in case.pool.running()[0]]
+    waiting = [threading.Thread(target=wait_for, args=(each,)) for each in case.threads()]
     for thread in waiting:
         thread.start()
     case.pool.resize(1)
     assert [each.is_alive() for each in ended.wait_for(2)] == [False, False]
     case.pool.resize(2)
-    alive = [name.is_alive() for name in case.pool.running()[0]]
+    alive = [name.is_alive() for name in case.threads()]
     assert alive == [True, True], "ended ones are no longer counted"
     case.end()
     for thread in waiting:
