@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import time
 import weakref
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
+from typing import Any
 
 from awoke import _native, origins
 from awoke._native import Batch, Message
 from awoke.admin import Admin, TopicInfo
+from awoke.drive import drive, until
 from awoke.errors import ConfigError, OperationTimeout, UnknownTopic
 from awoke.events import EventSource
 from awoke.oauth import TokenFunction
@@ -67,12 +70,12 @@ class Reader:
     def __iter__(self) -> Iterator[Message[bytes | None]]:
         """Yields messages without end. Blocks while there is none; Ctrl-C ends the wait on the main thread."""
         while True:
-            yield from self._next(None)
+            yield from drive(self._next(None))
 
     async def __aiter__(self) -> AsyncIterator[Message[bytes | None]]:
         """Yields messages without end, on the running loop."""
         while True:
-            for message in await self._next_async():
+            for message in await self._next(None):
                 yield message
 
     def read_until_end(self, timeout_s: float | None = None) -> Iterator[Message[bytes | None]]:
@@ -83,12 +86,9 @@ class Reader:
         Raises:
             OperationTimeout: the ends were not reached within `timeout_s`.
         """
-        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
-        while self._at_end != self._partitions:
-            left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
-            if left_s == 0.0:
-                raise _not_there(timeout_s)
-            yield from self._next(left_s)
+        began_s = time.monotonic()
+        while (messages := drive(self._next_until_end(began_s, timeout_s))) is not None:
+            yield from messages
 
     async def aread_until_end(self, timeout_s: float | None = None) -> AsyncIterator[Message[bytes | None]]:
         """Yields messages as `read_until_end`, on the running loop.
@@ -96,34 +96,24 @@ class Reader:
         Raises:
             OperationTimeout: the ends were not reached within `timeout_s`.
         """
-        deadline_s = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
-        while self._at_end != self._partitions:
-            try:
-                async with asyncio.timeout_at(deadline_s):
-                    messages = await self._next_async()
-            except TimeoutError:
-                raise _not_there(timeout_s) from None
+        began_s = time.monotonic()
+        while (messages := await self._next_until_end(began_s, timeout_s)) is not None:
             for message in messages:
                 yield message
 
-    def _next(self, timeout_s: float | None) -> Iterable[Message[bytes | None]]:
-        return self._sort(self._native.next(timeout_s))
+    async def _next_until_end(self, began_s: float, timeout_s: float | None) -> Iterable[Message[bytes | None]] | None:
+        """Returns the next messages, None when all partitions are at their ends. A flow."""
+        if self._at_end == self._partitions:
+            return None
+        left_s = None if timeout_s is None else began_s + timeout_s - time.monotonic()
+        if left_s is not None and left_s <= 0:
+            text = f"read to the end: not there within {timeout_s} s"
+            raise OperationTimeout(text, "read to the end", timeout_s or 0)
+        return await self._next(left_s)
 
-    async def _next_async(self) -> Iterable[Message[bytes | None]]:
-        while (found := self._native.next(0.0)) is None:
-            await self._readable()
-        return self._sort(found)
-
-    async def _readable(self) -> None:
-        """Waits until the native reader notifies that its empty queue has got something."""
-        loop = asyncio.get_running_loop()
-        rung = loop.create_future()
-        loop.add_reader(self._native.fileno(), lambda: None if rung.done() else rung.set_result(None))
-        try:
-            await rung
-        finally:
-            loop.remove_reader(self._native.fileno())
-            self._native.clear()
+    async def _next(self, timeout_s: float | None) -> Iterable[Message[bytes | None]]:
+        """Returns the next messages: none at the end of a partition, or when the time is up. A flow."""
+        return self._sort(await until(_Found(self._native, timeout_s)))
 
     def _sort(self, found: Batch[bytes | None] | tuple[str, int] | None) -> Iterable[Message[bytes | None]]:
         """Returns the messages of a batch; none for the end of a partition, which is noted."""
@@ -176,6 +166,36 @@ def _starts(
     return [(topic.name, partition, *each) for partition, each in wanted.items()]
 
 
-def _not_there(timeout_s: float | None) -> OperationTimeout:
-    text = f"read to the end: not there within {timeout_s} s"
-    return OperationTimeout(text, "read to the end", timeout_s or 0)
+class _Found:
+    """The next batch, or the end of a partition, for a flow to wait for; None when the time was up first."""
+
+    __slots__ = ("_native", "_timeout_s")
+
+    def __init__(self, native: _native.Reader, timeout_s: float | None) -> None:
+        self._native, self._timeout_s = native, timeout_s
+
+    def wait(self) -> Batch[bytes | None] | tuple[str, int] | None:
+        """Waits on the calling thread, with the GIL released."""
+        return self._native.next(self._timeout_s)
+
+    def __await__(self) -> Generator[Any, Any, Batch[bytes | None] | tuple[str, int] | None]:
+        return self._find().__await__()
+
+    async def _find(self) -> Batch[bytes | None] | tuple[str, int] | None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._timeout_s):
+                while (found := self._native.next(0.0)) is None:
+                    await self._readable()
+                return found
+        return None
+
+    async def _readable(self) -> None:
+        """Waits until the native reader notifies that its empty queue has got something."""
+        loop = asyncio.get_running_loop()
+        rung = loop.create_future()
+        loop.add_reader(self._native.fileno(), lambda: None if rung.done() else rung.set_result(None))
+        try:
+            await rung
+        finally:
+            loop.remove_reader(self._native.fileno())
+            self._native.clear()

@@ -99,17 +99,21 @@ class Stream:
 
     def __iter__(self) -> Iterator[Any]:
         """Blocks between results. Raises RpcError when the call fails."""
-        try:
+        with self._cancelled_at_end():
             while (item := drive(self._next())) is not END:
                 yield item
-        finally:
-            self.cancel()
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         """As iterating, on the running loop."""
-        try:
+        with self._cancelled_at_end():
             while (item := await self._next()) is not END:
                 yield item
+
+    @contextlib.contextmanager
+    def _cancelled_at_end(self) -> Iterator[None]:
+        """Cancels the call when its iteration ends, for any reason."""
+        try:
+            yield
         finally:
             self.cancel()
 
