@@ -1,31 +1,18 @@
-//! Compiles the extension's replacements for functions that its C libraries call: the allocator, waits that no clock
-//! step prolongs, and decompressors that bound the size of a batch.
-
-/// The functions that `src/decompressors/`, `src/groupless.rs` and the kafka crate's `mock_groups.c` wrap.
-const WRAPPED: [&str; 8] = [
-    "rd_gz_decompress",
-    "rd_kafka_cgrp_op",
-    "rd_kafka_lz4_decompress",
-    "rd_kafka_mock_cgrp_classic_member_add",
-    "rd_kafka_snappy_java_uncompress",
-    "rd_kafka_snappy_uncompress",
-    "rd_kafka_snappy_uncompressed_length",
-    "rd_kafka_zstd_decompress",
-];
+//! Compiles the extension's allocator, and has the linker put the kafka crate's wrappers before functions of
+//! librdkafka's.
 
 fn main() {
     describe_the_build();
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=../kafka/wrapped.txt");
     println!("cargo:rerun-if-changed=src/allocator.c");
-    println!("cargo:rerun-if-changed=src/clocks.c");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
         let include = std::env::var("DEP_MIMALLOC_INCLUDE_DIR").expect("libmimalloc-sys exports its include path");
-        println!("cargo:rerun-if-changed=build.rs");
-        for function in WRAPPED {
+        for function in include_str!("../kafka/wrapped.txt").lines() {
             println!("cargo:rustc-link-arg-cdylib=-Wl,--wrap={function}");
         }
         cc::Build::new()
             .file("src/allocator.c")
-            .file("src/clocks.c")
             .include(include)
             .flag("-fno-builtin") // Otherwise the compiler assumes that `malloc` is the C library's.
             .link_lib_modifier("+whole-archive")

@@ -1,29 +1,29 @@
-//! Compiles what stands before functions of librdkafka's mock cluster: see `src/librdkafka/mock_groups.c`.
+//! Compiles what stands before functions of librdkafka's and of the C library's: `mock_groups.c`, `clocks.c`.
 //!
-//! The linker's option holds for this package's own tests; the build scripts of the engine and of the extension name it
-//! again.
-
-/// The function that `src/librdkafka/mock_groups.c` wraps.
-#[cfg(feature = "librdkafka")]
-const WRAPPED: &str = "rd_kafka_mock_cgrp_classic_member_add";
+//! `wrapped.txt` names the functions that these, `decompressors/` and `groupless.rs` wrap. Cargo hands no argument of
+//! the linker to the crates above, so the build scripts of the engine and of the extension read it, too.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=wrapped.txt");
     #[cfg(feature = "librdkafka")]
     compile();
 }
 
 #[cfg(feature = "librdkafka")]
 fn compile() {
-    println!("cargo:rerun-if-changed=src/librdkafka/mock_groups.c");
+    let files = ["src/librdkafka/clocks.c", "src/librdkafka/mock_groups.c"];
+    files.iter().for_each(|file| println!("cargo:rerun-if-changed={file}"));
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
         let librdkafka = std::env::var("DEP_RDKAFKA_ROOT").expect("rdkafka-sys says where it built librdkafka");
-        println!("cargo:rustc-link-arg=-Wl,--wrap={WRAPPED}");
+        for function in include_str!("wrapped.txt").lines() {
+            println!("cargo:rustc-link-arg=-Wl,--wrap={function}");
+        }
         cc::Build::new()
-            .file("src/librdkafka/mock_groups.c")
+            .files(files)
             .include(format!("{librdkafka}/src"))
             .warnings(false) // librdkafka's headers have some.
             .link_lib_modifier("+whole-archive")
-            .compile("mock_groups");
+            .compile("wrappers");
     }
 }

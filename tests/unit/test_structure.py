@@ -96,7 +96,6 @@ def test_the_engine_knows_no_python() -> None:
 
 
 def test_only_the_kafka_crate_calls_librdkafka() -> None:
-    """The bridge's `decompressors` and `groupless` stand before functions of librdkafka's, and name no binding."""
     sources = [file for crate in ("engine", "wake", "bridge") for file in (REPOSITORY / "crates" / crate).rglob("*.rs")]
     manifests = [REPOSITORY / "crates" / crate / "Cargo.toml" for crate in ("engine", "wake", "bridge")]
     binding = re.compile(r"\brdkafka[_-]sys\b|\bkafka::ffi\b|\bffi::rd_kafka|\bffi::RD_KAFKA")

@@ -1,28 +1,51 @@
 //! The engine's errors as the classes of `awoke.errors`. The match is exhaustive: each new variant needs its class
 //! here.
 
-use std::time::Duration;
-
-use awoke_engine::Error;
+use awoke_engine::kafka::Code;
+use awoke_engine::{Error, wake};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+
+/// An exception for Python: of an error of the engine, of a waiting primitive, or of Python's own.
+pub struct Raised(PyErr);
+
+/// The result of a call of the bridge.
+pub type Result<T, E = Raised> = std::result::Result<T, E>;
+
+impl From<Error> for Raised {
+    fn from(error: Error) -> Self {
+        Self(raise(&error, Doing::Other))
+    }
+}
+
+impl From<wake::Error> for Raised {
+    fn from(error: wake::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl From<PyErr> for Raised {
+    fn from(error: PyErr) -> Self {
+        Self(error)
+    }
+}
+
+impl From<Raised> for PyErr {
+    fn from(raised: Raised) -> Self {
+        raised.0
+    }
+}
 
 /// The operation that failed. It decides the class of two errors that the engine has in common for all operations.
 #[derive(Clone, Copy)]
-pub enum Doing {
+enum Doing {
     Delivery,
     Other,
 }
 
-/// Makes a Python exception of an error of the engine or of a waiting primitive.
-pub fn to_python<E: Clone + Into<Error>>(error: &E) -> PyErr {
-    raise(&error.clone().into(), Doing::Other)
-}
-
-/// Makes a Python exception of the error of a delivery.
-pub fn delivery_to_python(error: &Error) -> PyErr {
-    raise(error, Doing::Delivery)
+/// Makes an exception of the error of a delivery.
+pub fn of_delivery(error: &Error) -> Raised {
+    Raised(raise(error, Doing::Delivery))
 }
 
 fn raise(error: &Error, doing: Doing) -> PyErr {
@@ -31,51 +54,28 @@ fn raise(error: &Error, doing: Doing) -> PyErr {
 
 fn instance<'py>(py: Python<'py>, error: &Error, doing: Doing) -> PyResult<Bound<'py, PyAny>> {
     let text = error.to_string();
+    let of_code = |code: Code, is_retriable: bool| (&text, code.0, code.name(), is_retriable).into_pyobject(py);
     let (class, arguments) = match (error, doing) {
-        (Error::Config { property, .. }, _) => ("ConfigError", (text, property).into_pyobject(py)?.into_any()),
-        (Error::Kafka { code, .. }, Doing::Delivery) => {
-            ("delivery_failed", (text, code.0, code.name(), code.is_retriable()).into_pyobject(py)?.into_any())
-        }
-        (Error::Kafka { code, .. }, Doing::Other) => {
-            ("kafka_error", (text, code.0, code.name(), code.is_retriable()).into_pyobject(py)?.into_any())
-        }
-        (Error::Forked { pid, .. }, _) => ("ForkedClientError", (text, *pid).into_pyobject(py)?.into_any()),
-        (Error::Closed { .. }, _) => ("ClosedError", (text,).into_pyobject(py)?.into_any()),
-        (Error::QueueFull { waited, .. }, _) => {
-            ("QueueFull", (text, waited.as_secs_f64()).into_pyobject(py)?.into_any())
-        }
+        (Error::Config { property, .. }, _) => ("ConfigError", (text, property).into_pyobject(py)?),
+        (Error::Kafka { code, .. }, Doing::Delivery) => ("delivery_failed", of_code(*code, code.is_retriable())?),
+        (Error::Kafka { code, .. }, Doing::Other) => ("kafka_error", of_code(*code, code.is_retriable())?),
+        (Error::Aborted { code, .. }, _) => ("transaction_aborted", of_code(*code, true)?),
+        (Error::InDoubt { code, .. }, _) => ("TransactionInDoubt", of_code(*code, false)?),
+        (Error::ProducerFenced { code, .. }, _) => ("ProducerFenced", of_code(*code, false)?),
+        (Error::Forked { pid, .. }, _) => ("ForkedClientError", (text, *pid).into_pyobject(py)?),
+        (Error::Closed { .. }, _) => ("ClosedError", (text,).into_pyobject(py)?),
+        (Error::QueueFull { waited, .. }, _) => ("QueueFull", (text, waited.as_secs_f64()).into_pyobject(py)?),
         (Error::MessageTooLarge { topic, size_bytes, .. }, _) => {
-            ("MessageTooLarge", (text, topic, *size_bytes).into_pyobject(py)?.into_any())
+            ("MessageTooLarge", (text, topic, *size_bytes).into_pyobject(py)?)
         }
         (Error::TimedOut { operation, waited }, doing) => {
             let class = if matches!(doing, Doing::Delivery) { "DeliveryTimeout" } else { "OperationTimeout" };
-            (class, (text, operation, waited.as_secs_f64()).into_pyobject(py)?.into_any())
+            (class, (text, operation, waited.as_secs_f64()).into_pyobject(py)?)
         }
-        (Error::Fenced { topic, partition }, _) => {
-            ("FencedError", (text, topic, *partition).into_pyobject(py)?.into_any())
-        }
-        (Error::Aborted { code, .. }, _) => {
-            ("transaction_aborted", (text, code.0, code.name(), true).into_pyobject(py)?.into_any())
-        }
-        (Error::InDoubt { code, .. }, _) => {
-            ("TransactionInDoubt", (text, code.0, code.name(), false).into_pyobject(py)?.into_any())
-        }
-        (Error::ProducerFenced { code, .. }, _) => {
-            ("ProducerFenced", (text, code.0, code.name(), false).into_pyobject(py)?.into_any())
-        }
-        (Error::Poisoned { .. }, _) => ("SequencerBroken", (text,).into_pyobject(py)?.into_any()),
+        (Error::Fenced { topic, partition }, _) => ("FencedError", (text, topic, *partition).into_pyobject(py)?),
+        (Error::Poisoned { .. }, _) => ("SequencerBroken", (text,).into_pyobject(py)?),
         (Error::Invalid { .. }, _) => return Ok(PyValueError::new_err(text).into_value(py).into_bound(py).into_any()),
-        (Error::System { .. }, _) => ("SystemFailure", (text,).into_pyobject(py)?.into_any()),
+        (Error::System { .. }, _) => ("SystemFailure", (text,).into_pyobject(py)?),
     };
-    py.import("awoke.errors")?.getattr(class)?.call1(arguments.cast_into::<PyTuple>()?)
-}
-
-/// Converts seconds from Python to a duration; `None` for no limit.
-pub fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
-    seconds
-        .map(|seconds| {
-            Duration::try_from_secs_f64(seconds.max(0.0))
-                .map_err(|_| PyValueError::new_err(format!("{seconds} is no number of seconds")))
-        })
-        .transpose()
+    py.import("awoke.errors")?.getattr(class)?.call1(arguments)
 }

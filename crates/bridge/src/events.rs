@@ -7,7 +7,7 @@ use awoke_engine::kafka::{Code, TopicPartition};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::to_python;
+use crate::errors::Result;
 
 /// The box that the engine's clients put their events in. It is bounded: the oldest events are dropped first.
 #[pyclass(frozen, module = "awoke._native")]
@@ -18,8 +18,8 @@ pub struct EventBox {
 #[pymethods]
 impl EventBox {
     #[new]
-    fn new() -> PyResult<Self> {
-        Ok(Self { inner: event_box().map_err(|error| to_python(&error))? })
+    fn new() -> Result<Self> {
+        Ok(Self { inner: event_box()? })
     }
 
     /// The descriptor that becomes readable when there are events.

@@ -1,28 +1,18 @@
 //! A node's tie to its supervisor, as the node sees it.
 
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
 
 use awoke_engine::lifeline as engine;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::errors::{duration, to_python};
-use crate::group_member::GroupMember;
-use crate::scheduler::Scheduler;
-
-/// Checks that a number is an open descriptor of this kind.
-fn check_kind(what: &str, descriptor: i32, kind: libc::mode_t) -> PyResult<()> {
-    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: `fstat` takes any number, and fills the struct in when it returns 0.
-    let is_of_kind = unsafe {
-        libc::fstat(descriptor, found.as_mut_ptr()) == 0 && found.assume_init().st_mode & libc::S_IFMT == kind
-    };
-    if is_of_kind { Ok(()) } else { Err(PyValueError::new_err(format!("{what}: descriptor {descriptor} is none"))) }
-}
+use crate::consume::{GroupMember, Scheduler};
+use crate::errors::Result;
+use crate::values::seconds;
 
 /// Sends signs of life and notices the supervisor's end, on a thread that needs no GIL.
+///
+/// It owns the descriptor `tripwire`, the writing end of a pipe, from here on: the caller must not use its number
+/// again. The socket stays the caller's, who keeps it open until `close` has returned. Making it raises SystemFailure.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Lifeline {
     inner: engine::Lifeline,
@@ -30,38 +20,18 @@ pub struct Lifeline {
 
 #[pymethods]
 impl Lifeline {
-    /// Takes over the tripwire, the writing end of a pipe. The caller must not use its number again: the system may
-    /// reuse it.
     #[new]
-    fn new(socket: i32, tripwire: i32, interval_s: f64, drain_s: f64, exit_code: i32) -> PyResult<Self> {
-        let settings = engine::LifelineSettings {
-            interval: duration(Some(interval_s))?.unwrap_or_default(),
-            drain: duration(Some(drain_s))?.unwrap_or_default(),
-            exit_code,
-        };
-        check_kind("socket", socket, libc::S_IFSOCK)?;
-        check_kind("tripwire", tripwire, libc::S_IFIFO)?;
-        // SAFETY: it is an open descriptor, which the caller gives away, as the stub says.
-        let tripwire = unsafe { OwnedFd::from_raw_fd(tripwire) };
-        let started = engine::Lifeline::start(socket, tripwire, settings);
-        Ok(Self { inner: started.map_err(|error| to_python(&error))? })
+    fn new(socket: i32, tripwire: i32, interval_s: f64, drain_s: f64, exit_code: i32) -> Result<Self> {
+        let settings = engine::LifelineSettings { interval: seconds(interval_s)?, drain: seconds(drain_s)?, exit_code };
+        // SAFETY: the caller gives the tripwire away.
+        Ok(Self { inner: unsafe { engine::Lifeline::start(socket, tripwire, settings) }? })
     }
 
     /// Begins to report the jobs of these schedulers and the state of this member. Does not block.
     #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
-    fn watch(&self, schedulers: Vec<Py<Scheduler>>, member: &GroupMember) -> PyResult<()> {
-        let schedulers: Vec<_> = schedulers.iter().map(|scheduler| Arc::downgrade(&scheduler.get().inner)).collect();
-        let member = member.weak().map_err(|error| to_python(&error))?;
-        let read = move || {
-            let schedulers = || schedulers.iter().filter_map(std::sync::Weak::upgrade);
-            let oldest = schedulers().filter_map(|scheduler| scheduler.oldest_running()).min();
-            engine::Activity {
-                oldest_job: oldest.map_or_else(Default::default, |since: Instant| since.elapsed()),
-                poll_age: member.upgrade().map_or_else(Default::default, |member| member.poll_age()),
-                jobs: schedulers().map(|scheduler| scheduler.counters().jobs.get()).sum(),
-            }
-        };
-        self.inner.watch(Box::new(read));
+    fn watch(&self, schedulers: Vec<Py<Scheduler>>, member: &GroupMember) -> Result<()> {
+        let schedulers = schedulers.iter().map(|scheduler| Arc::downgrade(&scheduler.get().inner)).collect();
+        self.inner.watch(schedulers, member.inner.weak()?);
         Ok(())
     }
 

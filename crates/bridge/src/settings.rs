@@ -4,7 +4,8 @@ use awoke_engine::consume as engine;
 use awoke_engine::transact::TransactionLimits;
 use pyo3::prelude::*;
 
-use crate::errors::duration;
+use crate::errors::Result;
+use crate::values::seconds;
 
 /// `awoke.settings.EngineSettings`: validated in Python, read by the names of its attributes.
 #[derive(FromPyObject)]
@@ -19,18 +20,18 @@ pub struct EngineSettings {
 
 impl EngineSettings {
     /// Returns the part that a group member needs.
-    pub fn group(self) -> PyResult<engine::GroupSettings> {
+    pub fn group(self) -> Result<engine::GroupSettings> {
         Ok(engine::GroupSettings {
-            commit_interval: duration(Some(self.commit_interval_s))?.unwrap_or_default(),
-            revoke_timeout: duration(Some(self.revoke_timeout_s))?.unwrap_or_default(),
+            commit_interval: seconds(self.commit_interval_s)?,
+            revoke_timeout: seconds(self.revoke_timeout_s)?,
             fetch_memory_bytes: self.fetch_memory_bytes,
             partitions_total: self.partitions_total,
         })
     }
 
     /// Returns the part that the transactions of `exactly_once` routes need.
-    pub fn transactions(self) -> PyResult<TransactionLimits> {
-        let interval = duration(Some(self.transaction_interval_s))?.unwrap_or_default();
+    pub fn transactions(self) -> Result<TransactionLimits> {
+        let interval = seconds(self.transaction_interval_s)?;
         Ok(TransactionLimits { interval, records_max: self.transaction_records_max })
     }
 }

@@ -13,6 +13,7 @@ pub use awoke_wake::{self as wake, clock, counters, fork_guard};
 
 #[cfg(feature = "librdkafka")]
 pub mod consume;
+#[cfg(feature = "librdkafka")]
 #[allow(unsafe_code)] // Calls of Linux's that Rust's library does not have.
 pub mod lifeline;
 #[cfg(feature = "librdkafka")]

@@ -8,29 +8,30 @@
 //! processes learn of its end. But each of its threads ends at once, and closes its own descriptors: the supervisor, at
 //! the reading end, learns of the kill while the system still works on the rest.
 
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::clock::{Deadline, monotonic_ns};
+use crate::consume::{GroupMember, PartitionScheduler};
 use crate::wake::{EventFd, Notifier, Parker};
 use crate::{Error, Result};
 
 /// The activity of a process, as far as the engine knows it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Activity {
+struct Activity {
     /// The time for which the oldest job has run.
-    pub oldest_job: Duration,
+    oldest_job: Duration,
     /// The time since the group member's thread came up last.
-    pub poll_age: Duration,
+    poll_age: Duration,
     /// Jobs given to workers.
-    pub jobs: u64,
+    jobs: u64,
 }
 
 /// Reads the activity; called by the lifeline's thread.
-pub type ReadActivity = Box<dyn Fn() -> Activity + Send>;
+type ReadActivity = Box<dyn Fn() -> Activity + Send>;
 
 /// The settings of a lifeline.
 #[derive(Clone, Copy, Debug)]
@@ -66,12 +67,30 @@ struct Shared {
     lag: AtomicI64,
 }
 
+/// Checks that a number is an open descriptor of this kind.
+fn check_kind(what: &str, descriptor: RawFd, kind: libc::mode_t) -> Result<()> {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `fstat` takes any number, and fills the struct in when it returns 0.
+    let is_of_kind = unsafe {
+        libc::fstat(descriptor, found.as_mut_ptr()) == 0 && found.assume_init().st_mode & libc::S_IFMT == kind
+    };
+    if is_of_kind { Ok(()) } else { Err(Error::Invalid { reason: format!("{what}: descriptor {descriptor} is none") }) }
+}
+
 impl Lifeline {
     /// Starts the thread, and gives the tripwire to it alone.
     ///
     /// # Errors
-    /// [`Error::System`]: there are no descriptors, or the thread did not start.
-    pub fn start(socket: RawFd, tripwire: OwnedFd, settings: LifelineSettings) -> Result<Self> {
+    /// [`Error::Invalid`]: a descriptor is not of its kind, and stays the caller's. [`Error::System`]: there are no
+    /// descriptors, or the thread did not start.
+    ///
+    /// # Safety
+    /// If the tripwire is the writing end of a pipe, the caller gives it away, and does not use its number again.
+    pub unsafe fn start(socket: RawFd, tripwire: RawFd, settings: LifelineSettings) -> Result<Self> {
+        check_kind("socket", socket, libc::S_IFSOCK)?;
+        check_kind("tripwire", tripwire, libc::S_IFIFO)?;
+        // SAFETY: it is an open descriptor, which the caller gives away.
+        let tripwire = unsafe { OwnedFd::from_raw_fd(tripwire) };
         let shared = Arc::new(Shared {
             read_activity: Mutex::default(),
             socket,
@@ -106,9 +125,19 @@ impl Lifeline {
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Sets the function that reads the activity. Does not block.
-    pub fn watch(&self, read: ReadActivity) {
-        *self.shared.read_activity.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
+    /// Begins to report the jobs of these schedulers and the state of this member, as long as they exist. Does not
+    /// block.
+    pub fn watch(&self, schedulers: Vec<Weak<PartitionScheduler>>, member: Weak<GroupMember>) {
+        let read = move || {
+            let schedulers = || schedulers.iter().filter_map(Weak::upgrade);
+            let oldest = schedulers().filter_map(|scheduler| scheduler.oldest_running()).min();
+            Activity {
+                oldest_job: oldest.map_or_else(Default::default, |since| since.elapsed()),
+                poll_age: member.upgrade().map_or_else(Default::default, |member| member.poll_age()),
+                jobs: schedulers().map(|scheduler| scheduler.counters().jobs.get()).sum(),
+            }
+        };
+        *self.shared.read_activity.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(read));
     }
 
     /// Answers the last pulse with numbers that Python knows, and waits for the next; `false` when the lifeline has
@@ -270,7 +299,9 @@ mod tests {
         let (mut beside, other) = std::io::pipe().expect("descriptors");
         let settings =
             LifelineSettings { interval: Duration::from_mins(1), drain: Duration::from_mins(1), exit_code: 1 };
-        let lifeline = Lifeline::start(ours.as_raw_fd(), OwnedFd::from(writing), settings).expect("a thread");
+        // SAFETY: the pipe's writing end is given away.
+        let started = unsafe { Lifeline::start(ours.as_raw_fd(), writing.into_raw_fd(), settings) };
+        let lifeline = started.expect("a thread");
 
         let names = std::fs::read_dir("/proc/self/fd").expect("procfs").flatten();
         let pipe = std::fs::read_link(format!("/proc/self/fd/{}", reading.as_raw_fd())).expect("ours");

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
-use awoke_engine::consume::{GroupMember, GroupSettings, PartitionScheduler, PartitionSettings, Route, Work};
+use awoke_engine::consume::{
+    GroupMember, GroupSettings, Job, JobEnd, PartitionScheduler, PartitionSettings, Route, Work,
+};
 use awoke_engine::kafka::{Admin, AdminOutcome};
 use awoke_engine::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
+use awoke_engine::wake::Completion;
 use support::{Cluster, WITHIN, events};
 
 const MESSAGES: usize = 1_000;
@@ -93,6 +96,38 @@ fn messages_go_around(cluster: &Cluster) {
     let seen = worker.join().expect("the worker does not panic");
     assert_eq!(seen, (0..MESSAGES as i64).collect::<Vec<_>>());
     assert!(matches!(member.commit(), Err(Error::Closed { .. })));
+}
+
+/// Returns the next job of a scheduler.
+fn next_job(scheduler: &PartitionScheduler) -> Job {
+    loop {
+        match scheduler.next_work(&Deadline::after(Some(WITHIN))) {
+            Work::Job(job) => return job,
+            Work::Hook(hook) => hook.finish(),
+            Work::AssignLanes(_) | Work::EndOfPartition(_) => (),
+            Work::Closed | Work::TimedOut => panic!("no job came"),
+        }
+    }
+}
+
+#[test]
+fn a_job_ends_as_decided_when_its_completion_is_done() {
+    let cluster = Cluster::mock();
+    cluster.create_topic("ends", 1);
+    produce(&cluster, "ends");
+    let scheduler = Arc::new(PartitionScheduler::default());
+    let member = join(&cluster, "ends", &scheduler);
+
+    let (job, answered) = (next_job(&scheduler), Completion::default());
+    Job::end_when_done(Some(job), &answered, || JobEnd::Retry(Duration::ZERO));
+    answered.complete(());
+    let again = next_job(&scheduler);
+    assert_eq!((again.first_offset(), again.attempt()), (0, 2));
+
+    let messages = again.batch().len() as i64;
+    Job::end_when_done(Some(again), &answered, || JobEnd::Complete); // It is done already.
+    assert_eq!(member.partitions()[0].stored, Some(messages));
+    member.close(Some(WITHIN)).expect("closed");
 }
 
 #[test]

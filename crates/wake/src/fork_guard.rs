@@ -3,6 +3,7 @@
 //! A handler of `pthread_atfork` counts the forks of which this process is the child. A handle keeps the count of its
 //! creation. The check is one relaxed load, cheap enough for every call, where `getpid` would be a system call.
 
+use std::cell::Cell;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -45,6 +46,25 @@ impl Birthplace {
     pub fn check(self, what: &'static str) -> Result<()> {
         if self.is_foreign() { Err(Error::Forked { what, pid: self.pid }) } else { Ok(()) }
     }
+}
+
+/// Returns whether the calling thread is the process's first one. Does not block.
+pub fn is_first_thread() -> bool {
+    thread_local! {
+        static FOUND: Cell<Option<(Birthplace, bool)>> = const { Cell::new(None) };
+    }
+    // Found once for each thread and process: a forked child's only thread is its first, whichever it was before.
+    if let Some((_, found)) = FOUND.get().filter(|(process, _)| !process.is_foreign()) {
+        return found;
+    }
+    #[cfg(target_os = "linux")]
+    // SAFETY: both calls take nothing and always succeed.
+    let found = unsafe { libc::getpid() == libc::gettid() };
+    #[cfg(not(target_os = "linux"))]
+    // SAFETY: takes nothing and always succeeds.
+    let found = unsafe { libc::pthread_main_np() != 0 };
+    FOUND.set(Some((Birthplace::here(), found)));
+    found
 }
 
 /// The process in which a handle was made, and the handle's kind.

@@ -2,6 +2,7 @@
 //!
 //! `models` checks them: loom tries every interleaving (`make models`).
 
+mod awaited;
 mod budget;
 pub mod clock;
 #[cfg(target_os = "linux")]
@@ -22,6 +23,7 @@ mod waker;
 #[cfg(all(test, feature = "model"))]
 mod models;
 
+pub use awaited::Awaited;
 pub use budget::Budget;
 #[cfg(target_os = "linux")]
 pub use clock_steps::{ClockSteps, OnStep};
@@ -30,5 +32,5 @@ pub use error::{Error, Result};
 pub use leader::{Leadership, Place, ServingWait};
 pub use mailbox::{EventFd, Mailbox, Notifier};
 pub use parker::Parker;
-pub use sequencer::{Missing, Permit, Registration, Sequencer, Sink, Ticket};
+pub use sequencer::{Count, Missing, Permit, Registration, Sequencer, Sink, Ticket};
 pub use waker::{Listener, Waker};

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use crate::clock::Deadline;
 use crate::counters::Counter;
 use crate::sync::{Mutex, lock};
 use crate::{Error, Result};
@@ -123,6 +124,13 @@ impl EventFd {
     /// Returns the descriptor that becomes readable when it is notified.
     pub const fn descriptor(&self) -> i32 {
         self.read
+    }
+
+    /// Waits for a notification, a signal, or the deadline. Blocks the calling thread.
+    pub fn wait(&self, deadline: &Deadline) {
+        let mut poll = libc::pollfd { fd: self.read, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one pollfd on our stack.
+        unsafe { libc::poll(&raw mut poll, 1, deadline.remaining_ms()) };
     }
 }
 

@@ -14,6 +14,9 @@ use crate::fork_guard::ForkGuard;
 use crate::kafka::ClientConfig;
 use crate::{Error, Result, wake};
 
+/// The time that a report may come after `delivery.timeout.ms`: librdkafka checks time-outs once a second.
+const GRACE: Duration = Duration::from_secs(10);
+
 /// Takes records in and returns a delivery handle for each. Usable from any number of threads.
 pub struct Producer {
     config: ClientConfig,
@@ -23,7 +26,7 @@ pub struct Producer {
     current: Arc<RwLock<Current>>,
     /// Admits one open transaction; others wait in order.
     turn: Budget,
-    delivery_timeout: Option<Duration>,
+    answer_timeout: Option<Duration>,
     transaction_timeout: Duration,
 }
 
@@ -56,12 +59,12 @@ impl Producer {
             options,
             events,
             guard: ForkGuard::new("producer"),
-            delivery_timeout: None,
+            answer_timeout: None,
             transaction_timeout: Duration::from_millis(config.effective_number("transaction.timeout.ms")?),
             current: Arc::new(RwLock::new(Current::Resting)),
             turn: Budget::new(1, usize::MAX),
         };
-        producer.delivery_timeout = producer.connection()?.delivery_timeout();
+        producer.answer_timeout = producer.connection()?.delivery_timeout().map(|timeout| timeout + GRACE);
         Ok(producer)
     }
 
@@ -84,8 +87,8 @@ impl Producer {
     }
 
     /// Returns the time after which every message has its report; `None` when the setting says never.
-    pub const fn delivery_timeout(&self) -> Option<Duration> {
-        self.delivery_timeout
+    pub const fn answer_timeout(&self) -> Option<Duration> {
+        self.answer_timeout
     }
 
     /// Returns the time after which the broker aborts a transaction by itself.
@@ -140,6 +143,29 @@ impl Producer {
             Err(Error::Closed { .. }) => self.connection()?.produce(topic, record, deadline),
             other => other,
         }
+    }
+
+    /// Sends records in order, and adds their handles to `sent`. Blocks the calling thread while the queue is full: for
+    /// each record up to `timeout`.
+    ///
+    /// # Errors
+    /// As for `try_produce_many`.
+    pub fn produce_many(
+        &self,
+        topic: &str,
+        mut records: &[Record<'_>],
+        timeout: Option<Duration>,
+        sent: &mut Vec<Arc<DeliveryHandle>>,
+    ) -> Result<()> {
+        while let Some(first) = records.first() {
+            let before = sent.len();
+            self.try_produce_many(topic, records, sent)?;
+            if sent.len() == before {
+                sent.push(self.produce(topic, first, &Deadline::after(timeout))?);
+            }
+            records = &records[sent.len() - before..];
+        }
+        Ok(())
     }
 
     /// Sends all messages that wait without lingering, and waits until all are answered; `false` when the time was up

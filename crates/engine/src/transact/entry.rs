@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::consume::PartitionQueue;
+use crate::consume::{PartitionQueue, SharedJob};
 use crate::produce::OwnedRecord;
 use crate::wake::Completion;
 use crate::{Error, Result};
@@ -36,6 +36,18 @@ impl TransactionEntry {
     ) -> Self {
         let committed = Arc::default();
         Self { partition, records, record_offset, is_offset_recorded: false, void: None, is_alone: false, committed }
+    }
+
+    /// Makes an entry of the records that a job sends, and of its messages up to this offset; `None`: all of them.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]: the job has ended. Another one tries its messages again, so these records must not be seen.
+    pub fn of_job(job: &SharedJob, records: Vec<OwnedRecord>, offset: Option<i64>) -> Result<Self> {
+        let partition = job.partition()?;
+        let count = job.with(|job| offset.map_or(job.end(), |offset| job.count_until(offset)))?;
+        let job = job.clone();
+        let record_offset = move || job.with(|job| job.done(count)).flatten();
+        Ok(Self::new(partition, records, Box::new(record_offset)))
     }
 
     /// Makes an entry without records, for offsets that are stored already.

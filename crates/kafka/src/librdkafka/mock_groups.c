@@ -3,7 +3,7 @@
  * The mock cluster (librdkafka 2.12.1) elects a leader when a timer fires: one second before the session ends, for every rebalance but
  * the first. A group that all members left waits as well, so that the next member got its partitions after 44 s by default.
  *
- * The linker puts __wrap_x where librdkafka calls x, and x where __real_x is called (build.rs). Compiled with librdkafka's own headers,
+ * The linker puts __wrap_x where librdkafka calls x, and x where __real_x is called (wrapped.txt). Compiled with librdkafka's own headers,
  * so that the layout is that of the version which is built. */
 
 /* The headers of OpenSSL and zlib may not be installed; no structure that is read here depends on them. */

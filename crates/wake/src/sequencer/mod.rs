@@ -21,8 +21,9 @@
 //! waits for its own entry is then woken once in every lap of the ring.
 //!
 //! One file per part: `slot` (the words), `run` (the token), `wait`, `waits` (registrations), `missing` (reports),
-//! `permit` and `ticket` (what a caller holds).
+//! `permit` and `ticket` (what a caller holds), `count` (what it waits for).
 
+mod count;
 mod missing;
 mod permit;
 mod run;
@@ -37,6 +38,7 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
+pub use count::Count;
 pub use missing::Missing;
 pub use permit::Permit;
 pub use ticket::Ticket;

@@ -1,11 +1,11 @@
 //! Tests of the sequencer, with real threads; `models` tries the interleavings.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Sequencer, Sink};
 use crate::clock::Deadline;
-use crate::{Error, Waker};
+use crate::{Awaited, Error, Waker};
 
 type Log = Arc<std::sync::Mutex<Vec<u64>>>;
 
@@ -62,6 +62,17 @@ fn a_dropped_permit_leaves_no_gap() {
     drop(first);
     assert_eq!(seen(&log), [1]);
     assert_eq!(sequencer.appended(), 2);
+}
+
+#[test]
+fn a_full_sequencer_has_room_for_an_index_once_enough_entries_were_appended() {
+    let (sequencer, _log) = collecting(2);
+    assert!(sequencer.room_for(1).is_none());
+    let room = sequencer.room_for(2).expect("full");
+    assert!(!room.is_ready());
+    assert!(matches!(room.check(Instant::now()), Err(Error::TimedOut { .. })));
+    sequencer.take(0, &now()).expect("room").deposit(0);
+    assert!(room.is_ready() && room.check(Instant::now()).is_ok());
 }
 
 #[test]

@@ -51,6 +51,25 @@ pub struct CallCounters {
     pub expired: Counter,
 }
 
+impl CallCounters {
+    /// Returns the counts by their names.
+    pub fn by_name(&self) -> [(&'static str, u64); 10] {
+        [
+            ("begun", &self.begun),
+            ("replies", &self.replies),
+            ("late", &self.late),
+            ("duplicate", &self.duplicate),
+            ("unknown", &self.unknown),
+            ("foreign", &self.foreign),
+            ("forged", &self.forged),
+            ("too_large", &self.too_large),
+            ("undecodable", &self.undecodable),
+            ("expired", &self.expired),
+        ]
+        .map(|(name, counter)| (name, counter.get()))
+    }
+}
+
 /// The calls that have not ended.
 #[derive(Debug)]
 pub(super) struct Calls {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::clock::Deadline;
 use crate::rpc::protocol::CREDIT_MAX;
 use crate::sync::{Mutex, lock};
-use crate::wake::{Parker, Waker};
+use crate::wake::{Awaited, Parker, Waker};
 
 /// The credit of one stream. One thread or task takes; any thread may grant.
 #[derive(Debug)]
@@ -98,6 +98,26 @@ impl Credit {
     /// Removes a registration.
     pub fn unregister(&self, waker: &Waker) {
         lock(&self.inner).waiting.retain(|each| !each.is(waker));
+    }
+}
+
+impl Awaited for Credit {
+    type Registration = Waker;
+
+    fn is_ready(&self) -> bool {
+        Self::is_ready(self)
+    }
+
+    fn register(&self, waker: Waker) -> Option<Waker> {
+        Self::register(self, waker.clone()).then_some(waker)
+    }
+
+    fn unregister(&self, waker: Waker) {
+        Self::unregister(self, &waker);
+    }
+
+    fn block(&self, deadline: &Deadline) {
+        self.wait(deadline);
     }
 }
 

@@ -11,7 +11,7 @@ use super::request::{InvalidRequest, RejectReason};
 use super::settlement::Settlement;
 use super::stage::{Stage, Step, advance};
 use super::ticket::Ticket;
-use crate::clock::monotonic_ns;
+use crate::clock::{Deadline, monotonic_ns};
 use crate::consume::Job;
 use crate::events::EventBox;
 use crate::kafka::TopicPartition;
@@ -237,6 +237,12 @@ impl IncomingCall {
         seconds_until(self.until_ns())
     }
 
+    /// Returns the end of a wait for the call: after `timeout`, but not after the end of its time.
+    pub fn deadline(&self, timeout: Option<Duration>) -> Deadline {
+        let left = Duration::try_from_secs_f64(self.remaining_s()).unwrap_or(Duration::MAX);
+        Deadline::after(Some(timeout.map_or(left, |timeout| timeout.min(left))))
+    }
+
     /// Cancels the call: waits for its cancellation and for its credit end. Does not block.
     pub(super) fn cancel(&self) {
         self.cancelled.complete(());
@@ -361,7 +367,7 @@ impl IncomingCall {
             return;
         };
         let (at, offset, service) = (self.at.clone(), self.offset, Arc::clone(&self.service));
-        Settlement { job, at, offset, delay, service, stage: Arc::clone(&self.stage) }.when_acknowledged(last);
+        Settlement { at, offset, delay, service, stage: Arc::clone(&self.stage) }.when_acknowledged(job, last);
     }
 
     /// Gives its job back: the partition's owner executes the call again after `delay`. Does not block.

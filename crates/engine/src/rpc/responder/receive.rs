@@ -2,11 +2,12 @@
 //! stream.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::admission::{Admission, Admitted, CallRef};
 use super::incoming_call::{IncomingCall, NewCall, NotExecuted};
 use super::request::{Arrival, RejectReason, RequestRecord};
-use crate::consume::Job;
+use crate::consume::{Job, Work};
 use crate::kafka::Batch;
 use crate::rpc::protocol::{RequestHead, Times};
 
@@ -24,9 +25,32 @@ pub enum Received<T> {
     Cancelled(T),
     /// Nothing more to do.
     Nothing,
+    /// There will be no more work.
+    Closed,
 }
 
 impl<T: CallRef> Admission<T> {
+    /// Receives work of the topic of requests. `wrap` makes the caller's own object of a new call. Does not block.
+    ///
+    /// # Errors
+    /// Those of `wrap`; the job is then tried again.
+    pub fn receive_work<E>(
+        &self,
+        work: Work,
+        wrap: impl FnOnce(IncomingCall, LentRecord) -> Result<T, E>,
+    ) -> Result<Received<T>, E> {
+        match work {
+            Work::Job(job) => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                return self.receive(job, now.as_secs_f64() * 1e3, wrap);
+            }
+            Work::Hook(hook) => hook.finish(),
+            Work::Closed => return Ok(Received::Closed),
+            Work::AssignLanes(_) | Work::EndOfPartition(_) | Work::TimedOut => (),
+        }
+        Ok(Received::Nothing)
+    }
+
     /// Receives a job at a time in milliseconds since 1970. `wrap` makes the caller's own object of a new call.
     /// Does not block.
     ///

@@ -1,21 +1,18 @@
-//! The end of a call's job: when its last reply is acknowledged or refused for good.
+//! The end of a call: its last reply is acknowledged or refused for good, or the call is executed again.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::incoming_call::Service;
 use super::stage::{Stage, Step, advance};
 use crate::Error;
-use crate::consume::Job;
+use crate::consume::{Job, JobEnd};
 use crate::events::{Event, What};
 use crate::kafka::TopicPartition;
 use crate::produce::{Delivery, DeliveryHandle};
-use crate::wake::{Listener, Waker};
 
 /// A call whose last reply was sent.
 pub(super) struct Settlement {
-    /// `None` if the call's offset was committed before its method began.
-    pub(super) job: Option<Job>,
     /// The partition of the request.
     pub(super) at: TopicPartition,
     /// The offset of the request.
@@ -28,60 +25,26 @@ pub(super) struct Settlement {
     pub(super) stage: Arc<Mutex<Stage>>,
 }
 
-/// Waits for the broker's answer.
-struct Watch {
-    settlement: Mutex<Option<Settlement>>,
-    /// Weak: the handle holds this until it has its result.
-    delivery: Weak<DeliveryHandle>,
-}
-
 impl Settlement {
-    /// Ends the job when the reply is acknowledged or refused for good. Does not block.
-    pub(super) fn when_acknowledged(mut self, delivery: &Arc<DeliveryHandle>) {
-        if let Some(job) = &mut self.job {
-            job.leave_slot(true);
-        }
-        let watch = Watch { settlement: Mutex::new(Some(self)), delivery: Arc::downgrade(delivery) };
-        let waker = Waker::Listener { listener: Arc::new(watch), token: 0 };
-        if !delivery.completion().register(waker.clone()) {
-            waker.wake();
-        }
+    /// Ends the call and its job when the reply is acknowledged or refused for good. The job is `None` if the call's
+    /// offset was committed before its method began. Does not block.
+    pub(super) fn when_acknowledged(self, job: Option<Job>, delivery: &Arc<DeliveryHandle>) {
+        let weak = Arc::downgrade(delivery);
+        let decide = move || self.end(weak.upgrade().and_then(|delivery| delivery.result()).as_ref());
+        Job::end_when_done(job, delivery.completion(), decide);
     }
 
-    fn end(self, result: Option<&crate::Result<Delivery>>) {
+    fn end(self, result: Option<&crate::Result<Delivery>>) -> JobEnd {
         let refused = match result {
             Some(Err(Error::Kafka { code, .. })) if code.is_refused_for_good() => Some(*code),
             _ => None,
         };
         let is_over = refused.is_some() || matches!(result, Some(Ok(_)));
-        if let Some(mut job) = self.job {
-            if is_over {
-                // A job of an assignment that has ended changes nothing.
-                drop(job.complete());
-            } else {
-                job.retry(self.delay);
-            }
-        }
         advance(&self.stage, Step::Settle);
         if let Some(code) = refused {
             let what = What::ReplyRefused { at: self.at, offset: self.offset, code };
             self.service.events.post(Event { client: Arc::clone(&self.service.name), what });
         }
-    }
-}
-
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Watch")
-    }
-}
-
-impl Listener for Watch {
-    fn tell(&self, _token: u64) {
-        let settlement = self.settlement.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let result = self.delivery.upgrade().and_then(|delivery| delivery.result());
-        if let Some(settlement) = settlement {
-            settlement.end(result.as_ref());
-        }
+        if is_over { JobEnd::Complete } else { JobEnd::Retry(self.delay) }
     }
 }

@@ -1,0 +1,176 @@
+//! A group member, as the runtime sees it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use awoke_engine::Error;
+use awoke_engine::clock::Deadline;
+use awoke_engine::consume as engine;
+use awoke_engine::kafka::TopicPartition;
+use awoke_engine::wake::Completion;
+use pyo3::prelude::*;
+
+use crate::consume::Route;
+use crate::errors::Result;
+use crate::events::EventBox;
+use crate::open::Open;
+use crate::properties::Properties;
+use crate::settings::EngineSettings;
+use crate::transact::TransactionBatcher;
+use crate::values::duration;
+use crate::waiting::{Mailbox, resolve, wait_for};
+
+/// Topic, partition, stored, committed, position, end that the last fetch saw, commit gap (messages, done, oldest
+/// offset, seconds).
+type Assigned = (String, i32, Option<i64>, Option<i64>, Option<i64>, Option<i64>, Option<(usize, usize, i64, f64)>);
+
+/// A member of a consumer group. Making it joins the group, and blocks with the GIL released.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct GroupMember {
+    pub inner: Open<engine::GroupMember>,
+}
+
+#[pymethods]
+impl GroupMember {
+    #[new]
+    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
+    fn new(
+        py: Python<'_>,
+        properties: Properties,
+        routes: Vec<Py<Route>>,
+        settings: EngineSettings,
+        batcher: Option<&TransactionBatcher>,
+        events: &EventBox,
+    ) -> Result<Self> {
+        let routes = routes.iter().map(|route| route.get().inner.clone()).collect();
+        let settings = settings.group()?;
+        let events = Arc::clone(&events.inner);
+        let batcher = batcher.map(|batcher| batcher.inner.weak()).transpose()?;
+        let joined = py.detach(|| engine::GroupMember::join(&properties.config(), routes, settings, batcher, events));
+        let member = joined?;
+        Ok(Self { inner: Open::new("group member", member) })
+    }
+
+    /// Commits the stored offsets. Does not block; the returned object has the answer.
+    fn commit(&self) -> Result<PendingCommit> {
+        let completion = self.inner.get().and_then(|member| member.commit())?;
+        Ok(PendingCommit { completion })
+    }
+
+    /// Gives all partitions back in order and leaves the group. Blocks with the GIL released.
+    ///
+    /// Returns False if a call of librdkafka's has not returned 10 s after the deadline: its thread then ends by
+    /// itself.
+    #[pyo3(signature = (timeout_s=None))]
+    fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> Result<bool> {
+        let timeout = duration(timeout_s)?;
+        let closed: Result<_, Error> = py.detach(|| {
+            let member = match self.inner.get() {
+                Err(Error::Closed { .. }) => return Ok(true),
+                other => other?,
+            };
+            let has_ended = member.close(timeout)?;
+            drop(self.inner.take()?);
+            drop(member); // Waits for the client's threads, so it is done without the GIL.
+            Ok(has_ended)
+        });
+        Ok(closed?)
+    }
+
+    /// Ends the wait of a close for running jobs. Does not block.
+    fn stop_waiting(&self) {
+        if let Ok(member) = self.inner.get() {
+            member.stop_waiting();
+        }
+    }
+
+    /// Returns the partitions that are assigned now. Does not block.
+    ///
+    /// Each is (topic, partition, stored, committed, next to be done, end offset that the last fetch saw, commit gap).
+    /// A commit gap is (messages, how many of them are done, offset of the oldest, seconds since that was begun).
+    fn partitions(&self) -> Vec<Assigned> {
+        let Ok(member) = self.inner.get() else { return Vec::new() };
+        let states = member.partitions().into_iter();
+        states
+            .map(|state| {
+                let engine::PartitionState { at, stored, committed, position, end_seen, commit_gap } = state;
+                let commit_gap = commit_gap
+                    .map(|gap| (gap.messages, gap.done, gap.oldest_offset, gap.oldest_since.elapsed().as_secs_f64()));
+                (at.topic.to_string(), at.partition, stored, committed, position, end_seen, commit_gap)
+            })
+            .collect()
+    }
+
+    /// Continues a stuck partition, from its first message or after the batch that cannot be read. Does not block.
+    ///
+    /// Returns False if it is not stuck.
+    ///
+    /// Raises:
+    ///     FencedError: the partition was taken away meanwhile.
+    fn resume(&self, topic: &str, partition: i32) -> Result<bool> {
+        let resumed = self.inner.get().and_then(|member| member.resume(&TopicPartition::new(topic, partition)));
+        Ok(resumed?)
+    }
+
+    /// Returns partitions, and topics (partition -1), that are stuck: (topic, partition, reason, is resumable).
+    ///
+    /// The last field tells whether `resume` reads the partition; others continue when the cause has gone. Does not
+    /// block.
+    fn stuck(&self) -> Vec<(String, i32, String, bool)> {
+        let Ok(member) = self.inner.get() else { return Vec::new() };
+        let row =
+            |stuck: engine::Stuck| (stuck.at.topic.to_string(), stuck.at.partition, stuck.text, stuck.is_resumable);
+        member.stuck().into_iter().map(row).collect()
+    }
+
+    /// Returns the most bytes that are fetched ahead of each assigned partition.
+    ///
+    /// None where librdkafka's own settings bound them.
+    fn fetch_queue_bytes(&self) -> Option<u64> {
+        self.inner.get().ok()?.fetch_queue_bytes()
+    }
+
+    /// Returns the error that made the member unusable: (code, name, text), or `None`.
+    fn fatal_error(&self) -> Option<(i32, String, String)> {
+        self.inner.get().ok()?.fatal_error().map(|(code, text)| (code.0, code.name(), text))
+    }
+}
+
+/// A commit that is under way.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct PendingCommit {
+    pub completion: Arc<Completion<Result<(), Error>>>,
+}
+
+#[pymethods]
+impl PendingCommit {
+    /// Waits for the broker's answer. Blocks with the GIL released.
+    #[pyo3(signature = (timeout_s=None))]
+    fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> Result<()> {
+        let since = Instant::now();
+        let timeout = duration(timeout_s)?.unwrap_or(Duration::from_mins(1));
+        let answer = wait_for(py, &self.completion, &Deadline::after(Some(timeout)))?;
+        let timed_out = || Err(Error::TimedOut { operation: "commit offsets".into(), waited: since.elapsed() });
+        Ok(answer.unwrap_or_else(timed_out)?)
+    }
+
+    /// Returns whether the answer is there. Does not block.
+    fn done(&self) -> bool {
+        self.completion.is_done()
+    }
+
+    /// Has `token` posted to the mailbox when the answer comes. Returns `False` when it is there already.
+    fn notify(&self, mailbox: &Mailbox, token: u64) -> bool {
+        self.completion.register(mailbox.waker(token))
+    }
+
+    /// Returns or raises the answer, which must be there. Does not block.
+    fn result(&self) -> Result<()> {
+        let not_yet = || Err(Error::Invalid { reason: "the commit has no answer yet".into() });
+        Ok(self.completion.get().unwrap_or_else(not_yet)?)
+    }
+
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyAny>> {
+        resolve(slf)
+    }
+}

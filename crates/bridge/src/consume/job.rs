@@ -1,0 +1,224 @@
+//! A job, as workers see it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use awoke_engine::consume::{self as engine, SharedJob};
+use awoke_engine::kafka::TopicPartition;
+use pyo3::prelude::*;
+
+use crate::consume::turns::{Progress, Turns};
+use crate::consume::{Batch, Partition};
+use crate::errors::Result;
+use crate::values::seconds;
+
+/// A batch lent to a worker. It ends with `complete` or `retry`; dropped without either, it is tried again.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Job {
+    at: TopicPartition,
+    /// The number of the assignment of the partition, counted by the group member.
+    #[pyo3(get)]
+    generation: u64,
+    attempt: u32,
+    /// Seconds that the partition was ready before a worker came.
+    #[pyo3(get)]
+    waited_s: f64,
+    /// A transaction entry shares it.
+    pub inner: SharedJob,
+    /// The number of messages that `each` left to a later job.
+    pub left: AtomicUsize,
+    /// The progress of `each`, where that tells which messages are done.
+    pub progress: Mutex<Option<Arc<Progress>>>,
+}
+
+impl Job {
+    pub fn new(job: engine::Job) -> Self {
+        Self {
+            at: job.batch().topic_partition().clone(),
+            generation: job.partition().map_or(0, |partition| partition.generation()),
+            attempt: job.attempt(),
+            waited_s: job.waited().as_secs_f64(),
+            inner: SharedJob::new(job),
+            left: AtomicUsize::new(0),
+            progress: Mutex::default(),
+        }
+    }
+}
+
+#[pymethods]
+impl Job {
+    /// The topic.
+    #[getter]
+    fn topic(&self) -> &str {
+        &self.at.topic
+    }
+
+    /// The partition.
+    #[getter]
+    fn partition(&self) -> i32 {
+        self.at.partition
+    }
+
+    /// The number of the attempt at the first message that is not done, from 1.
+    #[getter]
+    fn attempt(&self) -> u32 {
+        self.inner.map(|job| job.attempt()).unwrap_or(self.attempt)
+    }
+
+    /// Returns the messages that are not done, with this decoder for their values. Raises `ClosedError` when the job
+    /// has ended.
+    #[pyo3(signature = (decoder=None))]
+    fn batch(&self, decoder: Option<Py<PyAny>>) -> Result<Batch> {
+        let make =
+            |job: &mut engine::Job| Batch::new(Arc::clone(job.batch()), job.first(), job.end(), job.attempt(), decoder);
+        Ok(self.inner.with(make)?)
+    }
+
+    /// Gives the messages of this batch, which is the job's or picked from it, one by one.
+    ///
+    /// Before each message but the first it checks whether the job is to end: its partition is to be given back, paused
+    /// or sought in, the process stops, or its turn is over. It then leaves the rest to a later job. With
+    /// `is_done_when_passed`, `store_passed` may record the messages before the last given one as done. Does not block.
+    ///
+    /// Raises:
+    ///     ClosedError: the job has ended.
+    #[pyo3(signature = (batch, is_done_when_passed=false))]
+    fn each(slf: &Bound<'_, Self>, batch: Py<Batch>, is_done_when_passed: bool) -> Result<Turns> {
+        Turns::begin(slf, batch, is_done_when_passed)
+    }
+
+    /// Records the messages before the one that is handled now as done, if `each` was told so. Does not block.
+    fn store_passed(&self) -> Result<()> {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let passed = progress.map_or(0, |progress| progress.passed());
+        Ok(self.inner.map(|job| job.done(passed)).unwrap_or(Ok(()))?)
+    }
+
+    /// The offset of the first message that was left to a later job; `None` when none was, or the job has ended.
+    #[getter]
+    fn rest_offset(&self) -> Option<i64> {
+        self.inner.map(|job| job.rest_offset()).flatten()
+    }
+
+    /// The number of messages of the job that `each` has left to a later one.
+    #[getter]
+    fn left(&self) -> usize {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// The offset of the first message that is not done, of the last one where all are. Raises `ClosedError` when the
+    /// job has ended.
+    #[getter]
+    fn first_offset(&self) -> Result<i64> {
+        Ok(self.inner.with(|job| job.first_offset())?)
+    }
+
+    /// The number of messages that are not done.
+    #[getter]
+    fn remaining(&self) -> usize {
+        self.inner.map(|job| job.end() - job.first()).unwrap_or_default()
+    }
+
+    /// Leaves all but this number of the messages that are not done to a later job. Does not block.
+    fn truncate(&self, messages: usize) {
+        self.inner.map(|job| job.truncate(messages));
+    }
+
+    /// Returns the partition. Raises `ClosedError` when the job has ended.
+    fn assignment(&self) -> Result<Partition> {
+        Ok(Partition::new(&self.inner.partition()?))
+    }
+
+    /// True if the partition was revoked meanwhile.
+    #[getter]
+    fn is_fenced(&self) -> bool {
+        self.inner.map(|job| job.is_fenced()).unwrap_or_default()
+    }
+
+    /// True if it is one of several jobs of its partition.
+    #[getter]
+    fn is_of_lanes(&self) -> bool {
+        self.inner.map(|job| job.is_of_lanes()).unwrap_or_default()
+    }
+
+    /// The number of the reading of the partition: a seek begins another one.
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.inner.map(|job| job.epoch()).unwrap_or_default()
+    }
+
+    /// Returns the ordinals of the messages that are not done, in order of admission. Does not block.
+    ///
+    /// None for a message of before a seek.
+    fn ordinals(&self) -> Vec<Option<u64>> {
+        self.inner.map(|job| job.ordinals()).unwrap_or_default()
+    }
+
+    /// Gives the job slot to other jobs, and keeps the lanes. Does not block.
+    ///
+    /// With `keeps_assigned` the partition stays assigned until the job has ended.
+    pub fn leave_slot(&self, keeps_assigned: bool) {
+        self.inner.map(|job| job.leave_slot(keeps_assigned));
+    }
+
+    /// Splits the messages up to this offset that are not done off into a job of their own, which has no job slot.
+    ///
+    /// None where one job at a time runs, or the job has ended. Does not block.
+    fn split_off(&self, offset: i64) -> Option<Self> {
+        self.inner.map(|job| job.split_off(job.count_until(offset))).flatten().map(Self::new)
+    }
+
+    /// Keeps the partition assigned until the job has ended. Returns `False` when it was revoked before. Does not
+    /// block.
+    pub fn keep_assigned(&self) -> bool {
+        let kept = self.inner.map(|job| {
+            job.keep_assigned();
+            !job.is_fenced()
+        });
+        kept.unwrap_or_default()
+    }
+
+    /// Ends a `keep_assigned`. Does not block.
+    fn allow_revoke(&self) {
+        self.inner.map(engine::Job::allow_revoke);
+    }
+
+    /// Gives the partition back without storing an offset. Does not block.
+    fn release(&self) {
+        if let Some(mut job) = self.inner.take() {
+            job.release();
+        }
+    }
+
+    /// Records that all messages up to this offset are done, and stores the offset after them. Does not block.
+    ///
+    /// Raises `FencedError` when the partition was revoked meanwhile.
+    fn done(&self, offset: i64) -> Result<()> {
+        let done = self.inner.map(|job| job.done(job.count_until(offset)));
+        Ok(done.unwrap_or(Ok(()))?)
+    }
+
+    /// Records that all messages are done, and gives the partition back. Does not block.
+    ///
+    /// Raises `FencedError` when the partition was revoked meanwhile.
+    pub fn complete(&self) -> Result<()> {
+        Ok(self.inner.take().map_or(Ok(()), |mut job| job.complete())?)
+    }
+
+    /// Gives the partition back; the messages that are not done come again, with attempt 1. Does not block.
+    fn release_rest(&self) {
+        if let Some(mut job) = self.inner.take() {
+            job.release_rest();
+        }
+    }
+
+    /// Keeps the messages that are not done and gives the partition back; they come again after `delay_s`. Does not
+    /// block.
+    pub fn retry(&self, delay_s: f64) -> Result<()> {
+        let delay = seconds(delay_s)?;
+        if let Some(mut job) = self.inner.take() {
+            job.retry(delay);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! The transaction batcher, as the runtime sees it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use awoke_engine::Error;
+use awoke_engine::produce::OwnedRecord;
+use awoke_engine::transact as engine;
+use pyo3::prelude::*;
+
+use crate::consume::{Job, Partition, PendingCommit};
+use crate::errors::Result;
+use crate::events::EventBox;
+use crate::open::Open;
+use crate::produce::Outgoing;
+use crate::properties::Properties;
+use crate::settings::EngineSettings;
+
+/// Commits the records that jobs produce together with the jobs' offsets.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct TransactionBatcher {
+    pub inner: Open<engine::TransactionBatcher>,
+    encoder: Py<PyAny>,
+}
+
+impl TransactionBatcher {
+    fn submit_entry(&self, entry: Result<engine::TransactionEntry, Error>) -> Result<PendingCommit> {
+        Ok(PendingCommit { completion: entry.and_then(|entry| self.inner.get()?.submit(entry))? })
+    }
+}
+
+#[pymethods]
+impl TransactionBatcher {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        properties: Properties,
+        is_alone: bool,
+        settings: EngineSettings,
+        encoder: Py<PyAny>,
+        events: &EventBox,
+    ) -> Result<Self> {
+        let limits = settings.transactions()?;
+        let events = Arc::clone(&events.inner);
+        let made = py.detach(|| engine::TransactionBatcher::new(&properties.config(), is_alone, limits, &events));
+        Ok(Self { inner: Open::new("transaction batcher", made?), encoder })
+    }
+
+    /// Makes an empty entry.
+    fn entry(&self, py: Python<'_>) -> TransactionEntry {
+        TransactionEntry { encoder: self.encoder.clone_ref(py), records: Mutex::default() }
+    }
+
+    /// Commits the records of an entry, and that its job is done up to this offset (`None`: to its end). Does not
+    /// block; the returned object has the answer.
+    #[pyo3(signature = (entry, job, offset))]
+    fn submit(&self, entry: &TransactionEntry, job: &Job, offset: Option<i64>) -> Result<PendingCommit> {
+        self.submit_entry(engine::TransactionEntry::of_job(&job.inner, std::mem::take(&mut *entry.records()), offset))
+    }
+
+    /// Commits the stored offset of a hook's partition, with its metadata text. Does not block.
+    fn commit(&self, partition: &Partition) -> Result<PendingCommit> {
+        self.submit_entry(partition.queue().map(engine::TransactionEntry::of_stored_offset))
+    }
+
+    /// Ends the batcher; entries that are not committed fail. Blocks with the GIL released.
+    fn close(&self, py: Python<'_>) -> Result<()> {
+        let closed = py.detach(|| self.inner.take()?.map_or(Ok(()), |batcher| batcher.close()));
+        Ok(closed?)
+    }
+}
+
+/// The records that one job sends. None is sent before the entry is submitted.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct TransactionEntry {
+    encoder: Py<PyAny>,
+    records: Mutex<Vec<OwnedRecord>>,
+}
+
+impl TransactionEntry {
+    fn records(&self) -> MutexGuard<'_, Vec<OwnedRecord>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl TransactionEntry {
+    /// Adds a message. Does not block.
+    #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None))]
+    #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
+    fn produce(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        value: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Option<&Bound<'_, PyAny>>,
+        partition: Option<i32>,
+        timestamp_ms: Option<i64>,
+    ) -> Result<()> {
+        let record = Outgoing::new(self.encoder.bind(py), value, key, headers, partition, timestamp_ms)?;
+        self.records().push(record.to_owned(topic));
+        Ok(())
+    }
+
+    fn __len__(&self) -> usize {
+        self.records().len()
+    }
+}
