@@ -18,35 +18,51 @@ def library_versions() -> list[tuple[str, str]]:
     """Returns the C libraries that are linked, with their versions, librdkafka first. Each of them is asked."""
 
 def build_facts() -> list[tuple[str, str | None]]:
-    """Returns how the module was built: its profile, target, commit and time (seconds since 1970), None for unknown."""
+    """Returns how the module was built: its profile, target, commit and time (seconds since 1970), None for unknown.
+
+    Commit and time come from the environment of the build alone, so that the same sources give the same module.
+    """
 
 def set_fetched_batch_max(bytes: int) -> None:
-    """Bounds the memory of one fetched batch, for all consumers of the process from now on. Does not block."""
+    """Bounds the memory of one fetched batch, in bytes, for all consumers of the process from now on.
+
+    Does not block.
+    """
 
 def is_secret(property: str) -> bool:
     """Tells whether the value of this librdkafka property must never be shown."""
 
 def flush_now(handles: Sequence[DeliveryHandle]) -> None:
-    """Has these messages sent without lingering, together. Does not block."""
+    """Sends these messages together, without lingering. Does not block."""
 
 def first_undelivered(handles: Sequence[DeliveryHandle]) -> int | None:
-    """Returns the index of the first handle without an answer, or with an error; None if all were delivered."""
+    """Returns the index of the first handle without an answer, or with an error; None if all were delivered.
+
+    Does not block.
+    """
 
 def wait_all(handles: Sequence[DeliveryHandle], timeout_s: float | None = None) -> bool:
-    """Waits until all handles are answered, well or badly; returns whether they are. Blocks with the GIL released."""
+    """Waits until all handles are answered, delivered or not; returns whether they are.
+
+    Blocks with the GIL released.
+    """
 
 @final
 class Message(Generic[_Value]):
     """One message: a view into its batch, which it keeps alive. Keep values rather than messages for long."""
 
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """The topic."""
     @property
-    def partition(self) -> int: ...
+    def partition(self) -> int:
+        """The partition."""
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """The offset."""
     @property
-    def key(self) -> bytes | None: ...
+    def key(self) -> bytes | None:
+        """The key as bytes, or None."""
     @property
     def value(self) -> _Value:
         """Its value: decoded once, if the route has a type; else bytes.
@@ -62,25 +78,30 @@ class Message(Generic[_Value]):
         """The value as bytes; None for a tombstone."""
     @property
     def value_buffer(self) -> memoryview | None:
-        """The fetched bytes themselves, read-only, not copied; None for a tombstone."""
+        """The value as a read-only memoryview of the fetched bytes, not copied; None for a tombstone."""
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """In order; a name may come more than once."""
+        """Headers in order as pairs of name and bytes (or None); a name may occur more than once."""
     @property
     def timestamp_ms(self) -> int | None:
-        """Milliseconds since 1970."""
+        """Milliseconds since 1970, or None."""
     @property
     def attempt(self) -> int:
-        """Which try of this message it is, from 1."""
+        """The number of the attempt at this message, from 1."""
 
 @final
 class Batch(Generic[_Value]):
-    """Messages of one topic-partition in offset order; at least one."""
+    """Messages of one topic-partition in offset order; at least one.
+
+    A weak reference tells the runtime that user code keeps a batch beyond its job.
+    """
 
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """The topic."""
     @property
-    def partition(self) -> int: ...
+    def partition(self) -> int:
+        """The partition."""
     @property
     def first_offset(self) -> int:
         """The offset of the first message.
@@ -97,7 +118,7 @@ class Batch(Generic[_Value]):
         """
     @property
     def attempt(self) -> int:
-        """Which try of the first message this is, from 1."""
+        """The number of the attempt at the first message, from 1."""
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Message[_Value]: ...
     def __iter__(self) -> Iterator[Message[_Value]]: ...
@@ -105,33 +126,39 @@ class Batch(Generic[_Value]):
     def size_bytes(self) -> int:
         """Keys and values of all messages together."""
     def pick(self, places: Sequence[int]) -> Batch[_Value]:
-        """The messages at these places, counted from 0, in this order. Copies no bytes.
+        """Returns the messages at these places, counted from 0, in this order. Copies no bytes.
 
         Raises:
             IndexError: a place that the batch does not have.
         """
     def values(self) -> list[_Value]:
-        """All values in offset order: decoded, where the route has a type.
+        """Returns all values in offset order: decoded, where the route has a type.
 
         Raises:
             DecodeError: names the first message that does not decode.
         """
     def raw_values(self) -> list[bytes | None]:
-        """All values in offset order as bytes; None for tombstones."""
+        """Returns all values in offset order as bytes; None for tombstones."""
     def keys(self) -> list[bytes | None]:
-        """All keys in offset order."""
+        """Returns all keys in offset order as bytes; None for messages without one."""
     def offsets(self) -> list[int]:
-        """All offsets in order."""
+        """Returns all offsets in order."""
     def detach(self) -> None:
-        """Copies the messages out of librdkafka's memory. awoke does so when the job of a kept batch has ended."""
+        """Copies the messages out of librdkafka's memory and frees it. Does not block.
+
+        awoke does so when the job of a kept batch has ended.
+        """
 
 @final
 class BatchIterator:
+    """Iterates over a batch."""
+
     def __iter__(self) -> BatchIterator: ...
     def __next__(self) -> Message[Any]: ...
 
 @final
-class ValueBuffer: ...
+class ValueBuffer:
+    """Lends the bytes of a message's value; keeps librdkafka's memory for as long as a buffer of it is in use."""
 
 @final
 class DeliveryHandle:
@@ -147,7 +174,7 @@ class DeliveryHandle:
             DeliveryFailed: the broker or librdkafka refused it; see `code_name` and `is_retriable`.
         """
     def result(self) -> Delivery:
-        """The answer, which must be there. Does not block.
+        """Returns the answer, which must be there. Does not block.
 
         Raises:
             DeliveryTimeout: there is no answer yet; DeliveryFailed: it was refused.
@@ -160,14 +187,18 @@ class DeliveryHandle:
         """Calls `callback(handle)` when the answer is there, on a thread of awoke's; its errors are logged."""
     def __await__(self) -> Generator[Any, None, Delivery]: ...
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """The topic."""
     @property
     def woken_at_ns(self) -> int:
         """When the answer came, in nanoseconds of `time.monotonic_ns()`; 0 if no thread or task waited for it."""
-    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+    def notify(self, mailbox: Mailbox, token: int) -> bool:
+        """Has `token` posted to the mailbox when the answer comes. Returns False when it is there already."""
 
 @disjoint_base
 class Producer:
+    """Takes messages in and returns a delivery handle for each."""
+
     def __new__(
         cls,
         properties: Mapping[str, str],
@@ -216,20 +247,25 @@ class Producer:
         Raises:
             QueueFull, MessageTooLarge, EncodeError, KafkaError, ClosedError, ForkedClientError: as `produce`.
         """
-    def begin(self, timeout_s: float | None = None) -> Transaction: ...
+    def begin(self, timeout_s: float | None = None) -> Transaction:
+        """Begins a transaction when those before it have ended. Blocks with the GIL released."""
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Send what is queued without lingering and wait for the answers; whether all came. Blocks."""
+        """Sends queued messages without lingering and waits for the answers; returns whether all came. Blocks."""
     def close(self, timeout_s: float | None = None) -> int:
-        """Flush and end; how many messages were not delivered. Blocks."""
+        """Flushes and ends; returns how many messages were not answered. Blocks."""
     def queued(self) -> tuple[int, int]:
-        """Messages and bytes that wait for their delivery report. Does not block."""
+        """Returns messages and bytes that wait for their delivery report; 0 when closed. Does not block."""
 
 @final
 class Variant:
+    """Settings of topics that differ from the producer's."""
+
     def __new__(cls, properties: Mapping[str, str]) -> Variant: ...
 
 @final
 class Transaction:
+    """An open transaction. Dropped without an end, it is aborted."""
+
     def produce(
         self,
         topic: str,
@@ -240,12 +276,21 @@ class Transaction:
         partition: int | None = None,
         timestamp_ms: int | None = None,
         timeout_s: float | None = None,
-    ) -> DeliveryHandle: ...
-    def commit(self, timeout_s: float | None = None) -> None: ...
-    def abort(self, timeout_s: float | None = None) -> None: ...
+    ) -> DeliveryHandle:
+        """Sends a message in the transaction; arguments, waits and errors are those of `Producer.produce`.
+
+        Raises:
+            KafkaError: only an abort is possible then; ProducerFenced; else as `Producer.produce`.
+        """
+    def commit(self, timeout_s: float | None = None) -> None:
+        """Commits. Blocks with the GIL released."""
+    def abort(self, timeout_s: float | None = None) -> None:
+        """Aborts. Blocks with the GIL released."""
 
 @final
 class TransactionBatcher:
+    """Commits the records that jobs produce together with the jobs' offsets."""
+
     def __new__(
         cls,
         properties: Mapping[str, str],
@@ -254,13 +299,22 @@ class TransactionBatcher:
         encoder: Callable[[Any], bytes],
         events: EventBox,
     ) -> TransactionBatcher: ...
-    def entry(self) -> TransactionEntry: ...
-    def submit(self, entry: TransactionEntry, job: Job, offset: int | None) -> PendingCommit: ...
-    def commit(self, partition: Partition) -> PendingCommit: ...
-    def close(self) -> None: ...
+    def entry(self) -> TransactionEntry:
+        """Makes an empty entry."""
+    def submit(self, entry: TransactionEntry, job: Job, offset: int | None) -> PendingCommit:
+        """Commits the records of an entry, and that its job is done up to this offset (None: to its end).
+
+        Does not block; the returned object has the answer.
+        """
+    def commit(self, partition: Partition) -> PendingCommit:
+        """Commits the stored offset of a hook's partition, with its metadata text. Does not block."""
+    def close(self) -> None:
+        """Ends the batcher; entries that are not committed fail. Blocks with the GIL released."""
 
 @final
 class TransactionEntry:
+    """The records that one job sends. None is sent before the entry is submitted."""
+
     def produce(
         self,
         topic: str,
@@ -270,65 +324,111 @@ class TransactionEntry:
         headers: Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Adds a message. Does not block."""
     def __len__(self) -> int: ...
 
 @final
 class EventBox:
+    """The box that the engine's clients put their events in. It is bounded: the oldest events are dropped first."""
+
     def __new__(cls) -> EventBox: ...
-    def fileno(self) -> int: ...
-    def drain(self) -> list[tuple[str, str, dict[str, Any]]]: ...
-    def dropped(self) -> int: ...
+    def fileno(self) -> int:
+        """The descriptor that becomes readable when there are events."""
+    def drain(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """Takes all events, oldest first: (client, name, fields). Does not block."""
+    def dropped(self) -> int:
+        """Returns the number of events that were dropped because they were not taken in time."""
 
 @final
 class Mailbox:
+    """Tokens of completions that have their result, for one event loop or one thread."""
+
     def __new__(cls) -> Mailbox: ...
-    def fileno(self) -> int: ...
-    def drain(self) -> list[int]: ...
-    def post(self, token: int) -> None: ...
+    def fileno(self) -> int:
+        """The descriptor that becomes readable when there are tokens."""
+    def drain(self) -> list[int]:
+        """Takes all tokens. Does not block."""
+    def post(self, token: int) -> None:
+        """Posts a token. Does not block; any thread."""
 
 @final
 class Notifier:
+    """Makes a descriptor readable when an event loop should ask for work."""
+
     def __new__(cls) -> Notifier: ...
-    def fileno(self) -> int: ...
-    def clear(self) -> None: ...
-    def notify(self) -> None: ...
+    def fileno(self) -> int:
+        """The descriptor that becomes readable when it is notified."""
+    def clear(self) -> None:
+        """Makes the descriptor unreadable until the next `notify`. Does not block."""
+    def notify(self) -> None:
+        """Makes the descriptor readable. Does not block; any thread."""
 
 @final
 class Scheduler:
+    """Decides which partition is worked on next."""
+
     def __new__(cls) -> Scheduler: ...
-    def next(self) -> Job | HookJob | LaneAssignment | None: ...
-    def next_or_notify(
-        self, notifier: Notifier
-    ) -> tuple[Job | HookJob | LaneAssignment | None, float | None, bool]: ...
-    def quiet(self) -> None: ...
-    def close(self) -> None: ...
-    def dismiss(self, workers: int) -> None: ...
-    def counters(self) -> dict[str, int]: ...
+    def next(self) -> Job | HookJob | LaneAssignment | None:
+        """Returns the next work; None when the scheduler has closed. Blocks with the GIL released."""
+    def next_or_notify(self, notifier: Notifier) -> tuple[Job | HookJob | LaneAssignment | None, float | None, bool]:
+        """Returns the next work, the seconds until the caller has to ask again, and whether the scheduler has closed.
+
+        Without work, the notifier is notified as soon as there is some. Does not block.
+        """
+    def quiet(self) -> None:
+        """Starts no messages from now on; hooks still run. Does not block."""
+    def close(self) -> None:
+        """Ends every worker's wait, now and later. Does not block."""
+    def dismiss(self, workers: int) -> None:
+        """Ends this number of workers, busy ones when they come for more. Does not block."""
+    def counters(self) -> dict[str, int]:
+        """Returns counts: `jobs`, `job_wakes`, `clock_wakes`, and of now: `ready`, `busy`, `idle`. Does not block."""
 
 @final
 class Job:
+    """A batch lent to a worker. It ends with `complete` or `retry`; dropped without either, it is tried again."""
+
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """The topic."""
     @property
-    def partition(self) -> int: ...
+    def partition(self) -> int:
+        """The partition."""
     @property
-    def generation(self) -> int: ...
+    def generation(self) -> int:
+        """The number of the assignment of the partition, counted by the group member."""
     @property
-    def attempt(self) -> int: ...
+    def attempt(self) -> int:
+        """The number of the attempt at the first message that is not done, from 1."""
     @property
-    def first_offset(self) -> int: ...
+    def first_offset(self) -> int:
+        """The offset of the first message that is not done, of the last one where all are.
+
+        Raises ClosedError when the job has ended.
+        """
     @property
-    def remaining(self) -> int: ...
+    def remaining(self) -> int:
+        """The number of messages that are not done."""
     @property
-    def waited_s(self) -> float: ...
+    def waited_s(self) -> float:
+        """Seconds that the partition was ready before a worker came."""
     @property
-    def is_fenced(self) -> bool: ...
-    def assignment(self) -> Partition: ...
-    def truncate(self, messages: int) -> None: ...
-    def release(self) -> None: ...
-    def release_rest(self) -> None: ...
-    def batch(self, decoder: Callable[[bytes], Any] | None = None) -> Batch[Any]: ...
+    def is_fenced(self) -> bool:
+        """True if the partition was revoked meanwhile."""
+    def assignment(self) -> Partition:
+        """Returns the partition. Raises ClosedError when the job has ended."""
+    def truncate(self, messages: int) -> None:
+        """Leaves all but this number of the messages that are not done to a later job. Does not block."""
+    def release(self) -> None:
+        """Gives the partition back without storing an offset. Does not block."""
+    def release_rest(self) -> None:
+        """Gives the partition back; the messages that are not done come again, with attempt 1. Does not block."""
+    def batch(self, decoder: Callable[[bytes], Any] | None = None) -> Batch[Any]:
+        """Returns the messages that are not done, with this decoder for their values.
+
+        Raises ClosedError when the job has ended.
+        """
     def each(self, batch: Batch[Any], is_done_when_passed: bool = False) -> Iterator[Message[Any]]:
         """Gives the messages of this batch, which is the job's or picked from it, one by one.
 
@@ -349,25 +449,62 @@ class Job:
             FencedError: the partition was revoked meanwhile.
         """
     @property
-    def rest_offset(self) -> int | None: ...
+    def rest_offset(self) -> int | None:
+        """The offset of the first message that was left to a later job; None when none was, or the job has ended."""
     @property
-    def left(self) -> int: ...
-    def done(self, offset: int) -> None: ...
-    def complete(self) -> None: ...
-    def retry(self, delay_s: float) -> None: ...
+    def left(self) -> int:
+        """The number of messages of the job that `each` has left to a later one."""
+    def done(self, offset: int) -> None:
+        """Records that all messages up to this offset are done, and stores the offset after them. Does not block.
+
+        Raises FencedError when the partition was revoked meanwhile.
+        """
+    def complete(self) -> None:
+        """Records that all messages are done, and gives the partition back. Does not block.
+
+        Raises FencedError when the partition was revoked meanwhile.
+        """
+    def retry(self, delay_s: float) -> None:
+        """Keeps the messages that are not done and gives the partition back; they come again after `delay_s`.
+
+        Does not block.
+        """
     @property
-    def is_of_lanes(self) -> bool: ...
+    def is_of_lanes(self) -> bool:
+        """True if it is one of several jobs of its partition."""
     @property
-    def epoch(self) -> int: ...
-    def ordinals(self) -> list[int | None]: ...
-    def leave_slot(self, keeps_assigned: bool) -> None: ...
-    def split_off(self, offset: int) -> Job | None: ...
-    def keep_assigned(self) -> bool: ...
-    def allow_revoke(self) -> None: ...
+    def epoch(self) -> int:
+        """The number of the reading of the partition: a seek begins another one."""
+    def ordinals(self) -> list[int | None]:
+        """Returns the ordinals of the messages that are not done, in order of admission. Does not block.
+
+        None for a message of before a seek.
+        """
+    def leave_slot(self, keeps_assigned: bool) -> None:
+        """Gives the job slot to other jobs, and keeps the lanes. Does not block.
+
+        With `keeps_assigned` the partition stays assigned until the job has ended.
+        """
+    def split_off(self, offset: int) -> Job | None:
+        """Splits the messages up to this offset that are not done off into a job of their own, which has no job slot.
+
+        None where one job at a time runs, or the job has ended. Does not block.
+        """
+    def keep_assigned(self) -> bool:
+        """Keeps the partition assigned until the job has ended. Returns False when it was revoked before.
+
+        Does not block.
+        """
+    def allow_revoke(self) -> None:
+        """Ends a `keep_assigned`. Does not block."""
 
 @final
 class Admission:
-    """Hands out the calls of a service that are to be executed, or answered without being executed. Any thread."""
+    """Hands out the calls of a service that are to be executed, or answered without being executed. Any thread.
+
+    `options` is an `awoke.rpc.responder.methods.Options`, each method an `awoke.rpc.responder.methods.Method`.
+    `on_cancelled` gets the callbacks of a call that was cancelled, on the thread that receives the cancellation.
+    """
 
     def __new__(
         cls,
@@ -377,18 +514,17 @@ class Admission:
         methods: Sequence[Any],
         events: EventBox,
         on_cancelled: Callable[[list[Callable[[], object]]], object],
-    ) -> Self:
-        """`options` is an `awoke.rpc.responder.methods.Options`, each method an `awoke.rpc.responder.methods.Method`.
-
-        `on_cancelled` gets the callbacks of a call that was cancelled, on the thread that receives the cancellation.
-        """
+    ) -> Self: ...
     def set_reply_topics(self, partitions: Mapping[str, int]) -> None:
-        """Replaces the topics that replies may go to (at first none), each with the number of its partitions.
+        """Replaces the topics that replies may go to (at first none), each with its number of partitions.
 
         Does not block.
         """
     def next(self) -> IncomingCall | None:
-        """Returns the next call; None once the scheduler has closed. Blocks with the GIL released."""
+        """Returns the next call to be executed, or answered without being executed. Blocks with the GIL released.
+
+        None once the scheduler has closed.
+        """
     def end(self, call: IncomingCall, kind: str | None, body: bytes) -> list[IncomingCall]:
         """Records a call's final answer; returns the duplicates that were waiting for it. Does not block.
 
@@ -401,7 +537,10 @@ class Admission:
 
 @final
 class IncomingCall:
-    """The call that a method executes. Any thread."""
+    """The call that a method executes. Any thread.
+
+    Its callbacks may form a reference cycle with it; `CallReplies.close` drops them.
+    """
 
     @property
     def method(self) -> str:
@@ -431,20 +570,26 @@ class IncomingCall:
         """When it is to end, on `time.monotonic()`: its caller stops waiting, or its method's time is over."""
     @property
     def remaining_s(self) -> float:
-        """The time that is left for it, at least 0."""
+        """The time that it may still take, in seconds; at least 0."""
     @property
     def is_cancelled(self) -> bool:
         """True if its caller has cancelled it, or its time is over."""
     def wait_cancelled(self, timeout_s: float | None = None) -> bool:
         """Waits until it is cancelled or its time is over; returns whether it is. Blocks with the GIL released."""
     def when_cancelled(self, function: Callable[[], object]) -> None:
-        """Calls a function when the caller cancels, on the thread that receives the cancellation; at once if it has."""
+        """Calls a function when the caller cancels, on the thread that receives the cancellation; at once if it has.
+
+        Does not block.
+        """
 
     # For awoke's own responder.
 
     @property
     def target(self) -> Any:
-        """Its `awoke.rpc.responder.methods.Method`; None if the service has no such method."""
+        """Its `awoke.rpc.responder.methods.Method`; None if the service has no such method.
+
+        For awoke's own responder.
+        """
     @property
     def not_executed(self) -> tuple[str, str] | None:
         """Why its method is not executed; None if it is.
@@ -453,7 +598,7 @@ class IncomingCall:
         """
     @property
     def cached_body(self) -> bytes | None:
-        """The body of the reply, if a call with its idempotency key was executed before."""
+        """The body of the answer, if a call with its idempotency key was executed before."""
     @property
     def reply_to(self) -> tuple[str, int] | None:
         """Topic and partition of its replies; None if it wants none."""
@@ -462,13 +607,13 @@ class IncomingCall:
         """Topic, partition and offset of its request."""
     @property
     def times_s(self) -> tuple[float, float, float, float]:
-        """The caller's time; what was left of it, and the time in queues, at the reading; the time of the method."""
+        """In seconds: the caller's time; at the reading, the time left and in queues; the time of its method."""
     @property
     def was_cancelled(self) -> bool:
         """True if its caller has cancelled it."""
     @property
     def body(self) -> bytes:
-        """The arguments as they came."""
+        """The arguments as they came. Raises ClosedError if the record was released."""
     @property
     def message(self) -> Message[bytes]:
         """Its record. Raises ClosedError if it was released before it was read."""
@@ -479,7 +624,7 @@ class IncomingCall:
     def last(self) -> DeliveryHandle | None:
         """The last reply that was sent."""
     def mark_seen(self) -> None:
-        """Keeps its record readable after its end, because user code sees the call."""
+        """Keeps its record readable after its end, because user code sees the call from here on."""
     def start(self) -> None:
         """Starts the clock of its method."""
     def stop(self) -> None:
@@ -487,18 +632,24 @@ class IncomingCall:
 
 @final
 class StreamCredit:
-    """The credit of a stream. It has a result when there is credit, or none will come because the call is cancelled."""
+    """The credit of a stream.
+
+    It has a result when there is credit, or none will come because the caller waits no longer.
+    """
 
     @property
     def is_named(self) -> bool:
         """True if the request named a credit."""
     def try_take(self) -> bool:
         """Takes the credit of one result; returns False if there is none. Does not block."""
-    def done(self) -> bool: ...
+    def done(self) -> bool:
+        """True if there is credit, or none will come. Does not block."""
     def wait(self, timeout_s: float | None = None) -> None:
-        """Waits for a result, at most until the call's time is over. Blocks with the GIL released."""
-    def result(self) -> None: ...
-    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+        """Waits until there is credit, none will come, or the call's time is over. Blocks with the GIL released."""
+    def result(self) -> None:
+        """Returns None. Does not block."""
+    def notify(self, mailbox: Mailbox, token: int) -> bool:
+        """Posts `token` to the mailbox when there is a result; returns False if there is one now."""
 
 @final
 class CallReplies:
@@ -520,7 +671,10 @@ class CallReplies:
         """Returns the headers that `send` would send; None if the reply is not wanted."""
     @staticmethod
     def leave_slot(call: IncomingCall) -> None:
-        """Leaves the slot of the call's job to other jobs, and copies its record. Does not block."""
+        """Leaves the slot of the call's job to other jobs, and copies the call's record: the call goes on elsewhere.
+
+        Does not block.
+        """
     @staticmethod
     def take_job(call: IncomingCall) -> Job | None:
         """Takes the call's job, which the caller of this ends; None if it was taken before. Does not block."""
@@ -535,44 +689,73 @@ class CallReplies:
         """
     @staticmethod
     def give_back(call: IncomingCall, delay_s: float) -> None:
-        """Has the partition's owner execute the call again after `delay_s`. Does not block."""
+        """Gives a call's job back: the partition's owner executes the call again after `delay_s`. Does not block."""
 
 @final
 class LaneAssignment:
+    """Messages for which the route's function has to name the lanes."""
+
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """The topic."""
     @property
-    def partition(self) -> int: ...
-    def batch(self, decoder: Callable[[bytes], Any] | None = None) -> Batch[Any]: ...
-    def finish(self, numbers: Sequence[int]) -> None: ...
+    def partition(self) -> int:
+        """The partition."""
+    def batch(self, decoder: Callable[[bytes], Any] | None = None) -> Batch[Any]:
+        """Returns the messages, with this decoder for their values.
+
+        Raises ClosedError when the assignment has ended.
+        """
+    def finish(self, numbers: Sequence[int]) -> None:
+        """Gives each message to the lane of its number, in the order of `batch`. Does not block."""
 
 @final
 class HookJob:
+    """A hook to run, and the partition that waits for it."""
+
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """The topic."""
     @property
-    def partition(self) -> int: ...
+    def partition(self) -> int:
+        """The partition."""
     @property
-    def generation(self) -> int: ...
+    def generation(self) -> int:
+        """The number of the assignment of the partition."""
     @property
-    def name(self) -> str: ...
-    def assignment(self) -> Partition: ...
-    def finish(self) -> None: ...
+    def name(self) -> str:
+        """`assigned`, `tick`, `revoked`, `lost` or `shutdown`."""
+    def assignment(self) -> Partition:
+        """Returns the partition. Raises ClosedError when the hook has ended."""
+    def finish(self) -> None:
+        """Gives the partition back. Does not block."""
 
 @final
 class Partition:
-    """One assignment of a partition; when it has ended, everything here raises `FencedError`. Any thread."""
+    """One assignment of a partition; when it has ended, all methods raise FencedError. Any thread."""
 
     @property
-    def is_current(self) -> bool: ...
-    def offsets(self) -> tuple[int | None, int | None]: ...
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
-    def clear_backoff(self) -> None: ...
-    def seek(self, offset: int) -> None: ...
-    def offset_at(self, timestamp_ms: int) -> int: ...
-    def committed(self) -> tuple[int, str | None] | None: ...
-    def annotate(self, offset: int, metadata: str | None) -> None: ...
+    def is_current(self) -> bool:
+        """True if it is still assigned. Does not block."""
+    def offsets(self) -> tuple[int | None, int | None]:
+        """Returns the stored and the committed offset. Does not block."""
+    def pause(self) -> None:
+        """Pauses the partition: no job begins until `resume`. Does not block."""
+    def resume(self) -> None:
+        """Ends a pause. Does not block."""
+    def clear_backoff(self) -> None:
+        """Ends the back-off of messages that wait to be tried again. Does not block."""
+    def seek(self, offset: int) -> None:
+        """Goes on from this offset (-2 the first, -1 the end) after the job that runs now. Does not block."""
+    def offset_at(self, timestamp_ms: int) -> int:
+        """Returns the first offset at or after a time in milliseconds since 1970; -1 for the end.
+
+        Blocks with the GIL released.
+        """
+    def committed(self) -> tuple[int, str | None] | None:
+        """Returns what the group has committed: offset and metadata, or None. Blocks with the GIL released."""
+    def annotate(self, offset: int, metadata: str | None) -> None:
+        """Stores an offset and its metadata text, for the next commit. Does not block."""
 
 class _Lanes(Protocol):
     @property
@@ -590,6 +773,8 @@ class _Lanes(Protocol):
 
 @final
 class Route:
+    """One topic and the settings of its partitions."""
+
     def __new__(
         cls,
         topic: str,
@@ -612,7 +797,8 @@ class Route:
         jobs_max: int | None = None,
     ) -> Route: ...
     @property
-    def expired(self) -> int: ...
+    def expired(self) -> int:
+        """The number of requests that were skipped because their deadline had passed."""
 
 class _ServiceAddress(Protocol):
     @property
@@ -634,6 +820,11 @@ class _ServiceAddress(Protocol):
 
 @final
 class Caller:
+    """Calls methods of a service.
+
+    Making it finds the end of the caller's partition of the reply topic, and blocks with the GIL released.
+    """
+
     def __new__(
         cls,
         producer_properties: Mapping[str, str],
@@ -654,7 +845,11 @@ class Caller:
         replies: int = 1,
         window: int | None = None,
         may_wait: bool = True,
-    ) -> Call | None: ...
+    ) -> Call | None:
+        """Makes a call; returns None if there is no room and it may not wait.
+
+        Blocks with the GIL released if it waits.
+        """
     def ask(
         self,
         method: str,
@@ -664,7 +859,10 @@ class Caller:
         idempotency_key: bytes | None = None,
         headers: Sequence[tuple[str, bytes | str | None]] | None = None,
     ) -> tuple[str, bytes | str | None, str | None]:
-        """Makes a call and takes its reply: `call`, `wait` and `result` in one. Blocks with the GIL released."""
+        """Makes a call, waits for the reply, and takes it: `call`, `wait` and `result` in one.
+
+        Blocks with the GIL released.
+        """
     def cast(
         self,
         method: str,
@@ -674,39 +872,72 @@ class Caller:
         key: bytes | None = None,
         idempotency_key: bytes | None = None,
         headers: Sequence[tuple[str, bytes | str | None]] | None = None,
-    ) -> DeliveryHandle: ...
-    def replies_at(self) -> tuple[str, int]: ...
-    def open_calls(self) -> int: ...
-    def counters(self) -> dict[str, int]: ...
-    def close(self, timeout_s: float) -> None: ...
+    ) -> DeliveryHandle:
+        """Sends a request without a reply. Blocks with the GIL released while the producer's queue is full."""
+    def replies_at(self) -> tuple[str, int]:
+        """Topic and partition of the caller's replies."""
+    def open_calls(self) -> int:
+        """Returns how many calls have not ended."""
+    def counters(self) -> dict[str, int]:
+        """The caller's counters."""
+    def close(self, timeout_s: float) -> None:
+        """Ends all calls and delivers sent requests. Blocks with the GIL released.
+
+        Closing again, or in a forked child, does nothing.
+        """
 
 @final
 class Call:
-    def wait(self, timeout_s: float | None = None) -> bool: ...
+    """A call of a caller."""
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the next part, at most until the call's deadline; returns whether it is there.
+
+        Blocks with the GIL released.
+        """
     def result(self) -> tuple[str, bytes | str | None, str | None] | None:
-        """Takes the next part: a kind and a body, or `failed`, a code and a text; None if it is not there yet."""
-    def done(self) -> bool: ...
-    def has_ended(self) -> bool: ...
-    def cancel(self) -> bool: ...
-    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+        """Takes the next part; None if it is not there yet. Does not block.
+
+        A part is `reply`, `item` or `error` and a body; or `end`; or `failed`, a code and a text.
+        """
+    def done(self) -> bool:
+        """Returns whether the next part is there. Does not block."""
+    def has_ended(self) -> bool:
+        """Returns whether the call has ended. Does not block."""
+    def cancel(self) -> bool:
+        """Cancels the call and tells its responder; returns False if it had ended before. Does not block."""
+    def notify(self, mailbox: Mailbox, token: int) -> bool:
+        """Posts `token` to the mailbox when the next part is there; returns False if it is there now."""
     @property
-    def id(self) -> bytes: ...
+    def id(self) -> bytes:
+        """The call's id, as in its header."""
     @property
-    def woken_at_ns(self) -> int: ...
+    def woken_at_ns(self) -> int:
+        """When the waiting thread or task was woken, in nanoseconds of `time.monotonic_ns()`; 0: none was."""
 
 @final
 class Lifeline:
-    def __new__(cls, socket: int, tripwire: int, interval_s: float, drain_s: float, exit_code: int) -> Lifeline:
-        """Starts the thread. The lifeline owns the descriptor `tripwire`, the writing end of a pipe, from here on.
+    """Sends signs of life and notices the supervisor's end, on a thread that needs no GIL.
 
-        The socket stays the caller's, who keeps it open until `close` has returned. Raises SystemFailure.
+    It owns the descriptor `tripwire`, the writing end of a pipe, from here on: the caller must not use its number
+    again. The socket stays the caller's, who keeps it open until `close` has returned. Making it raises SystemFailure.
+    """
+
+    def __new__(cls, socket: int, tripwire: int, interval_s: float, drain_s: float, exit_code: int) -> Lifeline: ...
+    def watch(self, schedulers: Sequence[Scheduler], member: GroupMember) -> None:
+        """Begins to report the jobs of these schedulers and the state of this member. Does not block."""
+    def pulse(self, assigned: int, lag: int) -> bool:
+        """Answers with Python's state, and waits for the next request. Returns False at the end.
+
+        Blocks with the GIL released.
         """
-    def watch(self, schedulers: Sequence[Scheduler], member: GroupMember) -> None: ...
-    def pulse(self, assigned: int, lag: int) -> bool: ...
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Ends the thread. Blocks with the GIL released."""
 
 @final
 class GroupMember:
+    """A member of a consumer group. Making it joins the group, and blocks with the GIL released."""
+
     def __new__(
         cls,
         properties: Mapping[str, str],
@@ -715,39 +946,58 @@ class GroupMember:
         batcher: TransactionBatcher | None,
         events: EventBox,
     ) -> GroupMember: ...
-    def commit(self) -> PendingCommit: ...
+    def commit(self) -> PendingCommit:
+        """Commits the stored offsets. Does not block; the returned object has the answer."""
     def close(self, timeout_s: float | None = None) -> bool:
         """Gives all partitions back in order and leaves the group. Blocks with the GIL released.
 
         Returns False if a call of librdkafka's has not returned 10 s after the deadline: its thread then ends by
         itself.
         """
-    def stop_waiting(self) -> None: ...
+    def stop_waiting(self) -> None:
+        """Ends the wait of a close for running jobs. Does not block."""
     def resume(self, topic: str, partition: int) -> bool:
-        """Continues a stuck partition from its first message; returns False if it is not stuck. Does not block.
+        """Continues a stuck partition, from its first message or after the batch that cannot be read. Does not block.
+
+        Returns False if it is not stuck.
 
         Raises:
             FencedError: the partition was taken away meanwhile.
         """
     def fetch_queue_bytes(self) -> int | None:
-        """Returns the most bytes that are fetched ahead of each partition; None if librdkafka's settings say it."""
-    def stuck(self) -> list[tuple[str, int, str, bool]]:
-        """Returns partitions, and topics (partition -1), whose messages no longer come, each with the reason.
+        """Returns the most bytes that are fetched ahead of each assigned partition.
 
-        The last field tells whether `resume` reads the partition from its first message; others continue when the cause
-        has gone.
+        None where librdkafka's own settings bound them.
+        """
+    def stuck(self) -> list[tuple[str, int, str, bool]]:
+        """Returns partitions, and topics (partition -1), that are stuck: (topic, partition, reason, is resumable).
+
+        The last field tells whether `resume` reads the partition; others continue when the cause has gone. Does not
+        block.
         """
     def partitions(
         self,
-    ) -> list[tuple[str, int, int | None, int | None, int | None, int | None, tuple[int, int, int, float] | None]]: ...
-    def fatal_error(self) -> tuple[int, str, str] | None: ...
+    ) -> list[tuple[str, int, int | None, int | None, int | None, int | None, tuple[int, int, int, float] | None]]:
+        """Returns the partitions that are assigned now. Does not block.
+
+        Each is (topic, partition, stored, committed, next to be done, end offset that the last fetch saw, commit gap).
+        A commit gap is (messages, how many of them are done, offset of the oldest, seconds since that was begun).
+        """
+    def fatal_error(self) -> tuple[int, str, str] | None:
+        """Returns the error that made the member unusable: (code, name, text), or None."""
 
 @final
 class PendingCommit:
-    def wait(self, timeout_s: float | None = None) -> None: ...
-    def done(self) -> bool: ...
-    def result(self) -> None: ...
-    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+    """A commit that is under way."""
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Waits for the broker's answer. Blocks with the GIL released."""
+    def done(self) -> bool:
+        """Returns whether the answer is there. Does not block."""
+    def result(self) -> None:
+        """Returns or raises the answer, which must be there. Does not block."""
+    def notify(self, mailbox: Mailbox, token: int) -> bool:
+        """Has `token` posted to the mailbox when the answer comes. Returns False when it is there already."""
     def __await__(self) -> Generator[Any]: ...
 
 @final
@@ -765,7 +1015,7 @@ class Sequencer(Generic[_Entry]):
 
     def __new__(cls, sink: Callable[[list[_Entry]], object], capacity: int = 65_536) -> Sequencer[_Entry]: ...
     def append(self, index: int, entry: _Entry, timeout_s: float | None = None) -> None:
-        """Brings an entry and waits until it has been appended. Blocks.
+        """Deposits the entry of an index and waits until it has been appended. Blocks.
 
         Raises:
             OperationTimeout: not in time; the entry is taken back and its index skipped, unless it was being appended
@@ -773,7 +1023,7 @@ class Sequencer(Generic[_Entry]):
         """
 
     def deposit(self, index: int, entry: _Entry, timeout_s: float | None = None) -> SequencerTicket:
-        """Brings an entry and returns. Blocks only while there is no room for its index.
+        """Deposits the entry of an index, and does not wait for it. Blocks only while there is no room for its index.
 
         Raises:
             OperationTimeout: no room in time; ValueError, ClosedError, SequencerBroken: as `append`.
@@ -797,79 +1047,139 @@ class Sequencer(Generic[_Entry]):
         """
 
     @property
-    def appended(self) -> int: ...
+    def appended(self) -> int:
+        """The number of entries that were appended or skipped: all before this index."""
     @property
-    def capacity(self) -> int: ...
+    def capacity(self) -> int:
+        """The number of entries that there is room for."""
     @property
-    def missing(self) -> tuple[int, float] | None: ...
+    def missing(self) -> tuple[int, float] | None:
+        """The index that has not come though later ones have, and for how many seconds; None when there is none."""
     def close(self) -> None:
         """Ends every wait, now and later, with `ClosedError`. Does not block."""
 
 @final
 class SequencerPermit(Generic[_Entry]):
-    """A claimed index. At the end of a `with`, or dropped without an entry, it is skipped."""
+    """A claimed index, which its holder alone may use.
+
+    At the end of a `with`, or dropped without an entry, it is skipped.
+    """
 
     @property
-    def index(self) -> int: ...
-    def append(self, entry: _Entry, timeout_s: float | None = None) -> None: ...
-    def deposit(self, entry: _Entry) -> SequencerTicket: ...
-    def void(self) -> None: ...
+    def index(self) -> int:
+        """The index."""
+    def append(self, entry: _Entry, timeout_s: float | None = None) -> None:
+        """Deposits the entry and waits until it has been appended. Blocks, and raises as `Sequencer.append`."""
+    def deposit(self, entry: _Entry) -> SequencerTicket:
+        """Deposits the entry, and does not wait."""
+    def void(self) -> None:
+        """Marks the index as one without an entry."""
     def __enter__(self) -> SequencerPermit[_Entry]: ...
     def __exit__(self, *why: object) -> None: ...
 
 @final
 class SequencerTicket:
-    """An entry that was brought: `wait`, or `await` it, until it has been appended."""
+    """A deposited entry: `wait`, or `await` it, until it has been appended."""
 
     @property
-    def index(self) -> int: ...
-    def done(self) -> bool: ...
-    def wait(self, timeout_s: float | None = None) -> None: ...
-    def result(self) -> None: ...
-    def cancel(self) -> bool: ...
-    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+    def index(self) -> int:
+        """The index of the entry."""
+    def done(self) -> bool:
+        """Returns whether it was appended, or never will be. Does not block."""
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Waits until it was appended."""
+    def result(self) -> None:
+        """Returns if it was appended, raises if it never will be. Does not block: call it when `done`."""
+    def cancel(self) -> bool:
+        """Takes the entry back, whose index is void then. Returns whether it was not appended yet."""
+    def notify(self, mailbox: Mailbox, token: int) -> bool:
+        """Has `token` posted to the mailbox when it is done. Returns False when it is done now."""
     def __await__(self) -> Generator[Any]: ...
 
 @final
 class Admin:
+    """A client for admin calls."""
+
     def __new__(cls, properties: Mapping[str, str], events: EventBox) -> Admin: ...
     def metadata(
         self, topic: str | None, timeout_s: float
-    ) -> tuple[list[tuple[int, str]], list[tuple[str, int, list[tuple[int, int, list[int], list[int]]]]]]: ...
+    ) -> tuple[list[tuple[int, str]], list[tuple[str, int, list[tuple[int, int, list[int], list[int]]]]]]:
+        """Returns brokers as (id, address), topics as (name, error code, partitions). Blocks with the GIL released."""
     def create_topics(
         self, topics: Sequence[tuple[str, int, int, Sequence[tuple[str, str]]]], timeout_s: float
-    ) -> PendingCall: ...
-    def delete_topics(self, topics: Sequence[str], timeout_s: float) -> PendingCall: ...
-    def group_offsets(self, group: str, timeout_s: float) -> PendingCall: ...
-    def list_offsets(self, partitions: Sequence[tuple[str, int]], at: int, timeout_s: float) -> PendingCall: ...
-    def delete_records(self, before: Sequence[tuple[str, int, int]], timeout_s: float) -> PendingCall: ...
-    def close(self) -> None: ...
+    ) -> PendingCall:
+        """Creates topics given as (name, partitions, replicas, settings). Does not block."""
+    def delete_topics(self, topics: Sequence[str], timeout_s: float) -> PendingCall:
+        """Deletes topics. Does not block."""
+    def group_offsets(self, group: str, timeout_s: float) -> PendingCall:
+        """Requests the offsets that a group has committed. Does not block."""
+    def list_offsets(self, partitions: Sequence[tuple[str, int]], at: int, timeout_s: float) -> PendingCall:
+        """Requests offsets of partitions: `at` is -2 for the earliest, -1 for the latest, else a time in ms.
+
+        Does not block.
+        """
+    def delete_records(self, before: Sequence[tuple[str, int, int]], timeout_s: float) -> PendingCall:
+        """Deletes the records before an offset, given as (topic, partition, offset). Does not block."""
+    def close(self) -> None:
+        """Ends the client; calls that have no answer fail. Blocks with the GIL released.
+
+        Does nothing in a forked child.
+        """
 
 @final
 class PendingCall:
-    def wait(self, timeout_s: float) -> Any: ...
-    def done(self) -> bool: ...
-    def result(self) -> Any: ...
-    def notify(self, mailbox: Mailbox, token: int) -> bool: ...
+    """An admin call that is under way."""
+
+    def wait(self, timeout_s: float) -> Any:
+        """Waits for the answer. Blocks with the GIL released."""
+    def done(self) -> bool:
+        """Returns whether the answer is there. Does not block."""
+    def result(self) -> Any:
+        """Returns the answer, which must be there. Does not block.
+
+        Topics are (name, code, code name, text), offsets are (topic, partition, offset, code).
+        """
+    def notify(self, mailbox: Mailbox, token: int) -> bool:
+        """Has `token` posted to the mailbox when the answer comes. Returns False when it is there already."""
     def __await__(self) -> Generator[Any, None, Any]: ...
 
 @final
 class Reader:
+    """Reads partitions without a group, and begins to fetch at once.
+
+    `starts` holds (topic, partition, `earliest` | `latest` | `last` | `offset` | `time`, number).
+    """
+
     def __new__(
         cls, properties: Mapping[str, str], starts: Sequence[tuple[str, int, str, int]], events: EventBox
     ) -> Reader: ...
-    def next(self, timeout_s: float | None = None) -> Batch[bytes | None] | tuple[str, int] | None: ...
-    def fileno(self) -> int: ...
-    def clear(self) -> None: ...
-    def close(self) -> None: ...
+    def next(self, timeout_s: float | None = None) -> Batch[bytes | None] | tuple[str, int] | None:
+        """Returns the next batch; (topic, partition) at the end of a partition; None when the time was up.
+
+        Blocks with the GIL released; Ctrl-C ends the wait on the main thread.
+        """
+    def fileno(self) -> int:
+        """Returns a descriptor that is readable when there is something to read after `next` found nothing."""
+    def clear(self) -> None:
+        """Makes `fileno` unreadable until there is something again."""
+    def close(self) -> None:
+        """Stops fetching. Blocks with the GIL released. Closing again, or in a forked child, does nothing."""
 
 @final
 class MockCluster:
+    """Brokers inside the process. They stop with `close`, or when it is dropped."""
+
     def __new__(cls, brokers: int, events: EventBox) -> MockCluster: ...
     @property
-    def bootstrap_servers(self) -> str: ...
-    def create_topic(self, topic: str, partitions: int, replicas: int) -> None: ...
-    def set_broker_up(self, broker: int, is_up: bool) -> None: ...
-    def set_round_trip(self, broker: int, round_trip_ms: int) -> None: ...
-    def fail_requests(self, api_key: int, codes: list[int]) -> None: ...
-    def close(self) -> None: ...
+    def bootstrap_servers(self) -> str:
+        """Where the brokers listen."""
+    def create_topic(self, topic: str, partitions: int, replicas: int) -> None:
+        """Creates a topic."""
+    def set_broker_up(self, broker: int, is_up: bool) -> None:
+        """Makes a broker refuse connections, or accept them again."""
+    def set_round_trip(self, broker: int, round_trip_ms: int) -> None:
+        """Makes a broker answer this much later."""
+    def fail_requests(self, api_key: int, codes: list[int]) -> None:
+        """Answers the next requests of a kind, by Kafka's number for it, with these errors."""
+    def close(self) -> None:
+        """Stops the brokers. Blocks with the GIL released."""
