@@ -1,13 +1,12 @@
 //! A job, as workers see it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use awoke_engine::consume::{self as engine, SharedJob};
 use awoke_engine::kafka::TopicPartition;
 use pyo3::prelude::*;
 
-use crate::consume::turns::{Progress, Turns};
+use crate::consume::turns::Turns;
 use crate::consume::{Batch, Partition};
 use crate::errors::Result;
 use crate::values::seconds;
@@ -25,10 +24,6 @@ pub struct Job {
     waited_s: f64,
     /// A transaction entry shares it.
     pub inner: SharedJob,
-    /// The number of messages that `each` left to a later job.
-    pub left: AtomicUsize,
-    /// The progress of `each`, where that tells which messages are done.
-    pub progress: Mutex<Option<Arc<Progress>>>,
 }
 
 impl Job {
@@ -39,8 +34,6 @@ impl Job {
             attempt: job.attempt(),
             waited_s: job.waited().as_secs_f64(),
             inner: SharedJob::new(job),
-            left: AtomicUsize::new(0),
-            progress: Mutex::default(),
         }
     }
 }
@@ -76,22 +69,27 @@ impl Job {
 
     /// Gives the messages of this batch, which is the job's or picked from it, one by one.
     ///
+    /// With `is_done_when_passed` a message is done when the next one is asked for: see `store_passed`.
+    ///
     /// Before each message but the first it checks whether the job is to end: its partition is to be given back, paused
-    /// or sought in, the process stops, or its turn is over. It then leaves the rest to a later job. With
-    /// `is_done_when_passed`, `store_passed` may record the messages before the last given one as done. Does not block.
+    /// or sought in, the process stops, or its turn is over. It then leaves the rest to a later job. Does not block.
     ///
     /// Raises:
     ///     ClosedError: the job has ended.
     #[pyo3(signature = (batch, is_done_when_passed=false))]
-    fn each(slf: &Bound<'_, Self>, batch: Py<Batch>, is_done_when_passed: bool) -> Result<Turns> {
-        Turns::begin(slf, batch, is_done_when_passed)
+    fn each(&self, batch: Py<Batch>, is_done_when_passed: bool) -> Result<Turns> {
+        let picked = batch.get().picked();
+        Ok(Turns::new(batch, self.inner.turns(picked, is_done_when_passed)?))
     }
 
-    /// Records the messages before the one that is handled now as done, if `each` was told so. Does not block.
+    /// Stores the offset behind the messages that `each` has passed, if they are done then. Does not block.
+    ///
+    /// Any thread, while another one runs the job.
+    ///
+    /// Raises:
+    ///     FencedError: the partition was revoked meanwhile.
     fn store_passed(&self) -> Result<()> {
-        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let passed = progress.map_or(0, |progress| progress.passed());
-        Ok(self.inner.map(|job| job.done(passed)).unwrap_or(Ok(()))?)
+        Ok(self.inner.store_passed()?)
     }
 
     /// The offset of the first message that was left to a later job; `None` when none was, or the job has ended.
@@ -103,7 +101,7 @@ impl Job {
     /// The number of messages of the job that `each` has left to a later one.
     #[getter]
     fn left(&self) -> usize {
-        self.left.load(Ordering::Relaxed)
+        self.inner.left()
     }
 
     /// The offset of the first message that is not done, of the last one where all are. Raises `ClosedError` when the
