@@ -19,7 +19,7 @@ from pathlib import Path
 
 import toolchain
 from toolchain import REPOSITORY, WORK
-from trial import python_of, tried
+from trial import tried
 from wheels import DIST, time_of_sources
 
 
@@ -29,8 +29,7 @@ def main(arguments: list[str]) -> int:
     print(f"{file.name}  {file.stat().st_size / 1e6:.2f} MB")
     if "--try" not in arguments:
         return 0
-    python = python_of("{}.{}".format(*sys.version_info[:2])) or Path(sys.executable)
-    trial = tried("sdist", python, file)
+    trial = tried("sdist", Path(sys.executable), file)
     print(f"{file.name}  {trial.outcome}")
     return 0 if trial.is_passed else 1
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from targets import Architecture, Wheel
+from test_pythons import SUPPORTED, find, how_to_get
 from toolchain import WORK
 
 MESSAGE = Path(__file__).with_name("trial_message.py")
-VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.14t")
 ROOT = WORK / "aarch64" / "root"
 EMULATOR = "qemu-aarch64-static"
 EMULATED = (
@@ -37,27 +37,13 @@ def trials(wheel: Wheel, file: Path) -> list[Trial]:
     """Tries a wheel with each Python of this machine that can install it. Blocks for seconds."""
     if not wheel.architecture.is_here:
         return [emulated(wheel, file)]
-    found = {version: python_of(version) for version in VERSIONS if wheel.runs_on(version)}
-    return [tried(version, python, file) for version, python in found.items() if python is not None]
-
-
-def python_of(version: str) -> Path | None:
-    """Returns a Python of this version: from a folder of the folder `PYTHONS`, from the path, or from pyenv."""
-    name = f"python{version}"
-    given = sorted(Path(os.environ["PYTHONS"]).glob(f"*/bin/{name}")) if "PYTHONS" in os.environ else []
-    found = [Path(path) for path in [shutil.which(name)] if path]
-    installed = sorted((Path.home() / ".pyenv" / "versions").glob(f"*/bin/{name}"))
-    return next((each for each in [*given, *found, *installed] if says_version(each, version)), None)
-
-
-def says_version(python: Path, version: str) -> bool:
-    """Tells whether a program is a Python of this version."""
-    code = "import sys; print('%d.%d' % sys.version_info[:2] + sys.abiflags.replace('d', ''))"
-    try:
-        found = subprocess.run([python, "-c", code], capture_output=True, text=True)
-    except OSError:
-        return False
-    return found.stdout.strip() == version
+    found = {version: find(version) for version in SUPPORTED if wheel.runs_on(version)}
+    return [
+        tried(version, python, file)
+        if python is not None
+        else Trial(version, f"not tried, install it with {how_to_get(version)}", True)
+        for version, python in found.items()
+    ]
 
 
 def tried(version: str, python: Path, wheel: Path) -> Trial:

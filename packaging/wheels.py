@@ -28,6 +28,8 @@ from trial import Trial, trials
 
 DIST = REPOSITORY / "dist"
 SYMBOLS = DIST / "symbols"
+Row = tuple[str, str, str, str]
+"""A line of the table: file, size, the C library that it needs, and what was tried or is wrong."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +53,21 @@ def main(names: list[str]) -> int:
     unknown = set(names) - {wheel.name for wheel in WHEELS}
     if unknown:
         sys.exit(f"no such wheel: {' '.join(sorted(unknown))}; there are {' '.join(wheel.name for wheel in WHEELS)}")
-    rows, is_good = [], True
-    for wheel in WHEELS:
-        if names and wheel.name not in names:
-            continue
-        missing = lacking(wheel.architecture)
-        if missing:
-            rows.append((wheel.name, "", "", "not built, this machine lacks " + "; ".join(missing)))
-            continue
+    results = [attempt(wheel) for wheel in WHEELS if not names or wheel.name in names]
+    print(table([line for line, _ in results]))
+    return 0 if all(is_good for _, is_good in results) else 1
+
+
+def attempt(wheel: Wheel) -> tuple[Row, bool]:
+    """Builds a wheel if this machine can. Returns its line of the table, and whether nothing is wrong."""
+    missing = lacking(wheel.architecture)
+    if missing:
+        return (wheel.name, "", "", "not built, this machine lacks " + "; ".join(missing)), True
+    try:
         built = make(wheel)
-        is_good &= built.is_good
-        rows.append(row(wheel, built))
-    print(table(rows))
-    return 0 if is_good else 1
+    except subprocess.CalledProcessError as error:
+        return (wheel.name, "", "", f"FAILED: {error.cmd[0]} ended with {error.returncode}"), False
+    return row(wheel, built), built.is_good
 
 
 def name_here() -> str:
@@ -145,14 +149,14 @@ def megabytes(file: Path) -> float:
     return file.stat().st_size / 1e6
 
 
-def row(wheel: Wheel, built: Built) -> tuple[str, str, str, str]:
+def row(wheel: Wheel, built: Built) -> Row:
     """Returns a line of the table: file, size, what it needs, and what was tried or is wrong."""
-    tried = [f"{each.version}: {each.outcome}" for each in built.trials] or ["not tried: no such Python here"]
+    tried = [f"{each.version}: {each.outcome}" for each in built.trials]
     wrong = [f"FAULT: {each}" for each in built.faults]
     return (built.file.name, f"{megabytes(built.file):.2f} MB", oldest_libc(built.file), "; ".join([*wrong, *tried]))
 
 
-def table(rows: list[tuple[str, str, str, str]]) -> str:
+def table(rows: list[Row]) -> str:
     """Returns rows as the lines of a table, with columns of one width."""
     rows = [("Wheel", "Size", "Needs", "Tried"), *rows]
     widths = [max(len(each[column]) for each in rows) for column in range(3)]

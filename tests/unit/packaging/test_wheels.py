@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -13,6 +14,7 @@ import targets
 import trial
 import wheels
 from targets import ARCHITECTURES, Rust, Wheel
+from test_pythons import SUPPORTED
 
 X86_64, AARCH64 = ARCHITECTURES
 
@@ -34,7 +36,7 @@ def test_each_wheel_has_a_name_of_its_own() -> None:
     ids=lambda value: value.name if isinstance(value, Wheel) else "",
 )
 def test_a_wheel_is_tried_with_the_pythons_that_can_install_it(wheel: Wheel, versions: set[str]) -> None:
-    assert {version for version in trial.VERSIONS if wheel.runs_on(version)} == versions
+    assert {version for version in SUPPORTED if wheel.runs_on(version)} == versions
 
 
 def test_a_compiler_that_is_not_there_has_no_standard_library(tmp_path: Path) -> None:
@@ -59,6 +61,20 @@ def test_a_wheel_that_cannot_be_built_is_named_with_its_reason(
     assert wheels.main(["aarch64-cp314t"]) == 0
     assert "aarch64-cp314t" in (printed := capsys.readouterr().out)
     assert "apt-get install it" in printed
+
+
+def test_a_wheel_that_fails_to_build_does_not_keep_others_from_the_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(wheel: Wheel) -> wheels.Built:
+        raise subprocess.CalledProcessError(101, ["maturin", "build"])
+
+    monkeypatch.setattr(wheels, "lacking", lambda architecture: [])
+    monkeypatch.setattr(wheels, "make", fail)
+    assert wheels.main([]) == 1
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == [wheel.name for wheel in targets.WHEELS]
+    assert all("FAILED: maturin ended with 101" in line for line in lines)
 
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:
@@ -99,3 +115,12 @@ def test_a_build_is_told_the_commit_of_its_sources(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setenv("AWOKE_COMMIT", "abc123")
     assert wheels.commit_of_sources() == "abc123"
+
+
+def test_a_python_that_is_not_there_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "find", lambda version: None)
+    monkeypatch.setattr("platform.machine", lambda: X86_64.name)
+    (found,) = trial.trials(Wheel(X86_64, "3.14t", is_abi3=False), Path("awoke.whl"))
+    assert found.version == "3.14t"
+    assert "not tried" in found.outcome
+    assert "build_python.sh" in found.outcome
