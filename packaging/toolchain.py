@@ -16,6 +16,9 @@ WORK = REPOSITORY / "target" / "wheels"
 PINNED = ("maturin==1.16.0", "ziglang==0.17.0")
 TOOLS = {"zig-cc": "cc", "zig-c++": "c++", "zig-ar": "ar", "zig-ranlib": "ranlib"}
 
+WITHOUT_TIME = ("-Wno-builtin-macro-redefined", '-D__DATE__="unknown"', '-D__TIME__="unknown"')
+"""mimalloc writes these down. Zig's cache of objects does not ask for `SOURCE_DATE_EPOCH`: it would give old ones."""
+
 UNWINDER = {
     "GCC_3.0": "DeleteException GetDataRelBase GetGR GetIP GetLanguageSpecificData GetRegionStart GetTextRelBase "
     "RaiseException Resume SetGR SetIP",
@@ -97,7 +100,7 @@ def environment(architecture: Architecture, rust: Rust, epoch: int) -> dict[str,
     tools = environment_of_tools()
     zig = zig_of(tools)
     maps = paths_without_machine()
-    flags = ["-target", target_of(architecture), "-fno-sanitize=all", "-gline-tables-only"]
+    flags = ["-target", target_of(architecture), "-fno-sanitize=all", "-gline-tables-only", *WITHOUT_TIME]
     flags += [f"-ffile-prefix-map={folder}={name}" for folder, name in maps.items()]
     remaps = [f"--remap-path-prefix={folder}={name}" for folder, name in maps.items()]
     settings = {"zig": str(zig), "flags": flags, "libgcc": str(libgcc(zig, architecture))}
