@@ -21,7 +21,8 @@ EMULATED = (
     *("libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal"),
 )
 """Debian's packages that a Python for aarch64 consists of."""
-TIMEOUT_S = 300
+TIMEOUT_S = 1_800
+"""The longest that one command of a trial may take. To install a source distribution builds OpenSSL and librdkafka."""
 
 
 @dataclass(frozen=True)
