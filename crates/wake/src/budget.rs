@@ -25,6 +25,8 @@ struct State {
     messages: usize,
     bytes: usize,
     waiting: VecDeque<Arc<Waiter>>,
+    /// Unparked when nothing is under way any more.
+    emptied: Option<Arc<Parker>>,
     is_closed: bool,
 }
 
@@ -111,10 +113,12 @@ impl Budget {
         let index = state.waiting.iter().position(|each| Arc::ptr_eq(each, &waiter));
         match index {
             // The thread that removed this waiter has admitted it, even if the deadline passed meanwhile.
-            None if !state.is_closed => Ok(()),
-            None => Err(Error::Closed { what: "producer" }),
+            None => Ok(()),
             Some(index) => {
                 state.waiting.remove(index);
+                if state.is_closed {
+                    return Err(Error::Closed { what: "producer" });
+                }
                 let (messages, bytes) = (state.messages, state.bytes);
                 // A large message in front may have held up smaller ones that fit.
                 self.admit_waiting(state);
@@ -128,16 +132,34 @@ impl Budget {
         let mut state = lock(&self.state);
         state.messages -= messages;
         state.bytes -= bytes;
+        let emptied = if state.messages == 0 { state.emptied.take() } else { None };
         self.admit_waiting(state);
+        if let Some(parker) = emptied {
+            parker.unpark();
+        }
     }
 
-    /// Fails all acquisitions, now and later.
+    /// Fails all acquisitions, now and later. A waiter that was admitted before goes on.
     pub fn close(&self) {
         let mut state = lock(&self.state);
         state.is_closed = true;
-        let waiting = std::mem::take(&mut state.waiting);
+        let waiting: Vec<_> = state.waiting.iter().map(Arc::clone).collect();
         drop(state);
         waiting.iter().for_each(|waiter| waiter.parker.unpark());
+    }
+
+    /// Waits until nothing is under way: after `close`, for those who acquired before. Returns `false` if the deadline
+    /// passed first. Blocks the calling thread; one thread at a time.
+    pub fn wait_empty(&self, deadline: &Deadline) -> bool {
+        let parker = Arc::<Parker>::default();
+        {
+            let mut state = lock(&self.state);
+            if state.messages == 0 {
+                return true;
+            }
+            state.emptied = Some(Arc::clone(&parker));
+        }
+        parker.park_until(deadline)
     }
 
     /// Returns the messages and bytes that are under way.
@@ -154,7 +176,7 @@ impl Budget {
     /// Admits the first waiters that fit. Wakes them after the lock is released, because they take it at once.
     fn admit_waiting(&self, mut state: MutexGuard<'_, State>) {
         let mut admitted = Vec::new();
-        while state.waiting.front().is_some_and(|waiter| self.fits(&state, waiter.bytes)) {
+        while !state.is_closed && state.waiting.front().is_some_and(|waiter| self.fits(&state, waiter.bytes)) {
             let waiter = state.waiting.pop_front().expect("there is a first waiter");
             state.admit(waiter.bytes);
             admitted.push(waiter);
@@ -213,6 +235,21 @@ mod tests {
         assert_eq!(budget.try_acquire_many([10; 3].into_iter()).expect("open"), 0);
         budget.close();
         assert!(matches!(budget.try_acquire_many([10].into_iter()), Err(Error::Closed { .. })));
+    }
+
+    #[test]
+    fn what_is_under_way_at_the_close_is_waited_for() {
+        let budget = Arc::new(Budget::new(10, 100));
+        assert!(budget.wait_empty(&passed()), "nothing is under way");
+        assert_eq!(budget.try_acquire_many([10, 10].into_iter()).expect("open"), 2);
+        budget.close();
+        assert!(!budget.wait_empty(&passed()));
+        let other = Arc::clone(&budget);
+        let waiting = std::thread::spawn(move || other.wait_empty(&Deadline::NEVER));
+        budget.release(1, 10);
+        assert!(!waiting.is_finished(), "one is left");
+        budget.release(1, 10);
+        assert!(waiting.join().expect("no panic"));
     }
 
     #[test]

@@ -184,7 +184,10 @@ impl Connection {
             return Ok(0);
         };
         let since = Instant::now();
-        let unanswered = if self.flush(timeout)? { 0 } else { self.budget.used().0 };
+        let deadline = Deadline::after(timeout);
+        // A thread that has acquired the budget before may hand its record over after the flush.
+        let is_empty = self.flush(timeout)? && self.budget.wait_empty(&deadline);
+        let unanswered = if is_empty { 0 } else { self.budget.used().0 };
         if unanswered > 0 {
             let left = timeout.map(|timeout| timeout.saturating_sub(since.elapsed())).unwrap_or_default();
             self.purge(left.max(Duration::from_millis(100)))?;
