@@ -37,12 +37,11 @@ impl Producer {
         record: &engine::Record<'_>,
         timeout: Option<Duration>,
     ) -> Result<Py<DeliveryHandle>> {
-        let sent = match self.inner.try_produce(topic, record)? {
-            Some(handle) => handle,
-            None => {
-                let deadline = Deadline::after(timeout.or(self.produce_timeout));
-                py.detach(|| self.inner.produce(topic, record, &deadline))?
-            }
+        let sent = if let Some(handle) = self.inner.try_produce(topic, record)? {
+            handle
+        } else {
+            let deadline = Deadline::after(timeout.or(self.produce_timeout));
+            py.detach(|| self.inner.produce(topic, record, &deadline))?
         };
         DeliveryHandle::make(py, sent, self.limit)
     }
