@@ -11,7 +11,8 @@ from pathlib import Path
 GLIBC = "2.28"
 """The oldest C library that a wheel runs with: the first one with C11's threads, which librdkafka waits with.
 
-See `crates/bridge/src/clocks.c`. With an older one librdkafka would wait on the system's clock, which can be set.
+With an older one librdkafka would wait on the system's clock, which can be set. See
+`crates/kafka/src/librdkafka/clocks.c`.
 """
 MANYLINUX = f"manylinux_{GLIBC.replace('.', '_')}"
 
