@@ -28,7 +28,7 @@ mod fuzzing;
 
 /// The part of `consume` that the models try. It needs no client, so the models build in seconds.
 #[cfg(not(feature = "librdkafka"))]
-#[allow(dead_code, unused_imports)]
+#[allow(dead_code, unused_imports, clippy::pedantic)] // The whole build lints these files.
 mod consume {
     #[cfg(all(test, feature = "model"))]
     mod models;
@@ -39,7 +39,7 @@ mod consume {
 
 /// The part of `rpc` that the models try.
 #[cfg(not(feature = "librdkafka"))]
-#[allow(dead_code, unused_imports)]
+#[allow(dead_code, unused_imports, clippy::pedantic)] // The whole build lints these files.
 mod rpc {
     mod caller {
         mod call;
