@@ -25,7 +25,9 @@ class Done:
     """The messages that one process wrote down, in its order."""
 
     def __init__(self, file: Path) -> None:
-        lines = file.read_bytes().splitlines() if file.exists() else []
+        # The process may be writing its last line.
+        whole, _, _ = file.read_bytes().rpartition(b"\n") if file.exists() else (b"", b"", b"")
+        lines = whole.splitlines()
         pairs = [line.split(b" ") for line in lines]
         self.offsets = [int(pair[0]) for pair in pairs]
         self.keys = [pair[1] for pair in pairs]
