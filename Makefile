@@ -71,7 +71,7 @@ test-pythons: ## Run the Python tests on each supported Python of this machine (
 	BUILD_ARGS='$(OF_BRIDGE)' $(PYTHON) packaging/test_pythons.py $(ARGS)
 
 fuzz: build ## Give random input to each decoder of the engine and of the package (FUZZ_SECONDS=60 each)
-	.ci/fuzz $${FUZZ_SECONDS:-60}
+	CARGO_FEATURES='$(OF_CRATES)' .ci/fuzz $${FUZZ_SECONDS:-60}
 
 # A wheel in dist/ saves the build.
 demo: ## Join a year of flights on embedded brokers and show the delays by route
@@ -110,7 +110,7 @@ LENT_MEMORY := $(patsubst %,tests/contract/test_%.py,consume lanes outputs owned
 
 soak-memory: build ## Look for wrong use of memory: the engine's tests and the extension's lent memory under valgrind, and Miri where it runs
 	@command -v valgrind || { echo "could not run: valgrind is not installed"; exit 1; }
-	cargo --config 'target."cfg(all())".runner = "$(VALGRIND)"' test --release -p awoke-wake -p awoke-kafka -p awoke-engine --locked
+	cargo --config 'target."cfg(all())".runner = "$(VALGRIND)"' test --release $(CRATES) $(OF_CRATES) --locked
 	PYTHONMALLOC=malloc $(VALGRIND) --soname-synonyms=somalloc='_native*' \
 	  $(BIN)/python -m pytest -q --timeout 900 tests/security/test_native_arguments.py tests/unit/test_sequencer.py \
 	  $(LENT_MEMORY) -k 'mock or native or sequencer'

@@ -4,7 +4,7 @@
  * process ended with SIGSEGV. And a request of the application that came after the group's end was dropped without an answer: the
  * thread that made it waited for ever.
  *
- * The linker puts __wrap_x where librdkafka calls x, and x where __real_x is called (build.rs). Compiled with librdkafka's own headers,
+ * The linker puts __wrap_x where librdkafka calls x, and x where __real_x is called (wrapped.txt). Compiled with librdkafka's own headers,
  * so that the layout is that of the version which is built. */
 
 /* The headers of OpenSSL and zlib may not be installed; no structure that is read here depends on them. */
