@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from awoke.testing import EmbeddedRegistry
+from tests.support.apicurio import JAVA_LEAST, Apicurio, newest_java
 from tests.support.clusters import Cluster, MockCluster, RealCluster, unique
 from tests.support.waiting import became
 
@@ -41,9 +43,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def needs_kafka(item: pytest.Item) -> bool:
-    """Tells whether a test uses the broker of Apache Kafka."""
+    """Tells whether a test uses the broker of Apache Kafka, or a schema registry outside of the process."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    return "real_cluster" in getattr(item, "fixturenames", ()) or parameters.get("cluster") == "real"
+    names = getattr(item, "fixturenames", ())
+    is_outside = "apicurio" in names or parameters.get("registry_url") == "apicurio"
+    return "real_cluster" in names or parameters.get("cluster") == "real" or is_outside
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +56,26 @@ def real_cluster() -> Iterator[RealCluster]:
     cluster = RealCluster()
     yield cluster
     cluster.close()
+
+
+@pytest.fixture(scope="session")
+def apicurio() -> Iterator[Apicurio]:
+    """One Apicurio Registry for the whole run. Skips its tests where no Java is new enough for it."""
+    if newest_java() is None:
+        pytest.skip(f"Apicurio needs Java {JAVA_LEAST} or later")
+    with Apicurio() as started:
+        yield started
+
+
+@pytest.fixture(params=["embedded", "apicurio"])
+def registry_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Runs a test on the embedded schema registry and on Apicurio."""
+    if request.param == "embedded":
+        with EmbeddedRegistry() as embedded:
+            yield embedded.url
+        return
+    started: Apicurio = request.getfixturevalue("apicurio")
+    yield started.url
 
 
 @pytest.fixture(scope="session")

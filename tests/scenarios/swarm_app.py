@@ -94,7 +94,7 @@ def misbehave(how: bytes) -> None:
     elif how == b"do-hold-gil":
         ctypes.PyDLL(None).sleep(3_600)  # Native code that does not let go of it.
     elif how == b"do-busy":
-        until_s = time.monotonic() + 5
+        until_s = time.monotonic() + 15
         while time.monotonic() < until_s:
             pass
     elif how == b"do-leak":

@@ -29,7 +29,6 @@ def brokers() -> Iterator[RealCluster]:
     cluster.close()
 
 
-@pytest.mark.timeout(240)
 def test_each_broker_is_away_for_a_while(brokers: RealCluster) -> None:
     topic, group = unique("rolling"), unique("group")
     brokers.create_topic(topic, PARTITIONS, replicas=3)

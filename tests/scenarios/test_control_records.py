@@ -26,7 +26,6 @@ def write(servers: str, topic: str, transactions: int) -> None:
             raise LookupError("abort")
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_committed_offset_goes_beyond_control_records(real_cluster: RealCluster, kind: str) -> None:
     # Given a route on a topic that is written in transactions

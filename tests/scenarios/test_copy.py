@@ -58,7 +58,6 @@ def test_nothing_is_missing_and_nothing_comes_twice(by: str) -> None:
     assert copying.bounces >= 1
 
 
-@pytest.mark.timeout(300)
 def test_a_process_that_wakes_up_too_late_changes_nothing() -> None:
     with new_broker() as broker:
         copying = Copying(broker, 30_000, per_s=3_000)

@@ -115,7 +115,7 @@ def test_a_commit_without_an_answer_ends_well(cluster: ProxiedCluster, topic: st
 
 def test_a_commit_that_is_never_answered_is_in_doubt(cluster: ProxiedCluster, topic: str) -> None:
     with awoke.Producer(cluster.bootstrap_servers, transactional_id=unique("id"), kafka=KAFKA) as producer:
-        with pytest.raises(awoke.TransactionInDoubt), producer.transaction(timeout_s=3) as t:
+        with pytest.raises(awoke.TransactionInDoubt), producer.transaction(timeout_s=10) as t:
             t.produce(topic, b"doubtful")
             rule = cluster.proxy.rule("EndTxn", "drop", "response", times=100)
         assert rule.fired >= 1

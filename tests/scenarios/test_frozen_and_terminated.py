@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clusters import RealCluster, unique
+from tests.support.line_files import whole_lines
 from tests.support.processes import Process
 from tests.support.waiting import elapse, wait_until
 
@@ -21,7 +22,6 @@ SHUTDOWN_S = 30.0
 ORDERS = [(signal.SIGCONT, signal.SIGTERM), (signal.SIGTERM, signal.SIGCONT)]
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("order", ORDERS, ids=["cont-term", "term-cont"])
 def test_a_frozen_member_stops_in_order_when_it_is_continued_and_terminated(
     real_cluster: RealCluster, tmp_path: Path, order: tuple[signal.Signals, signal.Signals]
@@ -49,7 +49,7 @@ def wait_until_assigned(log: Path, names: list[str], within_s: float = 90.0) -> 
     """Waits until each member, another process, has written to the file that it has had a partition."""
 
     def are_assigned() -> bool:
-        lines = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+        lines = [line.split() for line in whole_lines(log)]
         return {line[0] for line in lines if line[1] == "assigned"} == set(names)
 
     wait_until(are_assigned, f"each of {names} has had a partition", within_s, every_s=0.05)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import judge
 from tests.support.clusters import RealCluster, unique
+from tests.support.line_files import whole_lines
 from tests.support.processes import Process
 from tests.support.waiting import elapse, wait_until
 
@@ -42,12 +43,12 @@ class Members:
 
     def names_with(self, what: str) -> set[str]:
         """The members that have written such a line."""
-        lines = [line.split() for line in self._log.read_text().splitlines()] if self._log.exists() else []
+        lines = [line.split() for line in whole_lines(self._log)]
         return {line[0] for line in lines if line[1] == what}
 
     def handled(self) -> int:
         """Returns the number of different messages that were handled."""
-        lines = [line.split() for line in self._log.read_text().splitlines()] if self._log.exists() else []
+        lines = [line.split() for line in whole_lines(self._log)]
         batches = [line[2:] for line in lines if line[1] == "batch"]
         return len({(at, offset) for at, first, last in batches for offset in range(int(first), int(last) + 1)})
 

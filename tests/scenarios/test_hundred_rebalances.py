@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.clusters import RealCluster, unique
 from tests.support.rebalances import PARTITIONS, Rebalances
 from tests.support.resource_usage import ResourceUsage, resource_usage
@@ -11,7 +9,6 @@ from tests.support.resource_usage import ResourceUsage, resource_usage
 REBALANCES = 100
 
 
-@pytest.mark.timeout(240)
 def test_a_hundred_rebalances_leave_nothing_behind(real_cluster: RealCluster) -> None:
     topic = unique("hundred")
     real_cluster.create_topic(topic, PARTITIONS)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.clusters import RealCluster, unique
 from tests.support.lanes import Killed, fill
 
 MESSAGES = 40_000
 
 
-@pytest.mark.timeout(180)
 def test_a_kill_loses_nothing_and_repeats_only_what_was_not_committed_as_done(
     real_cluster: RealCluster, tmp_path: Path
 ) -> None:

@@ -35,7 +35,6 @@ class Seen:
             return sum(len(set(offsets)) for offsets in self.by_key.values())
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("ordered", [False, True])
 def test_rebalances_under_load(real_cluster: RealCluster, ordered: bool) -> None:
     topic, out, group = unique("lanes"), unique("out"), unique("group")

@@ -42,7 +42,7 @@ def process(brokers: EmbeddedCluster, tmp_path: Path, request: pytest.FixtureReq
         str(tmp_path / "app.sock"),
         *WAYS[request.param],
     )
-    env = {"HANGING_KIND": "def", "AWOKE_COMMIT_INTERVAL_S": "60", "AWOKE_SHUTDOWN_TIMEOUT_S": "1"}
+    env = {"HANGING_KIND": "def", "AWOKE_COMMIT_INTERVAL_S": "60", "AWOKE_SHUTDOWN_TIMEOUT_S": "5"}
     with Process("run", "tests.scenarios.hanging_app:app", *options, env=env) as found:
         found.wait_for("offsets.committed")  # The first commit comes at once, the next one after a minute.
         produce(brokers)
@@ -54,7 +54,7 @@ def process(brokers: EmbeddedCluster, tmp_path: Path, request: pytest.FixtureReq
 def test_a_stop_without_brokers_is_not_clean(brokers: EmbeddedCluster, process: Process) -> None:
     brokers.set_broker_up(1, False)
     process.signal(signal.SIGTERM)
-    assert process.wait(30) == exit_codes.EXIT_LATE, process.output
+    assert process.wait(60) == exit_codes.EXIT_LATE, process.output
     (line,) = (each for each in process.output.splitlines() if "offsets.not_committed" in each)
     found = re.search(r"places='orders\[0\] from offset (\d+) to 19' messages=(\d+)", line)
     assert found is not None, line
@@ -66,5 +66,5 @@ def test_a_stop_without_brokers_is_not_clean(brokers: EmbeddedCluster, process: 
 @pytest.mark.parametrize("process", WAYS, indirect=True)
 def test_a_stop_whose_commit_succeeds_is_clean(process: Process) -> None:
     process.signal(signal.SIGTERM)
-    assert process.wait(30) == exit_codes.EXIT_CLEAN, process.output
+    assert process.wait(60) == exit_codes.EXIT_CLEAN, process.output
     assert "offsets.not_committed" not in process.output

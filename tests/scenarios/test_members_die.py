@@ -5,17 +5,20 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import awoke
 from tests.support.clusters import RealCluster, unique
+from tests.support.line_files import whole_lines
 from tests.support.processes import Process
-from tests.support.waiting import became
+from tests.support.waiting import became, wait_until
 
 PARTITIONS = 4
 MESSAGES = 2_000
 """In each partition."""
+NAMES = ("one", "other")
 
 
 class Log:
@@ -25,7 +28,7 @@ class Log:
         self._file = file
 
     def lines(self) -> list[list[str]]:
-        return [line.split() for line in self._file.read_text().splitlines()] if self._file.exists() else []
+        return [line.split() for line in whole_lines(self._file)]
 
     def hooks(self, name: str) -> list[str]:
         return [line[1] for line in self.lines() if line[0] == name and line[1] != "batch"]
@@ -44,23 +47,51 @@ class Log:
         assert is_in_time, f"{self.missing()} missing; the last lines: {self.lines()[-5:]}"
 
 
+class Members(NamedTuple):
+    """The two members of a group."""
+
+    start: Callable[[str], Process]
+    """Starts one by its name."""
+    log: Log
+    """The file that they write to."""
+    fill: Callable[[], None]
+    """Produces the messages."""
+    committed: Callable[[], int]
+    """Returns the number of messages that the group has committed."""
+
+    def work(self) -> None:
+        """Produces when both members have partitions, and waits until both work."""
+        self.log.wait_until(lambda: all("assigned" in self.log.hooks(name) for name in NAMES))
+        self.fill()
+        self.log.wait_until(lambda: all(self.log.batches(name) for name in NAMES))
+
+    def finish(self) -> None:
+        """Waits until all are done and committed: the other member repeats the uncommitted work of a dead one."""
+        self.log.wait_until(lambda: self.log.missing() == 0)
+        wait_until(lambda: self.committed() == PARTITIONS * MESSAGES, "all are committed", 60)
+
+
 @pytest.fixture
-def members(real_cluster: RealCluster, tmp_path: Path) -> tuple[Callable[[str], Process], Log, Callable[[], int]]:
-    """A way to start a member by its name, what they write down, and what their group has committed."""
+def members(real_cluster: RealCluster, tmp_path: Path) -> Members:
     topic, group = unique("members"), unique("group")
     real_cluster.create_topic(topic, PARTITIONS)
-    with awoke.Producer(real_cluster.bootstrap_servers) as producer:
-        for partition in range(PARTITIONS):
-            for _ in range(MESSAGES):
-                producer.produce(topic, b"value", partition=partition)
-        assert producer.flush(60)
+
+    def fill() -> None:
+        with awoke.Producer(real_cluster.bootstrap_servers) as producer:
+            for partition in range(PARTITIONS):
+                for _ in range(MESSAGES):
+                    producer.produce(topic, b"value", partition=partition)
+            assert producer.flush(60)
 
     def start(name: str) -> Process:
         env = {"MEMBER_LOG": str(tmp_path / "log"), "MEMBER_NAME": name, "MEMBER_TOPIC": topic, "AWOKE_GROUP": group}
         arguments = ("run", "tests.scenarios.member_app:app", "--bootstrap-servers", real_cluster.bootstrap_servers)
         return Process(*arguments, env=env)
 
-    return start, Log(tmp_path / "log"), lambda: sum(real_cluster.admin.group_offsets(group).values())
+    def committed() -> int:
+        return sum(real_cluster.admin.group_offsets(group).values())
+
+    return Members(start, Log(tmp_path / "log"), fill, committed)
 
 
 def check_order(log: Log, name: str) -> None:
@@ -75,37 +106,33 @@ def check_order(log: Log, name: str) -> None:
                 reached = int(line[4])
 
 
-@pytest.mark.timeout(180)
-def test_a_member_is_killed(members: tuple[Callable[[str], Process], Log, Callable[[], int]]) -> None:
-    start, log, committed = members
-    with start("one") as one, start("other") as other:
-        log.wait_until(lambda: bool(log.batches("one")) and bool(log.batches("other")))
+def test_a_member_is_killed(members: Members) -> None:
+    log = members.log
+    with members.start("one") as one, members.start("other") as other:
+        members.work()
         one.signal(signal.SIGKILL)
         assert one.wait() == -signal.SIGKILL
-        log.wait_until(lambda: log.missing() == 0)
+        members.finish()
         other.signal(signal.SIGTERM)
         assert other.wait() == 0, other.output
-    assert committed() == PARTITIONS * MESSAGES
-    for name in ("one", "other"):
+    assert members.committed() == PARTITIONS * MESSAGES
+    for name in NAMES:
         check_order(log, name)
 
 
-@pytest.mark.timeout(180)
-def test_a_member_that_was_stopped_too_long_hears_that_it_lost_its_partitions(
-    members: tuple[Callable[[str], Process], Log, Callable[[], int]],
-) -> None:
-    start, log, committed = members
-    with start("one") as one, start("other") as other:
-        log.wait_until(lambda: bool(log.batches("one")) and bool(log.batches("other")))
+def test_a_member_that_was_stopped_too_long_hears_that_it_lost_its_partitions(members: Members) -> None:
+    log = members.log
+    with members.start("one") as one, members.start("other") as other:
+        members.work()
         before = len(log.hooks("other"))
         one.signal(signal.SIGSTOP)
         log.wait_until(lambda: "assigned" in log.hooks("other")[before:])
         one.signal(signal.SIGCONT)
         log.wait_until(lambda: "lost" in log.hooks("one"))
-        log.wait_until(lambda: log.missing() == 0)
+        members.finish()
         for process in (one, other):
             process.signal(signal.SIGTERM)
             assert process.wait() == 0, process.output
-    assert committed() == PARTITIONS * MESSAGES
-    for name in ("one", "other"):
+    assert members.committed() == PARTITIONS * MESSAGES
+    for name in NAMES:
         check_order(log, name)

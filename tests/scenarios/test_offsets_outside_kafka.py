@@ -23,7 +23,9 @@ PARTITIONS = 4
 KILLS = 6
 PER_WRITE = 10
 EVERY_S = 0.02
-"""The number of messages that the producer sends at once, and the time between: 500/s."""
+"""The number of messages that the producer sends at once, and the time between: at most 500/s."""
+AHEAD_MAX = 200
+"""The producer sends no more than these beyond the payments that were counted: it waits for slow processes."""
 
 
 @pytest.fixture
@@ -38,6 +40,8 @@ class Ledgers:
 
     def __init__(self, cluster: RealCluster, database: Database) -> None:
         self.cluster, self.database = cluster, database
+        self.reached = 0
+        """The number of payments in the database when they were counted last."""
         self.topic = unique("payments")
         cluster.create_topic(self.topic, PARTITIONS)
         self._env = {
@@ -54,11 +58,12 @@ class Ledgers:
 
     def count(self) -> int:
         """Returns the number of payments in the database."""
-        return self.database.rows("SELECT count(*) FROM payments")[0][0]
+        self.reached = self.database.rows("SELECT count(*) FROM payments")[0][0]
+        return self.reached
 
     def wait_for(self, count: int) -> None:
         """Waits until this many payments are in the database."""
-        wait_until(lambda: self.count() >= count, f"{count} payments", every_s=0.01)
+        wait_until(lambda: self.count() >= count, f"{count} payments", 90, every_s=0.01)
 
     def finish(self, count: int) -> None:
         """Lets a process write what is left, and checks what is in the database then."""
@@ -72,22 +77,25 @@ class Ledgers:
             assert offsets(self.database) == admin.end_offsets(self.topic)
 
 
-def send_slowly(cluster: RealCluster, topic: str, stop: threading.Event) -> None:
+def send_slowly(ledgers: Ledgers, stop: threading.Event) -> None:
     """The messages, some at a time."""
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(ledgers.cluster.bootstrap_servers) as producer:
         for first in range(0, MESSAGES, PER_WRITE):
+            while first > ledgers.reached + AHEAD_MAX:
+                if stop.wait(EVERY_S):
+                    return
             for number in range(first, first + PER_WRITE):
                 payment = {"number": number, "account": f"account-{number % 7}", "amount": number}
-                producer.produce(topic, payment, partition=number % PARTITIONS)
+                producer.produce(ledgers.topic, payment, partition=number % PARTITIONS)
             if stop.wait(EVERY_S):
                 return
 
 
 @contextlib.contextmanager
-def sending(cluster: RealCluster, topic: str) -> Iterator[None]:
+def sending(ledgers: Ledgers) -> Iterator[None]:
     """Sends the messages beside the block."""
     stop = threading.Event()
-    sender = threading.Thread(target=send_slowly, args=(cluster, topic, stop))
+    sender = threading.Thread(target=send_slowly, args=(ledgers, stop))
     sender.start()
     try:
         yield
@@ -112,7 +120,7 @@ def kill_again_and_again(ledgers: Ledgers, seed: int) -> None:
 
 def check_kills(cluster: RealCluster, database: Database, seed: int) -> None:
     ledgers = Ledgers(cluster, database)
-    with sending(cluster, ledgers.topic):
+    with sending(ledgers):
         kill_again_and_again(ledgers, seed)
         ledgers.finish(MESSAGES)
 

@@ -80,7 +80,6 @@ def renewal() -> Iterator[Renewal]:
         yield found
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_the_new_topic_holds_is_processed(renewal: Renewal, kind: str) -> None:
     missing = set(NEW) - set(renewal.subjects[kind].handled.items)

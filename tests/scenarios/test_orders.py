@@ -8,11 +8,13 @@ had not committed are there twice.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import random
 import re
 import signal
+import threading
 import urllib.request
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,6 +40,10 @@ PARTITIONS = 4
 GROUP = "order-service"
 WITHIN_S = 30.0
 TOPICS = ("orders", "receipts", "orders.dead")
+AT_ONCE = 100
+PER_WRITE = 5
+EVERY_S = 0.2
+"""The number of orders that a feed sends at its begin and in each later step, and the time between: then 25/s."""
 
 
 class Bad(NamedTuple):
@@ -84,13 +90,31 @@ def _order(number: int, chance: random.Random, bad: Bad | None) -> Sent:
     return Sent(b"trace-%d" % number, customer.encode(), value, bad)
 
 
-def produce(servers: str, sent: Sequence[Sent]) -> None:
-    """Sends orders with a foreign client; each has a trace, and a header that is not to be carried on."""
+def produce(servers: str, sent: Sequence[Sent], is_hurried: threading.Event | None = None) -> None:
+    """Sends orders with a foreign client; each has a trace, and a header that is not to be carried on.
+
+    If there is an event, sends slowly until it is set.
+    """
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0})
-    for each in sent:
+    for place, each in enumerate(sent):
+        if is_hurried is not None and place >= AT_ONCE and place % PER_WRITE == 0:
+            is_hurried.wait(EVERY_S)
         headers: dict[str, str | bytes | None] = {"trace-id": each.trace, "internal": b"1"}
         producer.produce("orders", each.value, each.key, headers=headers)
     assert producer.flush(60) == 0
+
+
+@contextlib.contextmanager
+def feeding(servers: str, sent: Sequence[Sent]) -> Iterator[None]:
+    """Sends orders beside the block: slowly, so that work is left when the block ends. The rest goes at once then."""
+    is_over = threading.Event()
+    sender = threading.Thread(target=produce, args=(servers, sent, is_over))
+    sender.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        sender.join()
 
 
 def messages_of(servers: str, topic: str) -> list[confluent_kafka.Message]:
@@ -139,7 +163,7 @@ class Service:
         def is_shared() -> bool:
             return all(len(assigned(self.servers, each)) == PARTITIONS // 2 for each in client_ids)
 
-        wait_until(is_shared, f"{client_ids} share the partitions", every_s=0.3)
+        wait_until(is_shared, f"{client_ids} share the partitions", 120, every_s=0.3)
 
     def metrics(self) -> str:
         """Returns the metrics of the process that serves them."""
@@ -187,17 +211,17 @@ def process(service: Service, payments: Payments, sent: Sequence[Sent]) -> Kille
     metrics = ("--metrics-port", str(service.metrics_port))
     with service.start("one") as one, service.start("two", *metrics) as two:
         service.wait_until_shared("one", "two")
-        produce(service.servers, sent[:1_000])
-        killed = kill(service, one, "one")
+        with feeding(service.servers, sent[:1_000]):
+            killed = kill(service, one, "one")
         with service.start("one-again") as one_again:
-            produce(service.servers, sent[1_000:1_400])
+            produce(service.servers, sent[1_000:1_200])
             service.wait_until_shared("one-again", "two")
             check_metrics(service.metrics())
             made = len(payments.made)
-            produce(service.servers, sent[1_400:])
-            assert payments.wait_for(made + 100, WITHIN_S)
-            terminate(two)
-            assert len(payments.made) < ORDERS - len(BAD), "the process was terminated after its work"
+            with feeding(service.servers, sent[1_200:]):
+                assert payments.wait_for(made + 100, WITHIN_S)
+                terminate(two)
+                assert len(payments.made) < ORDERS - len(BAD), "the process was terminated after its work"
             assert judge.comes_to_end(service.servers, GROUP, "orders"), one_again.output
             terminate(one_again)
     return killed

@@ -15,14 +15,14 @@ from tests.support.clusters import RealCluster, unique
 from tests.support.kafka_proxy import ProxiedCluster
 from tests.support.waiting import Collected
 
-DELIVERY_TIMEOUT_S = 3.0
+DELIVERY_TIMEOUT_S = 10.0
 KAFKA = {
     "delivery.timeout.ms": int(DELIVERY_TIMEOUT_S * 1_000),
     "socket.timeout.ms": 1_000,
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 200,
 }
-GRACE_S = 5.0
+GRACE_S = 20.0
 """librdkafka looks for messages that are too old once a second."""
 
 
@@ -50,10 +50,10 @@ def values(cluster: ProxiedCluster, topic: str) -> list[bytes | None]:
 @pytest.mark.parametrize("action", ["cut", "cut_after"])
 def test_a_message_that_is_sent_again_is_there_once(proxied: ProxiedCluster, topic: str, action: str) -> None:
     """Idempotence is on by default: what was there and not acknowledged is not there twice."""
-    with awoke.Producer(proxied.bootstrap_servers, kafka=KAFKA) as producer:
+    with awoke.Producer(proxied.bootstrap_servers, kafka={**KAFKA, "delivery.timeout.ms": 60_000}) as producer:
         producer.produce(topic, b"before").wait(30)
         rule = proxied.proxy.rule("Produce", action)  # type: ignore[arg-type]
-        awoke.wait_all([producer.produce(topic, b"%d" % number) for number in range(100)], 30)
+        awoke.wait_all([producer.produce(topic, b"%d" % number) for number in range(100)], 70)
         assert rule.fired == 1
     assert values(proxied, topic) == [b"before", *(b"%d" % number for number in range(100))]
 
@@ -122,7 +122,6 @@ def test_close_hangs_on_nothing(proxied: ProxiedCluster, topic: str) -> None:
         producer.produce(topic, b"x")
 
 
-@pytest.mark.timeout(180)
 def test_a_broker_that_is_killed_while_threads_send() -> None:
     """Each acknowledged message is there once, in its thread's order; each refused one has its error."""
     cluster = RealCluster()

@@ -69,7 +69,7 @@ def refuse_fifty_times(properties: Mapping[str, object], more: Mapping[str, str]
         [sys.executable, "-c", TRY, json.dumps(properties), json.dumps(more)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,  # Each try may read all of the system's certificates: seconds of processor time.
         check=False,
     )
     assert tried.returncode == 0, f"exit code {tried.returncode}: {tried.stderr[-2_000:]}"

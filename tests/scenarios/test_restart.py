@@ -10,6 +10,7 @@ import pytest
 
 import awoke
 from tests.support.clusters import RealCluster, unique
+from tests.support.line_files import whole_lines
 from tests.support.processes import Process
 from tests.support.waiting import became, wait_until
 
@@ -38,10 +39,7 @@ class Ledger:
         self._file = file
 
     def ranges(self) -> list[tuple[int, int, int]]:
-        if not self._file.exists():
-            return []
-        lines = self._file.read_text().splitlines()
-        return [(int(a), int(b), int(c)) for a, b, c in (line.split() for line in lines)]
+        return [(int(a), int(b), int(c)) for a, b, c in map(str.split, whole_lines(self._file))]
 
     def count(self) -> int:
         return sum(last - first + 1 for _, first, last in self.ranges())

@@ -1,4 +1,4 @@
-"""A handler takes 50 ms, and each partition has 750 messages: default settings stop, resume and share the work soon."""
+"""A handler takes 50 ms, and each partition has 3,000 messages: default settings stop, resume and share work soon."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import pytest
 
 from tests.support import judge
 from tests.support.clusters import RealCluster, unique
+from tests.support.line_files import whole_lines
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
 PARTITIONS = 4
-MESSAGES = 750
-"""In each partition."""
+MESSAGES = 3_000
+"""In each partition: no test gets to their end."""
 EACH_S = 0.05
-COMMIT_INTERVAL_S = 1.0
-"""The default."""
+COMMITS_WITHIN_S = 10.0
+"""One commit a second is meant; a busy machine makes it late."""
 KINDS = ("def", "async", "lanes", "output")
 KEYS = 2
 """Of the messages of a partition."""
@@ -54,8 +55,9 @@ class Slow:
 
     def done(self) -> list[tuple[int, int, int]]:
         """Process, partition and offset of each message, in the order in which they were done."""
-        lines = self._log.read_text().splitlines() if self._log.exists() else []
-        return [(int(pid), int(partition), int(offset)) for pid, partition, offset in map(str.split, lines)]
+        return [
+            (int(pid), int(partition), int(offset)) for pid, partition, offset in map(str.split, whole_lines(self._log))
+        ]
 
     def wait_done(self, process: Process, count: int, within_s: float = 60.0) -> None:
         """Wait until a process has done this many messages."""
@@ -72,6 +74,12 @@ class Slow:
         for (partition, _), count in times.items():
             found[partition] += count - 1
         return found
+
+    def beyond_commits(self) -> Counter[int]:
+        """Returns the number of messages that are done and not committed, by partition."""
+        committed = judge.progress(self.servers, self.group, self.topic)
+        places = {(partition, offset) for _, partition, offset in self.done()}
+        return Counter(partition for partition, offset in places if offset >= committed[partition].committed)
 
     def go_on(self, count: int) -> Counter[int]:
         """Have another process go on where one has ended; what it repeats, by partition."""
@@ -107,7 +115,6 @@ def stop(process: Process) -> None:
     assert time.monotonic() - began_s < STOPS_WITHIN_S
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("kind", [*KINDS, "class"])
 def test_sigterm_ends_it_soon(slow: Fixture, kind: str) -> None:
     found = slow(kind)
@@ -116,7 +123,6 @@ def test_sigterm_ends_it_soon(slow: Fixture, kind: str) -> None:
         stop(process)
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_sigterm_nearly_nothing_is_repeated(slow: Fixture, kind: str) -> None:
     found = slow(kind)
@@ -128,21 +134,20 @@ def test_after_sigterm_nearly_nothing_is_repeated(slow: Fixture, kind: str) -> N
     assert max(repeated.values(), default=0) <= JOBS.get(kind, 1), repeated
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("kind", KINDS)
-def test_after_a_kill_the_work_of_a_commit_interval_is_repeated(slow: Fixture, kind: str) -> None:
+def test_after_a_kill_the_work_since_the_last_commit_is_repeated(slow: Fixture, kind: str) -> None:
     found, jobs = slow(kind), JOBS.get(kind, 1)
+    allowed = int(COMMITS_WITHIN_S / EACH_S) * jobs
     with found.start() as process:
-        found.wait_done(process, 800)
+        found.wait_done(process, 2 * allowed * PARTITIONS, within_s=200)  # Twice what may be without a commit.
         process.signal(signal.SIGKILL)
         process.wait()
+    beyond = found.beyond_commits()
+    assert max(beyond.values(), default=0) <= allowed, f"without a commit: {beyond}"
     repeated = found.go_on(400)
-    # Twice as long: a commit takes its time, too, where the machine is busy.
-    allowed = int(2 * COMMIT_INTERVAL_S / EACH_S + 1) * jobs
-    assert max(repeated.values(), default=0) <= allowed, repeated
+    assert all(repeated[each] <= beyond[each] + jobs for each in repeated), (repeated, beyond)
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_member_that_joins_has_work_soon(slow: Fixture, kind: str) -> None:
     found = slow(kind)

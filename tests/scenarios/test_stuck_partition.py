@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import confluent_kafka
-import pytest
 from confluent_kafka.admin import AdminClient
 
 import awoke
@@ -62,7 +61,6 @@ def commit(servers: str, group: str, topic: str, offset: int) -> None:
         client.commit(offsets=[confluent_kafka.TopicPartition(topic, 0, offset)], asynchronous=False)
 
 
-@pytest.mark.timeout(200)
 def test_no_offset_and_no_reset(real_cluster: RealCluster) -> None:
     watched = Watched(real_cluster, **{"auto.offset.reset": "error"})
     judge.feed(watched.servers, watched.topic, OLD)
@@ -74,7 +72,6 @@ def test_no_offset_and_no_reset(real_cluster: RealCluster) -> None:
         watched.check_goes_on(server, OLD)
 
 
-@pytest.mark.timeout(200)
 def test_an_offset_out_of_range_and_no_reset(real_cluster: RealCluster) -> None:
     watched = Watched(real_cluster, **{"auto.offset.reset": "error"})
     judge.feed(watched.servers, watched.topic, OLD)
@@ -86,7 +83,6 @@ def test_an_offset_out_of_range_and_no_reset(real_cluster: RealCluster) -> None:
         watched.check_goes_on(server, OLD)
 
 
-@pytest.mark.timeout(300)
 def test_a_topic_that_is_deleted_and_made_again(real_cluster: RealCluster) -> None:
     watched = Watched(real_cluster)
     judge.feed(watched.servers, watched.topic, OLD)

@@ -39,7 +39,6 @@ def is_quiet(swarm: Swarm) -> list[bool]:
     return [each["is_quiet"] for each in swarm.status()["nodes"]]
 
 
-@pytest.mark.timeout(200)
 def test_a_quiet_swarm_says_so_and_stays_so_until_a_reload(
     real_cluster: RealCluster, topic: str, tmp_path: Path
 ) -> None:
@@ -68,7 +67,6 @@ def test_a_quiet_swarm_says_so_and_stays_so_until_a_reload(
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(200)
 def test_the_status_fits_a_terminal(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path) as swarm:
         # Idle and settled: what the command shows is asked for again, and must not have changed meanwhile.
@@ -86,7 +84,6 @@ def test_the_status_fits_a_terminal(real_cluster: RealCluster, topic: str, tmp_p
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(200)
 def test_the_threads_of_all_nodes_are_shown(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--metrics-port", "0") as swarm:
         swarm.wait_up(2, assigned=PARTITIONS)

@@ -10,7 +10,7 @@ import pytest
 from tests.scenarios.test_swarm_reload import PARTITIONS, send, swarm_of
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
-from tests.support.swarms import TARGET
+from tests.support.swarms import TARGET, WITHIN_S
 from tests.support.waiting import elapse
 
 DRAIN_S = 35.0
@@ -32,7 +32,6 @@ def code(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.timeout(180)
 def test_a_mold_that_is_stopped_is_replaced_when_a_node_needs_it(
     real_cluster: RealCluster, topic: str, code: Path
 ) -> None:
@@ -42,10 +41,8 @@ def test_a_mold_that_is_stopped_is_replaced_when_a_node_needs_it(
         other = found["nodes"][1]["pid"]
         dead = swarm.kill(1)
         swarm.wait_until(lambda found: found["nodes"][0]["state"] == "forking")
-        swarm.process.wait_for("did not fork node 1", 15)
-        found = swarm.wait_until(
-            lambda found: found["nodes"][0]["state"] == "up" and found["nodes"][0]["pid"] != dead, 30
-        )
+        swarm.process.wait_for("did not fork node 1", WITHIN_S)
+        found = swarm.wait_until(lambda found: found["nodes"][0]["state"] == "up" and found["nodes"][0]["pid"] != dead)
         assert found["nodes"][1]["pid"] == other
         assert (found["mold"], found["mold_state"]) == (2, "ready")
         send(real_cluster, topic, 40)
@@ -53,7 +50,6 @@ def test_a_mold_that_is_stopped_is_replaced_when_a_node_needs_it(
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(180)
 def test_a_mold_that_is_killed_again_and_again_does_not_end_the_swarm(
     real_cluster: RealCluster, topic: str, code: Path
 ) -> None:
@@ -64,8 +60,7 @@ def test_a_mold_that_is_killed_again_and_again_does_not_end_the_swarm(
             found = swarm.wait_until(
                 lambda found, generation=generation: (  # type: ignore[misc]
                     found["mold_state"] == ("ready" if generation == 1 else "importing") and found["mold_pid"]
-                ),
-                15,
+                )
             )
             swarm.kill_mold(found["mold_pid"])
             swarm.wait_until(lambda found: found["mold_state"] == "waiting")
@@ -73,14 +68,13 @@ def test_a_mold_that_is_killed_again_and_again_does_not_end_the_swarm(
         assert "ended with -9 while it imported the app" in found["mold_error"]
         assert [each["pid"] for each in found["nodes"]] == pids
         code.write_text("")
-        swarm.wait_until(lambda found: found["mold_state"] == "ready", 30)
+        swarm.wait_until(lambda found: found["mold_state"] == "ready")
         assert swarm.status()["mold_error"] == ""
         swarm.kill(1)
         swarm.wait_until(lambda found: found["nodes"][0]["restarts"] == 1 and found["nodes"][0]["state"] == "up")
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(180)
 def test_a_mold_that_can_not_be_made_again_is_tried_again_while_nodes_run(
     real_cluster: RealCluster, topic: str, code: Path
 ) -> None:
@@ -90,7 +84,7 @@ def test_a_mold_that_can_not_be_made_again_is_tried_again_while_nodes_run(
         swarm.kill_mold(found["mold_pid"])
         dead = swarm.kill(1)
         swarm.wait_until(lambda found: found["mold_state"] == "waiting" and "broken" in found["mold_error"])
-        swarm.process.wait_for("Another one is made in 4 s", 30)
+        swarm.process.wait_for("Another one is made in 4 s", WITHIN_S)
         found = swarm.wait_until(lambda found: found["mold_state"] == "waiting")
         assert found["nodes"][0]["state"] == "queued"
         assert found["nodes"][1]["state"] == "up"
@@ -107,7 +101,6 @@ def test_a_mold_that_can_not_be_made_again_is_tried_again_while_nodes_run(
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(180)
 def test_without_a_node_a_mold_that_can_not_be_made_ends_the_swarm_and_says_so(
     real_cluster: RealCluster, topic: str, code: Path
 ) -> None:
@@ -115,13 +108,12 @@ def test_without_a_node_a_mold_that_can_not_be_made_ends_the_swarm_and_says_so(
         found = swarm.wait_up(1, assigned=PARTITIONS)
         code.write_text("raise")
         swarm.kill_mold(found["mold_pid"])
-        swarm.process.wait_for("Another one is made in 2 s", 30)
+        swarm.process.wait_for("Another one is made in 2 s", WITHIN_S)
         swarm.kill(1)
-        assert swarm.process.wait(30) == 78
+        assert swarm.process.wait(WITHIN_S) == 78
         assert "no node runs: the swarm ends. RuntimeError: the code on disk is broken" in swarm.process.output
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("case", ["mold", "forking", "nodes", "both", "killed", "importing", "waiting"])
 def test_a_term_ends_the_swarm_whatever_state_mold_and_nodes_are_in(
     real_cluster: RealCluster, topic: str, code: Path, case: str
@@ -146,7 +138,6 @@ def test_a_term_ends_the_swarm_whatever_state_mold_and_nodes_are_in(
         assert swarm.stop(DRAIN_S) == 0, swarm.process.output
 
 
-@pytest.mark.timeout(180)
 def test_a_term_ends_a_swarm_whose_first_mold_is_stopped(real_cluster: RealCluster, topic: str, code: Path) -> None:
     code.write_text("slow")
     with swarm_of(real_cluster, topic, code) as swarm:

@@ -51,7 +51,6 @@ def send(cluster: RealCluster, topic: str, count: int) -> None:
         assert producer.flush(30)
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize(("behaviour", "reason"), BAD, ids=[each for each, _ in BAD])
 def test_new_code_that_does_not_start_leaves_the_old_code_at_work(
     real_cluster: RealCluster, topic: str, code: Path, behaviour: str, reason: str
@@ -86,7 +85,6 @@ def test_new_code_that_does_not_start_leaves_the_old_code_at_work(
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(180)
 def test_the_command_waits_and_tells_how_the_reload_ended(real_cluster: RealCluster, topic: str, code: Path) -> None:
     with swarm_of(real_cluster, topic, code) as swarm:
         swarm.wait_up(assigned=PARTITIONS)
@@ -103,7 +101,6 @@ def test_the_command_waits_and_tells_how_the_reload_ended(real_cluster: RealClus
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(180)
 def test_a_node_of_the_new_code_that_is_killed_stops_the_reload(
     real_cluster: RealCluster, topic: str, code: Path
 ) -> None:
@@ -124,7 +121,6 @@ def test_a_node_of_the_new_code_that_is_killed_stops_the_reload(
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(180)
 def test_a_reload_mends_nodes_that_wait_for_their_restart(real_cluster: RealCluster, topic: str, code: Path) -> None:
     code.write_text("fail")
     options = ("--restarts-max", "100", "--restart-backoff-s", "300")
@@ -137,7 +133,6 @@ def test_a_reload_mends_nodes_that_wait_for_their_restart(real_cluster: RealClus
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(180)
 def test_a_swarm_that_is_scaled_during_a_reload_ends_with_the_new_code_alone(
     real_cluster: RealCluster, topic: str, code: Path
 ) -> None:
@@ -155,7 +150,6 @@ def test_a_swarm_that_is_scaled_during_a_reload_ends_with_the_new_code_alone(
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(180)
 def test_a_mold_that_dies_during_a_reload_does_not_end_the_swarm(
     real_cluster: RealCluster, topic: str, code: Path
 ) -> None:
@@ -171,7 +165,6 @@ def test_a_mold_that_dies_during_a_reload_does_not_end_the_swarm(
         assert swarm.stop() == 0
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("state", ["importing", "rolling"])
 def test_a_stop_during_a_reload_ends_the_swarm_and_answers(
     real_cluster: RealCluster, topic: str, code: Path, state: str
@@ -188,7 +181,6 @@ def test_a_stop_during_a_reload_ends_the_swarm_and_answers(
         assert swarm.process.wait(60) in ((0,) if state == "importing" else (0, 1, 3))
 
 
-@pytest.mark.timeout(180)
 def test_a_new_node_that_freezes_stops_the_reload(real_cluster: RealCluster, topic: str, code: Path) -> None:
     with swarm_of(real_cluster, topic, code) as swarm, ThreadPoolExecutor(1) as asking:
         swarm.wait_up(assigned=PARTITIONS)

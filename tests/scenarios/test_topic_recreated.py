@@ -47,7 +47,6 @@ def check(servers: str, subject: Subject, incarnation: int) -> None:
     assert not subject.group or judge.progress(servers, subject.group, subject.topic)[0].lag == 0
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_the_new_topic_holds_is_processed(real_cluster: RealCluster, kind: str) -> None:
     servers, topic, output = real_cluster.bootstrap_servers, unique("recreated"), unique("recreated-output")

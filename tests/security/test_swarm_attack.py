@@ -72,7 +72,6 @@ def besieged(port: int, path: str) -> Iterator[None]:
             each.join()
 
 
-@pytest.mark.timeout(120)
 def test_idle_clients_cost_no_node_its_life(swarm: Swarm) -> None:
     port, pids = port_of(swarm), {number: swarm.pid_of(number) for number in (1, 2)}
     limit(swarm, 64)
@@ -91,7 +90,6 @@ def test_idle_clients_cost_no_node_its_life(swarm: Swarm) -> None:
     assert swarm.get(port, "/live") == (200, "alive\n")
 
 
-@pytest.mark.timeout(120)
 def test_a_supervisor_without_any_descriptor_starts_a_node_when_it_has_some(swarm: Swarm) -> None:
     killed, other = swarm.pid_of(1), swarm.pid_of(2)
     limit(swarm, 10)

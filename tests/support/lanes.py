@@ -8,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import awoke
+from tests.support.line_files import whole_lines
 from tests.support.processes import Process
 from tests.support.waiting import became
 
@@ -25,12 +26,9 @@ class Done:
     """The messages that one process wrote down, in its order."""
 
     def __init__(self, file: Path) -> None:
-        # The process may be writing its last line.
-        whole, _, _ = file.read_bytes().rpartition(b"\n") if file.exists() else (b"", b"", b"")
-        lines = whole.splitlines()
-        pairs = [line.split(b" ") for line in lines]
+        pairs = [line.split(" ") for line in whole_lines(file)]
         self.offsets = [int(pair[0]) for pair in pairs]
-        self.keys = [pair[1] for pair in pairs]
+        self.keys = [pair[1].encode() for pair in pairs]
 
     def out_of_order(self) -> int:
         """The number of times that a message of a key came before an earlier one."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from tests.support.kafka_broker import free_ports
 
 UNPRIVILEGED = "nobody"
 """Runs the server where the tests run as root: PostgreSQL refuses that."""
@@ -29,7 +29,7 @@ class Postgres:
         if os.geteuid() == 0:
             self._become_unprivileged()
         self._data = self._folder / "data"
-        self.port = free_port()
+        (self.port,) = free_ports(1)
         self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
         """For `psycopg.connect`."""
 
@@ -116,10 +116,3 @@ def copy_package(folder: Path, to: Path) -> Path:
 def is_readable_by_all(folder: Path) -> bool:
     """Tells whether a user without privileges may open the files of a folder."""
     return all(each.stat().st_mode & 0o005 == 0o005 for each in (folder, *folder.parents))
-
-
-def free_port() -> int:
-    """Returns a port of the loopback interface that no process has now."""
-    with contextlib.closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

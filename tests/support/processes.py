@@ -30,6 +30,8 @@ class Process:
             text=True,
         )
         self._lines: list[str] = []
+        self._has_ended = False
+        """Its output has ended. The reader still lives when it tells so."""
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, name="process-output", daemon=True)
         self._reader.start()
@@ -57,7 +59,7 @@ class Process:
             return any(text in line for line in self._lines)
 
         with self._changed:
-            self._changed.wait_for(lambda: has_said() or not self._reader.is_alive(), within_s)
+            self._changed.wait_for(lambda: has_said() or self._has_ended, within_s)
             return has_said()
 
     def wait_for(self, text: str, within_s: float = 60.0) -> None:
@@ -81,6 +83,7 @@ class Process:
                 self._lines.append(line.rstrip("\n"))
                 self._changed.notify_all()
         with self._changed:
+            self._has_ended = True
             self._changed.notify_all()
 
     def __enter__(self) -> Process:
