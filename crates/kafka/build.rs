@@ -1,5 +1,5 @@
 //! Compiles what stands before functions of librdkafka's and of the C library's: `clocks.c`, `late_answers.c`,
-//! `mock_groups.c`.
+//! `linger.c`, `mock_groups.c`.
 //!
 //! `wrapped.txt` names the functions that these, `decompressors/` and `groupless.rs` wrap. Cargo hands no argument of
 //! the linker to the crates above, so the build scripts of the engine and of the extension read it, too.
@@ -13,7 +13,7 @@ fn main() {
 
 #[cfg(feature = "librdkafka")]
 fn compile() {
-    let files = ["src/librdkafka/clocks.c", "src/librdkafka/late_answers.c", "src/librdkafka/mock_groups.c"];
+    let files = ["clocks", "late_answers", "linger", "mock_groups"].map(|name| format!("src/librdkafka/{name}.c"));
     files.iter().for_each(|file| println!("cargo:rerun-if-changed={file}"));
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
         let librdkafka = std::env::var("DEP_RDKAFKA_ROOT").expect("rdkafka-sys says where it built librdkafka");
@@ -21,7 +21,7 @@ fn compile() {
             println!("cargo:rustc-link-arg=-Wl,--wrap={function}");
         }
         cc::Build::new()
-            .files(files)
+            .files(&files)
             .include(format!("{librdkafka}/src"))
             .warnings(false) // librdkafka's headers have some.
             .link_lib_modifier("+whole-archive")

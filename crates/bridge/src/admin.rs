@@ -83,7 +83,6 @@ impl Admin {
     }
 
     /// Deletes topics. Does not block.
-    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
     fn delete_topics(&self, topics: Vec<String>, timeout_s: f64) -> Result<PendingCall> {
         self.call(timeout_s, |admin, timeout| admin.delete_topics(&topics, timeout))
     }

@@ -38,80 +38,58 @@ impl EventBox {
     }
 }
 
+/// Sets fields of the same names.
+macro_rules! set {
+    ($fields:expr, $($name:ident),+) => {{
+        $($fields.set_item(stringify!($name), $name)?;)+
+    }};
+}
+
 fn convert(py: Python<'_>, event: Event) -> PyResult<(String, &'static str, Bound<'_, PyDict>)> {
-    let fields = PyDict::new(py);
-    let name = match event.what {
-        What::Log { level, facility, text } => {
-            fields.set_item("level", level)?;
-            fields.set_item("facility", facility)?;
-            fields.set_item("text", text)?;
-            "client.log"
-        }
-        What::Error { code, text, fatal } => {
+    let (name, fields) = (event.what.name(), PyDict::new(py));
+    match event.what {
+        What::Log { level, facility, text } => set!(fields, level, facility, text),
+        What::Error { code, text, fatal: is_fatal } => {
             set_code(&fields, code)?;
-            fields.set_item("text", text)?;
-            fields.set_item("is_fatal", fatal)?;
-            "client.error"
+            set!(fields, text, is_fatal);
         }
-        What::FetchFailed { at, code, text } => {
+        What::FetchFailed { at, code, text } | What::Stuck { at, code, text } => {
             set_at(&fields, &at)?;
             set_code(&fields, code)?;
-            fields.set_item("text", text)?;
-            "fetch.failed"
+            set!(fields, text);
         }
-        What::Statistics(json) => {
-            fields.set_item("json", json)?;
-            "client.statistics"
+        What::Statistics(json) => set!(fields, json),
+        What::Assigned(partitions) | What::Revoked(partitions) | What::Lost(partitions) => {
+            set_partitions(&fields, &partitions)?;
         }
-        What::Assigned(partitions) => set_partitions(&fields, &partitions, "partitions.assigned")?,
-        What::Revoked(partitions) => set_partitions(&fields, &partitions, "partitions.revoked")?,
-        What::Lost(partitions) => set_partitions(&fields, &partitions, "partitions.lost")?,
-        What::JobOverdue(at) => set_partitions(&fields, &[at], "job.overdue")?,
+        What::JobOverdue(at) => set_partitions(&fields, &[at])?,
         What::CommitFailed { partitions, code, will_retry } => {
             set_code(&fields, code)?;
-            fields.set_item("will_retry", will_retry)?;
-            set_partitions(&fields, &partitions, "commit.failed")?
+            set!(fields, will_retry);
+            set_partitions(&fields, &partitions)?;
         }
         What::TransactionAborted { code, text } => {
             set_code(&fields, code)?;
-            fields.set_item("text", text)?;
-            "transaction.aborted"
+            set!(fields, text);
         }
-        What::ProducerReplaced { reason } => {
-            fields.set_item("reason", reason)?;
-            "producer.replaced"
-        }
-        What::Stuck { at, code, text } => {
-            set_at(&fields, &at)?;
-            set_code(&fields, code)?;
-            fields.set_item("text", text)?;
-            "partition.stuck"
-        }
+        What::ProducerReplaced { reason } => set!(fields, reason),
         What::ReplyRefused { at, offset, code } => {
             set_at(&fields, &at)?;
-            fields.set_item("offset", offset)?;
             set_code(&fields, code)?;
-            fields.set_item("text", code.description())?;
-            "rpc.reply_refused"
+            let text = code.description();
+            set!(fields, offset, text);
         }
-        What::ClockStepped { by_ms } => {
-            fields.set_item("by_ms", by_ms)?;
-            "clock.stepped"
-        }
-        What::Rewound { at, from, to, reason } => {
+        What::ClockStepped { by_ms } => set!(fields, by_ms),
+        What::Rewound { at, from: from_offset, to: to_offset, reason } => {
             set_at(&fields, &at)?;
-            fields.set_item("from_offset", from)?;
-            fields.set_item("to_offset", to)?;
-            fields.set_item("reason", reason)?;
-            "partition.rewound"
+            set!(fields, from_offset, to_offset, reason);
         }
         What::Committed(offsets) => {
-            let offsets: Vec<_> =
-                offsets.iter().map(|(at, offset)| (at.topic.to_string(), at.partition, *offset)).collect();
-            fields.set_item("offsets", offsets)?;
-            "offsets.committed"
+            let named = |(at, offset): &(TopicPartition, i64)| (at.topic.to_string(), at.partition, *offset);
+            let offsets: Vec<_> = offsets.iter().map(named).collect();
+            set!(fields, offsets);
         }
-    };
+    }
     Ok((event.client.to_string(), name, fields))
 }
 
@@ -125,12 +103,7 @@ fn set_code(fields: &Bound<'_, PyDict>, code: Code) -> PyResult<()> {
     fields.set_item("code_name", code.name())
 }
 
-fn set_partitions(
-    fields: &Bound<'_, PyDict>,
-    partitions: &[TopicPartition],
-    name: &'static str,
-) -> PyResult<&'static str> {
+fn set_partitions(fields: &Bound<'_, PyDict>, partitions: &[TopicPartition]) -> PyResult<()> {
     let partitions: Vec<_> = partitions.iter().map(|at| (at.topic.to_string(), at.partition)).collect();
-    fields.set_item("partitions", partitions)?;
-    Ok(name)
+    fields.set_item("partitions", partitions)
 }

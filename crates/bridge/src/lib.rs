@@ -4,6 +4,8 @@
 //! wait. It is not released where no wait is needed: a result that is ready is taken first.
 
 #![allow(clippy::doc_markdown)] // Doc comments are what Python's `help` shows: they name its errors as it does.
+#![allow(clippy::needless_pass_by_value)] // Arguments come converted from Python.
+#![allow(clippy::too_many_arguments)] // Python's functions have many, most of them by name.
 
 mod admin;
 #[cfg(target_os = "linux")]
@@ -41,30 +43,20 @@ fn set_fetched_batch_max(bytes: usize) {
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::{is_secret, set_fetched_batch_max};
-    #[pymodule_export]
-    use crate::admin::{Admin, PendingCall};
-    #[pymodule_export]
-    use crate::consume::{
-        Batch, BatchIterator, GroupMember, HookJob, Job, LaneAssignment, Message, Partition, PendingCommit, Reader,
-        Route, Scheduler, ValueBuffer,
+    use crate::{
+        admin::{Admin, PendingCall},
+        consume::{Batch, BatchIterator, Decoders, GroupMember, HookJob, Job, LaneAssignment, Message, Partition},
+        consume::{PendingCommit, Reader, Route, Scheduler, ValueBuffer},
+        events::EventBox,
+        is_secret,
+        lifeline::Lifeline,
+        mock_cluster::MockCluster,
+        produce::{DeliveryHandle, Producer, Results, Transaction, Variant, flush_now, wait_all},
+        rpc::{Admission, Call, CallReplies, Caller, IncomingCall, StreamCredit},
+        sequencer::{Sequencer, SequencerPermit, SequencerTicket},
+        set_fetched_batch_max,
+        transact::{TransactionBatcher, TransactionEntry},
+        versions::{build_facts, library_versions, librdkafka_version},
+        waiting::{Mailbox, Notifier},
     };
-    #[pymodule_export]
-    use crate::events::EventBox;
-    #[pymodule_export]
-    use crate::lifeline::Lifeline;
-    #[pymodule_export]
-    use crate::mock_cluster::MockCluster;
-    #[pymodule_export]
-    use crate::produce::{DeliveryHandle, Producer, Transaction, Variant, first_undelivered, flush_now, wait_all};
-    #[pymodule_export]
-    use crate::rpc::{Admission, Call, CallReplies, Caller, IncomingCall, StreamCredit};
-    #[pymodule_export]
-    use crate::sequencer::{Sequencer, SequencerPermit, SequencerTicket};
-    #[pymodule_export]
-    use crate::transact::{TransactionBatcher, TransactionEntry};
-    #[pymodule_export]
-    use crate::versions::{build_facts, library_versions, librdkafka_version};
-    #[pymodule_export]
-    use crate::waiting::{Mailbox, Notifier};
 }

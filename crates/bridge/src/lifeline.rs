@@ -28,7 +28,6 @@ impl Lifeline {
     }
 
     /// Begins to report the jobs of these schedulers and the state of this member. Does not block.
-    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
     fn watch(&self, schedulers: Vec<Py<Scheduler>>, member: &GroupMember) -> Result<()> {
         let schedulers = schedulers.iter().map(|scheduler| Arc::downgrade(&scheduler.get().inner)).collect();
         self.inner.watch(schedulers, member.inner.weak()?);

@@ -7,11 +7,11 @@ use awoke_engine::produce::OwnedRecord;
 use awoke_engine::transact as engine;
 use pyo3::prelude::*;
 
-use crate::consume::{Job, Partition, PendingCommit};
+use crate::consume::{Job, Message, Partition, PendingCommit};
 use crate::errors::Result;
 use crate::events::EventBox;
 use crate::open::Open;
-use crate::produce::Outgoing;
+use crate::produce::{Outgoing, value_bytes};
 use crate::properties::Properties;
 use crate::settings::EngineSettings;
 
@@ -80,29 +80,28 @@ impl TransactionEntry {
     fn records(&self) -> MutexGuard<'_, Vec<OwnedRecord>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Returns the name of a topic, which the last record shares if it goes there, too.
+    fn topic(&self, name: &str) -> Arc<str> {
+        self.records().last().filter(|last| *last.topic == *name).map_or_else(|| name.into(), |last| last.topic.clone())
+    }
 }
 
 #[pymethods]
 impl TransactionEntry {
-    /// Adds a message. Does not block.
-    #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None))]
-    #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
-    fn produce(
-        &self,
-        py: Python<'_>,
-        topic: &str,
-        value: &Bound<'_, PyAny>,
-        key: Option<&Bound<'_, PyAny>>,
-        headers: Option<&Bound<'_, PyAny>>,
-        partition: Option<i32>,
-        timestamp_ms: Option<i64>,
-    ) -> Result<()> {
-        let record = Outgoing::new(self.encoder.bind(py), value, key, headers, partition, timestamp_ms)?;
-        self.records().push(record.to_owned(topic));
+    /// Adds a record: an `awoke.Record`, a pair of value and key, or a value alone. Does not block.
+    fn add(&self, py: Python<'_>, topic: &str, record: &Bound<'_, PyAny>) -> Result<()> {
+        let record = Outgoing::of_record(self.encoder.bind(py), record)?;
+        let record = record.to_owned(self.topic(topic));
+        self.records().push(record);
         Ok(())
     }
 
-    fn __len__(&self) -> usize {
-        self.records().len()
+    /// Adds a value under the key of its message. Does not block.
+    fn add_result(&self, py: Python<'_>, topic: &str, message: &Message, value: &Bound<'_, PyAny>) -> Result<()> {
+        let value = value_bytes(self.encoder.bind(py), value)?.map(|bytes| bytes.as_slice().to_vec());
+        let record = OwnedRecord::plain(self.topic(topic), value, message.copy_key().map(Vec::from));
+        self.records().push(record);
+        Ok(())
     }
 }

@@ -123,3 +123,27 @@ pub enum What {
     /// Offsets that the broker holds now; each with the next offset to read.
     Committed(Vec<(TopicPartition, i64)>),
 }
+
+impl What {
+    /// Returns the event's name, as users know it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Log { .. } => "client.log",
+            Self::Error { .. } => "client.error",
+            Self::FetchFailed { .. } => "fetch.failed",
+            Self::Statistics(_) => "client.statistics",
+            Self::Assigned(_) => "partitions.assigned",
+            Self::Revoked(_) => "partitions.revoked",
+            Self::Lost(_) => "partitions.lost",
+            Self::JobOverdue(_) => "job.overdue",
+            Self::CommitFailed { .. } => "commit.failed",
+            Self::TransactionAborted { .. } => "transaction.aborted",
+            Self::ProducerReplaced { .. } => "producer.replaced",
+            Self::Stuck { .. } => "partition.stuck",
+            Self::ReplyRefused { .. } => "rpc.reply_refused",
+            Self::ClockStepped { .. } => "clock.stepped",
+            Self::Rewound { .. } => "partition.rewound",
+            Self::Committed(_) => "offsets.committed",
+        }
+    }
+}

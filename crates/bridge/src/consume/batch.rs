@@ -7,15 +7,16 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use awoke_engine::kafka::{Batch as EngineBatch, MessageView, Storage, TopicPartition};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyGenericAlias, PyList, PyType};
+use pyo3::types::PyList;
 
-use crate::consume::{BatchIterator, Message};
+use crate::consume::decoding::Part;
+use crate::consume::{BatchIterator, Decoders, Message};
 use crate::values::bytes;
 
 /// Messages of one topic-partition in offset order; at least one.
 ///
 /// A weak reference tells the runtime that user code keeps a batch beyond its job.
-#[pyclass(frozen, weakref, module = "awoke._native", sequence)]
+#[pyclass(frozen, generic, weakref, module = "awoke._native", sequence)]
 pub struct Batch {
     pub at: TopicPartition,
     messages: Messages,
@@ -23,8 +24,8 @@ pub struct Batch {
     /// The number of the attempt at the first message, from 1.
     #[pyo3(get)]
     pub attempt: u32,
-    /// Converts a value's bytes for user code; `None` leaves them.
-    pub decoder: Option<Py<PyAny>>,
+    /// Converts bytes for user code; `None` leaves them.
+    pub decoders: Option<Py<Decoders>>,
 }
 
 /// The messages of a batch.
@@ -37,14 +38,20 @@ enum Messages {
 
 impl Batch {
     /// Makes a batch of the messages from `first` to before `end`.
-    pub fn new(native: Arc<EngineBatch>, first: usize, end: usize, attempt: u32, decoder: Option<Py<PyAny>>) -> Self {
+    pub fn new(
+        native: Arc<EngineBatch>,
+        first: usize,
+        end: usize,
+        attempt: u32,
+        decoders: Option<Py<Decoders>>,
+    ) -> Self {
         let (at, length) = (native.topic_partition().clone(), end - first);
         Self {
             at,
             messages: Messages::Own(RwLock::new(Storage::Lent { batch: native, first })),
             length,
             attempt,
-            decoder,
+            decoders,
         }
     }
 
@@ -95,8 +102,9 @@ impl Batch {
         (0..self.length).map(|index| read(storage.view(self.storage_index(index)))).collect()
     }
 
-    fn check_not_empty(&self) -> PyResult<()> {
-        if self.length > 0 { Ok(()) } else { Err(PyIndexError::new_err("an empty batch has no offsets")) }
+    fn offset_at(&self, at: usize) -> PyResult<i64> {
+        let empty = || PyIndexError::new_err("an empty batch has no offsets");
+        (self.length > 0).then(|| self.offset_of(at)).ok_or_else(empty)
     }
 }
 
@@ -120,8 +128,7 @@ impl Batch {
     ///     IndexError: the batch is empty.
     #[getter]
     fn first_offset(&self) -> PyResult<i64> {
-        self.check_not_empty()?;
-        Ok(self.offset_of(0))
+        self.offset_at(0)
     }
 
     /// The offset of the last message.
@@ -130,8 +137,7 @@ impl Batch {
     ///     IndexError: the batch is empty.
     #[getter]
     fn last_offset(&self) -> PyResult<i64> {
-        self.check_not_empty()?;
-        Ok(self.offset_of(self.length - 1))
+        self.offset_at(self.length.saturating_sub(1))
     }
 
     fn __len__(&self) -> usize {
@@ -156,11 +162,7 @@ impl Batch {
     /// Raises:
     ///     DecodeError: names the first message that does not decode.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        if self.decoder.is_none() {
-            return self.raw_values(py);
-        }
-        let values = (0..self.length).map(|index| self.decode(py, index)).collect::<PyResult<Vec<_>>>()?;
-        PyList::new(py, values)
+        self.decode_all(py, Part::Value)
     }
 
     /// Returns all values in offset order as bytes; `None` for tombstones.
@@ -168,9 +170,14 @@ impl Batch {
         PyList::new(py, self.each(|message| bytes(py, message.value())))
     }
 
-    /// Returns all keys in offset order as bytes; `None` for messages without one.
+    /// Returns all keys in offset order: decoded, where the route has a type for keys.
+    ///
+    /// `None` for messages without one.
+    ///
+    /// Raises:
+    ///     DecodeError: names the first message whose key does not decode.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.each(|message| bytes(py, message.key())))
+        self.decode_all(py, Part::Key)
     }
 
     /// Returns all offsets in order.
@@ -188,7 +195,6 @@ impl Batch {
     ///
     /// Raises:
     ///     IndexError: a place that the batch does not have.
-    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
     fn pick(slf: &Bound<'_, Self>, places: Vec<usize>) -> PyResult<Self> {
         let (py, batch) = (slf.py(), slf.get());
         if let Some(index) = places.iter().find(|index| **index >= batch.length) {
@@ -201,8 +207,8 @@ impl Batch {
             Messages::Own(_) => slf.clone().unbind(),
             Messages::Picked { of, .. } => of.clone_ref(py),
         };
-        let decoder = batch.decoder.as_ref().map(|decoder| decoder.clone_ref(py));
-        Ok(Self { at: batch.at.clone(), messages: Messages::Picked { of, indexes }, length, attempt, decoder })
+        let decoders = batch.decoders.as_ref().map(|decoders| decoders.clone_ref(py));
+        Ok(Self { at: batch.at.clone(), messages: Messages::Picked { of, indexes }, length, attempt, decoders })
     }
 
     /// Copies the messages out of librdkafka's memory and frees it. Does not block.
@@ -232,13 +238,5 @@ impl Batch {
         }
         let (first, last) = (self.offset_of(0), self.offset_of(self.length - 1));
         format!("<Batch {at}, {} messages, offsets {first} to {last}>", self.length)
-    }
-
-    #[classmethod]
-    fn __class_getitem__<'py>(
-        cls: &Bound<'py, PyType>,
-        item: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyGenericAlias>> {
-        PyGenericAlias::new(cls.py(), cls.as_any(), item)
     }
 }

@@ -33,7 +33,6 @@ pub struct GroupMember {
 #[pymethods]
 impl GroupMember {
     #[new]
-    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
     fn new(
         py: Python<'_>,
         properties: Properties,

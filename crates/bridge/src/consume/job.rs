@@ -7,7 +7,7 @@ use awoke_engine::kafka::TopicPartition;
 use pyo3::prelude::*;
 
 use crate::consume::turns::Turns;
-use crate::consume::{Batch, Partition};
+use crate::consume::{Batch, Decoders, Partition};
 use crate::errors::Result;
 use crate::values::seconds;
 
@@ -58,12 +58,12 @@ impl Job {
         self.inner.map(|job| job.attempt()).unwrap_or(self.attempt)
     }
 
-    /// Returns the messages that are not done, with this decoder for their values. Raises `ClosedError` when the job
-    /// has ended.
-    #[pyo3(signature = (decoder=None))]
-    fn batch(&self, decoder: Option<Py<PyAny>>) -> Result<Batch> {
-        let make =
-            |job: &mut engine::Job| Batch::new(Arc::clone(job.batch()), job.first(), job.end(), job.attempt(), decoder);
+    /// Returns the messages that are not done, decoded by these functions. Raises `ClosedError` when the job has ended.
+    #[pyo3(signature = (decoders=None))]
+    fn batch(&self, decoders: Option<Py<Decoders>>) -> Result<Batch> {
+        let make = |job: &mut engine::Job| {
+            Batch::new(Arc::clone(job.batch()), job.first(), job.end(), job.attempt(), decoders)
+        };
         Ok(self.inner.with(make)?)
     }
 
@@ -192,8 +192,15 @@ impl Job {
     ///
     /// Raises `FencedError` when the partition was revoked meanwhile.
     fn done(&self, offset: i64) -> Result<()> {
-        let done = self.inner.map(|job| job.done(job.count_until(offset)));
-        Ok(done.unwrap_or(Ok(()))?)
+        Ok(self.inner.map(|job| job.done(job.count_until(offset))).unwrap_or(Ok(()))?)
+    }
+
+    /// Records that all messages before the one with this offset are done, and stores the offset after them. Does not
+    /// block.
+    ///
+    /// Raises `FencedError` when the partition was revoked meanwhile.
+    fn done_before(&self, offset: i64) -> Result<()> {
+        Ok(self.inner.map(|job| job.done(job.count_before(offset))).unwrap_or(Ok(()))?)
     }
 
     /// Records that all messages are done, and gives the partition back. Does not block.
@@ -212,10 +219,13 @@ impl Job {
 
     /// Keeps the messages that are not done and gives the partition back; they come again after `delay_s`. Does not
     /// block.
-    pub fn retry(&self, delay_s: f64) -> Result<()> {
+    ///
+    /// The try counts as an attempt at the first message, unless `is_counted` is false: it failed for another reason.
+    #[pyo3(signature = (delay_s, is_counted=true))]
+    pub fn retry(&self, delay_s: f64, is_counted: bool) -> Result<()> {
         let delay = seconds(delay_s)?;
         if let Some(mut job) = self.inner.take() {
-            job.retry(delay);
+            job.retry(delay, is_counted);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use awoke_engine::kafka::{Batch as EngineBatch, TopicPartition};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::consume::Batch;
+use crate::consume::{Batch, Decoders};
 use crate::errors::Result;
 
 /// Messages for which the route's function has to name the lanes.
@@ -47,19 +47,18 @@ impl LaneAssignment {
         self.at.partition
     }
 
-    /// Returns the messages, with this decoder for their values. Raises `ClosedError` when the assignment has ended.
-    #[pyo3(signature = (decoder=None))]
-    fn batch(&self, py: Python<'_>, decoder: Option<Py<PyAny>>) -> Result<Py<Batch>> {
+    /// Returns the messages, decoded by these functions. Raises `ClosedError` when the assignment has ended.
+    #[pyo3(signature = (decoders=None))]
+    fn batch(&self, py: Python<'_>, decoders: Option<Py<Decoders>>) -> Result<Py<Batch>> {
         let make = || -> Result<_> {
             let native = self.native().ok_or(Error::Closed { what: "job" })?;
             let length = native.len();
-            Ok(Py::new(py, Batch::new(native, 0, length, 1, decoder))?)
+            Ok(Py::new(py, Batch::new(native, 0, length, 1, decoders))?)
         };
         Ok(self.lent.get_or_try_init(py, make)?.clone_ref(py))
     }
 
     /// Gives each message to the lane of its number, in the order of `batch`. Does not block.
-    #[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
     fn finish(&self, py: Python<'_>, numbers: Vec<u64>) -> Result<()> {
         if let Some(lent) = self.lent.get(py) {
             // A message that was kept becomes a copy; the bytes themselves go to the lanes.

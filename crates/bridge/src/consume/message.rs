@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use awoke_engine::kafka::MessageView;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyGenericAlias, PyList, PyMemoryView, PyString, PyType};
+use pyo3::types::{PyList, PyMemoryView};
 
+use crate::consume::decoding::Part;
 use crate::consume::{Batch, ValueBuffer};
 use crate::values::bytes;
 
 /// One message: a view into its batch, which it keeps alive. Keep values rather than messages for long.
-#[pyclass(frozen, freelist = 512, module = "awoke._native")]
+#[pyclass(frozen, generic, freelist = 512, module = "awoke._native")]
 pub struct Message {
     batch: Py<Batch>,
     index: usize,
@@ -28,6 +29,11 @@ impl Message {
     /// Copies the messages of the batch, as `Batch::detach` does.
     pub fn detach(&self, py: Python<'_>) {
         self.batch.get().detach(py);
+    }
+
+    /// Copies the key.
+    pub fn copy_key(&self) -> Option<Box<[u8]>> {
+        self.with(|message| message.key().map(Box::from))
     }
 
     fn with<T>(&self, read: impl FnOnce(MessageView<'_>) -> T) -> T {
@@ -51,13 +57,22 @@ impl Message {
 
     /// The offset.
     #[getter]
-    fn offset(&self) -> i64 {
+    pub fn offset(&self) -> i64 {
         self.with(|message| message.offset())
+    }
+
+    /// Its key: decoded, if the route has a type for keys; else bytes. `None` for a message without a key.
+    ///
+    /// Raises:
+    ///     DecodeError: the bytes can't be read as the type of the keys, or there is no key and the type takes no None.
+    #[getter]
+    fn key<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.batch.get().decode(py, self.index, Part::Key)
     }
 
     /// The key as bytes, or `None`.
     #[getter]
-    fn key<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+    fn raw_key<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.with(|message| bytes(py, message.key()))
     }
 
@@ -71,10 +86,11 @@ impl Message {
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let batch = self.batch.get();
-        if batch.decoder.is_none() {
+        if batch.decoders.is_none() {
             return Ok(self.with(|message| bytes(py, message.value())));
         }
-        let decoded = self.decoded.get_or_try_init(py, || batch.decode(py, self.index).map(Bound::unbind))?;
+        let decode = || batch.decode(py, self.index, Part::Value).map(Bound::unbind);
+        let decoded = self.decoded.get_or_try_init(py, decode)?;
         Ok(decoded.bind(py).clone())
     }
 
@@ -100,11 +116,7 @@ impl Message {
     /// Headers in order as pairs of name and bytes (or `None`); a name may occur more than once.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let headers: Vec<_> = self.with(|message| {
-            let pairs = message.headers().into_iter();
-            pairs.map(|(name, value)| (PyString::new(py, &name), bytes(py, value))).collect()
-        });
-        PyList::new(py, headers)
+        self.batch.get().headers(py, self.index)
     }
 
     /// Milliseconds since 1970, or `None`.
@@ -123,14 +135,6 @@ impl Message {
     fn __repr__(&self) -> String {
         let size = self.with(|message| message.value().map_or(0, <[u8]>::len));
         format!("<Message {} offset {}, {size} bytes>", self.batch.get().at, self.offset())
-    }
-
-    #[classmethod]
-    fn __class_getitem__<'py>(
-        cls: &Bound<'py, PyType>,
-        item: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyGenericAlias>> {
-        PyGenericAlias::new(cls.py(), cls.as_any(), item)
     }
 }
 

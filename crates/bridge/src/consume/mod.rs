@@ -15,6 +15,7 @@ mod turns;
 mod value_buffer;
 
 pub use batch::Batch;
+pub use decoding::Decoders;
 pub use group_member::{GroupMember, PendingCommit};
 pub use hook_job::HookJob;
 pub use job::Job;

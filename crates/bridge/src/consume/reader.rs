@@ -1,5 +1,6 @@
 //! A reader without a group, as Python sees it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use awoke_engine::Error;
@@ -8,8 +9,7 @@ use awoke_engine::consume as engine;
 use awoke_engine::kafka::TopicPartition;
 use pyo3::prelude::*;
 
-use crate::consume::Batch;
-use crate::consume::route::start_at;
+use crate::consume::{Batch, Decoders};
 use crate::errors::Result;
 use crate::events::EventBox;
 use crate::open::Open;
@@ -22,6 +22,8 @@ use crate::values::duration;
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Reader {
     inner: Open<engine::Reader>,
+    /// The decoders of each topic that has some.
+    decoders: BTreeMap<String, Py<Decoders>>,
     notifier: Arc<awoke_engine::wake::EventFd>,
 }
 
@@ -32,19 +34,20 @@ impl Reader {
         py: Python<'_>,
         properties: Properties,
         starts: Vec<(String, i32, String, i64)>,
+        decoders: BTreeMap<String, Py<Decoders>>,
         events: &EventBox,
     ) -> Result<Self> {
         let starts = starts
             .into_iter()
             .map(|(topic, partition, start, number)| {
-                Ok((TopicPartition::new(topic, partition), start_at(&start, number)?))
+                Ok((TopicPartition::new(topic, partition), engine::StartAt::of(&start, number)?))
             })
             .collect::<Result<Vec<_>>>()?;
         let events = Arc::clone(&events.inner);
         let settings = engine::PartitionSettings::default();
         let reader = py.detach(|| engine::Reader::new(&properties.config(), &starts, &settings, events))?;
         let notifier = awoke_engine::wake::EventFd::new()?;
-        Ok(Self { inner: Open::new("reader", reader), notifier: Arc::new(notifier) })
+        Ok(Self { inner: Open::new("reader", reader), decoders, notifier: Arc::new(notifier) })
     }
 
     /// Returns the next batch; (topic, partition) at the end of a partition; `None` when the time was up.
@@ -53,13 +56,14 @@ impl Reader {
     #[pyo3(signature = (timeout_s=None))]
     fn next<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> Result<Option<Bound<'py, PyAny>>> {
         let deadline = Deadline::after(duration(timeout_s)?);
-        let reader = self.open()?;
+        let reader = self.inner.get()?;
         loop {
             let read = reader.next_or_notify(&self.notifier)?;
             match read {
                 Some(engine::Read::Batch(batch)) => {
-                    let count = batch.len();
-                    return Ok(Some(Bound::new(py, Batch::new(batch, 0, count, 1, None))?.into_any()));
+                    let (count, topic) = (batch.len(), &*batch.topic_partition().topic);
+                    let decoders = self.decoders.get(topic).map(|decoders| decoders.clone_ref(py));
+                    return Ok(Some(Bound::new(py, Batch::new(batch, 0, count, 1, decoders))?.into_any()));
                 }
                 Some(engine::Read::EndOfPartition(at)) => {
                     return Ok(Some((at.topic.to_string(), at.partition).into_pyobject(py)?.into_any()));
@@ -88,11 +92,5 @@ impl Reader {
     fn close(&self, py: Python<'_>) {
         // A thread that waits in `next` wakes, and drops the last reference.
         self.inner.close(py, engine::Reader::close);
-    }
-}
-
-impl Reader {
-    fn open(&self) -> Result<Arc<engine::Reader>> {
-        Ok(self.inner.get()?)
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use awoke_engine::consume as engine;
 use awoke_engine::rpc::Expiry;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::consume::Scheduler;
@@ -27,7 +26,6 @@ impl Route {
         tick_every_s=None, start=None, concurrency=None, is_transactional=false, request_clock_skew_s=None,
         turn_max_s=None, batch_time_max_s=None, stores_by_hand=false, jobs_max=None
     ))]
-    #[allow(clippy::too_many_arguments)] // The settings of a route; all but two by name.
     fn new(
         topic: String,
         scheduler: &Scheduler,
@@ -65,7 +63,7 @@ impl Route {
             concurrency: concurrency.map(|lanes| lanes.settings(expiry.clone())).transpose()?,
             is_transactional,
         };
-        let start = start.map(|(word, number)| start_at(&word, number)).transpose()?;
+        let start = start.map(|(word, number)| engine::StartAt::of(&word, number)).transpose()?;
         Ok(Self { inner: engine::Route { topic, scheduler, settings, start }, expiry })
     }
 
@@ -83,38 +81,20 @@ struct Lanes {
     jobs: usize,
     in_flight: usize,
     commit_gap: usize,
-    shares: bool,
+    share: String,
     careful: usize,
 }
 
 impl Lanes {
     fn settings(self, expiry: Option<Arc<Expiry>>) -> Result<engine::Concurrency> {
-        let by = match &*self.by {
-            "key" => engine::LaneBy::Key,
-            "nothing" => engine::LaneBy::Nothing,
-            "route" => engine::LaneBy::Route,
-            other => Err(PyValueError::new_err(format!("lanes are by key, nothing or route, not {other:?}")))?,
-        };
         Ok(engine::Concurrency {
             jobs_max: self.jobs,
-            by,
+            by: self.by.parse()?,
             in_flight_max: self.in_flight,
             commit_gap_max: self.commit_gap,
-            shares: self.shares,
+            share: self.share.parse()?,
             careful_messages: self.careful,
             skip: expiry.map(|expiry| expiry as Arc<dyn engine::SkipPolicy>),
         })
-    }
-}
-
-/// Converts `earliest`, `latest`, or `last`, `offset`, `time` with a number.
-pub fn start_at(word: &str, number: i64) -> Result<engine::StartAt> {
-    match word {
-        "earliest" => Ok(engine::StartAt::Earliest),
-        "latest" => Ok(engine::StartAt::Latest),
-        "last" => Ok(engine::StartAt::Last(number)),
-        "offset" => Ok(engine::StartAt::Offset(number)),
-        "time" => Ok(engine::StartAt::Time(number)),
-        other => Err(PyValueError::new_err(format!("reading can't start at {other:?}")))?,
     }
 }

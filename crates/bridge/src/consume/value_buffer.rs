@@ -17,7 +17,6 @@ pub struct ValueBuffer {
 impl ValueBuffer {
     /// # Safety
     /// Called by Python with a view to fill.
-    #[allow(clippy::needless_pass_by_value)] // The form that the protocol has.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let value = slf.get().lent.as_slice();
         // SAFETY: the bytes live as long as the exporter, which the view keeps alive, and they are read-only.

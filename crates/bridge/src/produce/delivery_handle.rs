@@ -20,15 +20,13 @@ use crate::waiting::{Mailbox, resolve, wait_as_leader_or_follower};
 #[pyclass(frozen, freelist = 16384, module = "awoke._native")]
 pub struct DeliveryHandle {
     inner: Arc<engine::DeliveryHandle>,
-    /// The time after which the answer has come; `None` when the settings say never.
-    limit: Option<Duration>,
 }
 
 impl DeliveryHandle {
     /// Makes the Python object of a handle. It refers to no other object, so it is taken from the garbage collector,
     /// which would visit it: there are many handles.
-    pub fn make(py: Python<'_>, inner: Arc<engine::DeliveryHandle>, limit: Option<Duration>) -> Result<Py<Self>> {
-        let handle = Py::new(py, Self { inner, limit })?;
+    pub fn make(py: Python<'_>, inner: Arc<engine::DeliveryHandle>) -> Result<Py<Self>> {
+        let handle = Py::new(py, Self { inner })?;
         // SAFETY: the object is alive, and the GIL held; untracking it again when it goes is allowed.
         unsafe { ffi::PyObject_GC_UnTrack(handle.as_ptr().cast()) };
         Ok(handle)
@@ -53,7 +51,7 @@ impl DeliveryHandle {
     #[pyo3(signature = (timeout_s=None))]
     fn wait<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> Result<Bound<'py, PyAny>> {
         let since = Instant::now();
-        let deadline = Deadline::after(duration(timeout_s)?.or(self.limit));
+        let deadline = Deadline::after(duration(timeout_s)?.or(self.inner.wait_max()));
         if !wait_for_delivery(py, self.here()?, &deadline)? {
             let error = Error::TimedOut { operation: self.inner.operation(), waited: since.elapsed() };
             return Err(of_delivery(&error));
@@ -149,49 +147,44 @@ fn wait_for_delivery(py: Python<'_>, handle: &engine::DeliveryHandle, deadline: 
 
 /// Sends these messages together, without lingering. Does not block.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
 pub fn flush_now(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>) -> Result<()> {
-    let natives = handles.iter().map(|handle| handle.get().here().cloned()).collect::<Result<Vec<_>>>()?;
-    py.detach(|| engine::DeliveryHandle::flush_all_now(natives.iter().map(|handle| &**handle)));
+    let natives = natives(&handles)?;
+    py.detach(|| natives.iter().for_each(|handle| handle.begin_awaiting()));
     Ok(())
-}
-
-/// Returns the index of the first handle without an answer, or with an error; None if all were delivered.
-///
-/// Does not block.
-#[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
-pub fn first_undelivered(handles: Vec<Py<DeliveryHandle>>) -> Result<Option<usize>> {
-    for (index, handle) in handles.iter().enumerate() {
-        if !matches!(handle.get().here()?.result(), Some(Ok(_))) {
-            return Ok(Some(index));
-        }
-    }
-    Ok(None)
 }
 
 /// Waits until all handles are answered, delivered or not; returns whether they are. Blocks with the GIL released.
 #[pyfunction]
 #[pyo3(signature = (handles, timeout_s=None))]
-#[allow(clippy::needless_pass_by_value)] // Comes converted from Python.
 pub fn wait_all(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>, timeout_s: Option<f64>) -> Result<bool> {
-    let limit = handles.iter().filter_map(|handle| handle.get().limit).max();
-    let natives = handles.iter().map(|handle| handle.get().here().cloned()).collect::<Result<Vec<_>>>()?;
-    if natives.iter().all(|handle| handle.completion().is_done()) {
+    wait_for_all(py, &natives(&handles)?, duration(timeout_s)?)
+}
+
+fn natives(handles: &[Py<DeliveryHandle>]) -> Result<Vec<Arc<engine::DeliveryHandle>>> {
+    handles.iter().map(|handle| handle.get().here().cloned()).collect()
+}
+
+/// As `wait_all`.
+pub fn wait_for_all(
+    py: Python<'_>,
+    handles: &[Arc<engine::DeliveryHandle>],
+    timeout: Option<Duration>,
+) -> Result<bool> {
+    if handles.iter().all(|handle| handle.completion().is_done()) {
         return Ok(true);
     }
-    let timeout = duration(timeout_s)?.or(limit);
-    if is_first_thread() {
-        engine::DeliveryHandle::flush_all_now(natives.iter().map(|handle| &**handle));
-        // One after the other, because a signal must be able to end the wait.
-        let deadline = Deadline::after(timeout);
-        for handle in &natives {
-            if !wait_for_delivery(py, handle, &deadline)? {
-                natives.iter().for_each(|handle| handle.cancel_wait());
-                return Ok(false);
-            }
+    let timeout = timeout.or(handles.iter().filter_map(|handle| handle.wait_max()).max());
+    if !is_first_thread() {
+        return Ok(py.detach(|| engine::DeliveryHandle::wait_all(handles, timeout)));
+    }
+    handles.iter().for_each(|handle| handle.begin_awaiting());
+    // One after the other, because a signal must be able to end the wait.
+    let deadline = Deadline::after(timeout);
+    for handle in handles {
+        if !wait_for_delivery(py, handle, &deadline)? {
+            handles.iter().for_each(|handle| handle.cancel_wait());
+            return Ok(false);
         }
-        return Ok(true);
     }
-    Ok(py.detach(|| engine::DeliveryHandle::wait_all(&natives, timeout)))
+    Ok(true)
 }

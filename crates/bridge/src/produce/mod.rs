@@ -3,9 +3,11 @@
 mod delivery_handle;
 mod producer;
 mod record;
+mod results;
 mod transaction;
 
-pub use delivery_handle::{DeliveryHandle, first_undelivered, flush_now, wait_all};
+pub use delivery_handle::{DeliveryHandle, flush_now, wait_all};
 pub use producer::{Producer, Variant};
-pub use record::{Outgoing, header_list, header_views};
+pub use record::{Bytes, Outgoing, header_list, header_views, value_bytes};
+pub use results::Results;
 pub use transaction::Transaction;

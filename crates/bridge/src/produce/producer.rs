@@ -12,7 +12,7 @@ use crate::errors::Result;
 use crate::events::EventBox;
 use crate::produce::{DeliveryHandle, Outgoing, Transaction};
 use crate::properties::Properties;
-use crate::values::{duration, seconds};
+use crate::values::duration;
 
 /// The number of messages of a list that are given to librdkafka at once.
 const TOGETHER: usize = 256;
@@ -22,28 +22,25 @@ const TOGETHER: usize = 256;
 pub struct Producer {
     inner: Arc<engine::Producer>,
     /// Turns a value that is not bytes, text or nothing into bytes.
-    encoder: Py<PyAny>,
+    pub encoder: Py<PyAny>,
     /// The longest wait of `produce` for a full queue when its caller gives no time-out.
     produce_timeout: Option<Duration>,
-    /// The time after which the answer to a message has come; `None` when the settings say never.
-    limit: Option<Duration>,
 }
 
 impl Producer {
+    /// Sends a record; blocks with the GIL released while the queue is full.
     pub fn send(
         &self,
         py: Python<'_>,
         topic: &str,
         record: &engine::Record<'_>,
         timeout: Option<Duration>,
-    ) -> Result<Py<DeliveryHandle>> {
-        let sent = if let Some(handle) = self.inner.try_produce(topic, record)? {
-            handle
-        } else {
-            let deadline = Deadline::after(timeout.or(self.produce_timeout));
-            py.detach(|| self.inner.produce(topic, record, &deadline))?
-        };
-        DeliveryHandle::make(py, sent, self.limit)
+    ) -> Result<Arc<engine::DeliveryHandle>> {
+        if let Some(handle) = self.inner.try_produce(topic, record)? {
+            return Ok(handle);
+        }
+        let deadline = Deadline::after(timeout.or(self.produce_timeout));
+        Ok(py.detach(|| self.inner.produce(topic, record, &deadline))?)
     }
 
     /// Sends messages that wait in `pending`, and adds their handles to `sent`.
@@ -74,7 +71,7 @@ impl Producer {
 #[pymethods]
 impl Producer {
     #[new]
-    #[pyo3(signature = (properties, encoder, produce_timeout_s, idle_after_s, events, report_coalescing_s=0.0))]
+    #[pyo3(signature = (properties, encoder, produce_timeout_s, idle_after_s, events, for_calls=false))]
     fn new(
         py: Python<'_>,
         properties: Properties,
@@ -82,15 +79,13 @@ impl Producer {
         produce_timeout_s: Option<f64>,
         idle_after_s: Option<f64>,
         events: &EventBox,
-        report_coalescing_s: f64,
+        for_calls: bool,
     ) -> Result<Self> {
         let events = Arc::clone(&events.inner);
-        let report_coalescing = seconds(report_coalescing_s)?;
-        let options =
-            engine::ProducerOptions { idle_after: duration(idle_after_s)?, report_coalescing, is_alone: false };
+        let kind = if for_calls { engine::ProducerOptions::for_calls() } else { engine::ProducerOptions::default() };
+        let options = engine::ProducerOptions { idle_after: duration(idle_after_s)?, ..kind };
         let inner = py.detach(|| engine::Producer::new(&properties.config(), options, events))?;
-        let limit = inner.answer_timeout();
-        Ok(Self { inner: Arc::new(inner), encoder, produce_timeout: duration(produce_timeout_s)?, limit })
+        Ok(Self { inner: Arc::new(inner), encoder, produce_timeout: duration(produce_timeout_s)? })
     }
 
     /// Sends a message; the handle has the broker's answer.
@@ -104,7 +99,6 @@ impl Producer {
     ///     partition; ClosedError; ForkedClientError. Nothing was sent then.
     #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None,
         variant=None))]
-    #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
     fn produce(
         &self,
         py: Python<'_>,
@@ -121,7 +115,8 @@ impl Producer {
         let record = Outgoing::new(encoder, value, key, headers, partition, timestamp_ms)?;
         let variant = variant.map(|variant| variant.inner.as_ref());
         let timeout = duration(timeout_s)?;
-        record.with(variant, |record| self.send(py, topic, record, timeout))
+        let sent = record.with(variant, |record| self.send(py, topic, record, timeout))?;
+        DeliveryHandle::make(py, sent)
     }
 
     /// Sends messages in order; returns one handle for each.
@@ -162,7 +157,7 @@ impl Producer {
         }
         self.send_all(py, topic, &mut pending, variant, timeout, &mut sent)?;
         taken?;
-        let handles = sent.into_iter().map(|inner| DeliveryHandle::make(py, inner, self.limit));
+        let handles = sent.into_iter().map(|inner| DeliveryHandle::make(py, inner));
         Ok(PyList::new(py, handles.collect::<Result<Vec<_>>>()?)?)
     }
 
@@ -172,20 +167,20 @@ impl Producer {
         let timeout = duration(timeout_s)?.or(self.produce_timeout);
         let inner = py.detach(|| self.inner.begin(&Deadline::after(timeout)))?;
         let encoder = self.encoder.clone_ref(py);
-        Ok(Transaction { inner, encoder, produce_timeout: self.produce_timeout, limit: self.limit })
+        Ok(Transaction { inner, encoder, produce_timeout: self.produce_timeout })
     }
 
     /// Sends queued messages without lingering and waits for the answers; returns whether all came. Blocks.
     #[pyo3(signature = (timeout_s=None))]
     fn flush(&self, py: Python<'_>, timeout_s: Option<f64>) -> Result<bool> {
-        let timeout = duration(timeout_s)?.or(self.limit);
+        let timeout = duration(timeout_s)?.or(self.inner.answer_timeout());
         Ok(py.detach(|| self.inner.flush(timeout))?)
     }
 
     /// Flushes and ends; returns how many messages were not answered. Blocks.
     #[pyo3(signature = (timeout_s=None))]
     fn close(&self, py: Python<'_>, timeout_s: Option<f64>) -> Result<usize> {
-        let timeout = duration(timeout_s)?.or(self.limit);
+        let timeout = duration(timeout_s)?.or(self.inner.answer_timeout());
         Ok(py.detach(|| self.inner.close(timeout))?)
     }
 

@@ -1,5 +1,7 @@
 //! A message to be sent, as Python gives it: bytes, text, nothing, or a value to encode.
 
+use std::sync::Arc;
+
 use awoke_engine::produce as engine;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -14,7 +16,7 @@ pub enum Bytes {
 }
 
 impl Bytes {
-    fn as_slice(&self) -> &[u8] {
+    pub fn as_slice(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Text(text) => text.as_bytes(),
@@ -114,10 +116,10 @@ impl Outgoing {
     }
 
     /// Makes a copy, to be sent later.
-    pub fn to_owned(&self, topic: &str) -> engine::OwnedRecord {
+    pub fn to_owned(&self, topic: Arc<str>) -> engine::OwnedRecord {
         let copy = |bytes: &Option<Bytes>| bytes.as_ref().map(|bytes| bytes.as_slice().to_vec());
         engine::OwnedRecord {
-            topic: topic.to_owned(),
+            topic,
             value: copy(&self.value),
             key: copy(&self.key),
             partition: self.partition,
@@ -127,7 +129,7 @@ impl Outgoing {
     }
 }
 
-fn value_bytes(encoder: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
+pub fn value_bytes(encoder: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     if let Some(plain) = plain(value)? {
         return Ok(plain);
     }

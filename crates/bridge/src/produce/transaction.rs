@@ -16,7 +16,6 @@ pub struct Transaction {
     pub(super) inner: engine::Transaction,
     pub(super) encoder: Py<PyAny>,
     pub(super) produce_timeout: Option<Duration>,
-    pub(super) limit: Option<Duration>,
 }
 
 impl Drop for Transaction {
@@ -28,32 +27,26 @@ impl Drop for Transaction {
 
 #[pymethods]
 impl Transaction {
-    /// Sends a message in the transaction; arguments, waits and errors are those of `Producer.produce`.
+    /// Sends a record in the transaction; waits and errors are those of `Producer.produce`.
     ///
     /// Raises:
     ///     KafkaError: only an abort is possible then; ProducerFenced; else as `Producer.produce`.
-    #[pyo3(signature = (topic, value, *, key=None, headers=None, partition=None, timestamp_ms=None, timeout_s=None))]
-    #[allow(clippy::too_many_arguments)] // The parts that a Kafka message has; all but two by name.
+    #[pyo3(signature = (topic, record, timeout_s=None))]
     fn produce(
         &self,
         py: Python<'_>,
         topic: &str,
-        value: &Bound<'_, PyAny>,
-        key: Option<&Bound<'_, PyAny>>,
-        headers: Option<&Bound<'_, PyAny>>,
-        partition: Option<i32>,
-        timestamp_ms: Option<i64>,
+        record: &Bound<'_, PyAny>,
         timeout_s: Option<f64>,
     ) -> Result<Py<DeliveryHandle>> {
         let timeout = duration(timeout_s)?.or(self.produce_timeout);
-        let record = Outgoing::new(self.encoder.bind(py), value, key, headers, partition, timestamp_ms)?;
-        let sent = record.with(None, |record| {
+        let sent = Outgoing::of_record(self.encoder.bind(py), record)?.with(None, |record| {
             if let Some(handle) = self.inner.try_produce(topic, record)? {
                 return Ok(handle);
             }
             py.detach(|| self.inner.produce(topic, record, &Deadline::after(timeout)))
         });
-        DeliveryHandle::make(py, sent?, self.limit)
+        DeliveryHandle::make(py, sent?)
     }
 
     /// Commits. Blocks with the GIL released.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use awoke_engine::rpc as engine;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 
 use crate::errors::Result;
 use crate::events::EventBox;
@@ -66,18 +66,11 @@ impl Caller {
     }
 
     /// Makes a call; returns `None` if there is no room and it may not wait. Blocks with the GIL released if it waits.
-    #[pyo3(signature = (method, body, timeout_s, *, key=None, idempotency_key=None, headers=None, replies=1,
-        window=None, may_wait=true))]
-    #[allow(clippy::too_many_arguments)] // The arguments of a call; all but three by name.
+    #[pyo3(signature = (request, replies=1, window=None, may_wait=true))]
     fn call(
         &self,
         py: Python<'_>,
-        method: &str,
-        body: &[u8],
-        timeout_s: f64,
-        key: Option<&[u8]>,
-        idempotency_key: Option<&[u8]>,
-        headers: Option<&Bound<'_, PyAny>>,
+        request: RequestParts<'_>,
         replies: usize,
         window: Option<u64>,
         may_wait: bool,
@@ -87,32 +80,17 @@ impl Caller {
             (None, 1) => engine::Wanted::One,
             (None, several) => engine::Wanted::Several(several),
         };
-        with_request((method, body, timeout_s), key, idempotency_key, headers, |request| {
-            self.begin(py, request, wanted, may_wait)
-        })
+        with_request(&request, |request| self.begin(py, request, wanted, may_wait))
     }
 
     /// Makes a call, waits for the reply, and takes it: `call`, `wait` and `result` in one. Blocks with the GIL
     /// released.
-    #[pyo3(signature = (method, body, timeout_s, key=None, idempotency_key=None, headers=None))]
-    #[allow(clippy::too_many_arguments)] // As for a call.
-    fn ask<'py>(
-        &self,
-        py: Python<'py>,
-        method: &str,
-        body: &[u8],
-        timeout_s: f64,
-        key: Option<&[u8]>,
-        idempotency_key: Option<&[u8]>,
-        headers: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Bound<'py, PyAny>> {
+    fn ask<'py>(&self, py: Python<'py>, request: RequestParts<'py>) -> Result<Bound<'py, PyAny>> {
         let too_late = || part(py, engine::Next::Failed(engine::Failure::DeadlineExceeded));
-        if timeout_s <= 0.0 {
+        if request.2 <= 0.0 {
             return too_late();
         }
-        let begun = with_request((method, body, timeout_s), key, idempotency_key, headers, |request| {
-            self.begin(py, request, engine::Wanted::One, true)
-        })?;
+        let begun = with_request(&request, |request| self.begin(py, request, engine::Wanted::One, true))?;
         let Some(call) = begun else { return too_late() };
         if let Err(interrupted) = call.wait(py, None) {
             drop(call.cancel()); // The interruption is raised, whatever else is wrong.
@@ -122,22 +100,9 @@ impl Caller {
     }
 
     /// Sends a request without a reply. Blocks with the GIL released while the producer's queue is full.
-    #[pyo3(signature = (method, body, timeout_s, *, key=None, idempotency_key=None, headers=None))]
-    #[allow(clippy::too_many_arguments)] // As for a call.
-    fn cast(
-        &self,
-        py: Python<'_>,
-        method: &str,
-        body: &[u8],
-        timeout_s: f64,
-        key: Option<&[u8]>,
-        idempotency_key: Option<&[u8]>,
-        headers: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Py<DeliveryHandle>> {
+    fn cast(&self, py: Python<'_>, request: RequestParts<'_>) -> Result<Py<DeliveryHandle>> {
         let caller = self.open()?;
-        with_request((method, body, timeout_s), key, idempotency_key, headers, |request| {
-            DeliveryHandle::make(py, py.detach(|| caller.cast(request))?, Some(request.timeout))
-        })
+        with_request(&request, |request| DeliveryHandle::make(py, py.detach(|| caller.cast(request))?))
     }
 
     /// Topic and partition of the caller's replies.
@@ -187,15 +152,16 @@ impl Caller {
     }
 }
 
+/// A request as Python gives it: method, body, time-out in seconds, key, idempotency key and headers.
+type RequestParts<'py> = (PyBackedStr, PyBackedBytes, f64, OptionalBytes, OptionalBytes, Option<Bound<'py, PyAny>>);
+type OptionalBytes = Option<PyBackedBytes>;
+
 /// Calls `send` with a request, whose bytes are Python's.
 fn with_request<T>(
-    (method, body, timeout_s): (&str, &[u8], f64),
-    key: Option<&[u8]>,
-    idempotency_key: Option<&[u8]>,
-    headers: Option<&Bound<'_, PyAny>>,
+    (method, body, timeout_s, key, idempotency_key, headers): &RequestParts<'_>,
     send: impl FnOnce(&engine::Request<'_>) -> Result<T>,
 ) -> Result<T> {
-    let timeout = seconds(timeout_s)?;
-    let headers = headers.map(header_list).transpose()?.unwrap_or_default();
+    let (timeout, key, idempotency_key) = (seconds(*timeout_s)?, key.as_deref(), idempotency_key.as_deref());
+    let headers = headers.as_ref().map(header_list).transpose()?.unwrap_or_default();
     send(&engine::Request { method, body, key, timeout, idempotency_key, headers: &header_views(&headers) })
 }

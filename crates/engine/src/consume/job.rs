@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::lanes::{LaneLease, LaneMessages, LaneWork, Lanes, Notifications};
 use super::partition_queue::Parked;
+use super::progress::Progress;
 use super::scheduler::{Outcome, UnitId};
 use super::{PartitionQueue, Turn};
 use crate::Result;
@@ -132,17 +133,32 @@ impl Job {
 
     /// Returns the offset of the first message that is left to a later job; `None` when none is.
     pub fn rest_offset(&self) -> Option<i64> {
-        (self.end < self.batch.len()).then(|| self.batch.message(self.end).offset())
+        (self.end < self.own_end).then(|| self.batch.message(self.end).offset())
     }
 
     /// Returns the offset of the first message that is not done, of the last one where all are.
     pub fn first_offset(&self) -> i64 {
-        self.batch.message(self.done.min(self.batch.len() - 1)).offset()
+        self.batch.message(self.done.min(self.own_end - 1)).offset()
     }
 
-    /// Returns how many messages of the batch are at or before an offset.
+    /// Returns how many messages of the batch are at or before an offset; in a job of lanes, at or before the message
+    /// with this offset, in the order in which user code gets them.
     pub fn count_until(&self, offset: i64) -> usize {
-        self.batch.iter().take_while(|message| message.offset() <= offset).count()
+        match self.place_of(offset).filter(|_| self.lease.is_some()) {
+            Some(index) => index + 1,
+            None => self.batch.iter().take_while(|message| message.offset() <= offset).count(),
+        }
+    }
+
+    /// Returns how many messages of the batch are before an offset; in a job of lanes, as for `count_until`.
+    pub fn count_before(&self, offset: i64) -> usize {
+        let place = self.place_of(offset).filter(|_| self.lease.is_some());
+        place.unwrap_or_else(|| self.batch.iter().take_while(|message| message.offset() < offset).count())
+    }
+
+    /// Returns the index of the message with this offset, if the batch has it before the job's end.
+    fn place_of(&self, offset: i64) -> Option<usize> {
+        (0..self.own_end).find(|index| self.batch.message(*index).offset() == offset)
     }
 
     /// Returns the ordinals of the messages from `first` on: their places, from 0, in the order in which the
@@ -158,14 +174,14 @@ impl Job {
         self.end = self.end.min(self.done.saturating_add(messages.max(1)));
     }
 
-    /// Leaves the messages from this offset on that are not done to a later job.
+    /// Leaves the message with this offset and those behind it, as user code gets them, to a later job.
     pub fn truncate_before(&mut self, offset: i64) {
-        let index = (self.done..self.end).find(|index| self.batch.message(*index).offset() >= offset);
-        self.end = index.unwrap_or(self.end);
+        self.end = self.place_of(offset).map_or(self.end, |index| index.min(self.end));
     }
 
     /// Begins the turn of a job that gives its messages to user code one by one; `None` when it has ended.
-    pub fn turn(&self) -> Option<Turn> {
+    pub fn turn(&mut self) -> Option<Turn> {
+        self.since = Instant::now(); // A task may have waited for its event loop until now.
         self.partition().map(PartitionQueue::turn)
     }
 
@@ -226,12 +242,15 @@ impl Job {
     }
 
     /// Keeps the messages that are not done and gives the unit back; no job gets them before `delay` is over.
-    pub fn retry(&mut self, delay: Duration) {
+    ///
+    /// This attempt counts as one of the first message, unless it failed for a reason that is not the message's.
+    pub fn retry(&mut self, delay: Duration, is_counted: bool) {
         let Some(unit) = self.unit.take() else { return };
         if unit.partition.check_process().is_err() {
             return;
         }
-        let (attempts, now) = (if self.done == self.began { self.attempts + 1 } else { 1 }, Instant::now());
+        let before = if self.done == self.began { self.attempts } else { 0 };
+        let (attempts, now) = (before + u32::from(is_counted), Instant::now());
         let moment = now.checked_add(delay).unwrap_or(now);
         if self.lease.is_none() {
             unit.partition.park(Parked { batch: Arc::clone(&self.batch), first: self.done, attempts });
@@ -239,6 +258,7 @@ impl Job {
         } else if self.done == self.own_end {
             self.leave(unit, Lanes::release);
         } else {
+            self.end = self.end.min(self.done + 1); // User code was not called for those behind it.
             self.park_lanes(unit, self.done, attempts, moment);
         }
     }
@@ -246,6 +266,24 @@ impl Job {
 
 /// Jobs of lanes.
 impl Job {
+    /// Returns whether it has several lanes, whose messages user code gets one by one.
+    pub(super) fn has_several_lanes(&self) -> bool {
+        self.lease.as_ref().is_some_and(LaneLease::has_several)
+    }
+
+    /// Takes the lanes away to which the worker with this progress has not come; `None` if there are none.
+    pub(super) fn take_rest(&mut self, progress: &Progress) -> Option<(LaneLease, LaneMessages)> {
+        let lease = self.lease.as_mut().filter(|lease| lease.slot.is_some())?;
+        let first = progress.limit(|place| lease.end_of_lane(place)).min(self.own_end);
+        if first >= self.end {
+            return None; // The worker is in its last lane, or leaves the others anyway.
+        }
+        let rest = lease.split_off(first);
+        let end = std::mem::replace(&mut self.own_end, first);
+        self.end = first;
+        Some((rest, LaneMessages { batch: Arc::clone(&self.batch), first, end, attempts: 0 }))
+    }
+
     /// Keeps messages of lanes for a later job.
     fn park_lanes(&mut self, unit: UnitLease, first: usize, attempts: u32, moment: Instant) {
         let partition = Arc::clone(&unit.partition);
@@ -263,6 +301,7 @@ impl Job {
             return;
         }
         let had_slot = lease.slot.is_some();
+        lease.ran = Some((self.end - self.began, self.since.elapsed()));
         let (has_more, notifications) = end(lanes, lease);
         let partition = Arc::clone(&unit.partition);
         if had_slot {
@@ -322,6 +361,6 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        self.retry(Duration::ZERO);
+        self.retry(Duration::ZERO, true);
     }
 }

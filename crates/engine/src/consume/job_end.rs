@@ -40,7 +40,7 @@ impl Job {
         match end {
             // A job of an assignment that has ended changes nothing.
             JobEnd::Complete => drop(self.complete()),
-            JobEnd::Retry(delay) => self.retry(delay),
+            JobEnd::Retry(delay) => self.retry(delay, true),
         }
     }
 }

@@ -39,7 +39,7 @@ pub use group_member::{GroupMember, GroupSettings, PartitionState};
 pub use job::Job;
 pub use job_end::JobEnd;
 pub use lane_assignment::LaneAssignment;
-pub use lanes::{Concurrency, LaneBy, SkipPolicy};
+pub use lanes::{Concurrency, LaneBy, Share, SkipPolicy};
 pub(crate) use offsets::ToCommit;
 pub use open_partitions::Stuck;
 pub use pace::Pace;

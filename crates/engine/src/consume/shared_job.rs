@@ -1,8 +1,10 @@
 //! A job that several objects refer to until it ends.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
+use super::lanes::{LaneLease, LaneMessages};
 use super::progress::{Progress, Turns};
 use super::{Job, PartitionQueue};
 use crate::{Error, Result};
@@ -15,15 +17,36 @@ struct Shared {
     job: Mutex<Option<Job>>,
     /// The number of messages that were left to a later job.
     left: AtomicUsize,
-    /// The progress of the worker, where that tells which messages are done.
     progress: Mutex<Option<Arc<Progress>>>,
+    /// The progress of the worker tells which messages are done.
+    is_done_when_passed: AtomicBool,
+}
+
+/// A job of several lanes, as its partition knows it: after a moment, other jobs take its lanes.
+pub(super) struct SharedLanes {
+    pub(super) since: Instant,
+    job: Weak<Shared>,
+}
+
+impl SharedLanes {
+    /// Takes the lanes away that the worker has not come to, and stores which messages it has passed. Returns the
+    /// messages of those lanes; `None` if there are none.
+    pub(super) fn take_rest(&self) -> Option<(LaneLease, LaneMessages)> {
+        let shared = SharedJob(self.job.upgrade()?);
+        let progress = shared.progress().clone()?;
+        drop(shared.store_passed()); // If the partition was taken away, nothing is to be stored.
+        let rest = shared.map(|job| job.take_rest(&progress)).flatten()?;
+        shared.0.left.fetch_add(rest.1.end - rest.1.first, Ordering::Relaxed);
+        Some(rest)
+    }
 }
 
 impl SharedJob {
     /// Shares a job.
     pub fn new(job: Job) -> Self {
         let job = Mutex::new(Some(job));
-        Self(Arc::new(Shared { job, left: AtomicUsize::new(0), progress: Mutex::default() }))
+        let (left, progress, is_done_when_passed) = (AtomicUsize::new(0), Mutex::default(), AtomicBool::new(false));
+        Self(Arc::new(Shared { job, left, progress, is_done_when_passed }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Job>> {
@@ -67,8 +90,10 @@ impl SharedJob {
         let begun = self.map(|job| job.turn().map(|turn| (turn, job.first()))).flatten();
         let (turn, first) = begun.ok_or(Error::Closed { what: "job" })?;
         let progress = Arc::new(Progress::new(first, picked));
-        if is_done_when_passed {
-            *self.progress() = Some(Arc::clone(&progress));
+        *self.progress() = Some(Arc::clone(&progress));
+        self.0.is_done_when_passed.store(is_done_when_passed, Ordering::Release);
+        if self.map(|job| job.has_several_lanes()).unwrap_or_default() {
+            self.partition()?.watch_lanes(SharedLanes { since: Instant::now(), job: Arc::downgrade(&self.0) });
         }
         Ok(Turns::new(self.clone(), turn, progress))
     }
@@ -82,7 +107,7 @@ impl SharedJob {
     /// # Errors
     /// [`Error::Fenced`]: the partition was taken away.
     pub fn store_passed(&self) -> Result<()> {
-        let progress = self.progress().clone();
+        let progress = self.progress().clone().filter(|_| self.0.is_done_when_passed.load(Ordering::Acquire));
         let passed = progress.map_or(0, |progress| progress.passed());
         self.map(|job| job.done(passed)).unwrap_or(Ok(()))
     }
@@ -92,7 +117,7 @@ impl SharedJob {
         self.map(|job| {
             let end = job.end();
             job.truncate_before(offset);
-            self.0.left.store(end - job.end(), Ordering::Relaxed);
+            self.0.left.fetch_add(end - job.end(), Ordering::Relaxed);
         });
     }
 

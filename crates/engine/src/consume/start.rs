@@ -1,7 +1,7 @@
 //! Where reading begins.
 
-use crate::Result;
 use crate::kafka::{Client, TopicPartition};
+use crate::{Error, Result};
 
 /// The place where reading begins.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,21 @@ pub enum StartAt {
 }
 
 impl StartAt {
+    /// Returns the place of a word: `earliest`, `latest`, or `last`, `offset`, `time` with a number.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: any other word.
+    pub fn of(word: &str, number: i64) -> Result<Self> {
+        match word {
+            "earliest" => Ok(Self::Earliest),
+            "latest" => Ok(Self::Latest),
+            "last" => Ok(Self::Last(number)),
+            "offset" => Ok(Self::Offset(number)),
+            "time" => Ok(Self::Time(number)),
+            other => Err(Error::Invalid { reason: format!("reading can't start at {other:?}") }),
+        }
+    }
+
     /// librdkafka's `RD_KAFKA_OFFSET_BEGINNING`.
     pub(super) const EARLIEST: i64 = -2;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::topics::Topics;
 use super::transaction::Transactions;
-use super::{Budget, DeliveryHandle, Idle, Record, Reports};
+use super::{Budget, DeliveryHandle, Idle, ProducerOptions, Record, Reports};
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::kafka::{Client, ClientConfig, ClientOptions, Code, EndTxns, Kind};
@@ -31,7 +31,7 @@ pub(super) struct Connection {
     reports: Arc<Reports>,
     thread: Mutex<Option<JoinHandle<()>>>,
     client: Arc<Client>,
-    delivery_timeout: Option<Duration>,
+    answer_timeout: Option<Duration>,
     message_bytes_max: usize,
     /// `None` without a transactional id.
     transactions: Option<Transactions>,
@@ -39,6 +39,9 @@ pub(super) struct Connection {
 
 /// The most bytes that Kafka's record format adds to key and value.
 const OVERHEAD_BYTES_MAX: usize = 128;
+
+/// The time that a report may come after `delivery.timeout.ms`: librdkafka checks time-outs once a second.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Settings that awoke needs for itself.
 const OWN_SETTINGS: [(&str, &str); 2] = [
@@ -64,7 +67,7 @@ impl Connection {
         config: &ClientConfig,
         events: Arc<EventBox>,
         idle: Option<Idle>,
-        report_coalescing: Duration,
+        options: &ProducerOptions,
     ) -> Result<Self> {
         config.refuse(&OWN_SETTINGS)?;
         let messages_max = config.effective_number("queue.buffering.max.messages")? as usize;
@@ -81,16 +84,18 @@ impl Connection {
         native.set_default("partitioner", "murmur2_random");
         let is_transactional = config.get("transactional.id").is_some();
         let end_txns = Arc::new(EndTxns::default());
-        let mut options = ClientOptions::default().with_reports_to::<DeliveryHandle>();
+        let mut parts = ClientOptions::default().with_reports_to::<DeliveryHandle>();
         if is_transactional {
-            options = options.with_counts(Arc::clone(&end_txns));
+            parts = parts.with_counts(Arc::clone(&end_txns));
+        }
+        if let Some(messages) = options.crowd {
+            parts = parts.with_crowd(messages);
         }
         let kind = if is_transactional { Kind::Transactional } else { Kind::Producer };
-        let client = Client::new(kind, "producer", &native, events, options)?;
+        let client = Client::new(kind, "producer", &native, events, parts)?;
         let budget = Arc::new(Budget::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
         let is_idempotent = native.effective("enable.idempotence")? == "true" && !is_transactional;
-        let reports =
-            Reports::new(Arc::clone(&client), Arc::clone(&budget), linger(config), report_coalescing, is_idempotent);
+        let reports = Reports::new(Arc::clone(&client), Arc::clone(&budget), options.report_coalescing, is_idempotent);
         let transactions =
             is_transactional.then(|| Transactions::new(Arc::clone(&client), end_txns, Arc::clone(&reports)));
         let thread = std::thread::Builder::new()
@@ -100,21 +105,22 @@ impl Connection {
                 move || reports.serve(idle)
             })
             .map_err(|error| Error::System { operation: "start the report thread", detail: error.to_string() })?;
+        let answer_timeout = (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms) + GRACE);
         Ok(Self {
-            topics: Topics::new(Arc::clone(&client), Arc::clone(&reports)),
+            topics: Topics::new(Arc::clone(&client), Arc::clone(&reports), answer_timeout),
             budget,
             reports,
             thread: Mutex::new(Some(thread)),
             client,
             message_bytes_max: config.effective_number("message.max.bytes")? as usize,
-            delivery_timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)),
+            answer_timeout,
             transactions,
         })
     }
 
     /// Returns the time after which every message has its report; `None` when the setting says never.
-    pub(super) const fn delivery_timeout(&self) -> Option<Duration> {
-        self.delivery_timeout
+    pub(super) const fn answer_timeout(&self) -> Option<Duration> {
+        self.answer_timeout
     }
 
     /// Sends without waiting; `None` when the queue is full. Does not block.
@@ -287,13 +293,3 @@ impl Drop for Connection {
         }
     }
 }
-
-/// Returns how long messages wait for others.
-fn linger(config: &ClientConfig) -> Duration {
-    let set = config.get("linger.ms").or_else(|| config.get("queue.buffering.max.ms"));
-    let linger_ms = set.and_then(|text| text.trim().parse::<f64>().ok()).unwrap_or(DEFAULT_LINGER_MS);
-    Duration::try_from_secs_f64(linger_ms / 1_000.0).unwrap_or_default()
-}
-
-/// librdkafka's default.
-const DEFAULT_LINGER_MS: f64 = 5.0;

@@ -1,15 +1,14 @@
 //! The pending delivery of a message: what its sender has until the broker has answered.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::Reports;
-use super::delivery_reports::FlushSchedule;
 use crate::clock::Deadline;
 use crate::fork_guard::Birthplace;
-use crate::kafka::{AccessFailure, Code, Delivery};
+use crate::kafka::{AccessFailure, Code, Delivery, EndedLinger, Topic};
 use crate::wake::{Completion, Latch, Parker, Place, ServingWait, Waker};
 use crate::{Error, Result};
 
@@ -21,11 +20,17 @@ pub type Report = std::result::Result<Delivery, Code>;
 pub(super) struct Destination {
     /// The topic, to name the operation in errors.
     pub(super) topic: Arc<str>,
-    /// Weak: a handle that is kept must not keep a client.
+    /// Weak, as all of them: a handle that is kept must not keep a client.
     pub(super) reports: Weak<Reports>,
+    pub(super) sender: Weak<Topic<DeliveryHandle>>,
     /// Why brokers refused the client, when a message failed for that.
     pub(super) refused: Mutex<Option<AccessFailure>>,
+    /// The time after which every message has its report; `None` when the setting says never.
+    pub(super) answer_timeout: Option<Duration>,
 }
+
+/// In place of the number of a linger that ended.
+const NOT_AWAITED: u8 = u8::MAX;
 
 /// A wait for one answer, by a thread that serves reports while it is the leader. Dropped, it leaves its place to
 /// others.
@@ -34,8 +39,6 @@ pub struct Waiting<'a> {
     /// `None` when the producer is gone: the answer has come, or is about to.
     reports: Option<Arc<Reports>>,
     place: Cell<Option<Place>>,
-    /// When it has librdkafka send messages that linger.
-    schedule: Cell<FlushSchedule>,
     waker: Waker,
 }
 
@@ -47,7 +50,7 @@ impl ServingWait for Waiting<'_> {
             let place = reports.leadership().current(place);
             self.place.set(Some(place));
             if place == Place::Leader && !self.handle.completion.is_done() {
-                reports.serve_for(self.handle, &self.schedule, deadline);
+                reports.serve_for(self.handle, deadline);
             }
         }
         self.handle.completion.is_done()
@@ -78,24 +81,46 @@ pub struct DeliveryHandle {
     /// Key, value and headers; the size that the producer's budget counts.
     pub(super) size_bytes: usize,
     birthplace: Birthplace,
-    /// A thread or an event loop waits: the message must not linger.
-    is_awaited: AtomicBool,
+    /// The message's partition; -1 until the topic's partitions are known.
+    partition: AtomicI32,
+    /// The number of the linger that ended because a thread or an event loop waits, or `NOT_AWAITED`.
+    ended_linger: AtomicU8,
     /// The leader serves reports for this message: another thread that serves its report ends the leader's poll.
     pub(super) is_served_for: AtomicBool,
+    /// The limit of waits without a time-out of their own; 0 for that of the settings.
+    limit_ms: AtomicU32,
     completion: Completion<Report>,
 }
 
 impl DeliveryHandle {
     pub(super) fn new(destination: Arc<Destination>, size_bytes: usize, birthplace: Birthplace) -> Self {
-        let (is_awaited, is_served_for) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { destination, size_bytes, birthplace, is_awaited, is_served_for, completion: Completion::default() }
+        Self {
+            destination,
+            size_bytes,
+            birthplace,
+            partition: AtomicI32::new(-1),
+            ended_linger: AtomicU8::new(NOT_AWAITED),
+            is_served_for: AtomicBool::new(false),
+            limit_ms: AtomicU32::new(0),
+            completion: Completion::default(),
+        }
     }
 
-    /// Completes the handle. Returns whether it was the last one that was awaited.
-    pub(super) fn complete(&self, report: Report) -> bool {
+    /// Completes the handle.
+    pub(super) fn complete(&self, report: Report) {
         let report = report.map_err(|code| self.note_failed(code));
         self.completion.complete(report);
-        self.end_wait()
+        self.end_wait();
+    }
+
+    /// Notes the message's partition.
+    pub(super) fn set_partition(&self, partition: i32) {
+        self.partition.store(partition, Ordering::SeqCst);
+    }
+
+    /// Returns the message's partition; -1 until the topic's partitions are known.
+    pub(super) fn partition(&self) -> i32 {
+        self.partition.load(Ordering::SeqCst)
     }
 
     /// Counts a failure. Returns the code of its cause, where brokers refused the client.
@@ -110,41 +135,24 @@ impl DeliveryHandle {
         code
     }
 
-    /// Has the message, and those sent before it, sent without lingering, because its answer is awaited. Does not
-    /// block.
-    pub fn flush_now(&self) {
-        if let Some(reports) = self.begin_awaiting() {
-            reports.request_flush();
+    /// Has the message, and those of its partition that were sent before it, sent without lingering, because its answer
+    /// is awaited. Does not block.
+    pub fn begin_awaiting(&self) {
+        if self.completion.is_done() || self.ended_linger.load(Ordering::SeqCst) != NOT_AWAITED {
+            return;
         }
-    }
-
-    /// Does the same as `flush_now` for many messages: they are sent together.
-    pub fn flush_all_now<'a>(handles: impl IntoIterator<Item = &'a Self>) {
-        let mut requested: Option<Arc<Reports>> = None;
-        for reports in handles.into_iter().filter_map(Self::begin_awaiting) {
-            if requested.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &reports))
-                && let Some(other) = requested.replace(reports)
-            {
-                other.request_flush();
-            }
-        }
-        if let Some(reports) = requested {
-            reports.request_flush();
-        }
-    }
-
-    /// Counts the message as awaited. Returns the reports to flush, if it was not counted before.
-    fn begin_awaiting(&self) -> Option<Arc<Reports>> {
-        if self.completion.is_done() || self.is_awaited.swap(true, Ordering::AcqRel) {
-            return None;
-        }
-        let reports = self.destination.reports.upgrade()?;
+        let (Some(reports), Some(sender)) = (self.destination.reports.upgrade(), self.destination.sender.upgrade())
+        else {
+            return;
+        };
         reports.add_awaited();
-        if self.completion.is_done() {
+        let ended = sender.end_linger(self);
+        let known = (NOT_AWAITED, ended.to_number());
+        if self.ended_linger.compare_exchange(known.0, known.1, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            reports.end_awaited(ended); // Another thread was first.
+        } else if self.completion.is_done() {
             self.end_wait(); // The report came meanwhile, perhaps before the message was counted.
-            return None;
         }
-        Some(reports)
     }
 
     /// Ends a wait before the answer: the message may linger again. Does not block.
@@ -152,12 +160,14 @@ impl DeliveryHandle {
         self.end_wait();
     }
 
-    /// Counts the message as awaited no more. Returns whether no message of the producer is awaited.
-    fn end_wait(&self) -> bool {
-        if !self.is_awaited.swap(false, Ordering::AcqRel) {
-            return false;
+    /// Counts the message as awaited no more.
+    fn end_wait(&self) {
+        let number = self.ended_linger.swap(NOT_AWAITED, Ordering::SeqCst);
+        if number != NOT_AWAITED
+            && let Some(reports) = self.destination.reports.upgrade()
+        {
+            reports.end_awaited(EndedLinger::from_number(number));
         }
-        self.destination.reports.upgrade().is_some_and(|reports| reports.end_awaited())
     }
 
     /// Ends the poll of the leader, which serves reports for this handle, because another thread has served its report.
@@ -224,17 +234,14 @@ impl DeliveryHandle {
         if self.completion.is_done() {
             return None;
         }
+        // First: if the broker's thread has not seen the message yet, it is woken once for both.
+        self.begin_awaiting();
         let reports = self.destination.reports.upgrade();
         let place = reports.as_ref().map(|reports| reports.leadership().join(waker.clone()));
-        let schedule =
-            Cell::new(reports.as_ref().map_or_else(FlushSchedule::default, |reports| reports.flush_schedule()));
         let waker = if place == Some(Place::Leader) { Waker::Leader } else { waker };
-        let waiting = Waiting { handle: self, reports, place: Cell::new(place), schedule, waker };
+        let waiting = Waiting { handle: self, reports, place: Cell::new(place), waker };
         if !self.completion.register(waiting.waker.clone()) {
             return None;
-        }
-        if waiting.is_follower() {
-            self.flush_now();
         }
         Some(waiting)
     }
@@ -242,7 +249,7 @@ impl DeliveryHandle {
     /// Waits until all messages are answered, delivered or not; `false` when the time was up first. Blocks the calling
     /// thread.
     pub fn wait_all(handles: &[Arc<Self>], timeout: Option<Duration>) -> bool {
-        Self::flush_all_now(handles.iter().map(|handle| &**handle));
+        handles.iter().for_each(|handle| handle.begin_awaiting());
         let are_done = Latch::wait_all(handles.iter().map(|handle| &handle.completion), &Deadline::after(timeout));
         if !are_done {
             handles.iter().for_each(|handle| handle.cancel_wait());
@@ -259,6 +266,18 @@ impl DeliveryHandle {
         let refused = self.destination.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let detail = refused.filter(|failure| failure.code == code).map(|failure| failure.text);
         Error::kafka(self.operation(), code, detail.unwrap_or_default())
+    }
+
+    /// Returns the time for which a wait without a time-out of its own lasts; `None` for no limit.
+    pub fn wait_max(&self) -> Option<Duration> {
+        let limit_ms = self.limit_ms.load(Ordering::Relaxed);
+        if limit_ms == 0 { self.destination.answer_timeout } else { Some(Duration::from_millis(limit_ms.into())) }
+    }
+
+    /// Limits waits without a time-out of their own, which else last until the answer has come.
+    pub fn limit_wait(&self, limit: Duration) {
+        let limit_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX).max(1);
+        self.limit_ms.store(limit_ms, Ordering::Relaxed);
     }
 
     /// Returns the operation in words, for errors.

@@ -1,14 +1,14 @@
 //! Delivery reports are served by a thread that waits for one, or else by the report thread; a thread that flushes
 //! helps.
 //!
-//! A thread that waits for its handle becomes the leader if there is none. It flushes (or polls, where messages do not
-//! linger), which makes librdkafka send without lingering, and it runs librdkafka's delivery callback itself when its
-//! own report comes. It also serves the reports of the followers, and hands the leadership to one of them at the end.
+//! A message that is awaited ends the linger of its partition (`DeliveryHandle::begin_awaiting`). A thread that waits
+//! for its handle becomes the leader if there is none. It polls, and runs librdkafka's delivery callback itself when
+//! its own report comes. It also serves the reports of the followers, and hands the leadership to one of them at the
+//! end.
 //!
 //! The report thread's loop:
-//! 1. Wait until librdkafka's queue turns non-empty while there is no leader, or a waiter comes that cannot lead (an
-//!    event loop, a wait for many handles).
-//! 2. Lead: flush for those who have begun to wait; then serve the reports that are there.
+//! 1. Wait until librdkafka's queue turns non-empty while there is no leader.
+//! 2. Lead: serve the reports that are there.
 //! 3. End when the producer is closed.
 //!
 //! Each report completes its handle, which wakes the waiters; the budget of all reports of a poll is released at once.
@@ -23,7 +23,7 @@ use super::idle::{Idle, IdleWatch};
 use super::{Budget, DeliveryHandle, Report};
 use crate::Error;
 use crate::clock::Deadline;
-use crate::kafka::{AccessFailure, Client, Code, Queue, Reported};
+use crate::kafka::{AccessFailure, Client, Code, EndedLinger, Queue, Reported};
 use crate::wake::{Leadership, Parker, Place};
 
 thread_local! {
@@ -33,52 +33,12 @@ thread_local! {
     static SERVED_FOR: Cell<*const DeliveryHandle> = const { Cell::new(ptr::null()) };
 }
 
-/// The longest flush for a new waiter: in that time librdkafka's threads have checked their queues, and sent the
-/// messages there. Messages that others send meanwhile do not linger either, and go in smaller batches.
-const FLUSH_MS: i32 = 1;
-
 /// The time for which a thread flushes beside a leader before it checks whether the leader's poll has to end.
 const BESIDE: Duration = Duration::from_millis(20);
 
 /// The number of times that a new producer asks for the brokers, and the longest wait for an answer.
 const PREFETCH_TRIES: usize = 5;
 const PREFETCH_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// The distance from the first flush to the second; it doubles.
-const FLUSH_AGAIN: Duration = Duration::from_millis(2);
-
-/// When a waiter has librdkafka send lingering messages: at once, and, because a broker may not have been up then, at
-/// growing distances for as long as messages linger at all.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FlushSchedule {
-    next: Option<Instant>,
-    distance: Duration,
-    until: Instant,
-}
-
-impl Default for FlushSchedule {
-    fn default() -> Self {
-        Self::new(Duration::ZERO)
-    }
-}
-
-impl FlushSchedule {
-    fn new(linger: Duration) -> Self {
-        let now = Instant::now();
-        Self { next: (!linger.is_zero()).then_some(now), distance: FLUSH_AGAIN, until: now + linger }
-    }
-
-    /// Returns whether it is time, and sets the next time then.
-    fn is_due(&mut self) -> bool {
-        let now = Instant::now();
-        if self.next.is_none_or(|next| now < next) {
-            return false;
-        }
-        self.next = Some(now + self.distance).filter(|next| *next < self.until);
-        self.distance *= 2;
-        true
-    }
-}
 
 /// The threads that serve the queue. The queue's listener has a part in it.
 #[derive(Default)]
@@ -111,16 +71,12 @@ pub struct Reports {
     queue: Queue,
     budget: Arc<Budget>,
     serving: Arc<Serving>,
-    /// A waiter came since the leader last began to serve.
-    is_flush_requested: AtomicBool,
     /// The leader waits for a handle of its own.
     is_for_one: AtomicBool,
     /// Another thread served the report that the leader waits for, so the leader's poll must end. A third thread's poll
     /// may have consumed the interrupt.
     interrupt_pending: AtomicBool,
     is_closing: AtomicBool,
-    /// The time for which messages linger; 0 if they do not, and need no flush.
-    linger: Duration,
     /// The time for which reports that are not awaited may wait, so that several are served at once.
     report_coalescing: Duration,
     /// True if messages are sent only after a broker has given the producer an id.
@@ -137,7 +93,6 @@ impl Reports {
     pub(super) fn new(
         client: Arc<Client>,
         budget: Arc<Budget>,
-        linger: Duration,
         report_coalescing: Duration,
         is_idempotent: bool,
     ) -> Arc<Self> {
@@ -147,11 +102,9 @@ impl Reports {
             queue,
             budget,
             serving: Arc::default(),
-            is_flush_requested: AtomicBool::new(false),
             is_for_one: AtomicBool::new(false),
             interrupt_pending: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
-            linger,
             report_coalescing,
             is_idempotent,
             sent: AtomicU32::new(0),
@@ -187,34 +140,18 @@ impl Reports {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Counts one more message that is awaited by another than the leader; to be followed by `request_flush`.
+    /// Counts one more message as awaited.
     pub(super) fn add_awaited(&self) {
-        self.serving.awaited.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Has awaited messages sent without lingering: once for all that are awaited since the last flush.
-    pub(super) fn request_flush(&self) {
-        if !self.lingers() {
-            if self.serving.is_coalescing.load(Ordering::Acquire) {
-                self.serving.parker.unpark();
-            }
-            return;
-        }
-        // Set before the leader is looked for: a leader checks it after it has left.
-        let was_requested = self.is_flush_requested.swap(true, Ordering::AcqRel);
-        if !self.serving.leadership.is_led() {
+        self.serving.awaited.fetch_add(1, Ordering::SeqCst);
+        if self.serving.is_coalescing.load(Ordering::SeqCst) {
             self.serving.parker.unpark();
-        } else if !was_requested {
-            // If the leader flushes, this has the broker threads check for messages that came since; if it waits, it
-            // flushes again.
-            self.flush(0);
-            self.queue.interrupt();
         }
     }
 
-    /// Counts one awaited message less. Returns whether none is awaited.
-    pub(super) fn end_awaited(&self) -> bool {
-        self.serving.awaited.fetch_sub(1, Ordering::AcqRel) == 1
+    /// Counts one awaited message less, and lets its partition linger again.
+    pub(super) fn end_awaited(&self, ended: EndedLinger) {
+        self.serving.awaited.fetch_sub(1, Ordering::SeqCst);
+        self.client.linger_again(ended);
     }
 
     /// Returns the leadership over the queue.
@@ -222,26 +159,10 @@ impl Reports {
         &self.serving.leadership
     }
 
-    const fn lingers(&self) -> bool {
-        !self.linger.is_zero()
-    }
-
-    /// Returns the schedule of a wait that begins now.
-    pub(super) fn flush_schedule(&self) -> FlushSchedule {
-        FlushSchedule::new(self.linger)
-    }
-
     /// Serves the reports of all waiters until this handle's has come or the time is up; to be called by the leader.
     /// May return early. Blocks the calling thread.
-    pub(super) fn serve_for(&self, handle: &DeliveryHandle, schedule: &Cell<FlushSchedule>, deadline: &Deadline) {
-        let mut mine = schedule.get();
-        if self.is_flush_requested.swap(false, Ordering::AcqRel) {
-            mine = self.flush_schedule(); // For a follower.
-        }
-        let is_due = mine.is_due();
-        schedule.set(mine);
-        let deadline = deadline.or_earlier(self.check_again_at());
-        let left_ms = if is_due { deadline.remaining_ms() } else { deadline.or_earlier(mine.next).remaining_ms() };
+    pub(super) fn serve_for(&self, handle: &DeliveryHandle, deadline: &Deadline) {
+        let left_ms = deadline.or_earlier(self.check_again_at()).remaining_ms();
         self.interrupt_pending.store(false, Ordering::SeqCst);
         self.is_for_one.store(true, Ordering::SeqCst);
         handle.is_served_for.store(true, Ordering::SeqCst);
@@ -249,11 +170,7 @@ impl Reports {
         // Checked after the flags are set: a thread that serves this report from here on ends the poll below.
         if !handle.completion().is_done() {
             SERVED_FOR.set(ptr::from_ref(handle));
-            if is_due {
-                self.flush(if left_ms < 0 { FLUSH_MS } else { left_ms.min(FLUSH_MS) });
-            } else {
-                self.serve_once(left_ms);
-            }
+            self.serve_once(left_ms);
             SERVED_FOR.set(ptr::null());
         }
         handle.is_served_for.store(false, Ordering::SeqCst);
@@ -277,18 +194,13 @@ impl Reports {
 
     /// Leaves a place; without a leader the report thread goes on.
     pub(super) fn leave(&self, place: Place) {
-        if !self.serving.leadership.leave(place) {
-            return;
+        if self.serving.leadership.leave(place) {
+            self.wake_if_needed();
         }
-        // The leader's flush, which ended with its own report, was also for the other waiters.
-        if self.lingers() && self.serving.awaited.load(Ordering::Acquire) > 0 {
-            self.is_flush_requested.store(true, Ordering::Release);
-        }
-        self.wake_if_needed();
     }
 
     fn wake_if_needed(&self) {
-        if self.is_flush_requested.load(Ordering::Acquire) || !self.queue.is_empty() {
+        if !self.queue.is_empty() {
             self.serving.parker.unpark();
         }
     }
@@ -298,13 +210,12 @@ impl Reports {
         if self.is_idempotent {
             self.prefetch_producer_id();
         }
-        let (mut watch, mut schedule) = (idle.map(IdleWatch::new), None::<FlushSchedule>);
+        let mut watch = idle.map(IdleWatch::new);
         let mut serve_at = None;
         while !self.is_closing.load(Ordering::Acquire) {
             let idle_at = watch.as_ref().map(IdleWatch::due);
-            let flush_at = schedule.and_then(|schedule| schedule.next);
             let look_at = self.check_again_at();
-            let deadline = Deadline::NEVER.or_earlier(idle_at).or_earlier(flush_at).or_earlier(serve_at);
+            let deadline = Deadline::NEVER.or_earlier(idle_at).or_earlier(serve_at);
             self.serving.parker.park_until(&deadline.or_earlier(look_at));
             self.purge_if_refused();
             if watch.as_mut().is_some_and(|watch| watch.check(self.sent.load(Ordering::Relaxed))) {
@@ -314,7 +225,7 @@ impl Reports {
                 continue;
             }
             if self.serving.leadership.try_take() {
-                self.serve_all(&mut schedule);
+                self.serve_once(0);
                 if self.serving.leadership.leave(Place::Leader) {
                     self.wake_if_needed();
                 }
@@ -332,8 +243,7 @@ impl Reports {
         self.serving.is_coalescing.store(true, Ordering::SeqCst);
         let now = Instant::now();
         let at = *serve_at.get_or_insert(now + self.report_coalescing);
-        let is_urgent =
-            self.serving.awaited.load(Ordering::SeqCst) > 0 || self.is_flush_requested.load(Ordering::Acquire);
+        let is_urgent = self.serving.awaited.load(Ordering::SeqCst) > 0;
         let has_ended = is_urgent || at <= now || self.is_closing.load(Ordering::Acquire);
         if has_ended {
             *serve_at = None;
@@ -354,20 +264,6 @@ impl Reports {
                 return;
             }
         }
-    }
-
-    /// Flushes for new waiters, as long as messages may linger, and serves the reports that are there.
-    fn serve_all(&self, schedule: &mut Option<FlushSchedule>) {
-        if self.is_flush_requested.swap(false, Ordering::AcqRel) {
-            *schedule = Some(self.flush_schedule());
-        }
-        if self.serving.awaited.load(Ordering::Acquire) == 0 {
-            *schedule = None;
-        }
-        if schedule.as_mut().is_some_and(FlushSchedule::is_due) && !self.is_closing.load(Ordering::Acquire) {
-            self.flush(FLUSH_MS);
-        }
-        self.serve_once(0);
     }
 
     /// Waits up to `timeout_ms` (-1 for ever) for the first report, and serves all reports that are there.
@@ -408,7 +304,7 @@ impl Reports {
             // Beside a leader not for long: see `repeat_interrupt`.
             let slice = deadline.or_earlier((!leads).then(|| Instant::now() + BESIDE));
             let code = self.flush(slice.remaining_ms());
-            // A flush ends early with the last report that another thread waited for.
+            // An error of the client ends a flush early.
             if code == Code::NONE || deadline.has_passed() {
                 break code == Code::NONE;
             }
@@ -420,7 +316,7 @@ impl Reports {
     }
 
     /// Has all messages sent without lingering, and serves reports meanwhile.
-    pub(super) fn flush(&self, timeout_ms: i32) -> Code {
+    fn flush(&self, timeout_ms: i32) -> Code {
         let code = self.client.flush(timeout_ms);
         release_reported(&self.budget);
         self.repeat_interrupt();
@@ -458,12 +354,19 @@ impl Reported for DeliveryHandle {
             let (messages, bytes) = reported.get();
             reported.set((messages + 1, bytes + self.size_bytes));
         });
-        let is_last = self.complete(report);
+        self.complete(report);
         let is_mine = SERVED_FOR.get() == Arc::as_ptr(&self);
         if !is_mine && self.is_served_for.load(Ordering::SeqCst) {
             self.end_service();
         }
-        // The last report that is awaited, or this thread's own: it may stop, and other messages may linger.
-        is_last || is_mine
+        is_mine
+    }
+
+    fn set_partition(&self, partition: i32) {
+        Self::set_partition(self, partition);
+    }
+
+    fn partition(&self) -> i32 {
+        Self::partition(self)
     }
 }

@@ -5,6 +5,7 @@
 //! once.
 
 mod connection;
+mod deliveries;
 mod delivery_handle;
 mod delivery_reports;
 mod idle;
@@ -16,6 +17,8 @@ mod transaction;
 pub use crate::kafka::{Delivery, Record, Variant};
 pub use awoke_wake::Budget;
 pub use connection::ProducerCounters;
+pub use deliveries::Deliveries;
+pub(crate) use deliveries::are_delivered;
 pub use delivery_handle::{DeliveryHandle, Report, Waiting};
 pub use delivery_reports::Reports;
 use idle::Idle;

@@ -14,8 +14,11 @@ use crate::fork_guard::ForkGuard;
 use crate::kafka::ClientConfig;
 use crate::{Error, Result, wake};
 
-/// The time that a report may come after `delivery.timeout.ms`: librdkafka checks time-outs once a second.
-const GRACE: Duration = Duration::from_secs(10);
+/// Reports of requests and replies may wait this long: no caller waits for them, and many cost no more than one.
+const CALL_REPORT_COALESCING: Duration = Duration::from_millis(10);
+
+/// With more requests or replies on their way than this, a request of its own for each costs more than the linger.
+const CALL_CROWD: u32 = 40;
 
 /// Takes records in and returns a delivery handle for each. Usable from any number of threads.
 pub struct Producer {
@@ -37,8 +40,18 @@ pub struct ProducerOptions {
     pub idle_after: Option<Duration>,
     /// The time for which reports that are not awaited may wait, so that several are served at once.
     pub report_coalescing: Duration,
+    /// Messages linger only while more than this many have no report; `None` where all linger.
+    pub crowd: Option<u32>,
     /// No other process can have the transactional id: a producer that is fenced slept too long, and begins again.
     pub is_alone: bool,
+}
+
+impl ProducerOptions {
+    /// Returns the options of a producer of requests or replies: one of a few is sent at once, and of many several are
+    /// sent together.
+    pub fn for_calls() -> Self {
+        Self { report_coalescing: CALL_REPORT_COALESCING, crowd: Some(CALL_CROWD), ..Self::default() }
+    }
 }
 
 enum Current {
@@ -64,7 +77,7 @@ impl Producer {
             current: Arc::new(RwLock::new(Current::Resting)),
             turn: Budget::new(1, usize::MAX),
         };
-        producer.answer_timeout = producer.connection()?.delivery_timeout().map(|timeout| timeout + GRACE);
+        producer.answer_timeout = producer.connection()?.answer_timeout();
         Ok(producer)
     }
 
@@ -73,7 +86,7 @@ impl Producer {
             let current = Arc::downgrade(&self.current);
             Idle { after, close: Box::new(move || current.upgrade().is_some_and(|current| rest(&current))) }
         });
-        Connection::new(&self.config, Arc::clone(&self.events), idle, self.options.report_coalescing).map(Arc::new)
+        Connection::new(&self.config, Arc::clone(&self.events), idle, &self.options).map(Arc::new)
     }
 
     /// Returns whether no other process can have the transactional id.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use super::delivery_handle::Destination;
 use super::{DeliveryHandle, Reports};
@@ -14,11 +15,12 @@ pub(super) struct Topics {
     known: RwLock<HashMap<String, Topic>>,
     client: Arc<Client>,
     reports: Arc<Reports>,
+    answer_timeout: Option<Duration>,
 }
 
 impl Topics {
-    pub(super) fn new(client: Arc<Client>, reports: Arc<Reports>) -> Self {
-        Self { known: RwLock::default(), client, reports }
+    pub(super) fn new(client: Arc<Client>, reports: Arc<Reports>, answer_timeout: Option<Duration>) -> Self {
+        Self { known: RwLock::default(), client, reports, answer_timeout }
     }
 
     /// Calls `send` with the topic.
@@ -46,11 +48,13 @@ impl Topics {
     }
 
     fn make(&self, name: &str, variant: Option<&Variant>) -> Result<Topic> {
-        let sender = kafka::Topic::open(&self.client, name, variant)?;
+        let sender = Arc::new(kafka::Topic::open(&self.client, name, variant)?);
         let destination = Arc::new(Destination {
             topic: name.into(),
+            sender: Arc::downgrade(&sender),
             reports: Arc::downgrade(&self.reports),
             refused: Mutex::default(),
+            answer_timeout: self.answer_timeout,
         });
         Ok(Topic { variant: Variant::id_of(variant), destination, sender, birthplace: self.client.birthplace() })
     }
@@ -61,7 +65,7 @@ pub(super) struct Topic {
     /// The variant of its settings; 0 for the producer's own.
     variant: u32,
     destination: Arc<Destination>,
-    sender: kafka::Topic<DeliveryHandle>,
+    sender: Arc<kafka::Topic<DeliveryHandle>>,
     birthplace: Birthplace,
 }
 

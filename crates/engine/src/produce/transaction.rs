@@ -218,6 +218,31 @@ impl Transaction {
         self.connection()?.produce(topic, record, deadline)
     }
 
+    /// Sends messages in the transaction, in order, and adds their handles to `sent`. Blocks the calling thread while
+    /// the queue is full.
+    ///
+    /// # Errors
+    /// As for [`Producer::produce`], for the first message that is refused: those before it have handles in `sent`,
+    /// those after it were not sent.
+    pub(crate) fn produce_many(
+        &self,
+        topic: &str,
+        mut records: &[Record<'_>],
+        deadline: &Deadline,
+        sent: &mut Vec<Arc<DeliveryHandle>>,
+    ) -> Result<()> {
+        let connection = self.connection()?;
+        while let Some(first) = records.first() {
+            let before = sent.len();
+            connection.try_produce_many(topic, records, sent)?;
+            if sent.len() == before {
+                sent.push(connection.produce(topic, first, deadline)?);
+            }
+            records = &records[sent.len() - before..];
+        }
+        Ok(())
+    }
+
     /// Sends the messages that wait, and waits for all reports. Returns whether they came. Blocks the calling thread.
     pub(crate) fn flush(&self, timeout: Option<Duration>) -> Result<bool> {
         self.connection()?.flush(timeout)

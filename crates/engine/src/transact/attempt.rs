@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::entry::TransactionEntry;
-use crate::Error;
 use crate::clock::Deadline;
 use crate::consume::ToCommit;
 use crate::kafka::{Code, CommittedOffset, GroupMetadata, Position, TopicPartition, positions_list};
-use crate::produce::{DeliveryHandle, Producer, Transaction};
+use crate::produce::{DeliveryHandle, OwnedRecord, Producer, Transaction, are_delivered};
+use crate::{Error, Result};
+
+/// The number of records that are given to librdkafka at once.
+const TOGETHER: usize = 256;
 
 /// The reason why a transaction was not committed.
 pub(super) enum AbortReason {
@@ -120,11 +123,13 @@ impl<'a> Attempt<'a> {
         let sent = self.produce(transaction, entries, deadline, &mut refused)?;
         transaction.flush(deadline.remaining()).map_err(|error| self.reason(&error))?;
         let mut is_complete = true;
-        for (index, handle) in sent {
-            match handle.result() {
-                Some(Ok(_)) => (),
-                Some(Err(error)) if is_of_record(&error) => drop(refused.insert(index, error)),
-                Some(Err(_)) | None => is_complete = false,
+        for (index, handles) in sent.iter().enumerate().filter(|(_, handles)| !are_delivered(handles)) {
+            for handle in handles {
+                match handle.result() {
+                    Some(Ok(_)) => (),
+                    Some(Err(error)) if is_of_record(&error) => drop(refused.insert(index, error)),
+                    Some(Err(_)) | None => is_complete = false,
+                }
             }
         }
         // An error drops the transaction, which aborts it.
@@ -135,35 +140,46 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Produces all records. Returns the handles, each with the index of its entry; adds the entries with a refused
-    /// record to `refused`.
+    /// Produces all records. Returns the handles of each entry; adds the entries with a refused record to `refused`.
     fn produce(
         &self,
         transaction: &Transaction,
         entries: &[TransactionEntry],
         deadline: &Deadline,
         refused: &mut HashMap<usize, Error>,
-    ) -> Outcome<Vec<(usize, Arc<DeliveryHandle>)>> {
-        let mut sent = Vec::new();
+    ) -> Outcome<Vec<Vec<Arc<DeliveryHandle>>>> {
+        let mut all = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
-            for record in &entry.records {
-                match record.with(|topic, record| transaction.produce(topic, record, deadline)) {
-                    Ok(handle) => sent.push((index, handle)),
-                    Err(error) if is_of_record(&error) => {
-                        refused.insert(index, error);
-                        break;
-                    }
-                    Err(error) => return Err(self.reason(&error)),
-                }
+            let mut sent = Vec::with_capacity(entry.records.len());
+            match produce_entry(transaction, &entry.records, deadline, &mut sent) {
+                Ok(()) => (),
+                Err(error) if is_of_record(&error) => drop(refused.insert(index, error)),
+                Err(error) => return Err(self.reason(&error)),
             }
+            all.push(sent);
         }
-        Ok(sent)
+        Ok(all)
     }
 
     /// Classifies an error that is not of a record.
     fn reason(&self, error: &Error) -> AbortReason {
         abort_reason(error, self.producer.is_alone())
     }
+}
+
+/// Produces the records of one entry, several at once.
+fn produce_entry(
+    transaction: &Transaction,
+    records: &[OwnedRecord],
+    deadline: &Deadline,
+    sent: &mut Vec<Arc<DeliveryHandle>>,
+) -> Result<()> {
+    for run in records.chunk_by(|one, next| one.topic == next.topic) {
+        for part in run.chunks(TOGETHER) {
+            OwnedRecord::with_all(part, |records| transaction.produce_many(&part[0].topic, records, deadline, sent))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the offsets to commit, each partition once.

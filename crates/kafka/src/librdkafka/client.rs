@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use super::linger::Linger;
 use super::security::{AccessFailure, Security};
 use super::tokens::Tokens;
 use super::{ClientConfig, ClientOptions, Code, EndTxns, ffi, text_of};
@@ -27,7 +28,7 @@ pub enum Kind {
 }
 
 /// The argument of librdkafka's callbacks: owned by the client, alive until the handle is destroyed.
-struct Context {
+pub(super) struct Context {
     name: Arc<str>,
     events: Arc<EventBox>,
     /// librdkafka's last text about a broker, so that a time-out can name its cause.
@@ -39,6 +40,7 @@ struct Context {
     /// Why brokers do not let the client in.
     security: Security,
     tokens: Tokens,
+    pub(super) linger: Linger,
 }
 
 /// Called with the name of a topic that was deleted and made again, by a thread of librdkafka's that has not fetched
@@ -104,6 +106,7 @@ impl Client {
             on_renewed: OnceLock::new(),
             security: Security::of(config),
             tokens,
+            linger: options.linger(),
         }));
         let (has_interceptors, reported) = (options.has_interceptors(), options.reported());
         let mut reason = [0 as c_char; 512];
@@ -238,6 +241,10 @@ impl Client {
         }
     }
 
+    pub(super) const fn linger(&self) -> &Linger {
+        &self.context().linger
+    }
+
     const fn context(&self) -> &Context {
         // SAFETY: the context lives as long as the client.
         unsafe { &*self.context }
@@ -316,7 +323,7 @@ pub(crate) unsafe fn note_let_in(opaque: *mut c_void) {
 ///
 /// # Safety
 /// `opaque` is the pointer that `Client::new` gave to librdkafka, and its client is alive.
-unsafe fn context_of<'a>(opaque: *mut c_void) -> &'a Context {
+pub(super) unsafe fn context_of<'a>(opaque: *mut c_void) -> &'a Context {
     // SAFETY: the caller's promise.
     unsafe { &*opaque.cast::<Context>() }
 }

@@ -20,6 +20,9 @@ const MESSAGES_MIN: usize = 100;
 const RESPONSE_SHARE: usize = 4;
 /// librdkafka's default for what one response holds of one partition.
 const PARTITION_FETCH_MAX: usize = 1024 * 1024;
+/// A broker sends a batch that is larger than what is asked of its partition only as the first of a response: with many
+/// partitions and large batches, a response has one batch. Producers fill batches of 16 KB (Java) or more.
+const PARTITION_FETCH_MIN: usize = 128 * 1024;
 /// librdkafka's default for what one response holds in all.
 const FETCH_MAX: usize = 50 * 1024 * 1024;
 /// A response must be able to hold the largest message that librdkafka sends by default.
@@ -78,7 +81,7 @@ impl FetchMemory {
         }
         let share = Share::of(bytes, partitions);
         let response = (bytes / RESPONSE_SHARE).clamp(FETCH_MIN, FETCH_MAX);
-        let of_partition = (response / partitions.max(1)).clamp(16 * 1024, PARTITION_FETCH_MAX);
+        let of_partition = (response / partitions.max(1)).clamp(PARTITION_FETCH_MIN, PARTITION_FETCH_MAX);
         config
             .set("queued.min.messages", share.messages.to_string())
             .set("queued.max.messages.kbytes", share.kilobytes.to_string())
@@ -172,6 +175,18 @@ mod tests {
         assert_eq!(place.get(), (100_000, 50_331_000));
         assert_eq!(memory.share_among(200), Some(251_000));
         assert_eq!(place.get(), (3_932, 251_000));
+    }
+
+    #[test]
+    fn a_response_holds_batches_of_each_partition_however_many_there_are() {
+        let asked = |partitions| {
+            let mut config = ClientConfig::new();
+            FetchMemory::configure(&mut config, 64 << 20, partitions).expect("not set by the user");
+            config.get("max.partition.fetch.bytes").map(str::to_owned)
+        };
+        assert_eq!(asked(1).as_deref(), Some("1048576"));
+        assert_eq!(asked(64).as_deref(), Some("262144"));
+        assert_eq!(asked(1_000).as_deref(), Some("131072"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod ffi;
 #[cfg(target_os = "linux")]
 mod groupless;
 mod groups;
+mod linger;
 mod lookup;
 mod message;
 mod metadata;
@@ -42,6 +43,7 @@ pub use decompression::{Unread, batch_max, set_batch_max, why_unread};
 pub use end_txns::{EndTxnCounts, EndTxns};
 pub use fetch_memory::FetchMemory;
 pub use groups::Presence;
+pub use linger::EndedLinger;
 pub use lookup::CommittedOffset;
 pub use message::{Batch, FetchError, Loose, MessageRef, TimestampKind};
 pub use metadata::{BrokerInfo, Metadata, PartitionInfo, TopicInfo};

@@ -4,6 +4,7 @@ use std::any::TypeId;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use super::linger::{Linger, note_partition};
 use super::sender::deliver_to;
 use super::{EndTxns, Reported, ffi};
 
@@ -18,6 +19,9 @@ pub struct ClientOptions {
     /// librdkafka's mask of events.
     events: c_int,
     end_txns: Option<Arc<EndTxns>>,
+    /// Tells a message its partition.
+    note_partition: Option<unsafe fn(*const c_void, i32)>,
+    crowd: Option<u32>,
 }
 
 impl ClientOptions {
@@ -25,6 +29,7 @@ impl ClientOptions {
     #[must_use]
     pub fn with_reports_to<R: Reported>(mut self) -> Self {
         self.deliverer = Some((deliver_to::<R>, TypeId::of::<R>()));
+        self.note_partition = Some(note_partition::<R>);
         self
     }
 
@@ -47,6 +52,18 @@ impl ClientOptions {
     pub fn with_counts(mut self, end_txns: Arc<EndTxns>) -> Self {
         self.end_txns = Some(end_txns);
         self
+    }
+
+    /// Has messages linger only while more than `messages` of the client have no report.
+    #[must_use]
+    pub const fn with_crowd(mut self, messages: u32) -> Self {
+        self.crowd = Some(messages);
+        self
+    }
+
+    /// Returns which messages do not linger.
+    pub(super) fn linger(&self) -> Linger {
+        Linger::new(self.crowd, self.note_partition)
     }
 
     /// Returns whether the client has interceptors.

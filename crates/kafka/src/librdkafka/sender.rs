@@ -30,6 +30,15 @@ pub trait Reported: Send + Sync + 'static {
     /// Takes the report, on the thread that serves the client's reports. Returns whether that thread's poll has to end.
     /// It must not block.
     fn report(self: Arc<Self>, report: std::result::Result<Delivery, Code>) -> bool;
+
+    /// Takes the partition that the message was put into; -1 until the topic's partitions are known. Called with locks
+    /// of librdkafka's held.
+    fn set_partition(&self, _partition: i32) {}
+
+    /// Returns the partition that was set last; -1 before.
+    fn partition(&self) -> i32 {
+        -1
+    }
 }
 
 /// A topic to send to, with an `R` for each message. librdkafka looks the partitioner and the partitions up once.
@@ -85,6 +94,14 @@ impl<R: Reported> Topic<R> {
             return Err(Error::Invalid { reason: format!("{name:?} cannot be produced to: {reason}") });
         }
         Ok(Self { handle, client: Arc::clone(client), reported: PhantomData })
+    }
+
+    pub(super) const fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    pub(super) const fn handle(&self) -> *mut ffi::rd_kafka_topic_t {
+        self.handle
     }
 
     /// Sends a record, which is copied; `reported` gets its report. Does not block.

@@ -7,7 +7,7 @@ use pyo3::types::PyList;
 
 use crate::consume::Job;
 use crate::errors::Result;
-use crate::produce::Producer;
+use crate::produce::{DeliveryHandle, Producer};
 use crate::rpc::responder::IncomingCall;
 use crate::values::{bytes, seconds};
 
@@ -43,7 +43,7 @@ impl CallReplies {
             let record = Record { value: Some(body), partition: Some(partition), headers, ..Record::default() };
             self.producer.get().send(py, topic, &record, None)
         })?;
-        call.set_last(sent);
+        call.set_last(DeliveryHandle::make(py, sent)?);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use super::{Concurrency, LaneBy, LaneLease, LaneMessages, Notifications};
+use super::{Concurrency, LaneBy, LaneLease, LaneMessages, Leased, Notifications, Share, ShortJobs};
 use crate::consume::finished::Earlier;
 use crate::consume::watermark::Watermark;
 use crate::kafka::{Loose, Position};
@@ -20,7 +20,7 @@ pub(super) struct State<M = Loose, R = LaneMessages> {
     /// Messages in those lanes.
     pub(super) ready_messages: usize,
     /// Messages that wait to be tried again, by their moment, with the lanes that wait for them.
-    pub(super) parked: BTreeMap<(Instant, u64), (R, Vec<u64>)>,
+    pub(super) parked: BTreeMap<(Instant, u64), (R, Vec<Leased>)>,
     retries: u64,
     /// Slots in which no worker is, and for which none was woken; the last is used first.
     idle: Vec<usize>,
@@ -38,6 +38,7 @@ pub(super) struct State<M = Loose, R = LaneMessages> {
     pub(super) careful_until: i64,
     /// The partition waits until it may admit messages.
     pub(super) wants_capacity: bool,
+    pub(super) short_jobs: ShortJobs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,21 +94,23 @@ impl<M, R> Default for State<M, R> {
             start: None,
             careful_until: 0,
             wants_capacity: false,
+            short_jobs: ShortJobs::default(),
         }
     }
 }
 
 impl<M: LaneMessage, R> State<M, R> {
-    pub(super) fn new(jobs_max: usize) -> Self {
-        Self { idle: (0..jobs_max).rev().collect(), slots: vec![Slot::Idle; jobs_max], ..Self::default() }
+    pub(super) fn new(jobs_max: usize, share: Share) -> Self {
+        let (idle, slots) = ((0..jobs_max).rev().collect(), vec![Slot::Idle; jobs_max]);
+        Self { idle, slots, short_jobs: ShortJobs::new(share), ..Self::default() }
     }
 
     /// Starts another reading of the partition; jobs of the one before still run in their slots. Returns the state
     /// before.
     pub(super) fn reset(&mut self) -> Self {
         let (epoch, woken) = (self.epoch + 1, self.woken);
-        let (idle, slots) = (self.idle.clone(), self.slots.clone());
-        std::mem::replace(self, Self { epoch, idle, slots, woken, ..Self::default() })
+        let (idle, slots, short_jobs) = (self.idle.clone(), self.slots.clone(), self.short_jobs.clone());
+        std::mem::replace(self, Self { epoch, idle, slots, woken, short_jobs, ..Self::default() })
     }
 
     /// Takes the messages that wait in lanes.
@@ -154,11 +157,12 @@ impl<M: LaneMessage, R> State<M, R> {
         start.unwrap_or(Position { offset, leader_epoch: -1 })
     }
 
-    /// Wakes an idle slot for each lane that is ready and each retry that is due, beyond the slots that were woken
-    /// before.
+    /// Wakes an idle slot for each lane that is ready (for each share of them, where jobs are short) and each retry
+    /// that is due, beyond the slots that were woken before.
     pub(super) fn wake_slots(&mut self, notifications: &mut Notifications) {
         let due = if self.parked.is_empty() { 0 } else { self.parked.range(..=(Instant::now(), u64::MAX)).count() };
-        while self.woken < self.ready.len() + due
+        let wanted = self.ready.len().div_ceil(self.short_jobs.messages_max()) + due;
+        while self.woken < wanted
             && let Some(slot) = self.idle.pop()
         {
             self.slots[slot] = Slot::Woken;
@@ -178,21 +182,22 @@ impl<M: LaneMessage, R> State<M, R> {
     }
 
     /// Keeps messages until a moment.
-    pub(super) fn park(&mut self, messages: R, lanes: Vec<u64>, moment: Instant) {
+    pub(super) fn park(&mut self, messages: R, lanes: Vec<Leased>, moment: Instant) {
         self.retries += 1;
         self.parked.insert((moment, self.retries), (messages, lanes));
     }
 
     /// Takes messages whose moment has come, with the lanes that wait for them.
-    pub(super) fn due_retry(&mut self) -> Option<(R, Vec<u64>)> {
+    pub(super) fn due_retry(&mut self) -> Option<(R, Vec<Leased>)> {
         let first = self.parked.first_entry()?;
         (first.key().0 <= Instant::now()).then(|| first.remove())
     }
 
-    /// Leases the lane that has waited longest; for batches, enough lanes to make up a share. Returns their messages,
-    /// in offset order.
-    pub(super) fn take_lanes(&mut self, settings: &Concurrency) -> (Vec<M>, Vec<u64>) {
-        let share = if settings.shares { self.ready_messages.div_ceil(settings.jobs_max) } else { 1 };
+    /// Leases the lane that has waited longest, and as many others as the route's share allows. Returns their messages:
+    /// in offset order for batches, or else lane by lane.
+    pub(super) fn take_lanes(&mut self, settings: &Concurrency) -> (Vec<M>, Vec<Leased>) {
+        let even = self.ready_messages.div_ceil(settings.jobs_max);
+        let share = if settings.share == Share::Even { even } else { self.short_jobs.share(even) };
         let (mut messages, mut lanes) = (Vec::new(), Vec::new());
         while messages.len() < share
             && let Some(number) = self.ready.pop_front()
@@ -201,10 +206,11 @@ impl<M: LaneMessage, R> State<M, R> {
             lane.is_leased = true;
             self.ready_messages -= lane.waiting.len();
             messages.extend(lane.waiting.drain(..));
-            lanes.push(number);
+            lanes.push(Leased { number, end: messages.len() });
         }
-        if lanes.len() > 1 {
+        if settings.share == Share::Even && lanes.len() > 1 {
             messages.sort_unstable_by_key(M::offset);
+            lanes.iter_mut().for_each(|lane| lane.end = messages.len());
         }
         (messages, lanes)
     }
@@ -226,6 +232,9 @@ impl<M: LaneMessage, R> State<M, R> {
     pub(super) fn leave_slot(&mut self, lease: &mut LaneLease, notifications: &mut Notifications) -> bool {
         let slot = lease.slot.take();
         if let Some(slot) = slot {
+            if let Some((messages, took)) = lease.ran.take() {
+                self.short_jobs.note(messages, took);
+            }
             // After the idle ones: the worker of this slot goes on, and no other one is woken.
             self.rest(slot);
         }
@@ -274,13 +283,13 @@ mod tests {
 
     type TestState = State<Fake, &'static str>;
 
-    fn settings(shares: bool) -> Concurrency {
+    fn settings(share: Share) -> Concurrency {
         Concurrency {
             jobs_max: 2,
             by: LaneBy::Key,
             in_flight_max: 6,
             commit_gap_max: 8,
-            shares,
+            share,
             careful_messages: 0,
             skip: None,
         }
@@ -289,7 +298,7 @@ mod tests {
     /// A state with messages, each the number of its lane; their offsets count from 0. Returns the slots that were
     /// woken, too.
     fn admitted(lanes: &[u64]) -> (TestState, Vec<usize>) {
-        let mut state = TestState::new(2);
+        let mut state = TestState::new(2, Share::OneLane);
         for (offset, number) in (0..).zip(lanes) {
             state.admit(*number, Fake(offset), Instant::now());
         }
@@ -298,12 +307,17 @@ mod tests {
         (state, notifications.slots)
     }
 
-    fn lease(lanes: Vec<u64>, slot: usize) -> LaneLease {
-        LaneLease { lanes, epoch: 0, slot: Some(slot) }
+    fn lease(lanes: Vec<Leased>, slot: usize) -> LaneLease {
+        LaneLease { lanes, epoch: 0, slot: Some(slot), ran: None }
     }
 
     fn offsets(messages: &[Fake]) -> Vec<i64> {
         messages.iter().map(|message| message.0).collect()
+    }
+
+    /// The numbers of lanes, and where each ends in the batch.
+    fn ends(lanes: &[Leased]) -> Vec<(u64, usize)> {
+        lanes.iter().map(|lane| (lane.number, lane.end)).collect()
     }
 
     #[test]
@@ -316,75 +330,90 @@ mod tests {
     fn a_job_takes_all_messages_of_the_lane_that_has_waited_longest() {
         let (mut state, _) = admitted(&[7, 8, 7]);
         state.start_slot(0);
-        let (messages, lanes) = state.take_lanes(&settings(false));
-        assert_eq!((offsets(&messages), lanes), (vec![0, 2], vec![7]));
+        let (messages, lanes) = state.take_lanes(&settings(Share::OneLane));
+        assert_eq!((offsets(&messages), ends(&lanes)), (vec![0, 2], vec![(7, 2)]));
     }
 
     #[test]
     fn a_job_of_batches_takes_its_share_of_the_lanes_in_offset_order() {
         let (mut state, _) = admitted(&[7, 8, 7, 9, 10, 11]);
-        let (messages, lanes) = state.take_lanes(&settings(true));
-        assert_eq!((offsets(&messages), lanes), (vec![0, 1, 2], vec![7, 8]));
+        let (messages, lanes) = state.take_lanes(&settings(Share::Even));
+        assert_eq!((offsets(&messages), ends(&lanes)), (vec![0, 1, 2], vec![(7, 3), (8, 3)]));
+    }
+
+    #[test]
+    fn a_job_takes_several_lanes_while_jobs_are_short() {
+        let mut state = TestState::new(2, Share::WhileShort);
+        state.short_jobs.note(1, Duration::from_micros(50));
+        for (offset, number) in [7, 8, 7, 9, 10, 11, 12].into_iter().enumerate() {
+            state.admit(number, Fake(offset as i64), Instant::now());
+        }
+        let mut notifications = Notifications::default();
+        state.wake_slots(&mut notifications);
+        assert_eq!(notifications.slots, [0, 1], "of six lanes four make up a job");
+        let (messages, lanes) = state.take_lanes(&settings(Share::WhileShort));
+        assert_eq!(offsets(&messages), [0, 2, 1, 3], "lane by lane");
+        assert_eq!(ends(&lanes), [(7, 2), (8, 3), (9, 4)]);
     }
 
     #[test]
     fn messages_for_a_leased_lane_wait_until_it_is_released() {
         let (mut state, _) = admitted(&[7]);
         state.start_slot(0);
-        let (_, lanes) = state.take_lanes(&settings(false));
+        let (_, lanes) = state.take_lanes(&settings(Share::OneLane));
         state.admit(7, Fake(1), Instant::now());
-        assert!(state.take_lanes(&settings(false)).1.is_empty());
-        lanes.iter().for_each(|number| state.release(*number));
+        assert!(state.take_lanes(&settings(Share::OneLane)).1.is_empty());
+        lanes.iter().for_each(|lane| state.release(lane.number));
         let mut notifications = Notifications::default();
         assert!(state.leave_slot(&mut lease(lanes, 0), &mut notifications), "the same worker goes on");
         assert!(notifications.slots.is_empty());
-        assert_eq!(offsets(&state.take_lanes(&settings(false)).0), [1]);
+        assert_eq!(offsets(&state.take_lanes(&settings(Share::OneLane)).0), [1]);
     }
 
     #[test]
     fn a_lane_without_messages_is_dropped() {
         let (mut state, _) = admitted(&[7]);
-        let (_, lanes) = state.take_lanes(&settings(false));
-        lanes.iter().for_each(|number| state.release(*number));
+        let (_, lanes) = state.take_lanes(&settings(Share::OneLane));
+        lanes.iter().for_each(|lane| state.release(lane.number));
         assert!(state.lanes.is_empty());
     }
 
     #[test]
     fn capacity_is_bounded_by_messages_in_flight_and_by_the_commit_gap() {
         let (mut state, _) = admitted(&[1, 2, 3, 4]);
-        assert_eq!(state.capacity(&settings(false)), 2);
+        assert_eq!(state.capacity(&settings(Share::OneLane)), 2);
         for offset in 1..4 {
             state.watermark.done(offset);
             state.in_flight -= 1;
         }
-        assert_eq!(state.capacity(&settings(false)), 4, "the first message is not done: the gap is 4 of 8");
+        assert_eq!(state.capacity(&settings(Share::OneLane)), 4, "the first message is not done: the gap is 4 of 8");
     }
 
     #[test]
     fn after_a_crash_messages_are_admitted_one_by_one() {
-        let mut state = TestState::new(2);
+        let mut state = TestState::new(2, Share::OneLane);
         state.careful_until = 1;
-        assert_eq!(state.capacity(&settings(false)), 1);
+        assert_eq!(state.capacity(&settings(Share::OneLane)), 1);
         state.admit(1, Fake(0), Instant::now());
-        assert_eq!(state.capacity(&settings(false)), 0);
+        assert_eq!(state.capacity(&settings(Share::OneLane)), 0);
         state.watermark.done(0);
         state.in_flight -= 1;
         state.end_care();
-        assert_eq!(state.capacity(&settings(false)), 6);
+        assert_eq!(state.capacity(&settings(Share::OneLane)), 6);
     }
 
     #[test]
     fn a_retry_wakes_a_slot_when_its_moment_has_come() {
         let (mut state, _) = admitted(&[]);
         let now = Instant::now();
-        state.park("later", vec![7], now + Duration::from_mins(1));
+        state.park("later", vec![Leased { number: 7, end: 1 }], now + Duration::from_mins(1));
         let mut notifications = Notifications::default();
         state.wake_slots(&mut notifications);
         assert!(notifications.slots.is_empty() && state.due_retry().is_none());
-        state.park("now", vec![8], now);
+        state.park("now", vec![Leased { number: 8, end: 1 }], now);
         state.wake_slots(&mut notifications);
         assert_eq!(notifications.slots.len(), 1);
-        assert_eq!(state.due_retry(), Some(("now", vec![8])));
+        assert_eq!(state.due_retry(), Some(("now", vec![Leased { number: 8, end: 1 }])));
     }
 
     #[test]

@@ -19,10 +19,11 @@ use std::time::{Duration, Instant};
 
 use super::fetch_history::FetchHistory;
 use super::flow::Flow;
-use super::lanes::{Concurrency, LaneWork, Lanes, Notifications};
+use super::lanes::{Concurrency, GIVE_ON_AFTER, LaneWork, Lanes, Notifications};
 use super::offsets::Offsets;
 use super::open_partitions::OpenPartitions;
 use super::scheduler::{ClassId, UnitId, UnitOptions};
+use super::shared_job::SharedLanes;
 use super::{Hook, PartitionScheduler, Turn};
 use crate::Result;
 use crate::kafka::{Batch, Client, Queue, TopicPartition, TopicPartitionList};
@@ -302,6 +303,23 @@ impl PartitionQueue {
 
     fn units_of(&self, notifications: &Notifications) -> Vec<UnitId> {
         notifications.slots.iter().map(|slot| self.slot_units()[*slot]).collect()
+    }
+
+    /// Watches a job of several lanes: after a while, other jobs take those that it has not come to.
+    pub(super) fn watch_lanes(&self, job: SharedLanes) {
+        let moment = job.since + GIVE_ON_AFTER;
+        if self.lanes.as_ref().is_some_and(|lanes| lanes.watch(job)) {
+            self.scheduler().wake_at(self.unit(), moment);
+        }
+    }
+
+    /// Takes lanes away from jobs that take too long.
+    fn give_lanes_on(&self, lanes: &Lanes) {
+        let (again, notifications) = lanes.give_on();
+        self.notify(&notifications);
+        if let Some(moment) = again {
+            self.scheduler().wake_at(self.unit(), moment);
+        }
     }
 
     /// Sends the notifications of a change of the lanes.

@@ -24,13 +24,18 @@ impl PartitionQueue {
         match (&self.lanes, slot) {
             (None, _) => self.next_messages(self.limits()),
             (Some(lanes), None) => self.fill_lanes(lanes),
-            (Some(lanes), Some(slot)) => lanes.take(slot).map_or(Found::Nothing { is_exhausted: true }, Found::Lanes),
+            (Some(lanes), Some(slot)) => {
+                let (work, notifications) = lanes.take(slot);
+                self.notify(&notifications);
+                work.map_or(Found::Nothing { is_exhausted: true }, Found::Lanes)
+            }
         }
     }
 
     /// Admits messages to the lanes, up to their capacity.
     fn fill_lanes(&self, lanes: &Arc<Lanes>) -> Found {
         self.execute_seek();
+        self.give_lanes_on(lanes);
         let capacity = lanes.capacity();
         if capacity == 0 {
             return Found::Admitted { slots: self.units_of(&lanes.wake_due()), is_exhausted: true };

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicUsize;
 
 use super::*;
 use crate::Error;
-use crate::consume::lanes::LaneBy;
+use crate::consume::lanes::{LaneBy, Share};
 use crate::consume::testing::consumer;
 use crate::kafka::{Code, CommittedOffset};
 
@@ -127,7 +127,7 @@ fn after_a_crash_a_partition_with_lanes_admits_one_message_at_a_time() {
         by: LaneBy::Key,
         in_flight_max: 100,
         commit_gap_max: 100,
-        shares: false,
+        share: Share::OneLane,
         careful_messages: 10,
         skip: None,
     };

@@ -23,9 +23,6 @@ use crate::rpc::protocol::{self, CallId, RequestHead};
 use crate::wake::{Listener, Parker, ServingWait, Waker};
 use crate::{Error, Result};
 
-/// Delivery reports may wait this long: a call whose request was refused ends that much later.
-const REPORT_COALESCING: Duration = Duration::from_millis(10);
-
 /// Calls methods of a service. Usable from any number of threads.
 pub struct Caller {
     inner: Arc<Inner>,
@@ -81,11 +78,7 @@ impl Caller {
         };
         let (replies, partitions) =
             Replies::new(consumer_config, Arc::clone(&events), names, Arc::clone(&calls), &deadline)?;
-        let producer = Sender(Producer::new(
-            producer_config,
-            ProducerOptions { report_coalescing: REPORT_COALESCING, ..ProducerOptions::default() },
-            events,
-        )?);
+        let producer = Sender(Producer::new(producer_config, ProducerOptions::for_calls(), events)?);
         let thread = std::thread::Builder::new()
             .name("awoke-replies".into())
             .spawn({
@@ -126,7 +119,9 @@ impl Caller {
         let at = inner.place_for(request, id);
         let header = Header { kind: protocol::CAST, id, left: request.timeout, credit: None };
         let sent = inner.send(&header, request, &at, true)?;
-        sent.ok_or(Error::Closed { what: "caller" }) // Impossible: it has waited for room.
+        let sent = sent.ok_or(Error::Closed { what: "caller" })?; // Impossible: it has waited for room.
+        sent.limit_wait(request.timeout);
+        Ok(sent)
     }
 
     /// Cancels a call and tells its responder. Does not block. Returns `false` if the call had ended before.

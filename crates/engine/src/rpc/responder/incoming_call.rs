@@ -373,7 +373,7 @@ impl IncomingCall {
     /// Gives its job back: the partition's owner executes the call again after `delay`. Does not block.
     pub fn give_back(&self, delay: Duration) {
         if let Some(mut job) = self.take_job() {
-            job.retry(delay);
+            job.retry(delay, true);
         }
         self.advance(Step::Settle);
     }
