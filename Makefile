@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models shape fuzz demo bench soak soak-faults soak-memory audit histories wheel test-wheel wheels sdist changelog-check clean
+.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models shape fuzz demo bench bench-quick soak soak-faults soak-memory audit histories wheel test-wheel wheels sdist changelog-check clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -61,10 +61,11 @@ models: ## Try every interleaving of the waiting primitives
 shape: .venv/dev ## Print the shape of the code in numbers, with their goals
 	$(BIN)/python -m tests.shape
 
-# Three at a time: most of them wait for brokers most of the time.
+# Three at a time (TEST_WORKERS): most of them wait for brokers most of the time.
 test-python: build ## Run the Python tests, on the mock cluster and on real Kafka
 	$(BIN)/python tests/support/kafka_broker.py fetch
-	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 15
+	$(BIN)/python -m tests.support.apicurio fetch
+	$(BIN)/python -m pytest -n $${TEST_WORKERS:-3} --dist worksteal --durations 15
 
 # ARGS are pytest's: `make test-pythons ARGS="--only 3.13 tests/unit"`.
 test-pythons: ## Run the Python tests on each supported Python of this machine (PYTHONS=folder with more of them)
@@ -87,6 +88,10 @@ endif
 bench: build ## Measure awoke beside its rivals on a real broker
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
+
+bench-quick: build ## Print eight ratios to native programs beside those that were committed, in three minutes
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m bench.quick
 
 soak: histories soak-faults fuzz soak-memory ## Run everything that takes hours; `.ci/long` runs the same and `make audit`
 

@@ -21,11 +21,15 @@ FULL: dict[str, list[str]] = {
     "lanes": [],
     "handles": [],
     "exactly_once": [],
+    "handlers": [],
+    "formats": [],
     "swarm": [],
     "rpc": [],
     "rpc_load": [],
     "start_up": [],
     "free_threading": [],
+    "peers": [],
+    "growth": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -40,11 +44,15 @@ QUICK: dict[str, list[str]] = {
     "lanes": ["--messages", "10000"],
     "handles": ["--messages", "50"],
     "exactly_once": ["--messages", "20000", "--runs", "1"],
+    "handlers": ["--messages", "20000", "--runs", "1"],
+    "formats": ["--messages", "2000", "--runs", "1"],
     "swarm": ["--kills", "5", "--messages", "2000"],
     "rpc": ["--messages", "200", "--runs", "1"],
     "rpc_load": ["--calls", "2000", "--seconds", "2"],
     "start_up": ["--runs", "1"],
     "free_threading": ["--messages", "1000", "--runs", "1"],
+    "peers": ["--messages", "5000", "--runs", "1"],
+    "growth": ["--quick"],
 }
 
 

@@ -97,8 +97,8 @@ SEGMENT_BYTES = 16 * 1024**2
 
 
 @contextlib.contextmanager
-def brokers(given: str | None) -> Iterator[str]:
-    """Yields the given brokers, or a real one that lasts as long as the `with` block."""
+def brokers(given: str | None, count: int = 1) -> Iterator[str]:
+    """Yields the given brokers, or real ones that last as long as the `with` block."""
     if given:
         yield given
         return
@@ -107,7 +107,7 @@ def brokers(given: str | None) -> Iterator[str]:
     has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN
     # Deleted topics free their disk space at once, not after a minute, and old messages are deleted soon.
     properties = {"log.segment.delete.delay.ms": "100", "log.retention.check.interval.ms": "200"}
-    with KafkaCluster(1, properties, MEMORY if has_room else None) as cluster:
+    with KafkaCluster(count, properties, MEMORY if has_room else None) as cluster:
         yield cluster.bootstrap_servers
 
 
@@ -201,8 +201,8 @@ def unique(word: str) -> str:
 # Set-up and checks use confluent-kafka, so that they do not depend on the measured client.
 
 
-def create_topic(bootstrap_servers: str, partitions: int, keeps_all: bool = True) -> str:
-    """Creates a topic of one replica. Returns its name."""
+def create_topic(bootstrap_servers: str, partitions: int, keeps_all: bool = True, bytes_max: int | None = None) -> str:
+    """Creates a topic of one replica, with batches of at most `bytes_max`. Returns its name."""
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     name = unique("bench")
@@ -210,6 +210,8 @@ def create_topic(bootstrap_servers: str, partitions: int, keeps_all: bool = True
     config = {"file.delete.delay.ms": "100"}
     if not keeps_all:
         config |= {"segment.bytes": str(SEGMENT_BYTES), "retention.bytes": str(SEGMENT_BYTES)}
+    if bytes_max is not None:
+        config["max.message.bytes"] = str(bytes_max)
     topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     admin.create_topics([topic], operation_timeout=CLUSTER_TIMEOUT_S)[name].result(CLUSTER_TIMEOUT_S)
@@ -228,7 +230,8 @@ def fill(bootstrap_servers: str, topic: str, partitions: int, messages: int, val
     """Writes the messages, the same number to each partition."""
     from confluent_kafka import Producer
 
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "queue.buffering.max.messages": 0})
+    settings = {"queue.buffering.max.messages": 0, "message.max.bytes": max(1_000_000, 2 * len(value))}
+    producer = Producer({"bootstrap.servers": bootstrap_servers, **settings})
     for number in range(messages):
         producer.produce(topic, value, partition=number % partitions)
         if number % 10_000 == 0:

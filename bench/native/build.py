@@ -8,14 +8,15 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-# In the order in which the linker needs them: each before what it uses.
-ARCHIVES = (
-    "rdkafka-sys-*/out/src/librdkafka.a",
-    "openssl-sys-*/out/openssl-build/install/lib*/libssl.a",
-    "openssl-sys-*/out/openssl-build/install/lib*/libcrypto.a",
-    "zstd-sys-*/out/libzstd.a",
-    "libz-sys-*/out/lib/libz.a",
-)
+LIBRDKAFKA = "rdkafka-sys-*/out/src/librdkafka.a"
+# In the order in which the linker needs them: each before what it uses. Where cargo did not build one, as with the
+# system's OpenSSL, librdkafka was linked with the system's.
+OTHERS = {
+    "openssl-sys-*/out/openssl-build/install/lib*/libssl.a": "-lssl",
+    "openssl-sys-*/out/openssl-build/install/lib*/libcrypto.a": "-lcrypto",
+    "zstd-sys-*/out/libzstd.a": "-lzstd",
+    "libz-sys-*/out/lib/libz.a": "-lz",
+}
 
 
 class NotBuilt(RuntimeError):
@@ -31,12 +32,9 @@ def target_directory() -> Path:
     return Path(json.loads(done.stdout)["target_directory"])
 
 
-def newest(folder: Path, pattern: str) -> Path:
+def newest(folder: Path, pattern: str) -> Path | None:
     """The file that was built last among those that match; an older build may have stayed."""
-    found = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
-    if not found:
-        raise NotBuilt(f"nothing matches {pattern} under {folder}; run `make build` first")
-    return found[-1]
+    return max(folder.glob(pattern), key=lambda path: path.stat().st_mtime, default=None)
 
 
 def build() -> Path:
@@ -46,14 +44,20 @@ def build() -> Path:
         NotBuilt: cargo has not built librdkafka yet, or cc failed.
     """
     target = target_directory()
-    archives = [newest(target / "release" / "build", pattern) for pattern in ARCHIVES]
+    built = target / "release" / "build"
+    librdkafka = newest(built, LIBRDKAFKA)
+    if librdkafka is None:
+        raise NotBuilt(f"nothing matches {LIBRDKAFKA} under {built}; run `make build` first")
+    others = {flag: newest(built, pattern) for pattern, flag in OTHERS.items()}
+    archives = [librdkafka, *(path for path in others.values() if path is not None)]
     source, program = HERE / "native.c", target / "bench-native" / "native"
     built_at = program.stat().st_mtime if program.exists() else 0.0
     if all(path.stat().st_mtime < built_at for path in (source, *archives)):
         return program
     program.parent.mkdir(parents=True, exist_ok=True)
     include = f"-I{archives[0].parent}"
-    libraries = [*map(str, archives), "-lpthread", "-lm", "-ldl", "-lrt"]
+    linked = [flag if path is None else str(path) for flag, path in others.items()]
+    libraries = [str(librdkafka), *linked, "-lpthread", "-lm", "-ldl", "-lrt"]
     command = [
         "cc",
         "-O2",
