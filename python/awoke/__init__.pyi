@@ -1,4 +1,4 @@
-from . import codec, dead_letter, errors, events, rpc
+from . import codecs, dead_letter, errors, events, registry, rpc
 from ._native import (
     Batch,
     DeliveryHandle,
@@ -11,7 +11,7 @@ from ._native import (
 from ._waiting import Delivery
 from .admin import Admin, BrokerInfo, PartitionInfo, TopicInfo
 from .app import App
-from .codec import Codec
+from .codecs import CloudEvent, Codec, Format, avro, cloudevents, encrypted, json_schema, msgpack, protobuf
 from .concurrency import Concurrency, by, by_key, by_partition, unordered
 from .consumer import Consumer
 from .errors import (
@@ -52,8 +52,11 @@ from .middleware import Middleware
 from .oauth import OAuthToken
 from .producer import Producer, Variant, wait_all
 from .reader import Reader
+from .registry import AsyncSchemaRegistry, SchemaRegistry
+from .router import Router
 from .routing import Batching, Flow, Retry
 from .runtime.runner import AppRunner
+from .topics import Topic
 from .transaction import Transaction
 
 __version__: str
@@ -63,6 +66,7 @@ __all__ = [
     "App",
     "AppNotFound",
     "AppRunner",
+    "AsyncSchemaRegistry",
     "AuthenticationFailed",
     "AuthorizationFailed",
     "AwokeError",
@@ -72,6 +76,7 @@ __all__ = [
     "BrokerInfo",
     "BrokerUnreachable",
     "ClosedError",
+    "CloudEvent",
     "Codec",
     "Concurrency",
     "ConfigError",
@@ -88,6 +93,7 @@ __all__ = [
     "FetchFailed",
     "Flow",
     "ForkedClientError",
+    "Format",
     "HandlerDidNotRun",
     "KafkaError",
     "Message",
@@ -105,13 +111,16 @@ __all__ = [
     "Record",
     "RetriesExhausted",
     "Retry",
+    "Router",
     "RpcError",
+    "SchemaRegistry",
     "Sequencer",
     "SequencerBroken",
     "SequencerPermit",
     "SequencerTicket",
     "SystemFailure",
     "TlsFailed",
+    "Topic",
     "TopicInfo",
     "Transaction",
     "TransactionAborted",
@@ -119,14 +128,21 @@ __all__ = [
     "UnknownTopic",
     "Variant",
     "__version__",
+    "avro",
     "by",
     "by_key",
     "by_partition",
-    "codec",
+    "cloudevents",
+    "codecs",
     "dead_letter",
+    "encrypted",
     "errors",
     "events",
+    "json_schema",
     "librdkafka_version",
+    "msgpack",
+    "protobuf",
+    "registry",
     "rpc",
     "unordered",
     "wait_all",

@@ -3,13 +3,19 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar, final
 
+from typing_extensions import TypeVar as TypeVarWithDefault
 from typing_extensions import disjoint_base
 
 from awoke._waiting import Delivery
+from awoke.message import Record
 from awoke.settings import EngineSettings
 
 _Value = TypeVar("_Value", covariant=True)
+_Key = TypeVarWithDefault("_Key", covariant=True, default=bytes | None)
 _Entry = TypeVar("_Entry")
+
+_Request = tuple[str, bytes, float, bytes | None, bytes | None, Sequence[tuple[str, bytes | str | None]] | None]
+"""Method, body, time-out in seconds, key, idempotency key and headers."""
 
 def librdkafka_version() -> str:
     """Returns the version of librdkafka that is built in."""
@@ -35,12 +41,6 @@ def is_secret(property: str) -> bool:
 def flush_now(handles: Sequence[DeliveryHandle]) -> None:
     """Sends these messages together, without lingering. Does not block."""
 
-def first_undelivered(handles: Sequence[DeliveryHandle]) -> int | None:
-    """Returns the index of the first handle without an answer, or with an error; None if all were delivered.
-
-    Does not block.
-    """
-
 def wait_all(handles: Sequence[DeliveryHandle], timeout_s: float | None = None) -> bool:
     """Waits until all handles are answered, delivered or not; returns whether they are.
 
@@ -48,7 +48,19 @@ def wait_all(handles: Sequence[DeliveryHandle], timeout_s: float | None = None) 
     """
 
 @final
-class Message(Generic[_Value]):
+class Decoders:
+    """The functions that decode the messages of a route; None leaves the bytes."""
+
+    def __new__(
+        cls,
+        value: Callable[..., Any] | None = None,
+        key: Callable[..., Any] | None = None,
+        *,
+        with_headers: bool = False,
+    ) -> Decoders: ...
+
+@final
+class Message(Generic[_Value, _Key]):
     """One message: a view into its batch, which it keeps alive. Keep values rather than messages for long."""
 
     @property
@@ -61,7 +73,14 @@ class Message(Generic[_Value]):
     def offset(self) -> int:
         """The offset."""
     @property
-    def key(self) -> bytes | None:
+    def key(self) -> _Key:
+        """Its key: decoded, if the route has a type for keys; else bytes. None for a message without a key.
+
+        Raises:
+            DecodeError: the bytes can't be read as the type of the keys, or there is no key and the type takes no None.
+        """
+    @property
+    def raw_key(self) -> bytes | None:
         """The key as bytes, or None."""
     @property
     def value(self) -> _Value:
@@ -90,7 +109,7 @@ class Message(Generic[_Value]):
         """The number of the attempt at this message, from 1."""
 
 @final
-class Batch(Generic[_Value]):
+class Batch(Generic[_Value, _Key]):
     """Messages of one topic-partition in offset order; at least one.
 
     A weak reference tells the runtime that user code keeps a batch beyond its job.
@@ -120,12 +139,12 @@ class Batch(Generic[_Value]):
     def attempt(self) -> int:
         """The number of the attempt at the first message, from 1."""
     def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> Message[_Value]: ...
-    def __iter__(self) -> Iterator[Message[_Value]]: ...
+    def __getitem__(self, index: int, /) -> Message[_Value, _Key]: ...
+    def __iter__(self) -> Iterator[Message[_Value, _Key]]: ...
     @property
     def size_bytes(self) -> int:
         """Keys and values of all messages together."""
-    def pick(self, places: Sequence[int]) -> Batch[_Value]:
+    def pick(self, places: Sequence[int]) -> Batch[_Value, _Key]:
         """Returns the messages at these places, counted from 0, in this order. Copies no bytes.
 
         Raises:
@@ -139,8 +158,14 @@ class Batch(Generic[_Value]):
         """
     def raw_values(self) -> list[bytes | None]:
         """Returns all values in offset order as bytes; None for tombstones."""
-    def keys(self) -> list[bytes | None]:
-        """Returns all keys in offset order as bytes; None for messages without one."""
+    def keys(self) -> list[_Key]:
+        """Returns all keys in offset order: decoded, where the route has a type for keys.
+
+        None for messages without one.
+
+        Raises:
+            DecodeError: names the first message whose key does not decode.
+        """
     def offsets(self) -> list[int]:
         """Returns all offsets in order."""
     def detach(self) -> None:
@@ -195,6 +220,30 @@ class DeliveryHandle:
     def notify(self, mailbox: Mailbox, token: int) -> bool:
         """Has `token` posted to the mailbox when the answer comes. Returns False when it is there already."""
 
+@final
+class Results:
+    """The results of one job, each sent when it is added; their answers are waited for as one.
+
+    A result costs no Python object: its key and its delivery handle are made into some only where it was refused.
+    """
+
+    def __new__(cls) -> Self: ...
+    def send(self, producer: Producer, topic: str, message: Message[Any], value: Any) -> None:
+        """Sends a value under the key of its message; arguments, waits and errors are those of `Producer.produce`."""
+    def keep(self, offset: int, handle: DeliveryHandle, record: Record) -> None:
+        """Adds a record that was sent."""
+    def __len__(self) -> int: ...
+    def wait(self) -> bool:
+        """Waits until all are answered; returns whether all are delivered. Blocks with the GIL released."""
+    def take(self) -> list[tuple[int, DeliveryHandle, Record]]:
+        """Takes all out, in order: the message's offset, the handle, and the parts of a `Record`."""
+    def done(self) -> bool:
+        """Tells whether all are answered. Does not block. Nothing may be added after this, nor after the next two."""
+    def result(self) -> bool:
+        """Returns whether all are delivered. Does not block."""
+    def notify(self, mailbox: Mailbox, token: int) -> bool:
+        """Posts `token` to the mailbox when all are answered; returns False if they are now."""
+
 @disjoint_base
 class Producer:
     """Takes messages in and returns a delivery handle for each."""
@@ -206,14 +255,14 @@ class Producer:
         produce_timeout_s: float | None,
         idle_after_s: float | None,
         events: EventBox,
-        report_coalescing_s: float = 0.0,
+        for_calls: bool = False,
     ) -> Self: ...
     def produce(
         self,
         topic: str,
         value: Any,
         *,
-        key: bytes | str | None = None,
+        key: Any = None,
         headers: Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
@@ -266,18 +315,8 @@ class Variant:
 class Transaction:
     """An open transaction. Dropped without an end, it is aborted."""
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        timeout_s: float | None = None,
-    ) -> DeliveryHandle:
-        """Sends a message in the transaction; arguments, waits and errors are those of `Producer.produce`.
+    def produce(self, topic: str, record: Record, timeout_s: float | None = None) -> DeliveryHandle:
+        """Sends a record in the transaction; waits and errors are those of `Producer.produce`.
 
         Raises:
             KafkaError: only an abort is possible then; ProducerFenced; else as `Producer.produce`.
@@ -315,18 +354,10 @@ class TransactionBatcher:
 class TransactionEntry:
     """The records that one job sends. None is sent before the entry is submitted."""
 
-    def produce(
-        self,
-        topic: str,
-        value: Any,
-        *,
-        key: bytes | str | None = None,
-        headers: Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> None:
-        """Adds a message. Does not block."""
-    def __len__(self) -> int: ...
+    def add(self, topic: str, record: Record) -> None:
+        """Adds a record: an `awoke.Record`, a pair of value and key, or a value alone. Does not block."""
+    def add_result(self, topic: str, message: Message[Any], value: Any) -> None:
+        """Adds a value under the key of its message. Does not block."""
 
 @final
 class EventBox:
@@ -422,10 +453,17 @@ class Job:
         """Leaves all but this number of the messages that are not done to a later job. Does not block."""
     def release(self) -> None:
         """Gives the partition back without storing an offset. Does not block."""
+    def done_before(self, offset: int) -> None:
+        """Records that all messages before the one with this offset are done, and stores the offset after them.
+
+        Does not block.
+
+        Raises `FencedError` when the partition was revoked meanwhile.
+        """
     def release_rest(self) -> None:
         """Gives the partition back; the messages that are not done come again, with attempt 1. Does not block."""
-    def batch(self, decoder: Callable[[bytes], Any] | None = None) -> Batch[Any]:
-        """Returns the messages that are not done, with this decoder for their values.
+    def batch(self, decoders: Decoders | None = None) -> Batch[Any, Any]:
+        """Returns the messages that are not done, decoded by these functions.
 
         Raises ClosedError when the job has ended.
         """
@@ -464,10 +502,11 @@ class Job:
 
         Raises FencedError when the partition was revoked meanwhile.
         """
-    def retry(self, delay_s: float) -> None:
+    def retry(self, delay_s: float, is_counted: bool = True) -> None:
         """Keeps the messages that are not done and gives the partition back; they come again after `delay_s`.
 
-        Does not block.
+        Does not block. The try counts as an attempt at the first message, unless `is_counted` is false: it failed
+        for another reason.
         """
     @property
     def is_of_lanes(self) -> bool:
@@ -701,11 +740,8 @@ class LaneAssignment:
     @property
     def partition(self) -> int:
         """The partition."""
-    def batch(self, decoder: Callable[[bytes], Any] | None = None) -> Batch[Any]:
-        """Returns the messages, with this decoder for their values.
-
-        Raises ClosedError when the assignment has ended.
-        """
+    def batch(self, decoders: Decoders | None = None) -> Batch[Any, Any]:
+        """Returns the messages, decoded by these functions. Raises ClosedError when the assignment has ended."""
     def finish(self, numbers: Sequence[int]) -> None:
         """Gives each message to the lane of its number, in the order of `batch`. Does not block."""
 
@@ -767,7 +803,7 @@ class _Lanes(Protocol):
     @property
     def commit_gap(self) -> int: ...
     @property
-    def shares(self) -> bool: ...
+    def share(self) -> str: ...
     @property
     def careful(self) -> int: ...
 
@@ -834,45 +870,18 @@ class Caller:
         events: EventBox,
     ) -> Caller: ...
     def call(
-        self,
-        method: str,
-        body: bytes,
-        timeout_s: float,
-        *,
-        key: bytes | None = None,
-        idempotency_key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes | str | None]] | None = None,
-        replies: int = 1,
-        window: int | None = None,
-        may_wait: bool = True,
+        self, request: _Request, replies: int = 1, window: int | None = None, may_wait: bool = True
     ) -> Call | None:
         """Makes a call; returns None if there is no room and it may not wait.
 
         Blocks with the GIL released if it waits.
         """
-    def ask(
-        self,
-        method: str,
-        body: bytes,
-        timeout_s: float,
-        key: bytes | None = None,
-        idempotency_key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes | str | None]] | None = None,
-    ) -> tuple[str, bytes | str | None, str | None]:
+    def ask(self, request: _Request) -> tuple[str, bytes | str | None, str | None]:
         """Makes a call, waits for the reply, and takes it: `call`, `wait` and `result` in one.
 
         Blocks with the GIL released.
         """
-    def cast(
-        self,
-        method: str,
-        body: bytes,
-        timeout_s: float,
-        *,
-        key: bytes | None = None,
-        idempotency_key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes | str | None]] | None = None,
-    ) -> DeliveryHandle:
+    def cast(self, request: _Request) -> DeliveryHandle:
         """Sends a request without a reply. Blocks with the GIL released while the producer's queue is full."""
     def replies_at(self) -> tuple[str, int]:
         """Topic and partition of the caller's replies."""
@@ -1151,9 +1160,13 @@ class Reader:
     """
 
     def __new__(
-        cls, properties: Mapping[str, str], starts: Sequence[tuple[str, int, str, int]], events: EventBox
+        cls,
+        properties: Mapping[str, str],
+        starts: Sequence[tuple[str, int, str, int]],
+        decoders: Mapping[str, Decoders],
+        events: EventBox,
     ) -> Reader: ...
-    def next(self, timeout_s: float | None = None) -> Batch[bytes | None] | tuple[str, int] | None:
+    def next(self, timeout_s: float | None = None) -> Batch[Any, Any] | tuple[str, int] | None:
         """Returns the next batch; (topic, partition) at the end of a partition; None when the time was up.
 
         Blocks with the GIL released; Ctrl-C ends the wait on the main thread.

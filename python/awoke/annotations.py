@@ -18,11 +18,11 @@ from awoke.signatures import signature_of
 CONTAINERS: dict[str, Any] = {"Message": Message, "Batch": Batch}
 
 
-def value_type_of(function: Callable[..., Any], around: FrameType | None) -> Any:
-    """Returns the value type that the handler's first parameter says; None where it says none.
+def types_of(function: Callable[..., Any], around: FrameType | None) -> tuple[Any, Any]:
+    """Returns the types of values and keys that the handler's first parameter says; None where it says none.
 
-    That is `Order` of `Message[Order]` and of `Batch[Order]`. `Message`, `Message[Any]` and a type variable say none.
-    `around` is the frame in which the handler was defined.
+    Those are `Order` and `int` of `Message[Order, int]` and of `Batch[Order, int]`; of `Message[Order]` only the first.
+    `Message`, `Message[Any]` and a type variable say none. `around` is the frame in which the handler was defined.
 
     Raises:
         ConfigError: The annotation is a text with a name that can't be resolved.
@@ -32,12 +32,15 @@ def value_type_of(function: Callable[..., Any], around: FrameType | None) -> Any
         annotation = _resolved(annotation, function, around)
     found = [each for each in _members(annotation) if typing.get_origin(each) in CONTAINERS.values()]
     if not found:
-        return None
-    (value_type,) = typing.get_args(found[0])
-    if isinstance(value_type, str):
-        value_type = _resolved(value_type, function, around)
-    says_nothing = value_type in (Any, object) or isinstance(value_type, typing.TypeVar)
-    return None if says_nothing else value_type
+        return None, None
+    value_type, key_type = (*typing.get_args(found[0]), None)[:2]
+    return _said(value_type, function, around), _said(key_type, function, around)
+
+
+def _said(kind: Any, function: Callable[..., Any], around: FrameType | None) -> Any:
+    if isinstance(kind, str):
+        kind = _resolved(kind, function, around)
+    return None if kind in (Any, object) or isinstance(kind, typing.TypeVar) else kind
 
 
 def result_type_of(function: Callable[..., Any], around: FrameType | None) -> Any:

@@ -3,46 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from awoke import handlers
-from awoke.codec import JSON, Codec
-from awoke.consumer import Consumer
+from awoke.codecs.codec import BY_TYPE, Codec
+from awoke.codecs.formats import Coding
 from awoke.errors import ConfigError
 from awoke.events import Events
 from awoke.lifecycle import BackgroundFunction, Lifecycle, Runner, StopRequests
 from awoke.middleware import Middleware
 from awoke.producer import Producer
-from awoke.routing import KindOptions, Route, RouteOptions
+from awoke.registry.opening import open_registry
+from awoke.registry.schemas import Schemas
+from awoke.router import Declared, Router
+from awoke.routing import Route
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
+from awoke.topics import Topic, TopicEncoder
 
 if TYPE_CHECKING:
     from awoke.runtime.runner import AppRunner
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-Class = TypeVar("Class", bound=type[Consumer])
 Hook = TypeVar("Hook", bound=Callable[[], object])
 MiddlewareFunction = TypeVar("MiddlewareFunction", bound=Middleware)
 
 
-class App:
+class App(Router):
     """Routes from topics to code, with settings and a producer. Making one opens nothing: no thread, no connection.
 
     Keyword arguments are settings (see `awoke.settings.Settings`): arguments win over `AWOKE_*` of the
     environment, that over a file, that over defaults.
     """
 
+    _called = "app"
+
     def __init__(
-        self, name: str, *, kafka: Mapping[str, KafkaValue] | None = None, codec: Codec = JSON, **settings: Any
+        self, name: str, *, kafka: Mapping[str, KafkaValue] | None = None, codec: Codec = BY_TYPE, **settings: Any
     ) -> None:
         if not name or not isinstance(name, str):
             raise ConfigError("an app needs a name; it is also its consumer group where none is set", "name")
+        super().__init__()
         self.name = name
         self.codec = codec
         """Encodes what the app sends, and decodes what its handlers get; bytes and text pass it untouched."""
@@ -64,73 +68,12 @@ class App:
         self._runner: Runner | None = None
         self.before_forks: list[Callable[[], object]] = []
         self.after_forks: list[Callable[[], object]] = []
-        self.middleware: list[Middleware] = []
-        """The functions that every outgoing message passes through, in this order; see `outgoing`."""
-
-    def on(
-        self,
-        topic: str,
-        *,
-        output: str | None = None,
-        ordered: bool = False,
-        forward_headers: bool | Collection[str] = False,
-        **options: Unpack[RouteOptions],
-    ) -> Callable[[Function], Function]:
-        """Calls the decorated function, `def` or `async def`, once for each message of a topic.
-
-        With `output`, what the function returns is sent to that topic, under the message's key, and acknowledged
-        before the message counts as done. An `awoke.Record`, or a list of them, is sent as it is. With
-        `forward_headers` results carry on the message's headers: all (True), or those of these names. Where
-        several messages of a partition are worked on at once (`concurrency`), results are sent as they come, or,
-        with `ordered`, in the order of the messages. With `exactly_once`, results, dead letters and offsets are
-        one transaction. The other options are those of `awoke.routing.RouteOptions`.
-
-        Raises:
-            ConfigError: the topic has a route already; a wrong option; the function can't be called with one
-            message, is a generator, or its annotation `Message[...]` contradicts `value`.
-        """
-        handlers.check_topic(topic, "@app.on")
-
-        def decorate(function: Function) -> Function:
-            if isinstance(function, type):
-                handlers.check_function(function, f"route {topic!r}: {function.__qualname__}")
-            around = sys._getframe(1)  # An annotation may name a class of the function around the handler.
-            own = KindOptions(output=output, ordered=ordered, forward_headers=forward_headers)
-            self._add(Route(topic, function, options, own, around=around, codec=self.codec))
-            return function
-
-        return decorate
-
-    def consumer(
-        self,
-        topic: str,
-        *,
-        offsets: Literal["auto", "manual"] = "auto",
-        tick_every_s: float | None = None,
-        own_thread: bool = False,
-        **options: Unpack[RouteOptions],
-    ) -> Callable[[Class], Class]:
-        """Makes one instance of the decorated class for each partition of a topic that is assigned.
-
-        With `offsets="manual"` only `mark` moves the offset. With `tick_every_s`, `tick` is called so far apart between
-        batches. With `own_thread`, `__init__`, all hooks and `consume` of an instance run on one thread, which
-        belongs to its assignment: for connections that only the thread which opened them may use. The other
-        options are those of `awoke.routing.RouteOptions`.
-
-        Raises:
-            ConfigError: the topic has a route already; the class does not derive from `awoke.Consumer`; a wrong option;
-            there is no `consume`, a method can't be called or would not run, or `Batch[...]` contradicts `value`.
-        """
-        handlers.check_topic(topic, "@app.consumer")
-
-        def decorate(target: Class) -> Class:
-            if not (isinstance(target, type) and issubclass(target, Consumer)):
-                raise ConfigError(f"{target!r} must be a class that derives from awoke.Consumer", "consumer")
-            own = KindOptions(offsets=offsets, tick_every_s=tick_every_s, own_thread=own_thread)
-            self._add(Route(topic, target, options, own, around=sys._getframe(1), codec=self.codec))
-            return target
-
-        return decorate
+        self._outgoing: list[Middleware] = []
+        self.schemas = Schemas(lambda: open_registry(self.settings), lambda: self.settings.registry_register)
+        """The schemas of the registry in the settings, for all formats of the app."""
+        self._coding = Coding(codec, self.schemas)
+        self.encoder = TopicEncoder((), self._coding)
+        """Encodes what is sent to topics that have types."""
 
     def background(
         self,
@@ -211,8 +154,37 @@ class App:
         registered before the app's producer is used.
         """
         handlers.check_plain(function, "@app.outgoing")
-        self.middleware.append(function)
+        self._outgoing.append(function)
         return function
+
+    @property
+    def middleware(self) -> Sequence[Middleware]:
+        """The functions that every outgoing message passes through, in this order: those of `outgoing`, and last the
+        encoding for topics that have types."""
+        return [*self._outgoing, self.encoder] if self.encoder else list(self._outgoing)
+
+    def topic(self, name: str, *, value: Any = None, key: Any = None) -> Topic:
+        """Returns a topic whose keys and values have types or formats, for routes, outputs and `produce`.
+
+        What the app sends to it, by this object or by its name, is encoded so. To be called before the app's producer
+        is used.
+
+        Raises:
+            ConfigError: the name is none of Kafka's; the app's producer was used before.
+        """
+        topic = Topic(name, value=value, key=key)
+        self._encode(topic)
+        return topic
+
+    def _encode(self, topic: str) -> None:
+        """Encodes what is sent to a topic from now on, if it has types."""
+        had_none = not self.encoder
+        self.encoder.add(topic)
+        if had_none and self.encoder and self._producer is not None:
+            text = (
+                f"topic {topic!r}: its types come too late: the app's producer was used before; make the topic earlier"
+            )
+            raise ConfigError(text, "topic")
 
     def resume(self, topic: str, partition: int) -> bool:
         """Resumes a partition that its route has paused, or that is stuck; returns whether it was.
@@ -241,10 +213,14 @@ class App:
         """Returns owner, name and place of start of each thread; empty where the app does not run. Does not block."""
         return [] if self._runner is None else self._runner.threads()
 
-    def _add(self, route: Route) -> None:
+    def _declare(self, declared: Declared) -> None:
+        route = declared.route(self._coding)
         if route.topic in self.routes:
             raise ConfigError(f"topic {route.topic!r} has a route already: {self.routes[route.topic].name}", "topic")
         self.routes[route.topic] = route
+        for topic in (route.output, route.dead_letter):
+            if topic is not None:
+                self._encode(topic)
 
     def load_settings(self) -> Loaded:
         """Reads the settings anew, from arguments, environment and file; `settings` returns them from now on.

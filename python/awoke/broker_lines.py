@@ -21,6 +21,9 @@ ALL_DOWN = "_ALL_BROKERS_DOWN"
 _ADDRESS = re.compile(r"(?:^|[\s/])((?:\[[^\]]+\]|[^\s/:\[\]]+):\d+)(?:/(?:bootstrap|-?\d+))?: ")
 """The broker in `GroupCoordinator: host:9092: Connect…`, `ssl://host:9092/bootstrap: …` and `host:9092/1: …`."""
 
+_CONNECT = re.compile(r"Connect to ipv[46]#(\S+) failed")
+"""The broker in `GroupCoordinator: Connect to ipv4#127.0.0.1:9092 failed…`, of a coordinator without a name yet."""
+
 _COUNTS = re.compile(r"\d+")
 
 
@@ -61,5 +64,5 @@ def _place(code_name: str, text: str) -> str:
     """Returns the broker that an error names, else its text without numbers, which count attempts."""
     if code_name == ALL_DOWN:
         return ""
-    found = _ADDRESS.search(text)
+    found = _ADDRESS.search(text) or _CONNECT.search(text)
     return found[1] if found else _COUNTS.sub("", text)

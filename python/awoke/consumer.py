@@ -96,7 +96,7 @@ class Consumer:
     def assigned(self) -> Any:
         """Called before the first batch."""
 
-    def consume(self, batch: Batch[Any]) -> Any:
+    def consume(self, batch: Batch[Any, Any]) -> Any:
         """Called for each batch. If it raises, the messages that were not marked are tried again."""
         raise NotImplementedError(f"{type(self).__qualname__} needs a method consume(self, batch)")
 
@@ -141,7 +141,7 @@ class Consumer:
         """
         self._owned().background(function, arguments, on_error, name)
 
-    def mark(self, message: Message[Any], metadata: str | None = None) -> None:
+    def mark(self, message: Message[Any, Any], metadata: str | None = None) -> None:
         """Marks this message, and all before it in the batch, as done: if the batch fails, only the rest is tried
         again.
 
@@ -190,7 +190,9 @@ class Consumer:
             raise ClosedError("transaction() belongs into consume, on its own thread or task")
         return ConsumerTransaction(self._new_entry(), job)
 
-    def mark_sync(self, message: Message[Any], metadata: str | None = None, timeout_s: float | None = None) -> None:
+    def mark_sync(
+        self, message: Message[Any, Any], metadata: str | None = None, timeout_s: float | None = None
+    ) -> None:
         """Marks as `mark`, and waits until the broker holds the offset. Blocks up to `timeout_s` (None: 60 s).
 
         Raises:

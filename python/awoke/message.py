@@ -12,8 +12,9 @@ Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | N
 class RecordOptions(TypedDict, total=False):
     """The options of every `produce`, beside the topic and the value."""
 
-    key: bytes | str | None
-    """Messages of one key go to one partition, in order."""
+    key: Any
+    """Bytes, text or None, or of the type of the topic's keys (`awoke.Topic`). Messages of one key go to one partition,
+    in order."""
     headers: Headers | None
     partition: int | None
     """None: librdkafka's partitioner chooses it by the key."""
@@ -33,7 +34,7 @@ class Record(NamedTuple):
 
     value: Any
     """Bytes, text, None (a tombstone), or what the codec encodes."""
-    key: bytes | str | None = None
+    key: Any = None
     headers: Headers | None = None
     partition: int | None = None
     timestamp_ms: int | None = None
@@ -49,13 +50,20 @@ class Record(NamedTuple):
         }
 
 
+def header_pairs(headers: Headers | None) -> list[tuple[str, bytes | str | None]]:
+    """Returns headers as pairs, in order."""
+    if headers is None:
+        return []
+    return list(headers.items()) if isinstance(headers, Mapping) else list(headers)
+
+
 class Outgoing(NamedTuple):
     """A message on its way out, as middleware sees it; `_replace` returns a changed copy."""
 
     topic: str
     value: Any
     """As it was given to `produce`: not encoded yet."""
-    key: bytes | str | None = None
+    key: Any = None
     headers: Headers | None = None
     partition: int | None = None
     timestamp_ms: int | None = None
@@ -67,9 +75,7 @@ class Outgoing(NamedTuple):
 
     def with_header(self, name: str, value: bytes | str | None) -> Outgoing:
         """Returns the message with one more header, behind those that it has."""
-        headers = self.headers or ()
-        pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
-        return self._replace(headers=[*pairs, (name, value)])
+        return self._replace(headers=[*header_pairs(self.headers), (name, value)])
 
 
 def record_of(message: Any) -> Record:

@@ -13,13 +13,17 @@ from weakref import WeakKeyDictionary
 from awoke import _native, checks, origins
 from awoke._native import DeliveryHandle
 from awoke._waiting import Delivery
-from awoke.codec import JSON, Codec
+from awoke.codecs.codec import BY_TYPE, Codec
+from awoke.codecs.formats import Coding
 from awoke.errors import ConfigError, DeliveryTimeout
 from awoke.events import Events, EventSource
 from awoke.message import Outgoing, ProduceOptions, RecordOptions, record_of
 from awoke.middleware import Middleware, through
 from awoke.oauth import TokenFunction
+from awoke.registry.opening import schemas_of
+from awoke.registry.schemas import Schemas
 from awoke.settings import KafkaValue, Settings, client_properties, load, properties_of
+from awoke.topics import TopicEncoder
 from awoke.transaction import Transaction
 
 
@@ -35,7 +39,11 @@ class ProducerOptions(TypedDict, total=False):
     middleware: Sequence[Middleware]
     """Each message passes these functions, in their order."""
     codec: Codec
-    """Encodes values that are neither bytes, text nor None; JSON by default."""
+    """Encodes values that are neither bytes, text nor None; left out, protobuf's classes do so, and others are JSON."""
+    topics: Sequence[str]
+    """The topics whose keys and values have types: `awoke.Topic("orders", value=awoke.avro(Order))`."""
+    schemas: Schemas | None
+    """The schemas of an app; None for those of the registry in the settings."""
     oauth_token: TokenFunction | None
     """Returns the tokens for `sasl.mechanism=OAUTHBEARER`."""
     settings: Settings | None
@@ -63,6 +71,8 @@ class Producer(_native.Producer):
     _source: EventSource
     _middleware: Sequence[Middleware]
     _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
+    _schemas: Schemas | None
+    """Those that it has opened itself."""
 
     def __new__(cls, bootstrap_servers: str | None = None, **options: Unpack[ProducerOptions]) -> Self:
         checks.options("Producer", options, ProducerOptions)
@@ -74,13 +84,17 @@ class Producer(_native.Producer):
         source = EventSource(options.get("events"))
         try:
             with origins.named():
-                encode = options.get("codec", JSON).encode
+                encode = options.get("codec", BY_TYPE).encode
                 self = super().__new__(cls, properties, encode, settings.produce_timeout_s, idle_after_s, source.box)
         except BaseException:
             source.close()
             raise
         self._source = source
+        self._schemas = None
         self._middleware = tuple(options.get("middleware", ()))
+        if topics := options.get("topics"):
+            schemas = options.get("schemas") or self._own_schemas(settings)
+            self._middleware += (TopicEncoder(topics, Coding(options.get("codec", BY_TYPE), schemas)),)
         self._turns = WeakKeyDictionary()
         if self._middleware:  # Of this object only: without middleware, `produce` is the engine's own method.
             vars(self).update(produce=self._produce_through, produce_many=self._produce_many_through)
@@ -151,6 +165,12 @@ class Producer(_native.Producer):
             return super().close(timeout_s)
         finally:
             self._source.close()
+            if self._schemas is not None:
+                self._schemas.close()
+
+    def _own_schemas(self, settings: Settings) -> Schemas:
+        self._schemas = schemas_of(settings)
+        return self._schemas
 
     def __enter__(self) -> Self:
         return self
@@ -216,3 +236,8 @@ def wait_all(handles: Iterable[DeliveryHandle], timeout_s: float | None = None) 
         text = f"{operation}: {missing} had no answer within {waited_s:.3f} s; they may still arrive"
         raise DeliveryTimeout(text, operation, waited_s)
     return [handle.result() for handle in handles]
+
+
+def sends_directly(producer: object) -> bool:
+    """Tells whether `produce` is the engine's own method: no middleware, and no class that user code derives."""
+    return type(producer) is Producer and "produce" not in vars(producer)

@@ -11,13 +11,17 @@ from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mappin
 from types import TracebackType
 from typing import Any
 
+import msgspec
+
 from awoke import _native, origins
-from awoke._native import Batch, Message
+from awoke._native import Batch, Decoders, Message
 from awoke.admin import Admin, TopicInfo
+from awoke.codecs.formats import Coding, decoding_of
 from awoke.drive import drive, until
 from awoke.errors import ConfigError, OperationTimeout, UnknownTopic
 from awoke.events import EventSource
 from awoke.oauth import TokenFunction
+from awoke.registry.opening import schemas_of
 from awoke.routing import Start, start_of
 from awoke.settings import KafkaValue, client_properties, load
 
@@ -28,6 +32,10 @@ class Reader:
     `start` is `"earliest"`, `"latest"`, a negative number (-5 for the last five messages of each partition), an offset,
     or a datetime with its time zone; or such a start for each partition by its number, where only these are read.
     Iterating, with `for` or `async for`, has no end, and waits while there is no message.
+
+    `value` and `key` are the types or formats of values and keys, as a route takes them; left out, those of the topic
+    (`awoke.Topic`), or else bytes. A value is decoded when it is read; a schema of the registry that is not there yet
+    is loaded then, on the reading thread.
 
     Raises:
         UnknownTopic: a topic, or a partition that was asked for, does not exist.
@@ -44,10 +52,15 @@ class Reader:
         start: Start | Mapping[int, Start] = "earliest",
         kafka: Mapping[str, KafkaValue] | None = None,
         oauth_token: TokenFunction | None = None,
+        value: Any = None,
+        key: Any = None,
     ) -> None:
         arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
         settings = load(arguments).values
         names = [topics] if isinstance(topics, str) else list(topics)
+        self._schemas = schemas_of(settings)
+        made = {str(name): self._decoders(name, value, key) for name in names}
+        decoders = {name: each for name, each in made.items() if each is not None}
         wanted = (
             {number: _start(each) for number, each in start.items()} if isinstance(start, Mapping) else _start(start)
         )
@@ -57,28 +70,37 @@ class Reader:
         self._at_end: set[tuple[str, int]] = set()
         self._partitions = {(topic, partition) for topic, partition, _, _ in starts}
         self._numbers = itertools.count()
-        self._lent: dict[int, weakref.ref[Batch[bytes | None]]] = {}
+        self._lent: dict[int, weakref.ref[Batch[Any, Any]]] = {}
         """The batches of which something is kept. Each keeps the client, whose memory it is a view into."""
         self._source = EventSource()
         try:
             with origins.named():
-                self._native = _native.Reader(client_properties(settings), starts, self._source.box)
+                self._native = _native.Reader(client_properties(settings), starts, decoders, self._source.box)
         except BaseException:
             self._source.close()
             raise
 
-    def __iter__(self) -> Iterator[Message[bytes | None]]:
+    def _decoders(self, topic: str, value: Any, key: Any) -> Decoders | None:
+        said = {"value": value, "key": key}
+        forms = {part: getattr(topic, part, None) if form is None else form for part, form in said.items()}
+        try:
+            found = decoding_of(forms["value"], forms["key"], topic, Coding(schemas=self._schemas))
+        except (TypeError, msgspec.MsgspecError) as error:
+            raise ConfigError(f"topic {topic!r} can't be read as its types say: {error}", "value") from None
+        return found.loading().native()
+
+    def __iter__(self) -> Iterator[Message[Any, Any]]:
         """Yields messages without end. Blocks while there is none; Ctrl-C ends the wait on the main thread."""
         while True:
             yield from drive(self._next(None))
 
-    async def __aiter__(self) -> AsyncIterator[Message[bytes | None]]:
+    async def __aiter__(self) -> AsyncIterator[Message[Any, Any]]:
         """Yields messages without end, on the running loop."""
         while True:
             for message in await self._next(None):
                 yield message
 
-    def read_until_end(self, timeout_s: float | None = None) -> Iterator[Message[bytes | None]]:
+    def read_until_end(self, timeout_s: float | None = None) -> Iterator[Message[Any, Any]]:
         """Yields messages until every partition is read to its end, as the reader finds it. Blocks.
 
         Messages that are produced meanwhile may lie behind that end.
@@ -90,7 +112,7 @@ class Reader:
         while (messages := drive(self._next_until_end(began_s, timeout_s))) is not None:
             yield from messages
 
-    async def aread_until_end(self, timeout_s: float | None = None) -> AsyncIterator[Message[bytes | None]]:
+    async def aread_until_end(self, timeout_s: float | None = None) -> AsyncIterator[Message[Any, Any]]:
         """Yields messages as `read_until_end`, on the running loop.
 
         Raises:
@@ -101,7 +123,7 @@ class Reader:
             for message in messages:
                 yield message
 
-    async def _next_until_end(self, began_s: float, timeout_s: float | None) -> Iterable[Message[bytes | None]] | None:
+    async def _next_until_end(self, began_s: float, timeout_s: float | None) -> Iterable[Message[Any, Any]] | None:
         """Returns the next messages, None when all partitions are at their ends. A flow."""
         if self._at_end == self._partitions:
             return None
@@ -111,11 +133,11 @@ class Reader:
             raise OperationTimeout(text, "read to the end", timeout_s or 0)
         return await self._next(left_s)
 
-    async def _next(self, timeout_s: float | None) -> Iterable[Message[bytes | None]]:
+    async def _next(self, timeout_s: float | None) -> Iterable[Message[Any, Any]]:
         """Returns the next messages: none at the end of a partition, or when the time is up. A flow."""
         return self._sort(await until(_Found(self._native, timeout_s)))
 
-    def _sort(self, found: Batch[bytes | None] | tuple[str, int] | None) -> Iterable[Message[bytes | None]]:
+    def _sort(self, found: Batch[Any, Any] | tuple[str, int] | None) -> Iterable[Message[Any, Any]]:
         """Returns the messages of a batch; none for the end of a partition, which is noted."""
         if found is None:
             return ()
@@ -136,6 +158,7 @@ class Reader:
             if (batch := lease()) is not None:
                 batch.detach()
         self._native.close()
+        self._schemas.close()
         self._source.close()
 
     def __enter__(self) -> Reader:
@@ -174,14 +197,14 @@ class _Found:
     def __init__(self, native: _native.Reader, timeout_s: float | None) -> None:
         self._native, self._timeout_s = native, timeout_s
 
-    def wait(self) -> Batch[bytes | None] | tuple[str, int] | None:
+    def wait(self) -> Batch[Any, Any] | tuple[str, int] | None:
         """Waits on the calling thread, with the GIL released."""
         return self._native.next(self._timeout_s)
 
-    def __await__(self) -> Generator[Any, Any, Batch[bytes | None] | tuple[str, int] | None]:
+    def __await__(self) -> Generator[Any, Any, Batch[Any, Any] | tuple[str, int] | None]:
         return self._find().__await__()
 
-    async def _find(self) -> Batch[bytes | None] | tuple[str, int] | None:
+    async def _find(self) -> Batch[Any, Any] | tuple[str, int] | None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._timeout_s):
                 while (found := self._native.next(0.0)) is None:

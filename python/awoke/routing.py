@@ -13,9 +13,9 @@ import msgspec
 
 from awoke import checks, handlers
 from awoke._native import Message
-from awoke.annotations import contradicts, result_type_of, value_type_of
+from awoke.annotations import contradicts, result_type_of, types_of
 from awoke.backoff import Backoff
-from awoke.codec import JSON, Codec, Decoder, decoder_for
+from awoke.codecs.formats import Coding, Decoding, Format, decoding_of, type_of
 from awoke.concurrency import Concurrency, Lanes, by_partition
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError, DecodeError
@@ -23,7 +23,7 @@ from awoke.errors import ConfigError, DecodeError
 Start = Literal["earliest", "latest"] | int | datetime
 """Where reading begins: an end, an offset, or a time."""
 
-Where = Callable[[Message[Any]], bool]
+Where = Callable[[Message[Any, Any]], bool]
 
 BATCH_TIME_S = 1.0
 """The time that a batch of a class without a `batch` option takes at most, about."""
@@ -31,6 +31,9 @@ BATCH_TIME_S = 1.0
 CONSUMER_METHODS = ("assigned", "consume", "tick", "revoked", "lost", "shutdown")
 """The methods of a consumer class that awoke calls."""
 
+FUNCTION_MESSAGES = 10_000
+"""The most messages of a function's job, which ends between two messages when its time is up: a longer job of a fast
+function waits less often for acknowledgements, and commits more in one transaction."""
 CAREFUL_MESSAGES = 1_000
 """The least number of messages to process one by one after a crash: as many as a job may have held."""
 
@@ -46,7 +49,7 @@ class Batching(msgspec.Struct, frozen=True):
     max_time_s: float | None = None
     """The time that a batch takes at most, about: its size follows from the times of the batches before it. None: no
     bound. Where a class has no `batch` option, one second. Functions need no bound: a job of theirs ends between
-    two messages."""
+    two messages, and holds up to 10,000 of them where the route has no dead letter topic."""
 
     def __post_init__(self) -> None:
         checks.whole("Batching", "max_messages", self.max_messages, 1, "batch")
@@ -132,7 +135,7 @@ class Flow(msgspec.Struct, frozen=True):
         if self.where is not None and not callable(self.where):
             raise ConfigError(f"Flow: where is a function of a message, not {self.where!r}", "flow")
 
-    def skip_reason(self, message: Message[Any], now_ms: float) -> Literal["expired", "filtered"] | None:
+    def skip_reason(self, message: Message[Any, Any], now_ms: float) -> Literal["expired", "filtered"] | None:
         """Returns why a message is skipped; None for one that is processed."""
         if self.expire_s is not None and (message.timestamp_ms or now_ms) < now_ms - self.expire_s * 1_000:
             return "expired"
@@ -143,9 +146,13 @@ class RouteOptions(TypedDict, total=False):
     """The options of a route, for functions and classes alike."""
 
     value: Any
-    """The type of the values: `bytes`, `str`, what msgspec reads as JSON, or a pydantic model. They are checked
-    before user code sees them. Left out, it is what the annotation says (`Message[Order]`), or else bytes.
-    Tombstones reach the route where it takes None (`Order | None`); they do not decode otherwise."""
+    """The type of the values: `bytes`, `str`, what msgspec reads as JSON, a pydantic model, a class of protobuf's; or
+    a format, as `awoke.avro(Order)`. They are checked before user code sees them. Left out, it is what the topic says
+    (`awoke.Topic`), or else the annotation (`Message[Order]`), or else bytes. Tombstones reach the route where it
+    takes None (`Order | None`); they do not decode otherwise."""
+    key: Any
+    """The type of the keys, as `value`; left out, it is what the topic or the annotation says (`Message[Order, int]`),
+    or else bytes."""
     batch: Batching | None
     retry: Retry | None
     dead_letter: str | None
@@ -188,7 +195,7 @@ class Route:
         own: KindOptions = KindOptions(),  # noqa: B008 - it is frozen.
         *,
         around: FrameType | None = None,
-        codec: Codec = JSON,
+        coding: Coding = Coding(),  # noqa: B008 - it is never changed.
     ) -> None:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
@@ -202,9 +209,9 @@ class Route:
         """The function that is called for each message; of a class, its `consume`."""
         self.name = str(getattr(target, "__qualname__", target))
         """The code's name, for logs."""
-        self.batch = options.get("batch") or Batching(max_time_s=None if self.consumer is None else BATCH_TIME_S)
         self.retry = options.get("retry") or Retry()
         self.dead_letter = options.get("dead_letter")
+        self.batch = options.get("batch") or self._default_batch()
         self.flow = options.get("flow") or Flow()
         self.start = start_of(options.get("start"))
         self.weight = options.get("weight", 1)
@@ -226,11 +233,22 @@ class Route:
         self.has_own_thread = own.own_thread
         """True if all code of an instance runs on one thread that belongs to its assignment."""
         self._check_target(target)
-        self.codec = codec
-        self.decoder = self._decoder(self._value_type(options.get("value"), around))
+        self._coding = coding
+        self.types = value, key = self._types(options, around)
+        """The types or formats of values and keys; None for bytes."""
+        self.formats: Sequence[Format] = [each for each in (value, key) if isinstance(each, Format)]
+        """The formats that its messages have."""
+        self.decoding = self._decoding(value, key)
+        """The functions that decode its messages."""
+        self.decoders = self.decoding.native()
         self._check_result(around)
         self.is_async = handlers.kind_of(self.function) == "async def"
         self._check(options, own)
+
+    @property
+    def is_typed(self) -> bool:
+        """True if user code does not get the values as bytes."""
+        return self.decoding.value is not None
 
     @property
     def skips_some(self) -> bool:
@@ -243,13 +261,22 @@ class Route:
         each = self.concurrency
         if each.by == "partition":
             return None
-        careful = max(CAREFUL_MESSAGES, each.in_flight)
-        return Lanes(each.by, each.jobs, each.in_flight, each.commit_gap, self.consumer is not None, careful)
+        # After a crash, all messages in flight are processed one by one.
+        in_flight = each.in_flight_max(is_exactly_once=self.is_exactly_once and self.dead_letter is None)
+        careful = max(CAREFUL_MESSAGES, in_flight)
+        share = "even" if self.consumer is not None else "one" if self.is_ordered else "short"
+        return Lanes(each.by, each.jobs, in_flight, each.commit_gap, share, careful)
 
     @property
     def topics_out(self) -> Sequence[str]:
         """The topics that the route produces to."""
         return [topic for topic in (self.output, self.dead_letter) if topic]
+
+    def _default_batch(self) -> Batching:
+        if self.consumer is not None:
+            return Batching(max_time_s=BATCH_TIME_S)
+        # After a crash, all messages that a job may have held are processed one by one.
+        return Batching(max_messages=FUNCTION_MESSAGES if self.dead_letter is None else CAREFUL_MESSAGES)
 
     def _check(self, options: RouteOptions, own: KindOptions) -> None:
         unknown = set(options) - set(RouteOptions.__annotations__)
@@ -339,34 +366,42 @@ class Route:
         else:
             handlers.check_consumer(self.consumer, where)
 
-    def _value_type(self, value: Any, around: FrameType | None) -> Any:
-        """Returns the type of the values: as the route says, or else as the handler's annotation says."""
+    def _types(self, options: RouteOptions, around: FrameType | None) -> tuple[Any, Any]:
+        """Returns the types of values and keys: as the route, the topic, or the handler's annotation says."""
+        said = {part: options.get(part) or getattr(self.topic, part, None) for part in ("value", "key")}
         try:
-            annotated = value_type_of(self.function, around)
+            annotated = types_of(self.function, around)
         except ConfigError as error:
-            if value is not None:
-                return value
+            if said["value"] is not None:
+                return said["value"], said["key"]
             raise ConfigError(f"route {self.topic!r}: {self.name}: {error}", "value") from None
-        if value is None:
-            return annotated
-        if annotated is not None and contradicts(value, annotated):
-            text = f"route {self.topic!r}: value={type_name(value)} contradicts the annotation of {self.name}, "
-            raise ConfigError(f"{text}which takes {type_name(annotated)}; say the same in both", "value")
-        return value
+        return self._agreed("value", said["value"], annotated[0]), self._agreed("key", said["key"], annotated[1])
 
-    def _decoder(self, value: Any) -> Decoder | None:
-        try:
-            return decoder_for(value, self.codec)
-        except (TypeError, msgspec.MsgspecError) as error:
-            text = f"route {self.topic!r}: values can't be read as {type_name(value)}: {error}"
-            raise ConfigError(text, "value") from None
+    def _agreed(self, part: str, said: Any, annotated: Any) -> Any:
+        if said is None or annotated is None or type_of(said) is None:
+            return annotated if said is None else said
+        if contradicts(type_of(said), annotated):
+            text = (
+                f"route {self.topic!r}: {part}={type_name(type_of(said))} contradicts the annotation of {self.name}, "
+            )
+            raise ConfigError(f"{text}which takes {type_name(annotated)}; say the same in both", part)
+        return said
+
+    def _decoding(self, value: Any, key: Any) -> Decoding:
+        for part, kind in (("value", value), ("key", key)):
+            try:
+                decoding_of(kind, None, self.topic, Coding(self._coding.codec))
+            except (TypeError, msgspec.MsgspecError) as error:
+                text = f"route {self.topic!r}: {part}s can't be read as {type_name(type_of(kind))}: {error}"
+                raise ConfigError(text, part) from None
+        return decoding_of(value, key, self.topic, self._coding)
 
     def _check_result(self, around: FrameType | None) -> None:
         if self.output is None:
             return
         result = result_type_of(self.function, around)
         try:
-            self.codec.check_encodable(result)
+            self._coding.codec.check_encodable(result)
         except TypeError as error:
             text = f"route {self.topic!r}: {self.name} returns {type_name(result)}, which can't be sent: {error}"
             raise ConfigError(text, "output") from None

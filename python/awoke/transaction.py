@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from awoke import _native
 from awoke._native import DeliveryHandle, Job, Message, PendingCommit
 from awoke.errors import ClosedError
-from awoke.message import Outgoing, ProduceOptions, RecordOptions, record_of
+from awoke.message import Outgoing, ProduceOptions, Record, RecordOptions, record_of
 from awoke.middleware import Middleware, through
 
 
@@ -45,11 +45,12 @@ class Transaction:
         """
         if self._open is None:
             raise ClosedError("this transaction is not open: produce within its with block")
-        if not self._middleware:
-            return self._open.produce(topic, value, **options)
         timeout_s = options.pop("timeout_s", None)
-        message = through(self._middleware, Outgoing(topic, value, **cast("RecordOptions", options)))
-        return self._open.produce(message.topic, message.value, **message.options, timeout_s=timeout_s)
+        record = Record(value, **cast("RecordOptions", options))
+        if self._middleware:
+            topic, *parts = through(self._middleware, Outgoing(topic, *record))
+            record = Record(*parts)
+        return self._open.produce(topic, record, timeout_s)
 
     def produce_many(self, topic: str, messages: Iterable[Any]) -> list[DeliveryHandle]:
         """Sends messages in order, each a `Record`, a pair of value and key, or a value alone; as `produce`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -15,12 +16,16 @@ from awoke.cli.commands import group
 from awoke.cli.letters import Error, Filter, Handler, Key, Letter, Since, letter_of, place_of
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import KEPT, say, say_json
+from awoke.cli.registry_options import RegistryUrl
 from awoke.cli.replays import Memory, Sender
 from awoke.cli.tables import aligned, plural, time_of
-from awoke.cli.tail import document, text
+from awoke.cli.tail import Decode, decoded, decoded_document, decoded_topic, document, line_of, say_notes, text
 from awoke.cli.targets import Targets, summary
 from awoke.errors import AwokeError, ConfigError
 from awoke.printable import printable
+
+if TYPE_CHECKING:
+    from awoke.cli.decoding.registered import Shown
 
 app = group("dead-letter", "Show messages that went to a dead letter topic, and send them again.")
 
@@ -106,19 +111,18 @@ def show(
         str, typer.Argument(metavar="PARTITION:OFFSET", help="Its partition and offset in the dead letter topic.")
     ],
     as_json: AsJson = False,
+    decode: Decode = False,
+    registry_url: RegistryUrl = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Show one dead letter completely."""
     wanted = place_of(place)
-    for message in letters.messages(topic, bootstrap_servers, kafka):
-        if (message.partition, message.offset) == wanted:
-            letter = letter_of(message)
-            if as_json:
-                say_json(as_document(letter))
-            else:
-                say(whole(letter), keep=KEPT)
-            return
+    with decoded_topic(topic, registry_url) if decode else contextlib.nullcontext(topic) as named:
+        for message in letters.messages(named, bootstrap_servers, kafka):
+            if (message.partition, message.offset) == wanted:
+                show_letter(letter_of(message), as_json, decode)
+                return
     raise AwokeError(f"{topic}[{wanted[0]}] has no message at offset {wanted[1]}")
 
 
@@ -316,11 +320,27 @@ def shortened(words: str) -> str:
     return shown if len(shown) <= ERROR_WIDTH else shown[: ERROR_WIDTH - 1] + "…"
 
 
-def as_document(letter: Letter) -> str:
-    """Returns a dead letter as JSON."""
+def show_letter(letter: Letter, as_json: bool, decode: bool) -> None:
+    """Prints a dead letter, with its key and value decoded if that is wanted."""
+    parts = decoded(letter.message, "key", "value") if decode else []
+    if as_json:
+        say_json(as_document(letter, decoded_document(letter.message, *parts) if parts else None))
+        return
+    say_notes(letter.message, *parts)
+    key, value = [line_of(parts[0]), block_of(parts[1])] if parts else [None, None]
+    say(whole(letter, key, value), keep=KEPT)
+
+
+def block_of(value: Shown) -> str:
+    """Returns a value for people: indented JSON if it was decoded."""
+    return printable(value.raw, KEPT) if value.decoded is None else msgspec.json.format(value.decoded.json, indent=2)
+
+
+def as_document(letter: Letter, parts: str | None = None) -> str:
+    """Returns a dead letter as JSON; `parts` is its message as JSON, by default not decoded."""
     origin = {name: in_range(value) for name, value in letter.origin._asdict().items()}
     origin["failed_at"] = time_of(letter.origin.failed_at_ms)
-    return msgspec.json.encode({**msgspec.json.decode(document(letter.message)), "origin": origin}).decode()
+    return msgspec.json.encode({**msgspec.json.decode(parts or document(letter.message)), "origin": origin}).decode()
 
 
 def in_range(value: Any) -> Any:
@@ -328,16 +348,17 @@ def in_range(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not -JSON_INTEGER_MAX <= value < JSON_INTEGER_MAX else value
 
 
-def whole(letter: Letter) -> str:
-    """Returns a dead letter with all its parts, for people."""
+def whole(letter: Letter, key: str | None = None, value: str | None = None) -> str:
+    """Returns a dead letter with all its parts, for people; `key` and `value` are by default not decoded."""
     own = [(name, value) for name, value in letter.message.headers if name not in awoke.dead_letter.HEADERS]
     parts = {**letter.origin._asdict(), "failed_at": time_of(letter.origin.failed_at_ms)}
     if letter.origin.value_bytes is None:
         del parts["value_bytes"], parts["value_sha256"]
     lines = [f"{name}: {block(value)}" for name, value in parts.items()]
     headers = [f"  {printable(name)}: {printable(value)}" for name, value in own]
-    value = printable(letter.message.raw_value, KEPT)
-    return "\n".join([*lines, f"key: {printable(letter.message.key)}", "headers:", *headers, "value:", value])
+    key = printable(letter.message.key) if key is None else key
+    value = printable(letter.message.raw_value, KEPT) if value is None else value
+    return "\n".join([*lines, f"key: {key}", "headers:", *headers, "value:", value])
 
 
 def block(value: object) -> str:

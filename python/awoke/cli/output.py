@@ -54,6 +54,11 @@ def show_table(names: Sequence[str], rows: Iterable[Sequence[str]], title: str |
     Console(soft_wrap=False).print(table)
 
 
+def is_terminal() -> bool:
+    """Returns whether people read the output, and not a program."""
+    return sys.stdout.isatty()
+
+
 def ask(question: str) -> bool:
     """Asks a question for y or n; returns false for no answer."""
     return typer.confirm(harmless(question))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -13,7 +14,21 @@ import awoke
 from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_json, write_raw
+from awoke.cli.registry_options import RegistryUrl
 from awoke.printable import printable
+
+if TYPE_CHECKING:
+    from awoke.cli.decoding.registered import Shown
+
+
+Decode = Annotated[
+    bool,
+    typer.Option(
+        "--decode",
+        help="Decode keys and values by the schemas that the messages name in the registry: Avro, JSON, and Protobuf "
+        "whose schema is registered as a serialized description.",
+    ),
+]
 
 
 @command
@@ -35,20 +50,23 @@ def tail(
     raw: Annotated[
         bool, typer.Option("--raw", help="Print the bytes unchanged: for other programs, not for a terminal.")
     ] = False,
+    decode: Decode = False,
+    registry_url: RegistryUrl = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Print messages as they come, until Ctrl-C."""
-    if raw and json:
-        raise typer.BadParameter("is not for JSON", param_hint="--raw")
+    if raw and (json or decode):
+        raise typer.BadParameter("is not for JSON, and not for --decode", param_hint="--raw")
     where = -last if last is not None else place(start or ("earliest" if until_end else "latest"))
-    reader = awoke.Reader(topic, bootstrap_servers=bootstrap_servers, start=where, kafka=pairs(kafka, "--kafka"))
-    with reader:
+    properties = pairs(kafka, "--kafka")
+    with (
+        decoded_topic(topic, registry_url) if decode else contextlib.nullcontext(topic) as named,
+        awoke.Reader(named, bootstrap_servers=bootstrap_servers, start=where, kafka=properties) as reader,
+    ):
         messages = reader.read_until_end() if until_end else iter(reader)
-        try:
-            show(messages, count, writer(json, raw, keys))
-        except KeyboardInterrupt:
-            return
+        with contextlib.suppress(KeyboardInterrupt):
+            show(messages, count, decoding_writer(json, keys) if decode else writer(json, raw, keys))
 
 
 def place(start: str) -> Any:
@@ -72,6 +90,68 @@ def writer(as_json: bool, is_raw: bool, with_keys: bool) -> Write:
     if is_raw:
         return lambda message: write_raw(raw_of(message, with_keys))
     return lambda message: say(plain(message, with_keys), keep="\t")
+
+
+@contextlib.contextmanager
+def decoded_topic(topic: str, registry_url: str | None) -> Iterator[str]:
+    """Yields a topic whose messages are decoded by their schemas, inside the block.
+
+    Raises:
+        ConfigError: No registry is set.
+    """
+    from awoke.cli.decoding.registered import Decoding  # Here, because it loads HTTP and formats.
+
+    with Decoding(registry_url) as decoding:
+        yield decoding.topic(topic)
+
+
+def decoding_writer(as_json: bool, with_keys: bool) -> Write:
+    """Returns the function that prints a message of `decoded_topic`."""
+
+    def write(message: awoke.Message[Any]) -> None:
+        if as_json:
+            say_json(decoded_document(message, *decoded(message, "key", "value")))
+            return
+        shown = decoded(message, "key", "value") if with_keys else decoded(message, "value")
+        say_notes(message, *shown)
+        say("\t".join(map(line_of, shown)), keep="\t")
+
+    return write
+
+
+def decoded(message: awoke.Message[Any], *names: Literal["key", "value"]) -> list[Shown]:
+    """Returns these parts of a message of `decoded_topic`. Blocks for schemas that are not there yet.
+
+    Raises:
+        RegistryError: The registry does not answer, or does not let the command in.
+    """
+    from awoke.cli.decoding.registered import part_of
+
+    return [part_of(message, name) for name in names]
+
+
+def say_notes(message: awoke.Message[Any], *parts: Shown) -> None:
+    """Prints, to standard error, why parts of a message are not decoded."""
+    for each in parts:
+        if each.note is not None:
+            at = f"{message.topic}[{message.partition}] offset {message.offset}"
+            say(f"note: {at}: the {each.name} is not decoded: {each.note}", err=True)
+
+
+def line_of(part: Shown) -> str:
+    """Returns a key or a value as one line of text: JSON if it was decoded."""
+    return printable(part.raw) if part.decoded is None else part.decoded.json
+
+
+def decoded_document(message: awoke.Message[Any], key: Shown, value: Shown) -> str:
+    """Returns all parts of a message as JSON, with the schemas of its key and value, and notes about them."""
+    parts = parts_of(message, key.raw, value.raw)
+    for each in (key, value):
+        if each.decoded is not None:
+            parts |= {each.name: msgspec.Raw(each.decoded.json.encode()), f"{each.name}_schema": each.decoded.schema}
+        elif each.note is not None:
+            parts[f"{each.name}_note"] = each.note
+    return msgspec.json.encode(parts).decode()
 
 
 def show(messages: Iterator[awoke.Message[Any]], count: int | None, write: Write) -> None:
@@ -98,16 +178,20 @@ def raw_of(message: awoke.Message[Any], with_key: bool) -> bytes:
 
 def document(message: awoke.Message[Any]) -> str:
     """Returns all parts of a message as JSON."""
-    parts = {
+    return msgspec.json.encode(parts_of(message, message.key, message.value)).decode()
+
+
+def parts_of(message: awoke.Message[Any], key: bytes | None, value: bytes | None) -> dict[str, Any]:
+    """Returns all parts of a message, as its documents have them."""
+    return {
         "topic": message.topic,
         "partition": message.partition,
         "offset": message.offset,
         "timestamp_ms": message.timestamp_ms,
-        "key": None if message.key is None else text(message.key),
-        "headers": [[name, None if value is None else text(value)] for name, value in message.headers],
-        "value": None if message.value is None else text(message.value),
+        "key": None if key is None else text(key),
+        "headers": [[name, None if each is None else text(each)] for name, each in message.headers],
+        "value": None if value is None else text(value),
     }
-    return msgspec.json.encode(parts).decode()
 
 
 def text(value: bytes | None) -> str:

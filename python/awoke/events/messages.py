@@ -20,6 +20,7 @@ __all__ = [
     "MessageSkipped",
     "MessagesExpired",
     "MessagesFiltered",
+    "RegistryWaited",
 ]
 
 OF_ROUTE = {"topic": "topic", "handler": "handler"}
@@ -61,6 +62,19 @@ class JobFailed(OfMessage, frozen=True, kw_only=True):
     def increment(self) -> int:
         """One where the job is tried again."""
         return 0 if self.retry_in_s is None else 1
+
+
+class RegistryWaited(OfMessage, frozen=True, kw_only=True):
+    """The schema registry can't be asked for what a message needs: the message waits, and is tried again."""
+
+    name: ClassVar[str] = "registry.waited"
+    usual_level: ClassVar[int] = logging.WARNING
+    advice: ClassVar[str] = "check the schema registry"
+    counter: ClassVar[Counter | None] = Counter(
+        "awoke_registry_waits_total", "Tries that ended because the schema registry could not be asked.", OF_ROUTE
+    )
+    retry_in_s: float
+    error: BaseException
 
 
 class JobSlow(OfMessage, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from awoke import serde
+from awoke.codecs import json
 from awoke.errors import RpcError
 
 PREFIX = "rpc-"
@@ -21,6 +21,9 @@ CALLER_WORDS = frozenset({"timeout_s", "key", "idempotent", "idempotency_key", "
 
 NAME_BYTES_MAX = 128
 """The longest name of a caller, and of a method."""
+
+LINGER = {"linger.ms": "1"}
+"""Requests and replies linger this long while many are on their way, and not at all while they are few."""
 
 REPLY, ITEM, END, ERROR = "reply", "item", "end", "error"
 """The kinds of replies: the result, one of several, the end of them, or an error."""
@@ -64,7 +67,7 @@ def problem_of(error: RpcError, traceback: str | None = None, *, is_rejected: bo
     problem = Problem(
         error.code, error.message, error.is_retryable, is_rejected, error.retry_after_s, error.details, traceback
     )
-    return serde.encode(problem)
+    return json.encode(problem)
 
 
 def read_problem(body: bytes) -> Problem:
@@ -84,4 +87,4 @@ def arguments_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
     """
     if args and kwargs:
         raise TypeError("arguments of a remote call are all named, or all in order: not both")
-    return serde.encode(list(args) if args else kwargs)
+    return json.encode(list(args) if args else kwargs)

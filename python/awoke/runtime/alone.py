@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import msgspec
 
 from awoke._native import DeliveryHandle
-from awoke.codec import Codec
+from awoke.codecs.codec import Codec
 from awoke.dead_letter import producer_properties
 from awoke.errors import TOO_LARGE_CODE, ClosedError, DeliveryFailed
 from awoke.events import Events

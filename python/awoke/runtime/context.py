@@ -10,13 +10,14 @@ from typing import Any, Protocol, Unpack
 
 from awoke import _native
 from awoke._native import DeliveryHandle, Job
-from awoke.codec import Codec
+from awoke.codecs.codec import Codec
 from awoke.consumer import Application
 from awoke.events import Events
 from awoke.lifecycle import BackgroundFunction, Lifecycle, Runner, StopRequests
 from awoke.message import RecordOptions
 from awoke.metrics.recorder import Recorder
 from awoke.middleware import Middleware
+from awoke.registry.schemas import Schemas
 from awoke.routing import Route
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
@@ -27,6 +28,7 @@ from awoke.runtime.refusals import Refusals
 from awoke.runtime.stopping import LastCommits
 from awoke.runtime.transactions import Transactions
 from awoke.settings import Loaded, Settings
+from awoke.topics import TopicEncoder
 from awoke.tracing import Tracer
 
 
@@ -35,6 +37,10 @@ class RunnableApp(Application, Protocol):
 
     @property
     def codec(self) -> Codec: ...
+    @property
+    def schemas(self) -> Schemas: ...
+    @property
+    def encoder(self) -> TopicEncoder: ...
     @property
     def routes(self) -> Mapping[str, Route]: ...
     @property
@@ -70,6 +76,10 @@ class OutputContext(Protocol):
     @property
     def alone(self) -> Producing:
         """Sends records that brokers could refuse because of others in their batch."""
+
+    @property
+    def encoder(self) -> TopicEncoder:
+        """Encodes what is sent to topics that have types; false where none has."""
 
 
 class CommitContext(Protocol):

@@ -14,6 +14,7 @@ from awoke._native import HookJob, Job, LaneAssignment
 from awoke.drive import drive, drive_later, elsewhere
 from awoke.errors import AwokeError
 from awoke.events import HookFailed, LaneFailed
+from awoke.registry.errors import RegistryError
 from awoke.routing import Route
 from awoke.runtime.context import RouteContext
 from awoke.runtime.crash_guard import CrashGuard
@@ -21,8 +22,9 @@ from awoke.runtime.instances import LAST_HOOKS, Instances, finished, owner_of
 from awoke.runtime.job_watch import JobWatch, Outcome
 from awoke.runtime.lent import LentBatches, detach_kept, lease_of
 from awoke.runtime.outgoing import OrderedOutputs
-from awoke.runtime.recovery import Recovery
+from awoke.runtime.recovery import Recovery, schema_needed
 from awoke.runtime.strategies.exactly_once import ExactlyOnce
+from awoke.runtime.strategies.lanes_output import LanesOutput
 from awoke.runtime.strategies.ordered_output import OrderedOutput
 from awoke.runtime.strategies.per_batch import PerBatch
 from awoke.runtime.strategies.per_message import PerMessage
@@ -72,8 +74,10 @@ class Executor:
             return per_batch
         if route.output is None:
             return PerMessage(route, context.tracer, batches)
-        if route.lanes is not None:
+        if route.is_ordered:
             return OrderedOutput(route, context, batches, self._outputs, self._end)
+        if route.lanes is not None:
+            return LanesOutput(route, context, batches, self._end)
         return WithOutput(route, context, batches)
 
     def close(self, deadline_s: float) -> list[threading.Thread]:
@@ -97,14 +101,18 @@ class Executor:
         lane_of = self._route.concurrency.lane_of
         assert lane_of is not None
         numbers = []
-        batch = assignment.batch(self._route.decoder)
+        batch = assignment.batch(self._route.decoding.loading().native())
         lease = lease_of(batch)
+        away: Exception | None = None
         for message in batch:
             try:
+                if away is not None:
+                    raise away  # It would wait for the registry again, once for each message.
                 lane = lane_of(message)
                 numbers.append(hash(lane) & MASK)
             except Exception as error:
-                numbers.append(hash(message.key) & MASK)
+                numbers.append(hash(message.raw_key) & MASK)
+                away = error if isinstance(schema_needed(error), RegistryError) else away
                 self._context.events.emit(
                     LaneFailed(
                         handler=self._route.name,
@@ -114,7 +122,7 @@ class Executor:
                         error=error,
                     )
                 )
-        batch = message = lane = None  # type: ignore[assignment]
+        batch = message = lane = away = None  # type: ignore[assignment]
         detach_kept(lease)
         assignment.finish(numbers)
 
@@ -141,7 +149,7 @@ class Executor:
             if not await self._strategy.run(job):
                 return "done"
         except Exception as error:
-            await self._recovery.failed(job, error)
+            await self._recovery.failed_or_loaded(job, error)
             return "failed"
         except BaseException as error:
             if self._route.is_async and isinstance(error, asyncio.CancelledError):
@@ -156,7 +164,7 @@ class Executor:
         if error is None:
             self._recovery.complete(job)
         else:
-            drive_later(self._recovery.failed(job, error))
+            drive_later(self._recovery.failed_or_loaded(job, error))
 
     # Hooks.
 

@@ -24,7 +24,7 @@ class LentBatches:
     """Makes the batches of one route's jobs. Any thread."""
 
     def __init__(self, route: Route, events: Events, undecodable: Undecodable) -> None:
-        self._decoder, self._flow, self._skips_some = route.decoder, route.flow, route.skips_some
+        self._decoders, self._flow, self._skips_some = route.decoders, route.flow, route.skips_some
         self._events, self._undecodable = events, undecodable
 
     def of(self, job: Job) -> tuple[Batch[Any] | None, Lease]:
@@ -34,7 +34,7 @@ class LentBatches:
         batch where user code has raised, because the exception keeps the message.
         """
         self._undecodable.truncate(job)
-        batch = job.batch(self._decoder)
+        batch = job.batch(self._decoders)
         lease = lease_of(batch)
         return self._wanted(batch) if self._skips_some else batch, lease
 

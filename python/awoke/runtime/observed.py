@@ -21,6 +21,7 @@ from awoke.runtime.overdue import OverdueWatch
 from awoke.runtime.refusals import GROUP, Refusals
 from awoke.runtime.worker_pool import WorkerPool
 from awoke.settings import Settings
+from awoke.topics import TopicEncoder
 
 
 class Observed:
@@ -59,6 +60,11 @@ class Observed:
     def routes(self) -> Mapping[str, Route]:
         """The app's routes, by topic."""
         return self.app.routes
+
+    @property
+    def encoder(self) -> TopicEncoder:
+        """Encodes what is sent to topics that have types."""
+        return self.app.encoder
 
     @property
     def producer(self) -> Producing:

@@ -1,8 +1,8 @@
-"""Results on their way to a route's output, where several messages of a partition are processed at once.
+"""Results on their way to an `ordered` output, where several messages of a partition are processed at once.
 
 No thread waits for them: a job whose function has returned leaves its slot to others, keeps its lanes, and ends
-when all of its results are acknowledged. Where the route is `ordered`, results go through a sequencer: the thread
-that adds the missing result also sends the results behind it.
+when all of its results are acknowledged. Results go through a sequencer: the thread that adds the missing result also
+sends the results behind it.
 """
 
 from __future__ import annotations
@@ -217,14 +217,14 @@ def send(context: OutputContext, route: Route, run: list[_Entry]) -> None:
 
 
 class Results:
-    """The results of one job: each is sent at once, or in order."""
+    """The results of one job, which are sent in order."""
 
     def __init__(
         self,
         context: OutputContext,
         route: Route,
         outgoing: Outgoing,
-        ordered: OrderedOutput | None,
+        ordered: OrderedOutput,
         places: dict[int, int],
     ) -> None:
         self._context, self._route = context, route
@@ -234,24 +234,21 @@ class Results:
         """Adds what the function returned for a message."""
         offset = message.offset
         self._outgoing.add(offset)
-        place = None if self._ordered is None else self._places.pop(offset, None)
+        place = self._places.pop(offset, None)
         if not answer:
             self._outgoing.complete_without_result(offset)
-            if self._ordered is not None and place is not None:
-                self._ordered.skip([place])
+            self._ordered.skip([place])
             return
-        ordered = None if place is None else self._ordered
-        if ordered is not None and place is not None and ordered.add(place, self._outgoing, offset, answer):
+        if place is not None and self._ordered.add(place, self._outgoing, offset, answer):
             return
-        # Without an order, or refused at its turn: this time it is sent at once.
+        # Of before a seek, or refused at its turn: this time it is sent at once.
         self._outgoing.send(self._context, self._route, offset, answer)
 
     def skip_before(self, offset: int | None) -> None:
         """Skips the messages before this offset (None: all) that the function was not called for: they have no
         result."""
-        if self._ordered is not None:
-            rest = [at for at in self._places if offset is None or at < offset]
-            self._ordered.skip([self._places.pop(at) for at in rest])
+        rest = [at for at in self._places if offset is None or at < offset]
+        self._ordered.skip([self._places.pop(at) for at in rest])
 
 
 def produce(producer: Producing, route: Route, record: Record) -> DeliveryHandle:

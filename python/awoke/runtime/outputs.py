@@ -6,26 +6,29 @@ import collections.abc
 import contextlib
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from awoke._native import DeliveryHandle, Message
 from awoke.drive import drive
 from awoke.handlers import check_ran
-from awoke.message import Headers, Record
+from awoke.message import Headers, Outgoing, Record, header_pairs
+from awoke.middleware import Middleware
 from awoke.routing import Route
 from awoke.runtime.context import OutputContext
 from awoke.runtime.transactions import TransactionEntry
 from awoke.tracing import Tracer
 
-Sent = tuple[int, DeliveryHandle, Any, bytes | str | None, Headers | None, int | None, int | None]
-"""A produced record, where one job of a partition runs at a time: offset of its message, handle, parts of a `Record`.
-
-A plain tuple, because one is made for each message.
-"""
+Sent = tuple[int, DeliveryHandle, Record]
+"""A record that was sent: the offset of its message, and its handle."""
 
 Answer = Record | list[Record]
 """The records of one message."""
+
+PLAIN_MAX = 64
+NOTHING: frozenset[type] = frozenset()
+"""The types of results that are sent as they are, where all pass middleware."""
+SEVERAL = (list, tuple)
 
 MANY = (list, tuple, *(getattr(collections.abc, name) for name in ("Sequence", "Collection", "Iterable", "Iterator")))
 
@@ -38,9 +41,9 @@ class Outputs:
         self._name = route.name
         self._forwarded = route.forward_headers
         self._is_always_many = returns_records(route.function)
-        self.is_plain = not self._forwarded and not self._is_always_many
-        """True if a result that is no record, list or tuple is sent as it is, under its message's key and without
-        headers."""
+        is_plain = tracer is None and not self._forwarded and not self._is_always_many
+        self.plain: set[type] = {bytes, str} if is_plain else set()
+        """Types of results that are sent as they are, under their message's key and without headers. It grows."""
 
     def answer(self, message: Message[Any], result: Any) -> Answer | None:
         """Returns the records of a message; None when its function returned nothing.
@@ -52,16 +55,18 @@ class Outputs:
             return None
         if type(result) is Record:
             return self._complete(message, result)
-        if self._is_always_many or (type(result) in (list, tuple) and result and type(result[0]) is Record):
+        if self._is_always_many or (type(result) in SEVERAL and result and type(result[0]) is Record):
             return [self._complete(message, each) for each in records_in(result)]
         check_ran(result, self._name)
-        return Record(result, message.key, self.headers(message, None))
+        if self.plain and len(self.plain) < PLAIN_MAX and not isinstance(result, SEVERAL):
+            self.plain.add(type(result))
+        return Record(result, message.raw_key, self.headers(message, None))
 
     def headers(self, message: Message[Any], own: Headers | None) -> Headers | None:
         """Returns the headers of a record: those forwarded from its message, its own, and those of the trace."""
         if self._forwarded:
-            own = [*self._forwarded_headers(message, own), *pairs_of(own)]
-        return own if self._tracer is None else self._tracer.headers(pairs_of(own))
+            own = [*self._forwarded_headers(message, own), *header_pairs(own)]
+        return own if self._tracer is None else self._tracer.headers(header_pairs(own))
 
     def _complete(self, message: Message[Any], record: Record) -> Record:
         if not self._forwarded and self._tracer is None:
@@ -70,7 +75,7 @@ class Outputs:
 
     def _forwarded_headers(self, message: Message[Any], own: Headers | None) -> list[tuple[str, bytes | None]]:
         """Returns the message's headers that the route forwards, without those that the record sets itself."""
-        taken = {name for name, _ in pairs_of(own)}
+        taken = {name for name, _ in header_pairs(own)}
         wanted = self._forwarded
         return [
             pair for pair in message.headers if pair[0] not in taken and (isinstance(wanted, bool) or pair[0] in wanted)
@@ -104,43 +109,49 @@ def called(route: Route, tracer: Tracer | None, then: Then | None = None) -> Cal
     return lambda message: drive(flow(message))
 
 
-def sender(route: Route, context: OutputContext) -> Callable[[Message[Any], Any], Sent | list[Sent] | None]:
-    """Returns what produces a message's result to the output of its route. It blocks while the producer's queue is
-    full."""
+def sender(
+    route: Route, context: OutputContext, answer: Callable[[Message[Any], Any], Answer | None]
+) -> Callable[[Message[Any], Any], Sequence[Sent]]:
+    """Returns what sends the records of a message's result to the output of its route. It blocks while the producer's
+    queue is full."""
     output = route.output
     assert output is not None
-    outputs = Outputs(route, context.tracer)
-    is_plain, tracer, name = outputs.is_plain, context.tracer, route.name
 
     def produce(offset: int, record: Record) -> Sent:
-        value, key, headers, partition, timestamp_ms = record
-        handle = context.producer.produce(
-            output, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
-        )
-        return offset, handle, value, key, headers, partition, timestamp_ms
+        return offset, context.producer.produce(output, record.value, **record.options), record
 
-    def send(message: Message[Any], result: Any) -> Sent | list[Sent] | None:
-        if is_plain and result is not None and type(result) not in NOT_PLAIN:  # As below, in less time.
-            check_ran(result, name)
-            headers = None if tracer is None else tracer.headers()
-            key = message.key
-            handle = context.producer.produce(output, result, key=key, headers=headers)
-            return message.offset, handle, result, key, headers, None, None
-        answer = outputs.answer(message, result)
-        if answer is None or isinstance(answer, Record):
-            return None if answer is None else produce(message.offset, answer)
-        return [produce(message.offset, each) for each in answer]
+    def send(message: Message[Any], result: Any) -> Sequence[Sent]:
+        records = answer(message, result)
+        return () if records is None else [produce(message.offset, each) for each in records_of(records)]
 
     return send
 
 
-NOT_PLAIN = frozenset({Record, list, tuple})
 NO_SPAN: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 
 
 def answering(route: Route, tracer: Tracer | None) -> Callable[[Message[Any], Any], Answer | None]:
     """Returns what makes the records of a message of its result."""
     return Outputs(route, tracer).answer
+
+
+def encodable(
+    answer: Callable[[Message[Any], Any], Answer | None], route: Route, encode: Middleware
+) -> Callable[[Message[Any], Any], Answer | None]:
+    """Returns the same, but raises where a record can't be encoded now, as for a schema that is not loaded.
+
+    A result that waits for its turn can't wait for a schema, too: results behind it would be sent before.
+    """
+    output = route.output
+    assert output is not None
+
+    def answer_encodable(message: Message[Any], result: Any) -> Answer | None:
+        found = answer(message, result)
+        for record in () if found is None else records_of(found):
+            encode(Outgoing(output, *record))
+        return found
+
+    return answer_encodable
 
 
 def add_answer(entry: TransactionEntry, topic: str, answer: Answer) -> None:
@@ -178,10 +189,3 @@ def returns_records(function: Callable[..., Any]) -> bool:
         return False
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return any(typing.get_origin(kind) in MANY and Record in typing.get_args(kind) for kind in kinds)
-
-
-def pairs_of(headers: Headers | None) -> list[tuple[str, bytes | str | None]]:
-    """Returns headers as pairs, in order."""
-    if headers is None:
-        return []
-    return list(headers.items()) if isinstance(headers, Mapping) else list(headers)

@@ -10,29 +10,81 @@ No message is held in a variable here: an exception that user code keeps would k
 from __future__ import annotations
 
 import contextlib
+import threading
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from awoke._native import DeliveryHandle, Job, PendingCommit
+from awoke.backoff import Backoff
 from awoke.dead_letter import letter
-from awoke.drive import until
+from awoke.drive import elsewhere, until
 from awoke.errors import (
     AwokeError,
     ClosedError,
+    DecodeError,
+    EncodeError,
     FencedError,
     RetriesExhausted,
     is_refused_for_good,
     is_too_large,
 )
-from awoke.events import DeadLetterFailed, DeadLetterShortened, JobFailed, MessageDeadLettered, MessageSkipped
+from awoke.events import (
+    DeadLetterFailed,
+    DeadLetterShortened,
+    JobFailed,
+    MessageDeadLettered,
+    MessageSkipped,
+    RegistryWaited,
+)
 from awoke.message import Record
 from awoke.printable import shown
+from awoke.registry.errors import RegistryError, SchemaNotFound
+from awoke.registry.schemas import SchemaNeeded
 from awoke.routing import Route
 from awoke.runtime.context import RecoveryContext
 from awoke.runtime.undecodable import Undecodable
 
 Ending = type[MessageSkipped] | type[MessageDeadLettered]
 """The event of a message that was left without being processed."""
+
+
+REGISTRY_BACKOFF = Backoff(0.1, 30.0)
+"""The delays while the registry can't be asked."""
+
+
+class RegistryAway:
+    """The time until which the messages of a route wait for the registry: one for all of them. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tries = 0
+        """The tries in a row that failed; those of messages that waited together count as one."""
+        self._until_s = 0.0
+
+    def delay_s(self) -> float:
+        """Returns the time that a message waits, for which the registry could not be asked now."""
+        now_s = time.monotonic()
+        with self._lock:
+            if now_s >= self._until_s:
+                self._tries += 1
+                self._until_s = now_s + REGISTRY_BACKOFF.delay_s(self._tries)
+            return self._until_s - now_s
+
+    def is_back(self) -> None:
+        """Begins again with the shortest delay."""
+        with self._lock:
+            self._tries, self._until_s = 0, 0.0
+
+
+def schema_needed(error: BaseException | None) -> SchemaNeeded | RegistryError | None:
+    """Returns why a message can't be read or sent for now: a schema is not loaded, or the registry can't be asked.
+
+    None for any other error, also for a schema that the registry does not have.
+    """
+    while error is not None and not isinstance(error, SchemaNeeded | RegistryError):
+        error = error.__cause__ if isinstance(error, DecodeError | EncodeError) else None
+    return None if isinstance(error, SchemaNotFound) else error
 
 
 class Exhausted(NamedTuple):
@@ -68,6 +120,7 @@ class Recovery:
         self, route: Route, context: RecoveryContext, undecodable: Undecodable, on_skip: Callable[[Job], object]
     ) -> None:
         self._route, self._context, self._undecodable, self._on_skip = route, context, undecodable, on_skip
+        self._registry_away = RegistryAway()
 
     def complete(self, job: Job) -> bool:
         """Ends a job whose messages are all done; returns false where its partition was taken away meanwhile.
@@ -97,6 +150,55 @@ class Recovery:
         (`narrow`) until the message is found.
         """
         await self._end_exhausted(job, self._fail(job, error, is_unclear=is_unclear), error)
+
+    async def failed_or_loaded(self, job: Job, error: BaseException) -> None:
+        """As `failed`, unless a schema is missing, or the registry can't be asked for it: then as `loaded`."""
+        if not await self.loaded(job, error):
+            await self.failed(job, error)
+
+    async def loaded(self, job: Job, error: BaseException) -> bool:
+        """Loads the schema that a job failed for, and gives the job back; returns false after any other failure.
+
+        The try does not count as an attempt at the message. While the registry can't be asked, the job is tried again
+        after a back-off: its partition, or its key, waits. What the registry does not have is the message's failure.
+        """
+        needed = schema_needed(error)
+        if needed is None or not job.remaining:
+            return False
+        if isinstance(needed, SchemaNeeded):
+            try:
+                await elsewhere(needed.load)
+            except SchemaNotFound:
+                pass  # The decoder says so at the next try.
+            except RegistryError as unavailable:
+                needed = unavailable
+            except ClosedError:
+                pass  # The app stops: the next owner of the partition does it again.
+            except Exception as wrong:  # A setting, or the client itself: the next try would end alike.
+                await self.failed(job, wrong)
+                return True
+        if isinstance(needed, RegistryError):
+            self._wait_for_registry(job, needed)
+        else:
+            self._registry_away.is_back()
+            job.retry(0.0, is_counted=False)
+        return True
+
+    def _wait_for_registry(self, job: Job, error: RegistryError) -> None:
+        delay_s = self._registry_away.delay_s()
+        self._context.events.emit(
+            RegistryWaited(
+                handler=self._route.name,
+                topic=job.topic,
+                partition=job.partition,
+                offset=job.first_offset,
+                retry_in_s=round(delay_s, 3),
+                error=error,
+            )
+        )
+        self._context.failures.failed(job, error, delay_s)
+        job.retry(delay_s, is_counted=False)
+        self._context.failures.retried(job.topic, job.partition)
 
     async def skip(self, job: Job, error: BaseException) -> None:
         """Skips the job's first message without another try, as an operator asked; the messages behind it go on."""

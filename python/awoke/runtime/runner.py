@@ -167,6 +167,7 @@ class AppRunner(Observed):
             text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
             raise ConfigError(text, "routes")
         self._loaded.check_member()
+        self.app.schemas.check()
         self._partitions_total = check_topics(self.app, self.settings)
         self._source = EventSource(EngineEvents(self.app.events, self._is_running))
         self._end_listening = self._listen()
@@ -183,6 +184,7 @@ class AppRunner(Observed):
                 self.responder = Responder(self, self.app.rpc, self.app.events, self._source.box)
                 self.responder.start()
             self._join_watch.start()
+            self.app.schemas.start()
             self.member = self._join()
             self.app.runs(lambda each: self._scope.background(*each), self)
         except BaseException:
@@ -398,7 +400,7 @@ class AppRunner(Observed):
         2. Join the workers, then the background functions.
         3. Commit the last transaction.
         4. Call the shutdown functions, then end the event loop that ran the async ones.
-        5. Close callers and producers: what is queued is delivered.
+        5. Close callers, producers and the registry's client: what is queued is delivered.
         6. End the observers: overdue watch, thread ledger, endpoint, events.
         """
         assert self._source is not None
@@ -417,6 +419,7 @@ class AppRunner(Observed):
         late += self._pool.end_loop(deadline_s)
         call(lambda: self.app.close_callers(remaining_s(deadline_s, 1.0)), None)
         undelivered = self._end_producers(deadline_s)
+        call(lambda: self.app.schemas.close(remaining_s(deadline_s, 1.0)), None)
         is_clean = is_clean and not late and not undelivered
         self.app.events.emit(AppStopped(app=self.app.name, is_clean=is_clean))
         if self.overdue.is_started:

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from awoke import _native
 from awoke._native import Job, Partition, PendingCommit
-from awoke.codec import Codec
+from awoke.codecs.codec import Codec
 from awoke.dead_letter import producer_properties
 from awoke.errors import ConfigError
 from awoke.message import Outgoing, Record, RecordOptions
@@ -32,31 +32,31 @@ class TransactionEntry:
     def __init__(self, batcher: _native.TransactionBatcher, middleware: Sequence[Middleware]) -> None:
         self._batcher, self._middleware = batcher, middleware
         self._native = batcher.entry()
+        self.is_direct = not middleware
+        """True where `add_result` may be used: records pass no middleware."""
+        self.add_result = self._native.add_result
+        """Adds a value under the key of its message. Does not block."""
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
         """Adds a message. Does not block."""
-        if self._middleware:
-            message = through(self._middleware, Outgoing(topic, value, **options))
-            topic, value, options = message.topic, message.value, message.options
-        self._native.produce(topic, value, **options)
+        self.add(topic, Record(value, **options))
 
     def add(self, topic: str, record: Record) -> None:
-        """Adds a record. As `produce`, without a dictionary for each message. Does not block."""
+        """Adds a record. As `produce`."""
         if self._middleware:
-            self.produce_all(topic, [record])
-            return
-        value, key, headers, partition, timestamp_ms = record
-        self._native.produce(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+            topic, record = self._through(topic, record)
+        self._native.add(topic, record)
 
     def produce_all(self, topic: str, records: Sequence[Record]) -> None:
         """Adds records of one message. Does not block. If one of them can't be sent, none is added."""
-        messages = [through(self._middleware, Outgoing(topic, *record)) for record in records]
-        for native in (
-            self._batcher.entry(),
-            self._native,
-        ):  # The first one is dropped.
+        messages = [self._through(topic, record) for record in records]
+        for native in (self._batcher.entry(), self._native):  # The first one is dropped.
             for message in messages:
-                native.produce(message.topic, message.value, **message.options)
+                native.add(*message)
+
+    def _through(self, topic: str, record: Record) -> tuple[str, Record]:
+        message = through(self._middleware, Outgoing(topic, *record))
+        return message.topic, Record(*message[1:])
 
     def submit(self, job: Job, offset: int | None) -> PendingCommit:
         """Commits the records, and the job up to this offset (None: to its end). Does not block; returns the handle."""

@@ -17,6 +17,17 @@ COMMIT_SHARE = 3 / 4
 """The engine commits after this share of `commit_interval_s`, so that the commit ends within the whole of it."""
 
 
+LEAST_ONE = (
+    "workers",
+    "async_jobs_max",
+    "transaction_records_max",
+    "fetch_memory_mb",
+    "fetch_batch_max_mb",
+    "registry_cache_max",
+)
+"""The settings that are 1 or more."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The settings of an app, with their defaults."""
 
@@ -60,7 +71,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     time."""
     transaction_interval_s: float = 0.0
     """The least time from the begin of one transaction of `exactly_once` routes to the begin of the next."""
-    transaction_records_max: int = 10_000
+    transaction_records_max: int = 100_000
     """A transaction of `exactly_once` routes takes no further job once it has this number of records."""
     metrics_port: int | None = None
     """The port on which metrics and health are served over HTTP; 0 is a free port, None serves nothing."""
@@ -68,6 +79,32 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The address on which metrics and health are served."""
     metrics_allowed_hosts: str = ""
     """Names by which clients may ask there, comma-separated, beside IP addresses, `localhost` and `metrics_host`."""
+    registry_url: str | None = None
+    """The schema registry, as `http://127.0.0.1:8081`; several, comma-separated, are tried in turn."""
+    registry_user: str | None = None
+    """The user at the registry; with `registry_oauth_url` the client's id there."""
+    registry_password: str | None = None
+    """The user's password, or the client's secret."""
+    registry_token: str | None = None
+    """A bearer token for the registry, instead of user and password."""
+    registry_oauth_url: str | None = None
+    """Where the client gets its tokens for the registry (OAuth client credentials)."""
+    registry_oauth_scope: str | None = None
+    """The scope that it asks for there."""
+    registry_ca: str | None = None
+    """A PEM file with the certificates that sign the registry's own; None for those of the system."""
+    registry_certificate: str | None = None
+    """A PEM file with the client's certificate, for mutual TLS."""
+    registry_key: str | None = None
+    """A PEM file with the client's private key."""
+    registry_key_password: str | None = None
+    """The password of that file."""
+    registry_timeout_s: float = 5.0
+    """The time that a request to the registry takes at most."""
+    registry_cache_max: int = 1_000
+    """The most schemas that are kept."""
+    registry_register: Literal["never", "dev", "always"] = "never"
+    """When what is sent registers its schema: never, only in a registry on this machine, or always."""
     tracing: bool = False
     """True makes OpenTelemetry spans; needs the extra `otel`."""
     oauth_token: Any = None
@@ -77,7 +114,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """librdkafka's properties, as librdkafka spells them."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "async_jobs_max", "transaction_records_max", "fetch_memory_mb", "fetch_batch_max_mb"):
+        for name in LEAST_ONE:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"setting {name!r}: must be at least 1, not {getattr(self, name)}", name)

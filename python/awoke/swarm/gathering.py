@@ -12,7 +12,7 @@ from awoke.swarm.nodes import NodeState
 from awoke.web.deadlines import Deadline
 from awoke.web.loop import Loop
 
-GATHER_WITHIN_S = 2.0
+GATHER_WITHIN_S = 5.0
 """Nodes that do not answer within this are left out."""
 
 Finish = Callable[[Mapping[int, str]], object]

@@ -16,7 +16,7 @@ from awoke.swarm.nodes import NodeState
 from awoke.web.deadlines import Deadline
 from awoke.web.loop import Loop
 
-ANSWER_WITHIN_S = 2.0
+ANSWER_WITHIN_S = 5.0
 """Nodes that do not answer within this are named in the answer."""
 
 Answer = Callable[[dict[str, Any]], object]

@@ -1,4 +1,4 @@
-"""For users' tests: brokers inside the process, and an app that runs beside the test."""
+"""For users' tests: brokers and a schema registry inside the process, and an app that runs beside the test."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from awoke.app import App
 from awoke.embedded import EmbeddedCluster
 from awoke.runtime.runner import AppRunner
 from awoke.settings import KafkaValue
+from awoke.testing.registry import EmbeddedRegistry
 
-__all__ = ["EmbeddedCluster", "running"]
+__all__ = ["EmbeddedCluster", "EmbeddedRegistry", "running"]
 
 
 @contextlib.contextmanager

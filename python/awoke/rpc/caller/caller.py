@@ -212,14 +212,7 @@ class Caller:
         """
         options = CallOptions(timeout_s, key, idempotency_key=idempotency_key, headers=headers)
         plan = self._plan(method, args, kwargs, options)
-        return self._calling.open().cast(
-            method,
-            plan.body,
-            plan.left_s(),
-            key=plan.key,
-            idempotency_key=plan.idempotency_key,
-            headers=plan.headers,
-        )
+        return self._calling.open().cast(plan.request(plan.left_s()))
 
     def stream(
         self,

@@ -109,7 +109,7 @@ class Calling:
         left_s = plan.until_s - time.monotonic()
         native = self._native or self.open()
         try:
-            return native.ask(plan.method, plan.body, left_s, plan.key, plan.idempotency_key, plan.headers)
+            return native.ask(plan.request(left_s))
         except QueueFull as error:
             raise self._no_room(plan, error) from None
 
@@ -123,17 +123,7 @@ class Calling:
         if left_s <= 0:
             raise self.reading.failure(plan, "deadline_exceeded", "")
         try:
-            return self.open().call(
-                plan.method,
-                plan.body,
-                left_s,
-                key=plan.key,
-                idempotency_key=plan.idempotency_key,
-                headers=plan.headers,
-                replies=replies,
-                window=window,
-                may_wait=may_wait,
-            )
+            return self.open().call(plan.request(left_s), replies, window, may_wait)
         except QueueFull as error:
             raise self._no_room(plan, error) from None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
-from awoke import serde
+from awoke.codecs import json
 from awoke.errors import ConfigError
 from awoke.rpc.protocol import CALLER_WORDS
 
@@ -129,7 +129,7 @@ def shape_of(path: str, name: str, function: Callable[..., Any]) -> Shape:
     returns = result_of(hint, origin, is_stream)
     if returns is not Any and returns is not None:
         try:
-            serde.result_decoder(returns)
+            json.result_decoder(returns)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}", "client") from None
     return Shape(name, places, returns, is_async, is_stream)

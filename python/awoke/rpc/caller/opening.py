@@ -15,7 +15,7 @@ from awoke.events import Events, EventSource
 from awoke.oauth import TokenFunction
 from awoke.rpc import topics
 from awoke.rpc.caller.retries import Retries
-from awoke.rpc.protocol import Topics
+from awoke.rpc.protocol import LINGER, Topics
 from awoke.secrets import shown_repr
 from awoke.settings import KafkaValue, Settings, client_properties
 
@@ -100,4 +100,4 @@ class Opening(NamedTuple):
         kafka = self.settings.kafka
         is_decided = any(name in kafka for name in ("message.timeout.ms", "delivery.timeout.ms"))
         timeout = {} if is_decided else DELIVERY_TIMEOUT
-        return client_properties(self.settings, **{"linger.ms": "0", **timeout, **kafka})
+        return client_properties(self.settings, **{**LINGER, **timeout, **kafka})

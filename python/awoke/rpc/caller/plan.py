@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from awoke import serde
+from awoke.codecs import json
 from awoke.rpc import protocol
 from awoke.rpc.context import current
 from awoke.tracing import Tracer
 
 Headers = Mapping[str, bytes | str | None]
+Pairs = list[tuple[str, bytes | str | None]]
+Request = tuple[str, bytes, float, bytes | None, bytes | None, Pairs | None]
 
 
 class CallOptions(NamedTuple):
@@ -39,8 +41,12 @@ class Plan(msgspec.Struct, eq=False, gc=False):
     key: bytes | None
     is_idempotent: bool
     idempotency_key: bytes | None
-    headers: list[tuple[str, bytes | str | None]] | None
+    headers: Pairs | None
     attempts: int = 0
+
+    def request(self, left_s: float) -> Request:
+        """Returns the request of an attempt that may take this time, in seconds, as the engine takes it."""
+        return (self.method, self.body, left_s, self.key, self.idempotency_key, self.headers)
 
     def left_s(self) -> float:
         """Returns the rest of its time; negative when it is over."""
@@ -61,7 +67,7 @@ class Planner:
         """
         timeout_s, key, idempotent, idempotency_key, returns, headers = options
         if returns is not Any and returns is not None:
-            serde.result_decoder(returns)  # Before the call: its answer could not be read.
+            json.result_decoder(returns)  # Before the call: its answer could not be read.
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         executing = current.get()
         if executing is not None:
@@ -83,7 +89,7 @@ class Planner:
             more,
         )
 
-    def _headers(self, headers: Headers) -> list[tuple[str, bytes | str | None]]:
+    def _headers(self, headers: Headers) -> Pairs:
         if any(name.startswith(protocol.PREFIX) for name in headers):
             raise ValueError(f"headers whose names begin with {protocol.PREFIX} belong to the protocol")
         pairs = list(headers.items())

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from awoke import serde
+from awoke.codecs import json
 from awoke.errors import ClosedError, DecodeError, RpcError
 from awoke.rpc import protocol
 from awoke.rpc.caller.plan import Plan
@@ -43,7 +43,7 @@ class Reading:
             raise self._no_result(plan, part)
         assert isinstance(body, bytes)
         try:
-            return _decode(body) if returns is Any or returns is None else serde.read(body, returns)
+            return _decode(body) if returns is Any or returns is None else json.read(body, returns)
         except UNREADABLE as error:
             raise self._unreadable(plan, returns, error) from error
 

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from awoke import _native, serde
+from awoke import _native
 from awoke._native import DeliveryHandle, IncomingCall, Job, PendingCommit
 from awoke._waiting import call_back
+from awoke.codecs import json
 from awoke.errors import (
     TOO_LARGE_CODE,
     AwokeError,
@@ -304,6 +305,6 @@ def encoded(result: Any, name: str) -> bytes:
     if result is not None:
         check_ran(result, name)
     try:
-        return serde.encode(result)
+        return json.encode(result)
     except EncodeError as error:
         raise Internal(f"the result can't be written as JSON: {error}") from error

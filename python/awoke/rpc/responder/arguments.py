@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from awoke import pydantic_models, serde
-from awoke.value_types import check_readable, check_writable
+from awoke.codecs import json, pydantic_models
+from awoke.codecs.json_types import check_readable, check_writable
 
 _parts = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -28,7 +28,7 @@ class Arguments:
         fields = [self._field(each, hints) for each in inspect.signature(function).parameters.values()]
         self._names = tuple(name for name, *_ in fields)
         named = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
-        self._decode = msgspec.json.Decoder(named, dec_hook=serde.read_model).decode
+        self._decode = msgspec.json.Decoder(named, dec_hook=json.read_model).decode
 
     def read(self, body: bytes) -> dict[str, Any]:
         """Returns the named arguments of a request's body, an object of JSON, or an array of them in order.
@@ -58,7 +58,7 @@ class Arguments:
         if len(values) > len(self._names):
             raise msgspec.ValidationError(f"takes {len(self._names)} arguments, {len(values)} were given")
         pairs = zip(self._names, values, strict=False)
-        return b"{" + b",".join(serde.encode(name) + b":" + bytes(value) for name, value in pairs) + b"}"
+        return b"{" + b",".join(json.encode(name) + b":" + bytes(value) for name, value in pairs) + b"}"
 
 
 def check_result(function: Callable[..., Any], result: Any, is_stream: bool) -> None:

@@ -27,8 +27,9 @@ from collections.abc import AsyncGenerator, Generator
 from functools import partial
 from typing import Any
 
-from awoke import _native, serde
+from awoke import _native
 from awoke._native import IncomingCall
+from awoke.codecs import json
 from awoke.concurrency import Lanes
 from awoke.drive import ResultOf, drive, elsewhere, until
 from awoke.errors import AwokeError
@@ -58,9 +59,6 @@ COMMIT_TIMEOUT_S = 10.0
 LOOK_AGAIN_S = 0.2
 """A call whose reply partition is being looked up is read again after this time."""
 
-REPORT_COALESCING_S = 0.01
-"""Delivery reports of replies may wait this long: no caller waits for them, and many cost no more than one."""
-
 
 class Responder:
     """Executes the calls of a service. `start` and `close` are called once; its threads do the rest."""
@@ -72,10 +70,9 @@ class Responder:
         self.topics = Topics.of(rpc.service)
         self.scheduler = _native.Scheduler()
         self.route = self._make_route()
-        properties = client_properties(host.settings, **{"linger.ms": "0", **host.settings.kafka})
-        self._producer = _native.Producer(
-            properties, serde.encode, host.settings.produce_timeout_s, None, box, REPORT_COALESCING_S
-        )
+        properties = client_properties(host.settings, **{**protocol.LINGER, **host.settings.kafka})
+        produce_timeout_s = host.settings.produce_timeout_s
+        self._producer = _native.Producer(properties, json.encode, produce_timeout_s, None, box, for_calls=True)
         self._reply_topics = ReplyTopics(host.settings, {self.topics.replies, *options.reply_topics})
         self._admission = _native.Admission(
             self.scheduler, options, self.topics.calls, list(rpc.methods.values()), box, call_all
@@ -96,7 +93,7 @@ class Responder:
             messages_max=IN_FLIGHT,
             bytes_max=self._options.waiting_bytes_max,
             start=("earliest", 0),
-            concurrency=Lanes("key", self._options.threads + 1, IN_FLIGHT, COMMIT_GAP_MAX, False, IN_FLIGHT),
+            concurrency=Lanes("key", self._options.threads + 1, IN_FLIGHT, COMMIT_GAP_MAX, "one", IN_FLIGHT),
             is_transactional=self._options.mode == "exactly_once",
             request_clock_skew_s=self._options.clock_skew_s,
         )

@@ -17,7 +17,7 @@ from awoke.routing import Route
 from awoke.runtime.context import OutputContext
 from awoke.runtime.lent import LentBatches, detach_kept
 from awoke.runtime.loops import message_loop
-from awoke.runtime.outputs import add_answer, answering, called
+from awoke.runtime.outputs import NOTHING, Outputs, add_answer, called
 from awoke.runtime.recovery import Recovery, narrow
 from awoke.runtime.refusals import TRANSACTIONAL_ID, Refusals
 from awoke.runtime.strategies.per_batch import PerBatch
@@ -36,9 +36,11 @@ class ExactlyOnce:
         recovery: Recovery,
         refusals: Refusals,
     ) -> None:
-        self._route, self._source, self._transactions = route, source, transactions
+        self._route, self._context, self._source, self._transactions = route, context, source, transactions
         self._recovery, self._refusals = recovery, refusals
-        self._function = called(route, context.tracer, answering(route, context.tracer))
+        self._outputs = Outputs(route, context.tracer)
+        # Within its span, where there is one, the records of a message are made, too: they carry on its trace.
+        self._function = called(route, context.tracer, None if context.tracer is None else self._outputs.answer)
 
     async def run(self, job: Job) -> bool:
         """Calls user code, and has the transaction committed; returns whether the job is over with that.
@@ -59,8 +61,10 @@ class ExactlyOnce:
     @message_loop
     async def _collect(self, job: Job, entry: TransactionEntry, batches: LentBatches) -> None:
         """Calls the function for each message; its results are kept until all messages are processed, or one fails."""
-        assert self._route.output is not None
-        function, is_async, is_typed = self._function, self._route.is_async, self._route.decoder is not None
+        function, is_async, is_typed = self._function, self._route.is_async, self._route.is_typed
+        output = self._route.output
+        assert output is not None
+        plain = self._outputs.plain if entry.is_direct else NOTHING
         done: Message[Any] | None = None
         message: Message[Any] | None = None
         batch, lease = batches.of(job)
@@ -68,11 +72,13 @@ class ExactlyOnce:
             for message in () if batch is None else job.each(batch):
                 if is_typed:
                     message.value  # noqa: B018
-                answer = function(message)
-                if is_async:
-                    answer = await answer
-                if answer is not None:
-                    add_answer(entry, self._route.output, answer)
+                if (result := function(message)) is not None:
+                    if is_async:
+                        result = await result
+                    if type(result) in plain:
+                        entry.add_result(output, message, result)
+                    elif result is not None:
+                        self._add_others(entry, output, message, result)
                 done = message
         except BaseException:
             assert batch is not None
@@ -81,8 +87,14 @@ class ExactlyOnce:
                 with contextlib.suppress(AwokeError):  # All of it is tried again, then.
                     await until(entry.submit(job, done.offset))
             raise
-        batch = message = done = answer = None
+        batch = message = done = result = None
         detach_kept(lease)
+
+    def _add_others(self, entry: TransactionEntry, output: str, message: Message[Any], result: Any) -> None:
+        """Adds what is more than a value, or passes middleware; within a span its records were made before."""
+        answer = self._outputs.answer(message, result) if self._context.tracer is None else result
+        if answer is not None:
+            add_answer(entry, output, answer)
 
     def _submit(self, job: Job, entry: TransactionEntry) -> None:
         """Has the transaction committed: the job ends with that, and its worker goes on."""

@@ -1,7 +1,7 @@
-"""A function with an output, where several jobs of a partition run at once: no worker waits for an acknowledgement.
+"""A function with an `ordered` output, where several jobs of a partition run at once.
 
-Results leave in the order of their messages where the route is `ordered`, and as they come where it is not. A job whose
-function has been called for all messages leaves its slot to others, and ends when all results are acknowledged.
+Results leave in the order of their messages, and no worker waits for an acknowledgement. A job whose function has been
+called for all messages leaves its slot to others, and ends when all results are acknowledged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from awoke.runtime.context import OutputContext
 from awoke.runtime.lent import LentBatches, detach_kept
 from awoke.runtime.loops import message_loop
 from awoke.runtime.outgoing import End, OrderedOutputs, Outgoing, Results
-from awoke.runtime.outputs import answering, called
+from awoke.runtime.outputs import answering, called, encodable
 
 
 class OrderedOutput:
@@ -24,8 +24,11 @@ class OrderedOutput:
         self, route: Route, context: OutputContext, batches: LentBatches, outputs: OrderedOutputs, end: End
     ) -> None:
         self._route, self._context, self._batches, self._outputs, self._end = route, context, batches, outputs, end
-        self._function = called(route, context.tracer, answering(route, context.tracer))
-        self._is_async, self._is_typed = route.is_async, route.decoder is not None
+        answer = answering(route, context.tracer)
+        if context.encoder:
+            answer = encodable(answer, route, context.encoder)
+        self._function = called(route, context.tracer, answer)
+        self._is_async, self._is_typed = route.is_async, route.is_typed
 
     @message_loop
     async def run(self, job: Job) -> bool:
@@ -62,8 +65,6 @@ class OrderedOutput:
         return False
 
     def _results(self, job: Job, outgoing: Outgoing) -> Results:
-        if not self._route.is_ordered:
-            return Results(self._context, self._route, outgoing, None, {})
         pairs = zip(job.batch().offsets(), job.ordinals(), strict=True)
         places = {offset: ordinal for offset, ordinal in pairs if ordinal is not None}
         return Results(self._context, self._route, outgoing, self._outputs.of(job), places)

@@ -20,7 +20,7 @@ class PerMessage:
 
     def __init__(self, route: Route, tracer: Tracer | None, batches: LentBatches) -> None:
         self._function = called(route, tracer)
-        self._is_async, self._is_typed, self._name = route.is_async, route.decoder is not None, route.name
+        self._is_async, self._is_typed, self._name = route.is_async, route.is_typed, route.name
         self._batches = batches
 
     @message_loop

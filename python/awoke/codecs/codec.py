@@ -1,8 +1,8 @@
 """The seam between values and bytes: a codec encodes what is sent and decodes what handlers get.
 
 Bytes and text pass every codec untouched, and so do tombstones (None). A new codec is one class, given to
-`App(codec=…)` and `Producer(codec=…)`. Dead letters, the reader and the command line keep the bytes and need no codec.
-The bodies of remote calls are JSON by their protocol (docs/rpc_protocol.md).
+`App(codec=…)` and `Producer(codec=…)`. Dead letters keep the bytes and need no codec. The bodies of remote calls are
+JSON by their protocol (docs/rpc_protocol.md).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from awoke import pydantic_models, serde
-from awoke.value_types import check_writable
+from awoke.codecs import json, protobuf_classes, pydantic_models
+from awoke.codecs.json_types import check_writable
 
 Decoder = Callable[[bytes], Any]
 """Returns the value that bytes encode; any exception means that they do not decode."""
@@ -50,18 +50,31 @@ class Codec(Protocol):
         return
 
 
-class JsonCodec(Codec):
-    """JSON by msgspec, and by pydantic for its models; the codec where none is given."""
+class TypeCodec(Codec):
+    """The codec where none is given: protobuf's own bytes for its classes, and JSON for all other types.
 
-    encode = staticmethod(serde.encode)  # The function itself: it runs for each message.
+    JSON is read and written by msgspec, and by pydantic for its models.
+    """
+
+    def encode(self, value: Any) -> bytes:
+        """Returns a value as its class writes itself, or as JSON.
+
+        Raises:
+            EncodeError: The value can't be written.
+        """
+        if protobuf_classes.is_message(type(value)):  # type: ignore[arg-type]
+            return protobuf_classes.encode(value)
+        return json.encode(value)
 
     def decoder(self, value_type: Any) -> Decoder:
-        """Returns the function that reads JSON, checked against the type.
+        """Returns the function that reads a class of protobuf's, or else JSON, checked against the type.
 
         Raises:
             TypeError: JSON can't be read as this type.
         """
-        return serde.json_decoder(value_type)
+        if (message_class := protobuf_classes.class_in(value_type)) is not None:
+            return message_class.FromString  # type: ignore[no-any-return]
+        return json.json_decoder(value_type)
 
     def check_encodable(self, value_type: Any) -> None:
         """Checks that values of this type are not certainly of a class that JSON can't hold.
@@ -69,13 +82,14 @@ class JsonCodec(Codec):
         Raises:
             TypeError: Names the part that can't be written, and what can be used.
         """
-        check_writable(value_type)
+        if protobuf_classes.class_in(value_type) is None:
+            check_writable(value_type)
 
 
-JSON = JsonCodec()
+BY_TYPE = TypeCodec()
 
 
-def decoder_for(value_type: Any, codec: Codec = JSON) -> Decoder | None:
+def decoder_for(value_type: Any, codec: Codec = BY_TYPE) -> Decoder | None:
     """Returns the decoder of a route's values: None for bytes, UTF-8 for `str`, the codec's otherwise.
 
     A tombstone decodes as None by a type that takes it (`Order | None`), and does not decode by any other.
@@ -88,11 +102,11 @@ def decoder_for(value_type: Any, codec: Codec = JSON) -> Decoder | None:
     if value_type is str:
         return bytes.decode
     if value_type == str | None:
-        return _taking_none(bytes.decode)
+        return taking_none(bytes.decode)
     decode = codec.decoder(value_type)
     if takes_none(value_type):
-        return _taking_none(decode)
-    return decode if codec is JSON else _refusing_none(decode)  # JSON's refuse it themselves, for less time a message.
+        return taking_none(decode)
+    return decode if codec is BY_TYPE else refusing_none(decode)  # Its decoders refuse None themselves, in less time.
 
 
 def takes_none(value_type: Any) -> bool:
@@ -108,17 +122,21 @@ def takes_none(value_type: Any) -> bool:
     return True
 
 
-def _refusing_none(decode: Decoder) -> Decoder:
-    def decode_bytes(value: bytes | None) -> Any:
+def refusing_none(decode: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a decoder that refuses tombstones."""
+
+    def decode_bytes(value: bytes | None, *headers: Any) -> Any:
         if value is None:
             raise TypeError("a tombstone has no value")
-        return decode(value)
+        return decode(value, *headers)
 
     return decode_bytes
 
 
-def _taking_none(decode: Decoder) -> Decoder:
-    def decode_or_none(value: bytes | None) -> Any:
-        return None if value is None else decode(value)
+def taking_none(decode: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a decoder that decodes a tombstone as None."""
+
+    def decode_or_none(value: bytes | None, *headers: Any) -> Any:
+        return None if value is None else decode(value, *headers)
 
     return decode_or_none

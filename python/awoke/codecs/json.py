@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from awoke import pydantic_models
+from awoke.codecs import pydantic_models
+from awoke.codecs.json_types import check_readable
 from awoke.errors import ConfigError, EncodeError
-from awoke.value_types import check_readable
 
 Decoder = Callable[[bytes], Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import msgspec.inspect as described
 
-from awoke import pydantic_models
+from awoke.codecs import pydantic_models
 
 JSON = (dict, list, str, int, float, bool, type(None))
 """The types to which msgspec reads JSON of an unknown type."""

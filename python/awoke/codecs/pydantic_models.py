@@ -41,23 +41,35 @@ def decoder_for(kind: Any, at: str = "$") -> Callable[[bytes], Any]:
     Raises:
         TypeError: pydantic can't read this type.
     """
-    import pydantic
+    return _checked(_adapter(kind).validator.validate_json, at)
 
-    try:
-        adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(kind)
-    except (pydantic.PydanticUserError, NameError) as error:
-        raise TypeError(re.split(r"\.?\s*\n|\. ", str(error))[0]) from None
-    if not getattr(adapter, "pydantic_complete", True):
-        raise TypeError("it names types that are not defined; define them first, or call its model_rebuild()")
-    validate = adapter.validator.validate_json
 
-    def decode(value: bytes) -> Any:
-        try:
-            return validate(value)
-        except pydantic.ValidationError as error:
-            raise msgspec.ValidationError(_words_of(error, at)) from None
+def converter_for(kind: Any) -> Callable[[Any], Any]:
+    """Returns a function that makes a type of pydantic's of dicts, lists and plain values, with errors as above.
 
-    return decode
+    Raises:
+        TypeError: pydantic can't read this type.
+    """
+    return _checked(_adapter(kind).validator.validate_python, "$")
+
+
+def json_schema_of(kind: Any) -> dict[str, Any]:
+    """Returns the JSON Schema of a type of pydantic's, under the names (aliases) that its fields have in JSON."""
+    return dict(_adapter(kind).json_schema(by_alias=True))
+
+
+def fields_of(kind: Any) -> list[tuple[str, Any, Any]]:
+    """Returns the fields of a model: of each its name in JSON, its type, and its default, `...` where it has none."""
+    found = kind.model_fields if hasattr(kind, "model_fields") else kind.__pydantic_fields__
+    return [
+        (field.alias or name, field.annotation, ... if field.is_required() or field.default_factory else field.default)
+        for name, field in found.items()
+    ]
+
+
+def to_builtins(value: Any) -> Any:
+    """Returns a model as dicts, lists and plain values, under the names (aliases) of JSON."""
+    return type(value).__pydantic_serializer__.to_python(value, by_alias=True)
 
 
 def takes_none(kind: Any) -> bool:
@@ -84,3 +96,32 @@ def _words_of(error: Any, at: str) -> str:
     """Returns what is wrong and where, without the value itself: errors are logged, and values must not be."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     return "; ".join(f"{each['msg']} - at `{'.'.join([at, *map(str, each['loc'])])}`" for each in problems)
+
+
+def _adapter(kind: Any) -> Any:
+    """Returns pydantic's adapter of a type.
+
+    Raises:
+        TypeError: pydantic can't read this type.
+    """
+    import pydantic
+
+    try:
+        adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(kind)
+    except (pydantic.PydanticUserError, NameError) as error:
+        raise TypeError(re.split(r"\.?\s*\n|\. ", str(error))[0]) from None
+    if not getattr(adapter, "pydantic_complete", True):
+        raise TypeError("it names types that are not defined; define them first, or call its model_rebuild()")
+    return adapter
+
+
+def _checked(validate: Callable[[Any], Any], at: str) -> Callable[[Any], Any]:
+    from pydantic import ValidationError
+
+    def read(value: Any) -> Any:
+        try:
+            return validate(value)
+        except ValidationError as error:
+            raise msgspec.ValidationError(_words_of(error, at)) from None
+
+    return read

@@ -1,0 +1,1 @@
+"""Decodes messages for the command line. A package, so that `commands.load` does not load its libraries for help."""

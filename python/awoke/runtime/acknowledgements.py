@@ -1,0 +1,69 @@
+"""Waits until everything that a job has sent is acknowledged, and finds the first result that was refused."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+
+from awoke._native import Job, Results
+from awoke.drive import is_driven, until
+from awoke.errors import AwokeError, DeliveryFailed, FencedError
+from awoke.message import Record
+from awoke.routing import Route
+from awoke.runtime.alone import is_refused_in_company
+from awoke.runtime.context import OutputContext
+from awoke.runtime.outgoing import produce
+from awoke.runtime.outputs import Sent
+
+
+class Acknowledgements:
+    """The acknowledgements of one route's results. Any thread."""
+
+    def __init__(self, route: Route, context: OutputContext) -> None:
+        self._route, self._context = route, context
+
+    async def wait(self, job: Job, results: Results) -> None:
+        """Waits until all results are acknowledged.
+
+        Raises the first refusal, whose message is then the job's first.
+        """
+        if not (is_driven() and results.wait()):
+            await self.check(job, results)
+
+    async def check(self, job: Job, results: Results) -> None:
+        """As `wait`, one by one."""
+        is_alone = False
+        sent: deque[Sent] = deque(results.take())
+        while sent:
+            each = sent.popleft()
+            try:
+                is_alone = await self._is_sent_alone(each, is_alone)
+            except AwokeError:
+                leave_refused(job, each[0], sent)
+                del each
+                raise
+
+    async def _is_sent_alone(self, sent: Sent, is_alone: bool) -> bool:
+        """Waits for one result, which is sent again by itself where others may be why it was refused; returns whether.
+
+        With `is_alone` one before it was: this one follows it, so that the last result of a key stays the last.
+        """
+        try:
+            await until(sent[1])
+        except DeliveryFailed as refused:
+            if not is_refused_in_company(refused):
+                raise
+            is_alone = True
+        if is_alone:
+            await until(produce(self._context.alone, self._route, Record(*sent[2])))
+        return is_alone
+
+
+def leave_refused(job: Job, offset: int, sent: deque[Sent]) -> None:
+    """Marks the messages before this offset, whose result was refused, as done.
+
+    A kept exception keeps these frames alive: clearing the queue frees the handles and their client.
+    """
+    sent.clear()
+    with contextlib.suppress(FencedError):
+        job.done_before(offset)
