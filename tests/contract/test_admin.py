@@ -131,11 +131,12 @@ def test_a_reader_starts_at_a_time(real_cluster: RealCluster) -> None:
 
 async def test_a_reader_is_iterated_on_an_event_loop(cluster: Cluster, topic: CreateTopic) -> None:
     name, seen = topic(), []
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        await producer.produce(name, b"0")  # Before the reader, which may find the end while it is being opened.
     with (
         awoke.Producer(cluster.bootstrap_servers) as producer,
         awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader,
     ):
-        await producer.produce(name, b"0")
         async for message in reader.aread_until_end(30):
             seen.append(message.value)
         assert seen == [b"0"]

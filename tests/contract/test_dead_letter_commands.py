@@ -147,7 +147,6 @@ def test_dead_letters_are_counted_and_picked(cluster: Cluster, topic: CreateTopi
     assert [line.split()[:2] for line in shown] == [["count", "handler"], ["2", "charge"], ["1", "book"]]
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("cluster", ["real"], indirect=True)
 def test_a_replay_sends_each_dead_letter_once_unless_again(cluster: Cluster, topic: CreateTopic) -> None:
     name, dead = topic(), topic("dead", 2)
@@ -170,7 +169,6 @@ def test_a_replay_sends_each_dead_letter_once_unless_again(cluster: Cluster, top
         assert [each.value for each in reader.read_until_end(30)] == [b"1", b"3", b"2", b"3", b"0", b"4", b"5", b"6"]
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("cluster", ["real"], indirect=True)
 def test_what_is_refused_is_said_and_sent_the_next_time(cluster: Cluster, topic: CreateTopic) -> None:
     name, dead, small = topic(), topic("dead"), unique("small")

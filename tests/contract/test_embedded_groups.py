@@ -13,7 +13,7 @@ from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected, wait_until
 
 CreateTopic = Callable[..., str]
-JOINED_WITHIN_S = 15
+JOINED_WITHIN_S = 35
 
 
 class Member:

@@ -273,7 +273,7 @@ def test_two_processes_with_one_name_do_not_fight(cluster: RealCluster, topic: C
         wait_for_values(cluster, output, 1)
         one._on_fatal_error = lambda error: has_failed.set()
         with running(second):
-            for number in range(40):
+            for number in range(240):
                 send(cluster, name, [b"%d" % number], partition=number % 2)
                 if has_failed.wait(0.25):
                     break

@@ -14,8 +14,9 @@ import pytest
 import awoke
 from awoke.rpc import Caller
 from awoke.testing import EmbeddedCluster, running
-from tests.support.clusters import RealCluster
+from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
+from tests.support.waiting import WITHIN_S
 
 NOWHERE = "127.0.0.1:1"
 
@@ -52,12 +53,14 @@ def settings(**wrong: Any) -> Callable[[], object]:
     return load
 
 
-def start(bootstrap_servers: str = NOWHERE, **more: Any) -> Callable[[], object]:
-    """An app that can't start."""
+def start(
+    bootstrap_servers: str = NOWHERE, topic: str = "orders", within_s: float = 0.5, **more: Any
+) -> Callable[[], object]:
+    """An app that can't start. Where brokers are to answer, `within_s` leaves them time."""
 
     def run() -> None:
-        app = new_app(bootstrap_servers=bootstrap_servers, startup_timeout_s=0.5, **more)
-        app.on("orders")(handle)
+        app = new_app(bootstrap_servers=bootstrap_servers, startup_timeout_s=within_s, **more)
+        app.on(topic)(handle)
         runner = awoke.AppRunner(app)
         try:
             runner.start()
@@ -73,7 +76,7 @@ def start_embedded(kafka: dict[str, str | int]) -> Callable[[], object]:
     def run() -> None:
         with EmbeddedCluster() as cluster:
             cluster.create_topic("orders")
-            start(cluster.bootstrap_servers, kafka=kafka)()
+            start(cluster.bootstrap_servers, within_s=WITHIN_S, kafka=kafka)()
 
     return run
 
@@ -201,9 +204,10 @@ def test_a_mistake_in_code_is_one_message(mistake: Mistake) -> None:
 
 
 def test_a_topic_that_does_not_exist_is_named_with_the_way_to_make_it(real_cluster: RealCluster) -> None:
+    name = unique("missing")
     with pytest.raises(awoke.AwokeError) as raised:
-        start(real_cluster.bootstrap_servers)()
-    assert "awoke topics create orders" in str(raised.value)
+        start(real_cluster.bootstrap_servers, name, WITHIN_S)()
+    assert f"awoke topics create {name}" in str(raised.value)
 
 
 def test_a_service_that_is_not_there_is_named(real_cluster: RealCluster) -> None:
@@ -262,7 +266,7 @@ def test_a_mistake_at_the_shell_is_one_message(mistake: Shell, tmp_path: Path) -
     (tmp_path / "mistaken.py").write_text(mistake.source)
     env = {"PYTHONPATH": f"{tmp_path}", "AWOKE_STARTUP_TIMEOUT_S": "0.5", **mistake.env}
     with Process(*mistake.arguments, env=with_path(env)) as process:
-        assert process.wait(30) != 0, process.output
+        assert process.wait() != 0, process.output
         output = process.output
     assert "Traceback" not in output
     assert [word for word in mistake.words if word not in output.replace("\n", " ")] == [], output

@@ -11,7 +11,7 @@ import awoke
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, new_app
 from tests.support.clusters import Cluster, unique
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, wait_until
 
 WITHIN_S = 30.0
 
@@ -240,3 +240,40 @@ def test_one_record_that_can_not_be_sent_fails_its_message(cluster: Cluster, kin
     if kind.is_exactly_once:
         assert values(cluster, out) == [b"a", b"2", b"b", b"2"]
     assert_committed(cluster, app, {(name, 0): 5})
+
+
+def test_results_of_several_types_keep_their_order_and_their_keys(
+    cluster: Cluster, kind: Kind, written_as: Callable[[Handler], Callable[..., Any]]
+) -> None:
+    (name, out), app, dead_lettered = topics(cluster, partitions=1), new_app(cluster), Collected[awoke.Event]()
+    dead = unique("dead")
+    cluster.create_topic(dead)
+    app.events.subscribe("message.dead_lettered", dead_lettered.add)
+    answers: list[Any] = [
+        b"0",
+        {"n": 1},
+        "2",
+        {"n": 3},
+        {"n": object()},
+        [5],
+        awoke.Record(b"6", "key"),
+        {"n": 7},
+        b"8",
+    ]
+
+    def handle(message: awoke.Message[bytes]) -> Any:
+        return answers[int(message.value)]
+
+    app.on(name, output=out, dead_letter=dead, retry=awoke.Retry(attempts=1), **kind.options)(written_as(handle))
+    feed(cluster, name, [b"%d" % number for number in range(len(answers))])
+    with running(app):
+        dead_lettered.wait_for(1)
+        wait_until(lambda: b"8" in values(cluster, out), "the last result has arrived", WITHIN_S)
+    with awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        found = [(each.key, each.raw_value) for each in reader.read_until_end(WITHIN_S)]
+    # Those behind a result that can't be sent may come again.
+    expected = [b"0", b'{"n":1}', b"2", b'{"n":3}', b"[5]", b"6", b'{"n":7}', b"8"]
+    assert list(dict.fromkeys(found)) == [(b"key", each) for each in expected]
+    assert kind.name == "ordered" or len(found) == len(expected)
+    assert values(cluster, dead) == [b"4"]
+    assert_committed(cluster, app, {(name, 0): 9})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -210,7 +211,7 @@ def test_a_value_that_cannot_be_encoded_is_refused(producer: awoke.Producer, top
     with pytest.raises(awoke.EncodeError, match="object"):
         producer.produce(topic(), object())
     with pytest.raises(TypeError, match="key"):
-        producer.produce(topic(), b"value", key=3)  # type: ignore[arg-type]
+        producer.produce(topic(), b"value", key=3)
 
 
 def test_a_closed_producer_says_so(cluster: Cluster, topic: CreateTopic) -> None:
@@ -329,3 +330,28 @@ def test_a_message_without_a_waiter_lingers(cluster: Cluster, topic: CreateTopic
         handle = producer.produce(name, b"1")
         stays_so(lambda: not handle.done(), "the message lingers", for_s=0.3)
         assert handle.wait(20).offset == 1
+
+
+def test_a_wait_ends_the_linger_of_its_own_partition_only(cluster: Cluster, topic: CreateTopic) -> None:
+    name = topic(partitions=2)
+    with awoke.Producer(cluster.bootstrap_servers, kafka=LINGER) as producer:
+        for partition in range(2):
+            producer.produce(name, b"first", partition=partition).wait(20)
+        lingers = producer.produce(name, b"second", partition=0)
+        goes_along = producer.produce(name, b"second", partition=1)
+        assert producer.produce(name, b"third", partition=1).wait(20).offset == 2
+        assert goes_along.result().offset == 1
+        stays_so(lambda: not lingers.done(), "the message of the other partition lingers", for_s=0.3)
+        assert lingers.wait(20).offset == 1
+
+
+def test_messages_linger_again_when_a_wait_has_timed_out(cluster: Cluster, topic: CreateTopic) -> None:
+    name = topic()
+    with awoke.Producer(cluster.bootstrap_servers, kafka=LINGER) as producer:
+        producer.produce(name, b"0").wait(20)
+        with contextlib.suppress(awoke.DeliveryTimeout):
+            producer.produce(name, b"1").wait(0)
+        elapse(0.1, "a message that comes while the broker's thread looks may go along, which does no harm")
+        handle = producer.produce(name, b"2")
+        stays_so(lambda: not handle.done(), "the message lingers", for_s=0.3)
+        assert handle.wait(20).offset == 2

@@ -71,7 +71,7 @@ def test_an_exhausted_message_goes_to_the_dead_letter_topic_as_it_was(
 def test_a_dead_letter_is_acknowledged_before_its_offset_moves(cluster: Cluster, topic: CreateTopic) -> None:
     name, dead, paused = topic(), topic("dead"), Collected[awoke.Event]()
     app = new_app(cluster)
-    app.middleware.append(refuse_letters)
+    app.outgoing(refuse_letters)
 
     @app.on(name, dead_letter=dead, retry=awoke.Retry(attempts=1, backoff_s=(0.01, 0.02)))
     def refuse(message: awoke.Message[bytes]) -> None:

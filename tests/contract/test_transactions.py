@@ -201,12 +201,12 @@ def test_a_transaction_that_is_dropped_is_aborted(
 ) -> None:
     name = topic()
     native = producer.begin()
-    native.produce(name, b"dropped")
+    native.produce(name, awoke.Record(b"dropped"))
     del native
     with producer.transaction() as t:
         t.produce(name, b"after")
     assert values(cluster, name) == [b"after"]
-    producer.begin().produce(name, b"open when it closes")
+    producer.begin().produce(name, awoke.Record(b"open when it closes"))
     producer.close()
     with pytest.raises(awoke.ClosedError), producer.transaction():
         pass

@@ -14,7 +14,7 @@ from awoke import Batch, Message
 from awoke.annotations import contradicts
 
 if TYPE_CHECKING:
-    from tests.unit.test_codec import Order as OnlyForCheckers
+    from tests.unit.codecs.test_codec import Order as OnlyForCheckers
 
 Value = TypeVar("Value")
 
@@ -35,8 +35,8 @@ def decode(function: Any, raw: bytes | None, **options: Any) -> Any:
     """Returns a value as a route of this handler decodes it."""
     app = awoke.App("app")
     (app.consumer if isinstance(function, type) else app.on)("orders", **options)(function)
-    decoder = app.routes["orders"].decoder
-    return raw if decoder is None else decoder(raw)  # type: ignore[arg-type]
+    decoder = app.routes["orders"].decoding.value
+    return raw if decoder is None else decoder(raw)
 
 
 def of_order(message: Message[Order]) -> None: ...
@@ -162,7 +162,7 @@ def test_a_class_of_the_function_around_the_handler_is_found() -> None:
     @app.on("orders")
     def handle(message: awoke.Message[Local]) -> None: ...
 
-    decoder: Any = app.routes["orders"].decoder
+    decoder: Any = app.routes["orders"].decoding.value
     assert decoder(b'{"id": 7}') == Local(7)
 
 

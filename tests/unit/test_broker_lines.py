@@ -9,6 +9,7 @@ from awoke.events import ClientError
 
 AWAY = [
     "GroupCoordinator: 127.0.0.1:1234: Connect to ipv4#127.0.0.1:1234 failed: Connection refused (after 0ms)",
+    "GroupCoordinator: Connect to ipv4#127.0.0.1:1234 failed: Connection refused (after 0ms in state CONNECT)",
     "127.0.0.1:1234/2: Connect to ipv4#127.0.0.1:1234 failed: Connection refused (after 3ms in state CONNECT)",
     "127.0.0.1:1234/bootstrap: Connect to ipv4#127.0.0.1:1234 failed: refused (1 identical error(s) suppressed)",
     "ssl://127.0.0.1:1234/bootstrap: Connect to ipv4#127.0.0.1:1234 failed: Connection refused",

@@ -32,8 +32,21 @@ def test_each_way_names_what_keeps_its_order() -> None:
 def test_a_thousand_messages_are_in_flight_or_four_for_each_job(
     way: Callable[[int], Concurrency], jobs: int, in_flight: int
 ) -> None:
-    assert way(jobs).in_flight == in_flight
+    assert way(jobs).in_flight_max(is_exactly_once=False) == in_flight
     assert way(jobs).commit_gap == COMMIT_GAP
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "in_flight"),
+    [
+        (awoke.by_key(), 10_000),
+        (awoke.by_key(2_501), 10_004),
+        (awoke.by_key(commit_gap=2_000), 2_000),
+        (awoke.by_key(in_flight=50), 50),
+    ],
+)
+def test_more_messages_are_in_flight_where_transactions_commit_them(concurrency: Concurrency, in_flight: int) -> None:
+    assert concurrency.in_flight_max(is_exactly_once=True) == in_flight
 
 
 def test_bounds_may_be_equal() -> None:

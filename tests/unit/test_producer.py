@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import awoke
+from awoke.producer import sends_directly
 
 NOWHERE = "127.0.0.1:1"
 
@@ -66,7 +67,7 @@ class Refusing(awoke.Codec):
     def encode(self, value: Any) -> bytes:
         raise awoke.EncodeError(f"no {type(value).__name__}")
 
-    def decoder(self, value_type: Any) -> awoke.codec.Decoder:
+    def decoder(self, value_type: Any) -> awoke.codecs.Decoder:
         raise TypeError("nothing")
 
 
@@ -77,3 +78,13 @@ def test_the_codec_encodes_what_is_neither_bytes_text_nor_none() -> None:
     for value in (b"a", "a", None):
         producer.produce("orders", value)
     assert producer.close(0.01) == 3
+
+
+def test_a_producer_sends_directly_where_neither_middleware_nor_a_class_stands_before_it() -> None:
+    class Own(awoke.Producer):
+        """A class of user code."""
+
+    producers = [awoke.Producer(NOWHERE), awoke.Producer(NOWHERE, middleware=[lambda message: message]), Own(NOWHERE)]
+    assert [sends_directly(each) for each in [*producers, object()]] == [True, False, False, False]
+    for each in producers:
+        each.close(0.01)

@@ -34,7 +34,7 @@ class Batch(list[str]):
 class FakeNative:
     """Stands for the engine's reader: gives what a test has put into it."""
 
-    def __init__(self, properties: Any, starts: list[Any], box: Any) -> None:
+    def __init__(self, properties: Any, starts: list[Any], decoders: Any, box: Any) -> None:
         self.starts, self.found, self.waits = starts, deque[Found](), list[float | None]()
         self.is_closed = False
         self._notifier = Notifier()

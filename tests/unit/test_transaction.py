@@ -20,8 +20,9 @@ class FakeOpen:
     def __init__(self, said: list[Any]) -> None:
         self.said = said
 
-    def produce(self, topic: str, value: Any, **options: Any) -> str:
-        self.said.append((topic, value, {name: each for name, each in options.items() if each is not None}))
+    def produce(self, topic: str, record: Record, timeout_s: float | None) -> str:
+        options = {**record.options, "timeout_s": timeout_s}
+        self.said.append((topic, record.value, {name: each for name, each in options.items() if each is not None}))
         return "handle"
 
     def commit(self, timeout_s: float | None) -> None:

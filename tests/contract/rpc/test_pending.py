@@ -109,7 +109,7 @@ def test_scatter_asks_several_groups(cluster: Cluster) -> None:
         caller = stack.enter_context(rpc.Caller(service, cluster.bootstrap_servers, timeout_s=WITHIN_S))
         whole = caller.scatter("price", replies=3)
         assert (sorted(whole.results), len(whole.errors), whole.is_partial) == ([0, 1], 1, False)
-        part = caller.scatter("price", replies=4, timeout_s=2.0)
+        part = caller.scatter("price", replies=4, timeout_s=10.0)
         assert (sorted(part.results), part.is_partial) == ([0, 1], True)
         enough = asyncio.run(caller.ascatter("price", replies=4, until=lambda results: len(results) == 1))
         assert (len(enough.results), enough.is_partial) == (1, True)

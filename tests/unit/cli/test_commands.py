@@ -29,7 +29,7 @@ def names_in(text: str) -> list[str]:
 
 def test_all_commands_are_there_in_the_order_of_their_names() -> None:
     of_swarm = ["dump", "quiet", "reload", "resume", "scale", "skip", "status", "stop"]
-    others = ["broker", "dead-letter", "doctor", "produce", "rpc", "run", "tail", "threads", "topics"]
+    others = ["broker", "dead-letter", "doctor", "produce", "rpc", "run", "schema", "tail", "threads", "topics"]
     assert names_in(help_of()) == sorted(of_swarm + others)
     assert set(names_in(help_of("dead-letter"))) == {"list", "summary", "show", "replay", "purge"}
     assert set(names_in(help_of("topics"))) == {"create", "list", "describe", "delete"}

@@ -16,6 +16,9 @@ from awoke.cli import letters
 from awoke.cli.dead_letter import Group, as_document, cells, confirm_all, in_range, left_out, report, shortened, whole
 from awoke.cli.letters import Letter, letter_of
 from awoke.cli.targets import Targets
+from awoke.registry import Schema, SchemaRegistry
+from awoke.testing.registry import EmbeddedRegistry
+from tests.support.clusters import MockCluster, unique
 from tests.support.messages import StoredMessage
 from tests.unit.cli.fakes import FIRST_MS, FakeAdmin, letter, run, stored
 
@@ -344,3 +347,20 @@ def test_a_replay_ends_without_a_confirmation(memory: FakeMemory, monkeypatch: p
 @pytest.mark.parametrize(("count", "said"), [(0, ""), (3, " (3 sent before are left out: --again sends them)")])
 def test_letters_that_were_sent_before_are_mentioned(count: int, said: str) -> None:
     assert left_out(count) == said
+
+
+def test_a_letter_is_shown_decoded(mock_cluster: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic, letter_ = unique("dead"), stored(value=b'\0\0\0\0\1{"a": 1}')
+    mock_cluster.create_topic(topic)
+    monkeypatch.setenv("AWOKE_BOOTSTRAP_SERVERS", mock_cluster.bootstrap_servers)
+    with EmbeddedRegistry() as registry, SchemaRegistry(registry.url) as client, awoke.Producer() as producer:
+        client.register("orders-value", Schema('{"type": "object"}', "JSON"))
+        for value in (letter_.value, b"{}"):
+            producer.produce(topic, value, key=letter_.key, headers=letter_.headers).wait(30)
+        words, at = ("dead-letter", "show", topic), ("--decode", "--registry-url", registry.url)
+        assert run(*words, "0:0", *at).output.endswith('key: k\nheaders:\n  trace: a\nvalue:\n{\n  "a": 1\n}\n')
+        document = json.loads(run(*words, "0:0", *at, "--json").output)
+        undecoded = run(*words, "0:1", *at).output
+    assert (document["value"], document["value_schema"], document["origin"]["topic"]) == ({"a": 1}, 1, "orders")
+    assert undecoded.startswith(f"note: {topic}[0] offset 1: the value is not decoded: the bytes begin with 7b 7d")
+    assert undecoded.endswith("value:\n{}\n")

@@ -1,4 +1,4 @@
-"""`awoke tail`: where it starts and stops, and how a message is printed."""
+"""`awoke tail`: where it starts and stops, and how a message is printed, decoded or not."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pytest
 
 import awoke
 from awoke.cli import tail
+from awoke.registry import RegistryUnavailable, Schema, SchemaRegistry
+from awoke.testing.registry import EmbeddedRegistry
+from tests.support.clusters import MockCluster, unique
 from tests.support.messages import StoredMessage
 from tests.unit.cli.fakes import run
 
@@ -115,3 +118,56 @@ def test_bytes_are_not_for_json(made: list[Any]) -> None:
     done = run("tail", "orders", "--raw", "--json")
     assert (done.exit_code, made) == (2, [])
     assert "--raw" in done.output
+
+
+CANT = "the bytes begin with 7b 7d, not with 00 and the id of a schema, and there is no header '__value_schema_id'"
+
+
+@pytest.fixture
+def encoded(mock_cluster: MockCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A topic with a message of Avro, one whose key and value are JSON, one without a schema, and a tombstone."""
+    topic = unique("encoded")
+    mock_cluster.create_topic(topic)
+    monkeypatch.setenv("AWOKE_BOOTSTRAP_SERVERS", mock_cluster.bootstrap_servers)
+    with EmbeddedRegistry() as registry, SchemaRegistry(registry.url) as client, awoke.Producer() as producer:
+        monkeypatch.setenv("AWOKE_REGISTRY_URL", registry.url)
+        client.register("texts-value", Schema('"string"'))
+        client.register("numbers-value", Schema('{"type": "number"}', "JSON"))
+        for key, value in (
+            ("k1", b"\0\0\0\0\1\6tea"),
+            (b"\0\0\0\0\0021", b"\0\0\0\0\0022"),
+            ("k3", b"{}"),
+            ("k4", None),
+        ):
+            producer.produce(topic, value, key=key).wait(30)
+        yield topic
+
+
+def test_messages_are_decoded_by_the_schemas_that_they_name(encoded: str) -> None:
+    note = f"note: {encoded}[0] offset 2: the value is not decoded: {CANT}"
+    assert run("tail", encoded, "--until-end", "--decode").output.splitlines() == ['"tea"', "2", note, "{}", ""]
+    lines = run("tail", encoded, "--until-end", "--decode", "--keys").output.splitlines()
+    assert lines == ['k1\t"tea"', "1\t2", note, "k3\t{}", "k4\t"]
+
+
+def test_a_document_has_decoded_parts_with_their_schemas(encoded: str) -> None:
+    lines = run("tail", encoded, "--until-end", "--decode", "--json").output.splitlines()
+    first, second, third, fourth = map(json.loads, lines)
+    assert (first["key"], first["value"], first["value_schema"]) == ("k1", "tea", 1)
+    assert (second["key"], second["key_schema"], second["value"], second["value_schema"]) == (1, 2, 2, 2)
+    assert (third["value"], third["value_note"], fourth["value"]) == ("{}", CANT, None)
+    assert not {"key_schema", "key_note", "value_note"} & first.keys()
+    assert not {"value_schema", "value_note"} & fourth.keys()
+
+
+def test_a_registry_that_is_away_ends_the_command(encoded: str) -> None:
+    with pytest.raises(RegistryUnavailable, match="does not answer"):
+        run("tail", encoded, "--until-end", "--decode", "--registry-url", "http://127.0.0.1:1")
+
+
+def test_decoding_needs_a_registry_and_is_not_for_raw_bytes(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWOKE_REGISTRY_URL", raising=False)
+    with pytest.raises(awoke.ConfigError, match="no schema registry is set"):
+        run("tail", "orders", "--decode")
+    assert run("tail", "orders", "--decode", "--raw").exit_code == 2
+    assert made == []

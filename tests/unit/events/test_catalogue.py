@@ -14,21 +14,27 @@ from awoke.events.catalogue import CATALOGUE, SECTIONS, as_markdown, counters, f
 from tests.support.events import example_of
 from tests.support.python_syntax import PACKAGE, REPOSITORY
 
-BRIDGE = (REPOSITORY / "crates" / "bridge" / "src" / "events.rs").read_text()
+CRATES = REPOSITORY / "crates"
+BRIDGE = (CRATES / "bridge" / "src" / "events.rs").read_text()
+ENGINE = (CRATES / "kafka" / "src" / "events.rs").read_text()
 SET_BY = {"set_at": {"topic", "partition"}, "set_code": {"code", "code_name"}, "set_partitions": {"partitions"}}
 
 
 def of_engine() -> dict[str, set[str]]:
     """The events that the bridge converts, with their fields."""
-    body = BRIDGE.partition("let name = match")[2].partition("fn set_at")[0]
+    names = dict(re.findall(r'Self::(\w+)[^=]*=> "([a-z_.]+)"', ENGINE))
+    body = BRIDGE.partition("match event.what {")[2].partition("Ok((event.client")[0]
     found: dict[str, set[str]] = {}
-    for arm in re.split(r"\n        What::", body)[1:]:
-        arm = arm.partition("Ok((event.client")[0]
-        (name,) = re.findall(r'"([a-z_]+\.[a-z_]+)"', arm)
-        fields = set(re.findall(r'set_item\("(\w+)"', arm))
+    for arm in re.split(r"\n        (?=What::)", body)[1:]:
+        pattern, _, code = arm.partition("=>")
+        fields = {"client"}
+        for listed in re.findall(r"set!\(fields, ([\w, ]+)\)", code):
+            fields |= set(listed.split(", "))
         for function, more in SET_BY.items():
-            fields |= more if f"{function}(" in arm else set()
-        found[name] = fields | {"client"}
+            fields |= more if f"{function}(" in code else set()
+        for variant in re.findall(r"What::(\w+)", pattern):
+            found[names.pop(variant)] = fields
+    assert not names, "events that are not converted"
     return found
 
 

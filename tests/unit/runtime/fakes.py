@@ -13,11 +13,13 @@ import pytest
 import awoke
 from awoke._native import Job
 from awoke._waiting import resolve
+from awoke.codecs.formats import Coding
 from awoke.drive import drive
 from awoke.routing import KindOptions, Route
 from awoke.runtime.executor import Executor
 from awoke.runtime.failures import Failures
 from awoke.runtime.ledger import Ledger
+from awoke.topics import TopicEncoder
 
 
 class FakeHandle:
@@ -66,7 +68,8 @@ class FakeMessage:
     def __init__(self, batch: FakeBatch, offset: int) -> None:
         self.batch, self.offset = batch, offset
         self.topic, self.partition, self.attempt = "orders", 0, 1
-        self.key, self.headers, self.value, self.raw_value = b"key", list[Any](), b"value", b"value"
+        self.key = self.raw_key = b"key"
+        self.headers, self.value, self.raw_value = list[Any](), b"value", b"value"
         self.timestamp_ms = None
 
 
@@ -135,6 +138,36 @@ class FakePartition:
         self.said.append(name)
 
 
+class FakeResults:
+    """The results of one job, each with a `FakeHandle` that is answered."""
+
+    def __init__(self) -> None:
+        self._sent: list[tuple[int, FakeHandle, Any]] = []
+
+    def keep(self, offset: int, handle: FakeHandle, record: Any) -> None:
+        self._sent.append((offset, handle, record))
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    def wait(self) -> bool:
+        return self.done() and self.result()
+
+    def take(self) -> list[tuple[int, FakeHandle, Any]]:
+        taken, self._sent = self._sent, []
+        return taken
+
+    def done(self) -> bool:
+        return all(handle.done() for _, handle, _ in self._sent)
+
+    def result(self) -> bool:
+        return all(handle.exception() is None for _, handle, _ in self._sent)
+
+    def notify(self, mailbox: Any, token: int) -> bool:
+        assert self.done()
+        return False
+
+
 class FakeJob:
     """A job, or with `name` a hook, of `orders[0]`; notes what it is told."""
 
@@ -172,6 +205,10 @@ class FakeJob:
     def done(self, offset: int) -> None:
         self.remaining = self.offsets[-1] - offset
         self.said.append(("done", offset))
+
+    def done_before(self, offset: int) -> None:
+        self.remaining = self.offsets[-1] - offset + 1
+        self.said.append(("done_before", offset))
 
     def retry(self, delay_s: float) -> None:
         self.said.append("retry")
@@ -214,6 +251,7 @@ class FakeContext:
         self.tracer = self.metrics = self.transactions = self.member = None
         self.last_commits: Any = SimpleNamespace(note_hook=lambda hook: None)
         self.producer, self.alone = FakeProducer(), FakeProducer()
+        self.encoder = TopicEncoder((), Coding())
         self.app, self.refusals, self.overdue = SimpleNamespace(), None, None
         self.ended: list[BaseException] = []
         self.paused: list[BaseException] = []
@@ -230,7 +268,7 @@ class FakeTransactions:
     """Commits with the handles that it was given, then with good ones. It is its own transaction entry."""
 
     def __init__(self, *handles: FakeHandle) -> None:
-        self._handles = list(handles)
+        self._handles, self.is_direct = list(handles), False
         self.sent: list[tuple[str, Any]] = []
         self.submitted: list[int | None] = []
 

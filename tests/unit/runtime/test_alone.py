@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import awoke
-from awoke.codec import JSON
+from awoke.codecs.codec import BY_TYPE
 from awoke.message import Outgoing
 from awoke.middleware import Middleware
 from awoke.runtime.alone import AloneProducer, is_refused_in_company, properties_of
@@ -17,7 +17,7 @@ NOWHERE = "127.0.0.1:1"
 
 
 def alone(*middleware: Middleware) -> AloneProducer:
-    return AloneProducer(load({"bootstrap_servers": NOWHERE}).values, JSON, awoke.Events(), middleware)
+    return AloneProducer(load({"bootstrap_servers": NOWHERE}).values, BY_TYPE, awoke.Events(), middleware)
 
 
 def test_a_batch_holds_one_record_whatever_the_user_has_set() -> None:

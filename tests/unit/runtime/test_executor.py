@@ -12,6 +12,7 @@ import pytest
 import awoke
 from awoke._native import Job
 from awoke.runtime.strategies.exactly_once import ExactlyOnce
+from awoke.runtime.strategies.lanes_output import LanesOutput
 from awoke.runtime.strategies.ordered_output import OrderedOutput
 from awoke.runtime.strategies.per_batch import PerBatch
 from awoke.runtime.strategies.per_message import PerMessage
@@ -29,7 +30,8 @@ class Consumer(awoke.Consumer):
         (print, None, {}, PerMessage),
         (Consumer, None, {}, PerBatch),
         (print, "out", {}, WithOutput),
-        (print, "out", {"concurrency": awoke.by_key()}, OrderedOutput),
+        (print, "out", {"concurrency": awoke.by_key()}, LanesOutput),
+        (print, "out", {"concurrency": awoke.by_key(), "ordered": True}, OrderedOutput),
         (print, None, {"concurrency": awoke.by_key()}, PerMessage),
         (print, "out", {"exactly_once": True}, ExactlyOnce),
         (print, "out", {"exactly_once": True, "concurrency": awoke.by_key()}, ExactlyOnce),

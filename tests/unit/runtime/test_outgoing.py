@@ -331,14 +331,14 @@ def message(offset: int) -> Message[Any]:
     return cast("Message[Any]", FakeBatch(FakeJob(), [offset])[0])
 
 
-def results(case: Case, ordered: OrderedOutput | None, *offsets: int) -> Results:
+def results(case: Case, ordered: OrderedOutput, *offsets: int) -> Results:
     places = {offset: offset for offset in offsets}
     return Results(cast(Any, case.context), case.route, case.outgoing, ordered, places)
 
 
-def test_without_an_order_each_result_is_sent_at_once(answers: Answers) -> None:
+def test_a_result_of_before_a_seek_is_sent_at_once(answers: Answers) -> None:
     case = Case()
-    found = results(case, None)
+    found = results(case, case.ordered())
     found.add(message(1), Record(b"1"))
     found.add(message(0), Record(b"0"))
     assert case.sent == [b"1", b"0"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Optional
+from types import SimpleNamespace
+from typing import Any, Optional, cast
 
 import pytest
 
 import awoke
-from awoke.runtime.outputs import records_in, returns_records
+from awoke.routing import KindOptions, Route
+from awoke.runtime.outputs import PLAIN_MAX, Outputs, records_in, returns_records
 
 
 def to_list(_: Any) -> list[awoke.Record]:
@@ -81,3 +83,26 @@ def test_headers_to_carry_on_are_names(forwards: Any) -> None:
 def test_headers_are_carried_on_to_an_output() -> None:
     with pytest.raises(awoke.ConfigError, match="is about an output"):
         awoke.App("app").on("topic", forward_headers=["tenant"])(print)
+
+
+def answers(*results: Any, **options: Any) -> Outputs:
+    """The outputs of a route after these results."""
+    own = KindOptions(output="out", **options)
+    outputs = Outputs(Route("orders", lambda message: None, {}, own), None)
+    for result in results:
+        outputs.answer(cast("awoke.Message[Any]", SimpleNamespace(key=b"key", raw_key=b"key", headers=[])), result)
+    return outputs
+
+
+def test_a_type_of_results_that_was_sent_as_it_is_needs_no_other_look() -> None:
+    assert answers().plain == {bytes, str}
+    assert answers({"id": 1}, 7, [1], (2,), awoke.Record(b"1"), [awoke.Record(b"2")]).plain == {bytes, str, dict, int}
+
+
+def test_where_headers_are_carried_on_no_result_is_sent_as_it_is() -> None:
+    assert answers({"id": 1}, forward_headers=True).plain == set()
+
+
+def test_the_number_of_known_types_is_bounded() -> None:
+    kinds = [type(f"Kind{number}", (), {}) for number in range(2 * PLAIN_MAX)]
+    assert len(answers(*(kind() for kind in kinds)).plain) == PLAIN_MAX

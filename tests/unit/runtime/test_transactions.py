@@ -8,7 +8,7 @@ import pytest
 
 import awoke
 from awoke import _native
-from awoke.codec import JSON
+from awoke.codecs.codec import BY_TYPE
 from awoke.message import Outgoing, Record
 from awoke.routing import KindOptions, Route
 from awoke.runtime.transactions import (
@@ -68,7 +68,7 @@ def test_letters_are_sent_in_transactions_by_exactly_once_routes(options: Any, s
 def test_messages_of_aborted_transactions_must_not_be_processed() -> None:
     settings, box = Settings(kafka={"isolation.level": "read_uncommitted"}), _native.EventBox()
     with pytest.raises(awoke.ConfigError, match="read_committed") as refused:
-        Transactions(settings, "shop", JSON, [], box, may_send_letters=False)
+        Transactions(settings, "shop", BY_TYPE, [], box, may_send_letters=False)
     assert refused.value.property == "isolation.level"
 
 
@@ -78,10 +78,13 @@ class FakeEntry:
     def __init__(self) -> None:
         self.records: list[tuple[str, Any, dict[str, Any]]] = []
 
-    def produce(self, topic: str, value: Any, **options: Any) -> None:
-        if value == "bad":
+    def add(self, topic: str, record: Record) -> None:
+        if record.value == "bad":
             raise awoke.EncodeError("no good")
-        self.records.append((topic, value, options))
+        self.records.append((topic, record.value, cast("dict[str, Any]", record.options)))
+
+    def add_result(self, topic: str, message: Any, value: Any) -> None:
+        self.add(topic, Record(value, message.key))
 
 
 class FakeBatcher:
@@ -120,7 +123,10 @@ def test_records_are_submitted_together_with_the_job() -> None:
     case = Case()
     case.entry.produce("out", "a", key="k")
     case.entry.produce("out", "b")
-    assert case.submitted() == [("out", "a", {"key": "k"}), ("out", "b", {})]
+    assert [(topic, value, options["key"]) for topic, value, options in case.submitted()] == [
+        ("out", "a", "k"),
+        ("out", "b", None),
+    ]
 
 
 def test_records_pass_the_middleware_once() -> None:

@@ -15,7 +15,7 @@ from awoke.errors import QueueFull
 from awoke.rpc import InvalidArgument, ResourceExhausted, Retries, Unavailable
 from awoke.rpc.caller.calling import Calling
 from awoke.rpc.caller.opening import Opening
-from awoke.rpc.caller.plan import CallOptions, Plan, Planner
+from awoke.rpc.caller.plan import CallOptions, Plan, Planner, Request
 from awoke.rpc.caller.reading import Part, Reading
 from awoke.rpc.caller.retries import RetryBudget
 from awoke.rpc.errors import KINDS
@@ -81,6 +81,12 @@ class FakeCall:
         return True
 
 
+def parts_of(request: Request) -> tuple[str, bytes, dict[str, Any]]:
+    """Returns the method and the body of a request, and its other parts by name."""
+    method, body, *more = request
+    return method, body, dict(zip(("left_s", "key", "idempotency_key", "headers"), more, strict=True))
+
+
 class FakeCaller:
     """The engine's caller: gives these parts, one or a list for each attempt, and notes what it is asked."""
 
@@ -91,18 +97,18 @@ class FakeCaller:
         self.calls: list[FakeCall] = []
         self.closed: list[float] = []
 
-    def ask(
-        self, method: str, body: bytes, left_s: float, key: Any, idempotency_key: Any, headers: Any, **more: Any
-    ) -> Part:
-        options = {"left_s": left_s, "key": key, "idempotency_key": idempotency_key, "headers": headers}
-        return self._next(method, body, {**options, **more})[0]
+    def ask(self, request: Request) -> Part:
+        method, body, options = parts_of(request)
+        return self._next(method, body, options)[0]
 
-    def call(self, method: str, body: bytes, left_s: float, **options: Any) -> FakeCall:
-        self.calls.append(FakeCall(*self._next(method, body, {"left_s": left_s, **options})))
+    def call(self, request: Request, replies: int = 1, window: int | None = None, may_wait: bool = True) -> FakeCall:
+        method, body, options = parts_of(request)
+        more = {"replies": replies, "window": window, "may_wait": may_wait}
+        self.calls.append(FakeCall(*self._next(method, body, {**options, **more})))
         return self.calls[-1]
 
-    def cast(self, method: str, body: bytes, left_s: float, **options: Any) -> str:
-        self.asked.append((method, body, {"left_s": left_s, **options}))
+    def cast(self, request: Request) -> str:
+        self.asked.append(parts_of(request))
         return "delivery"
 
     def close(self, timeout_s: float) -> None:

@@ -76,9 +76,9 @@ def test_a_caller_that_can_not_connect_leaves_no_thread_behind(fakes: Fakes) -> 
         opening().open()
 
 
-def test_requests_are_sent_at_once_and_dropped_after_30_s(fakes: Fakes) -> None:
+def test_requests_linger_for_a_millisecond_at_most_and_are_dropped_after_30_s(fakes: Fakes) -> None:
     found = producing(fakes)
-    assert (found["linger.ms"], found["message.timeout.ms"]) == ("0", "30000")
+    assert (found["linger.ms"], found["message.timeout.ms"]) == ("1", "30000")
     assert "linger.ms" not in fakes.steps[-1][2], "these are for requests only"
 
 

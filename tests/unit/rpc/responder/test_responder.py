@@ -49,7 +49,7 @@ class Engine:
         return SimpleNamespace(
             Scheduler=lambda: Scheduled(self._end_threads),
             Route=lambda *_, **__: SimpleNamespace(expired=3),
-            Producer=lambda *_: SimpleNamespace(close=lambda timeout_s: 0),
+            Producer=lambda *_, for_calls: SimpleNamespace(close=lambda timeout_s: 0),
             Admission=lambda *_: self.admission,
             CallReplies=lambda _: self.replies,
         )

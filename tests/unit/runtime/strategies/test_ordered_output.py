@@ -1,10 +1,8 @@
-"""A function with an output, several jobs of a partition at once: no worker waits for an acknowledgement."""
+"""A function with an output, several jobs of a partition at once: results leave in the order of the messages."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import pytest
 
 import awoke
 from tests.unit.runtime.fakes import (
@@ -20,18 +18,15 @@ from tests.unit.runtime.fakes import (
     wait_for_callbacks,
 )
 
-ORDERED = pytest.mark.parametrize("ordered", [False, True])
 
-
-def lanes(function: Any, context: FakeContext, ordered: bool, **options: Any) -> Any:
-    return executor(function, context, output="out", ordered=ordered, concurrency=awoke.by_key(), **options)
+def lanes(function: Any, context: FakeContext, **options: Any) -> Any:
+    return executor(function, context, output="out", ordered=True, concurrency=awoke.by_key(), **options)
 
 
 @KINDS
-@ORDERED
-def test_a_job_ends_by_itself_when_its_results_are_acknowledged(is_async: bool, ordered: bool) -> None:
+def test_a_job_ends_by_itself_when_its_results_are_acknowledged(is_async: bool) -> None:
     context = FakeContext()
-    ran = lanes(handler(lambda message: b"result", is_async), context, ordered)
+    ran = lanes(handler(lambda message: b"result", is_async), context)
     job = process(ran, FakeJob(is_of_lanes=True), on_loop=is_async)
     wait_for_callbacks()
     assert context.producer.sent == [("out", b"result")] * 3
@@ -40,10 +35,9 @@ def test_a_job_ends_by_itself_when_its_results_are_acknowledged(is_async: bool, 
 
 
 @KINDS
-@ORDERED
-def test_the_messages_before_one_that_fails_end_as_a_job_of_their_own(is_async: bool, ordered: bool) -> None:
+def test_the_messages_before_one_that_fails_end_as_a_job_of_their_own(is_async: bool) -> None:
     context = FakeContext()
-    ran = lanes(handler(fails_at(2), is_async), context, ordered)
+    ran = lanes(handler(fails_at(2), is_async), context)
     job = process(ran, FakeJob(is_of_lanes=True), on_loop=is_async)
     wait_for_callbacks()
     assert job.said == ["retry"]
@@ -53,7 +47,7 @@ def test_the_messages_before_one_that_fails_end_as_a_job_of_their_own(is_async: 
 
 def test_results_leave_in_the_order_of_their_messages() -> None:
     context = FakeContext()
-    ran = lanes(lambda message: b"%d" % message.offset, context, True)
+    ran = lanes(lambda message: b"%d" % message.offset, context)
     first, second = FakeJob(2, is_of_lanes=True), FakeJob(2, is_of_lanes=True)
     second.offsets = [2, 3]
     process(ran, second, on_loop=False)
@@ -64,11 +58,10 @@ def test_results_leave_in_the_order_of_their_messages() -> None:
     assert (first.said[-1], second.said[-1]) == ("complete", "complete")
 
 
-@ORDERED
-def test_a_result_that_the_broker_refuses_fails_its_job_later(ordered: bool) -> None:
+def test_a_result_that_the_broker_refuses_fails_its_job_later() -> None:
     refused = FakeHandle(awoke.DeliveryFailed("refused", 87, "INVALID_RECORD"))
     context = FakeContext(producer=FakeProducer(FakeHandle(), refused))
-    ran = lanes(lambda message: b"r", context, ordered, dead_letter="dead", retry=awoke.Retry(attempts=1))
+    ran = lanes(lambda message: b"r", context, dead_letter="dead", retry=awoke.Retry(attempts=1))
     job = process(ran, FakeJob(is_of_lanes=True), on_loop=False)
     wait_for_callbacks()
     assert context.heard == ["job.failed", "message.dead_lettered"]

@@ -17,8 +17,6 @@ from tests.unit.runtime.fakes import (
     process,
 )
 
-# All run on an event loop: a worker thread waits with `wait_all`, which takes handles of the engine's only.
-
 
 @KINDS
 def test_a_job_ends_when_its_results_are_acknowledged(is_async: bool) -> None:
@@ -43,7 +41,7 @@ def test_a_result_that_the_broker_refuses_is_the_failure_of_its_message() -> Non
     retry = awoke.Retry(on_exhausted="skip")
     ran = executor(handler(lambda message: b"r", True), context, output="out", retry=retry)
     job = process(ran, FakeJob(), on_loop=True)
-    assert job.said == [("done", 0), ("done", 1), "release_rest"]
+    assert job.said == [("done_before", 1), ("done", 1), "release_rest"]
     assert context.heard == ["job.failed", "message.skipped"]
 
 

@@ -18,8 +18,8 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.serde import json_decoder
-from awoke.value_types import check_readable, check_writable
+from awoke.codecs.json import json_decoder
+from awoke.codecs.json_types import check_readable, check_writable
 
 
 class Plain:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.codec import JSON, Codec, Decoder, decoder_for, takes_none
+from awoke.codecs.codec import BY_TYPE, Codec, Decoder, decoder_for, takes_none
 
 
 class Order(msgspec.Struct):
@@ -81,5 +81,5 @@ def test_a_route_refuses_a_type_that_its_codec_does_not_decode() -> None:
 
 def test_what_json_can_not_hold_is_refused_as_a_result() -> None:
     with pytest.raises(TypeError, match="can't be written as JSON"):
-        JSON.check_encodable(list[Unknown])
+        BY_TYPE.check_encodable(list[Unknown])
     Reversed().check_encodable(list[Unknown])

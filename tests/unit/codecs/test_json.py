@@ -13,9 +13,9 @@ import pydantic
 import pytest
 
 import awoke
-from awoke import serde
-from awoke.serde import encode, json_decoder, read, result_decoder
-from tests.unit.test_value_types import Data, Model, Order, Plain, WithModel, WithPlain
+from awoke.codecs import json
+from awoke.codecs.json import encode, json_decoder, read, result_decoder
+from tests.unit.codecs.test_json_types import Data, Model, Order, Plain, WithModel, WithPlain
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_a_model_inside_a_type_of_msgspecs_is_checked_by_pydantic() -> None:
 
 
 def test_a_value_that_is_no_model_is_left_to_msgspec() -> None:
-    assert serde.read_model(Order, {"id": 7}) == {"id": 7}
+    assert json.read_model(Order, {"id": 7}) == {"id": 7}

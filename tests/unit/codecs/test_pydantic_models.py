@@ -10,11 +10,11 @@ import msgspec
 import pydantic
 import pytest
 
-from awoke import pydantic_models
-from awoke.codec import decoder_for
-from awoke.pydantic_models import is_model, mentions_model, takes_none, to_json
-from awoke.serde import encode
-from tests.unit.test_value_types import Cat, Data, Dog, Model, Order, PydanticData, WithModel
+from awoke.codecs import pydantic_models
+from awoke.codecs.codec import decoder_for
+from awoke.codecs.json import encode
+from awoke.codecs.pydantic_models import is_model, mentions_model, takes_none, to_json
+from tests.unit.codecs.test_json_types import Cat, Data, Dog, Model, Order, PydanticData, WithModel
 
 Value = TypeVar("Value")
 
@@ -115,7 +115,7 @@ WITHOUT_PYDANTIC = """
 import sys
 sys.modules.update(BLOCKED)
 import msgspec, awoke
-from awoke.serde import encode
+from awoke.codecs.json import encode
 
 class Order(msgspec.Struct):
     id: int
@@ -127,7 +127,7 @@ app = awoke.App("app")
 app.on("orders", value=Order | None, output="out")(echo)
 app.rpc.method(echo)
 assert encode(Order(1)) == b'{"id":1}'
-assert app.routes["orders"].decoder(b'{"id":1}') == Order(1)
+assert app.routes["orders"].decoding.value(b'{"id":1}') == Order(1)
 assert sys.modules.get("pydantic") is None
 """
 

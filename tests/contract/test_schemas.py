@@ -1,0 +1,314 @@
+"""Routes whose formats need a schema registry: it is away, comes back, lacks an id, or refuses the login."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+import awoke
+from awoke import dead_letter
+from awoke.testing import EmbeddedRegistry, running
+from tests.contract.test_consume import assert_committed, committed, new_app
+from tests.contract.test_recovery import letters
+from tests.support.clusters import Cluster, unique
+from tests.support.waiting import Collected, stays_so, wait_until
+
+CreateTopic = Callable[..., str]
+Seen = Collected[tuple[int, int, int]]
+
+KINDS = [
+    "def",
+    "async def",
+    "class",
+    "async class",
+    "lanes",
+    "class with lanes",
+    "where",
+    "exactly once",
+    "output",
+    "lanes output",
+    "ordered",
+    "async ordered",
+]
+SENDING = ["exactly once", "output", "lanes output", "ordered", "async ordered"]
+
+
+class Order(msgspec.Struct):
+    id: int
+
+
+@pytest.fixture
+def registry() -> Iterator[EmbeddedRegistry]:
+    with EmbeddedRegistry() as registry:
+        yield registry
+
+
+def app_of(cluster: Cluster, registry: EmbeddedRegistry, **options: Any) -> awoke.App:
+    return new_app(cluster, registry_url=registry.url, registry_timeout_s=2.0, **options)
+
+
+def fill(cluster: Cluster, registry: EmbeddedRegistry, topic: awoke.Topic, values: list[Any]) -> None:
+    """Sends values with their places as keys; a value that is no bytes registers the schema of its class."""
+    app = app_of(cluster, registry, registry_register="dev")
+    orders = app.topic(str(topic), value=topic.value, key=int)
+    awoke.wait_all([app.producer.produce(orders, value, key=place) for place, value in enumerate(values)], 30)
+    app.close_producer()
+    app.schemas.close()
+
+
+def route(app: awoke.App, kind: str, topic: awoke.Topic, out: str, seen: Seen, **options: Any) -> None:
+    """Adds a route of this kind that collects key, id and attempt of its orders."""
+    if kind == "where":
+        options["flow"] = awoke.Flow(where=lambda message: message.value.id >= 0)
+    if "lanes" in kind or "ordered" in kind:
+        options["concurrency"] = awoke.by_key(4)
+    if kind in SENDING:
+        options |= {"output": awoke.Topic(out, value=topic.value, key=int), "exactly_once": kind == "exactly once"}
+        options |= {"ordered": True} if "ordered" in kind else {}
+
+    def note(message: awoke.Message[Order, int]) -> Order | None:
+        seen.add((message.key, message.value.id, message.attempt))
+        return message.value if "output" in options else None
+
+    async def note_async(message: awoke.Message[Order, int]) -> Order | None:
+        return note(message)
+
+    class Orders(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[Order, int]) -> None:
+            for key, order in list(zip(batch.keys(), batch.values(), strict=True)):
+                seen.add((key, order.id, batch.attempt))
+
+    class AsyncOrders(awoke.Consumer):
+        async def consume(self, batch: awoke.Batch[Order, int]) -> None:
+            for key, order in list(zip(batch.keys(), batch.values(), strict=True)):
+                seen.add((key, order.id, batch.attempt))
+
+    if "class" in kind:
+        app.consumer(topic, **options)(AsyncOrders if "async" in kind else Orders)
+    else:
+        app.on(topic, **options)(note_async if "async" in kind else note)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [awoke.avro(Order), awoke.json_schema(Order)], ids=["avro", "json"])
+def test_messages_wait_while_the_registry_is_away_and_none_is_lost_or_counted(
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, kind: str, form: Any
+) -> None:
+    if kind == "exactly once" and not cluster.is_real:
+        pytest.skip("the embedded brokers know no consumer groups in transactions")
+    orders, out, dead = awoke.Topic(topic(), value=form, key=int), topic("out"), topic("dead")
+    fill(cluster, registry, orders, [Order(number) for number in range(20)])
+    registry.set_up(False)
+    app, seen, waits = app_of(cluster, registry), Seen(), Collected[awoke.Event]()
+    route(app, kind, orders, out, seen, dead_letter=dead, retry=awoke.Retry(attempts=2, backoff_s=(0.01, 0.02)))
+    app.events.subscribe("registry.waited", waits.add)
+    if kind in SENDING:
+        app.use(registry_register="dev")
+    with running(app):
+        waits.wait_for(4)
+        stays_so(lambda: not seen.items, "no message is processed", 0.2)
+        registry.set_up(True)
+        found = seen.wait_until(lambda items: len({key for key, _, _ in items}) == 20)
+        assert {(key, number) for key, number, _ in found} == {(number, number) for number in range(20)}
+        assert {attempt for _, _, attempt in found} == {1}
+        whole = {(str(orders), 0): 20} if cluster.is_real else {}
+        wait_until(lambda: committed(cluster, app) == whole, "all are committed")
+    assert letters(cluster, dead) == []
+    assert_committed(cluster, app, {(str(orders), 0): 20})
+
+
+def test_a_registry_that_goes_away_later_stops_only_what_needs_a_new_schema(
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+) -> None:
+    orders = awoke.Topic(topic(), value=awoke.avro(Order), key=int)
+    newer = {
+        "type": "record",
+        "name": "Order",
+        "fields": [{"name": "id", "type": "long"}, {"name": "x", "type": "null"}],
+    }
+    fill(cluster, registry, orders, [Order(0)])
+    app, seen, waits = app_of(cluster, registry), Seen(), Collected[awoke.Event]()
+    route(app, "def", orders, "", seen)
+    app.events.subscribe("registry.waited", waits.add)
+    with running(app):
+        seen.wait_for(1)
+        registry.set_up(False)
+        with awoke.Producer(cluster.bootstrap_servers) as producer:
+            producer.produce(str(orders), b"\0\0\0\0\1\2", key=b"1").wait(30)
+            seen.wait_for(2)
+            assert waits.items == []
+            producer.produce(str(orders), b"\0\0\0\0\2\4", key=b"2").wait(30)
+            waits.wait_for(1)
+        registry.set_up(True)
+        with awoke.SchemaRegistry(registry.url) as client:
+            schema = awoke.registry.Schema(msgspec.json.encode(newer).decode())
+            assert client.register(unique("any"), schema).id == 2
+        assert seen.wait_for(3) == [(0, 0, 1), (1, 1, 1), (2, 2, 1)]
+
+
+def test_an_id_that_the_registry_does_not_have_and_bytes_that_are_cut_off_are_dead_letters(
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+) -> None:
+    orders, dead = awoke.Topic(topic(), value=awoke.avro(Order), key=int), topic("dead")
+    wrong = [b"\0\0\0\0\x63\1", b"\0\0\0\0\1", b"no schema"]
+    fill(cluster, registry, orders, [Order(0), *wrong, Order(4)])
+    app, seen = app_of(cluster, registry), Seen()
+    route(app, "def", orders, "", seen, dead_letter=dead)
+    with running(app):
+        assert seen.wait_for(2) == [(0, 0, 1), (4, 4, 1)]
+    found = letters(cluster, dead)
+    assert [letter.raw_value for letter in found] == wrong
+    said = [dead_letter.origin(letter) for letter in found]
+    words = ("Schema 99 not found", "the bytes end within the record", "the bytes begin with 6e 6f 20 73 63")
+    for origin, word in zip(said, words, strict=True):
+        assert origin is not None
+        assert word in origin.error_text
+    assert_committed(cluster, app, {(str(orders), 0): 5})
+
+
+def test_a_login_that_is_refused_makes_messages_wait_and_says_why(cluster: Cluster, topic: CreateTopic) -> None:
+    with EmbeddedRegistry(user="shop", password="right") as registry:
+        orders = awoke.Topic(topic(), value=awoke.avro(Order), key=int)
+        app = app_of(cluster, registry, registry_user="shop", registry_password="right", registry_register="dev")
+        same = app.topic(str(orders), value=orders.value, key=int)
+        app.producer.produce(same, Order(7), key=7).wait(30)
+        app.close_producer()
+        app.schemas.close()
+        app = app_of(cluster, registry, registry_user="shop", registry_password="wrong", blocked_after_s=0.05)
+        waits, seen = Collected[Any](), Seen()
+        route(app, "def", orders, "", seen)
+        app.events.subscribe("registry.waited", waits.add)
+        with running(app) as server:
+            waited = waits.wait_for(2)[0]
+            assert "401" in str(waited.error)
+            assert "wrong" not in str(waited.error)
+            wait_until(lambda: "RegistryUnauthorized" in str(server.health().reasons), "health says why")
+        assert seen.items == []
+
+
+def test_what_is_sent_to_a_subject_without_a_schema_waits_until_there_is_one(
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+) -> None:
+    orders, out = topic(), awoke.Topic(topic("out"), value=awoke.avro(Order))
+    app, waits = app_of(cluster, registry), Collected[Any]()
+
+    @app.on(orders, output=out, value=int)
+    def price(message: awoke.Message[int]) -> Order:
+        return Order(message.value)
+
+    app.events.subscribe("registry.waited", waits.add)
+    app.producer.produce(orders, b"7").wait(30)
+    with running(app):
+        assert f"no schema of '{out}-value'" in str(waits.wait_for(1)[0].error)
+        fill(cluster, registry, out, [Order(0)])
+        with awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers, value=bytes) as reader:
+            found = iter(reader)
+            assert [next(found).value for _ in range(2)] == [b"\0\0\0\0\1\0", b"\0\0\0\0\1\x0e"]
+
+
+def test_a_producer_on_an_event_loop_is_told_that_a_schema_is_missing(
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+) -> None:
+    orders, out = topic(), awoke.Topic(topic("out"), value=awoke.avro(Order))
+    app = app_of(cluster, registry, registry_register="dev")
+    sent, attempts = Collected[Any](), Collected[int]()
+
+    @app.on(orders)
+    async def handle(message: awoke.Message[bytes]) -> None:
+        attempts.add(message.attempt)
+        sent.add(await app.producer.produce(out, Order(7)))
+
+    app.topic(str(out), value=out.value)
+    app.producer.produce(orders, b"").wait(30)
+    with running(app):
+        sent.wait_for(1)
+    assert set(attempts.items) == {1}, "a schema that is loaded is no attempt"
+
+
+def test_an_app_with_such_a_format_and_without_a_registry_does_not_start(cluster: Cluster, topic: CreateTopic) -> None:
+    app = new_app(cluster)
+    app.on(topic(), value=awoke.avro(Order))(lambda message: None)
+    with pytest.raises(awoke.ConfigError, match="registry_url"), running(app):
+        pass
+
+
+def test_a_reader_decodes_keys_and_values(cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry) -> None:
+    orders = awoke.Topic(topic(), value=awoke.avro(Order), key=int)
+    fill(cluster, registry, orders, [Order(0), Order(1), b"no schema"])
+    servers = cluster.bootstrap_servers
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWOKE_REGISTRY_URL", registry.url)
+        with awoke.Reader(orders, bootstrap_servers=servers) as reader:
+            first, second, third = reader.read_until_end(30)
+            assert [(each.key, each.value) for each in (first, second)] == [(0, Order(0)), (1, Order(1))]
+            assert (third.key, third.raw_key, third.raw_value) == (2, b"2", b"no schema")
+            with pytest.raises(awoke.DecodeError, match="not with 00 and the id"):
+                third.value  # noqa: B018 - it is read here.
+    with awoke.Reader(orders, bootstrap_servers=servers, value=bytes, key=str) as reader:
+        assert [message.key for message in reader.read_until_end(30)] == ["0", "1", "2"]
+
+
+def test_a_producer_closes_the_client_that_it_has_opened(
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+) -> None:
+    orders = awoke.Topic(topic(), value=awoke.avro(Order), key=int)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWOKE_REGISTRY_URL", registry.url)
+        patch.setenv("AWOKE_REGISTRY_REGISTER", "dev")
+        for number in range(2):
+            with awoke.Producer(cluster.bootstrap_servers, topics=[orders]) as producer:
+                producer.produce(orders, Order(number), key=number).wait(30)
+
+
+def test_an_app_runs_again_with_another_registry(cluster: Cluster, topic: CreateTopic) -> None:
+    orders, seen = awoke.Topic(topic(), value=awoke.avro(Order), key=int), Seen()
+    app = new_app(cluster, registry_register="dev")
+    route(app, "def", app.topic(str(orders), value=orders.value, key=int), "", seen)
+    for number, fields in enumerate((["id"], ["more", "id"])):
+        with EmbeddedRegistry() as registry:
+            schema = {"type": "record", "name": "Order", "fields": [{"name": each, "type": "long"} for each in fields]}
+            fill(cluster, registry, awoke.Topic(orders, value=awoke.avro(schema=schema)), [{"id": number, "more": 9}])
+            app.use(registry_url=registry.url)
+            with running(app):
+                seen.wait_for(number + 1)
+    assert [found[1] for found in seen.items] == [0, 1], "the same id is another schema in another registry"
+
+
+@pytest.mark.parametrize("kind", ["output", "lanes output", "ordered", "async ordered"])
+def test_results_wait_while_the_registry_of_the_output_is_away(
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, kind: str
+) -> None:
+    orders, out, dead = awoke.Topic(topic(), value=Order, key=int), topic("out"), topic("dead")
+    results = awoke.Topic(out, value=awoke.avro(Order))
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        awoke.wait_all([producer.produce(str(orders), Order(each), key=f"{each}") for each in range(20)], 30)
+    registry.set_up(False)
+    app, waits = app_of(cluster, registry, registry_register="dev"), Collected[awoke.Event]()
+    options: Any = {"concurrency": awoke.by_key(4)} if kind != "output" else {}
+
+    def note(message: awoke.Message[Order, int]) -> Order:
+        return message.value
+
+    async def note_async(message: awoke.Message[Order, int]) -> Order:
+        return message.value
+
+    app.on(
+        orders, output=results, ordered="ordered" in kind, dead_letter=dead, retry=awoke.Retry(attempts=2), **options
+    )(note_async if "async" in kind else note)
+    app.events.subscribe("registry.waited", waits.add)
+    with running(app):
+        waits.wait_for(3)
+        registry.set_up(True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AWOKE_REGISTRY_URL", registry.url)
+            with awoke.Reader(results, bootstrap_servers=cluster.bootstrap_servers) as reader:
+                found = iter(reader)
+                numbers: list[int] = []
+                while len(set(numbers)) < 20:
+                    numbers.append(next(found).value.id)
+    assert letters(cluster, dead) == []
+    if "ordered" in kind:
+        assert list(dict.fromkeys(numbers)) == list(range(20))

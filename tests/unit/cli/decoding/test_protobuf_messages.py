@@ -1,0 +1,91 @@
+"""Protobuf messages without generated classes: from the descriptions that a registry has."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from awoke.cli.decoding.protobuf_messages import placed, pool_of, protobuf_reader
+from awoke.registry.schema import RegisteredSchema, Schema
+from awoke.registry.schemas import Schemas
+from awoke.registry.wire_format import Framed
+
+INT64, STRING, MESSAGE = 3, 9, 11
+
+
+def described(file: FileDescriptorProto) -> Schema:
+    """Returns a file as a registry has it."""
+    return Schema(base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")
+
+
+def place_file() -> FileDescriptorProto:
+    """Returns the file of a message that another one imports."""
+    file = FileDescriptorProto(name="place.proto", package="shop", syntax="proto3")
+    file.message_type.add(name="Place").field.add(name="city", number=1, type=STRING, label=1)
+    return file
+
+
+def stock_file() -> FileDescriptorProto:
+    """Returns a file with two messages; the second one imports another file, and one that comes with protobuf."""
+    imports = ["place.proto", "google/protobuf/struct.proto", "google/protobuf/type.proto"]
+    file = FileDescriptorProto(name="stock.proto", package="shop", syntax="proto3", dependency=imports)
+    file.message_type.add(name="Other")
+    message = file.message_type.add(name="Stock")
+    message.field.add(name="item_id", number=1, type=INT64, label=1)
+    message.field.add(name="place", number=2, type=MESSAGE, label=1, type_name=".shop.Place")
+    return file
+
+
+class KnownSchemas(Schemas):
+    """Schemas that refer to these."""
+
+    def __init__(self, *references: Schema) -> None:
+        self._known = {str(place): each for place, each in enumerate(references)}
+
+    def references(self, schema: Schema) -> dict[str, Schema]:
+        return self._known
+
+
+PAYLOAD = b"\x08\x05\x12\x06\x0a\x04Rome"
+
+
+@pytest.mark.parametrize(
+    "framed",
+    [Framed(6, b"\x02\x02" + PAYLOAD), Framed("a-guid", PAYLOAD, b"\x02\x02")],
+    ids=["by prefix", "by header"],
+)
+def test_a_message_is_read_by_its_description(framed: Framed) -> None:
+    read = protobuf_reader(RegisteredSchema(described(stock_file()), 6), KnownSchemas(described(place_file())))
+    assert read(framed) == {"item_id": "5", "place": {"city": "Rome"}}
+
+
+def test_a_message_that_the_schema_does_not_have_is_named_by_its_place() -> None:
+    read = protobuf_reader(RegisteredSchema(described(place_file()), 6), KnownSchemas())
+    with pytest.raises(ValueError, match=r"schema 6 of the registry has no message at \[3\]"):
+        read(Framed(6, b"\x02\x06"))
+
+
+def test_a_message_whose_schema_is_source_is_named() -> None:
+    read = protobuf_reader(RegisteredSchema(Schema("package shop; message Stock {}", "PROTOBUF"), 6), KnownSchemas())
+    with pytest.raises(ValueError, match=r"Protobuf message shop\.Stock of schema 6; the registry has .* source"):
+        read(Framed(6, b"\x00"))
+
+
+def test_a_source_among_the_imports_leaves_the_message_undecoded() -> None:
+    assert pool_of([Schema("message Place {}", "PROTOBUF"), described(stock_file())]) is None
+
+
+@pytest.mark.parametrize(
+    ("framed", "found"),
+    [
+        (Framed(6, b"\x00ab"), ([0], b"ab")),
+        (Framed("a-guid", b"ab", b""), ([0], b"ab")),
+        (Framed("a-guid", b"ab", b"\x00"), ([0], b"ab")),
+        (Framed(6, b"\x04\x02\x00ab"), ([1, 0], b"ab")),
+    ],
+)
+def test_the_place_of_a_message_is_before_its_bytes_or_in_the_header(framed: Framed, found: Any) -> None:
+    assert placed(framed) == found

@@ -1,0 +1,99 @@
+"""Encrypted values: there and back, replaced keys, changed bytes, and what is sent on as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+import awoke
+from awoke.codecs import Place
+from awoke.codecs.encryption import HEADER
+from awoke.codecs.formats import Coding
+from awoke.registry.schemas import Schemas
+from awoke.topics import Topic, TopicEncoder
+from tests.support.known_schemas import KnownSchemas
+
+VALUES = Place("orders", "value")
+OLD, NEW = {"old": b"o" * 32}, {"old": b"o" * 32, "new": b"n" * 32}
+
+
+class Order(msgspec.Struct):
+    id: int
+
+
+def there(form: awoke.Format, value: Any, schemas: Any = None) -> tuple[bytes, list[tuple[str, bytes]]]:
+    data, headers = form.encoder(VALUES, schemas or Schemas.none())(value)
+    return data, list(headers)
+
+
+def back(form: awoke.Format, data: bytes, headers: Any, schemas: Any = None) -> Any:
+    decode: Any = form.decoder(VALUES, schemas or Schemas.none())
+    return decode(data, headers)
+
+
+@pytest.mark.parametrize("form", [Order, awoke.msgpack(Order), awoke.avro(Order), awoke.avro(Order, wire="header")])
+def test_a_value_of_any_format_goes_there_and_back(form: Any) -> None:
+    schemas, secret = KnownSchemas(), awoke.encrypted(form, keys=NEW, current="new")
+    data, headers = there(secret, Order(7), schemas)
+    assert headers[-1] == (HEADER, b"new")
+    assert back(secret, data, headers, schemas) == Order(7)
+    assert there(secret, Order(7), schemas)[0] != data, "each time with another nonce"
+
+
+def test_bytes_and_text_are_encrypted_too() -> None:
+    for value in (b"secret", "secret"):
+        form = awoke.encrypted(keys=OLD, current="old")
+        data, headers = there(form, value)
+        assert b"secret" not in data
+        assert back(form, data, headers) == b"secret"
+
+
+def test_a_key_is_replaced_while_both_are_in_use() -> None:
+    before, after = awoke.encrypted(Order, keys=OLD, current="old"), awoke.encrypted(Order, keys=NEW, current="new")
+    data, headers = there(before, Order(7))
+    assert back(after, data, headers) == Order(7)
+    data, headers = there(after, Order(8))
+    with pytest.raises(ValueError, match="key 'new', which is not given"):
+        back(before, data, headers)
+
+
+@pytest.mark.parametrize(("place", "words"), [(0, "was changed"), (20, "was changed"), (None, "end within")])
+def test_changed_bytes_are_refused(place: int | None, words: str) -> None:
+    form = awoke.encrypted(Order, keys=OLD, current="old")
+    data, headers = there(form, Order(7))
+    wrong = data[:20] if place is None else data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+    with pytest.raises(ValueError, match=words):
+        back(form, wrong, headers)
+
+
+def test_the_id_of_the_key_is_protected() -> None:
+    form = awoke.encrypted(Order, keys={"old": b"o" * 32, "twin": b"o" * 32}, current="old")
+    data, _ = there(form, Order(7))
+    with pytest.raises(ValueError, match="another key than 'twin'"):
+        back(form, data, [(HEADER, b"twin")])
+
+
+def test_a_value_that_is_not_encrypted_is_read_only_where_that_is_said() -> None:
+    with pytest.raises(ValueError, match="is not encrypted"):
+        back(awoke.encrypted(Order, keys=OLD, current="old"), b'{"id":7}', [])
+    lenient = awoke.encrypted(Order, keys=OLD, current="old", accepts_plain=True)
+    assert back(lenient, b'{"id":7}', []) == Order(7)
+
+
+def test_what_is_sent_is_encrypted_unless_it_is_so_already() -> None:
+    encode = TopicEncoder([Topic("orders", value=awoke.encrypted(keys=OLD, current="old"))], Coding())
+    sent = encode(awoke.Outgoing("orders", b"secret"))
+    assert sent.value != b"secret"
+    assert encode(sent) is sent
+    assert encode(awoke.Outgoing("orders", None)).value is None
+
+
+def test_wrong_keys_are_refused_at_once_and_never_shown() -> None:
+    for keys, current in (({"a": b"short"}, "a"), ({"a": "x" * 32}, "a"), (OLD, "new")):
+        with pytest.raises(awoke.ConfigError) as caught:
+            awoke.encrypted(Order, keys=keys, current=current)  # type: ignore[arg-type]
+        assert "short" not in str(caught.value)
+    with pytest.raises(awoke.ConfigError, match="keys can't be encrypted"):
+        awoke.encrypted(Order, keys=OLD, current="old").encoder(Place("orders", "key"), Schemas.none())
