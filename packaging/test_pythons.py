@@ -128,10 +128,11 @@ def how_to_get(version: str) -> str:
 def main() -> int:
     """Runs the command line; returns 1 if a test failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--only", nargs="+", choices=SUPPORTED, default=SUPPORTED, metavar="VERSION")
+    parser.add_argument("--only", action="append", choices=SUPPORTED, metavar="VERSION", help="may be repeated")
     options, arguments = parser.parse_known_args()
-    found = {version: python for version in options.only if (python := find(version)) is not None}
-    for version in options.only:
+    wanted = options.only or SUPPORTED
+    found = {version: python for version in wanted if (python := find(version)) is not None}
+    for version in wanted:
         if version not in found:
             print(f"{version}: not found; to get it: {how_to_get(version)}", flush=True)
     table: dict[str, Results] = {}
