@@ -7,6 +7,8 @@ from tests.support.rebalances import PARTITIONS, Rebalances
 from tests.support.resource_usage import ResourceUsage, resource_usage
 
 REBALANCES = 100
+CONNECTIONS = 3
+"""That librdkafka may open, or close, between two looks: far below one for each rebalance."""
 
 
 def test_a_hundred_rebalances_leave_nothing_behind(real_cluster: RealCluster) -> None:
@@ -15,6 +17,7 @@ def test_a_hundred_rebalances_leave_nothing_behind(real_cluster: RealCluster) ->
     rebalances, taken = Rebalances(real_cluster.bootstrap_servers, topic, unique("group")), dict[int, ResourceUsage]()
     sent = rebalances.run(REBALANCES, lambda done: taken.setdefault(done, resource_usage()))
     early, late = taken[10], taken[REBALANCES]
-    assert (late.names, late.descriptors) == (early.names, early.descriptors)
+    assert late.names == early.names
+    assert late.descriptors <= early.descriptors + CONNECTIONS
     assert late.resident_kb < early.resident_kb * 1.2 + 10_000
     assert rebalances.lost_and_repeated(sent) == (0, 0), "members that leave in order repeat nothing"
