@@ -6,6 +6,8 @@ AwokeError
 ├── KafkaError             an answer of a broker or of librdkafka
 │   ├── BrokerUnreachable  no broker answered
 │   ├── UnknownTopic       the topic does not exist
+│   ├── UnknownGroup       the consumer group does not exist
+│   ├── GroupNotEmpty      the consumer group has members
 │   ├── AuthenticationFailed  the brokers refuse the login
 │   ├── AuthorizationFailed  the brokers do not allow it
 │   ├── TlsFailed          TLS with the brokers failed
@@ -20,6 +22,7 @@ AwokeError
 ├── MessageTooLarge        a message larger than message.max.bytes
 ├── EncodeError            a value that can't be turned into bytes
 ├── DecodeError            a value that can't be read as its route's type
+│   └── NoHandler          a message that none of a topic's handlers takes
 ├── HandlerDidNotRun       a handler's call returned a coroutine or a generator, whose body has not run
 ├── ClosedError            use of something that was closed
 ├── ForkedClientError      use of a client in another process than its own
@@ -51,6 +54,8 @@ TLS_CODE = -181
 AUTHORIZATION_CODES = frozenset({29, 30, 31, 53})
 """Not allowed: a topic, a group, the cluster, a transactional id."""
 UNKNOWN_TOPIC_CODES = frozenset({3, -188})
+GROUP_NOT_EMPTY_CODE = 68
+UNKNOWN_GROUP_CODE = 69
 TOO_LARGE_CODE = 10
 TOO_LARGE_CODES = frozenset({TOO_LARGE_CODE, 18})
 """A record, or the batch that it is in, is larger than its topic allows."""
@@ -100,6 +105,14 @@ class BrokerUnreachable(KafkaError):
 
 class UnknownTopic(KafkaError):
     """The topic does not exist."""
+
+
+class UnknownGroup(KafkaError):
+    """The consumer group does not exist."""
+
+
+class GroupNotEmpty(KafkaError):
+    """The consumer group has members, which must stop first."""
 
 
 class AuthenticationFailed(KafkaError):
@@ -182,6 +195,10 @@ class DecodeError(AwokeError):
         self.topic = topic
         self.partition = partition
         self.offset = offset
+
+
+class NoHandler(DecodeError):
+    """A message that none of the handlers of its topic takes, where there is no default."""
 
 
 class HandlerDidNotRun(AwokeError):
@@ -279,6 +296,10 @@ def kafka_error(text: str, code: int, code_name: str, is_retriable: bool) -> Kaf
         return BrokerUnreachable(text, code, code_name, is_retriable)
     if code in UNKNOWN_TOPIC_CODES:
         return UnknownTopic(text, code, code_name, is_retriable)
+    if code == UNKNOWN_GROUP_CODE:
+        return UnknownGroup(text, code, code_name, is_retriable)
+    if code == GROUP_NOT_EMPTY_CODE:
+        return GroupNotEmpty(text, code, code_name, is_retriable)
     return (_refusal(code) or KafkaError)(text, code, code_name, is_retriable)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,8 @@ from typing import Any
 import pytest
 
 import awoke
+from awoke.admin.topics import Topics
+from awoke.drive import drive
 from tests.support.clusters import Cluster, RealCluster, unique
 from tests.support.waiting import wait_until
 
@@ -53,17 +54,17 @@ def test_a_topic_that_another_client_makes_is_waited_for(real_cluster: RealClust
         assert admin.describe_topic(name).name == name
 
 
-class AskedTwice(awoke.Admin):
+class AskedTwice(Topics):
     """Has a topic made when the brokers were asked for it and did not know it."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster.bootstrap_servers)
+    def __init__(self, cluster: Cluster, admin: awoke.Admin) -> None:
+        super().__init__(admin._connection)
         self._cluster, self.asked = cluster, 0
 
-    def describe_topic(self, name: str, timeout_s: float = 10.0) -> awoke.TopicInfo:
+    async def describe(self, name: str, timeout_s: float) -> awoke.TopicInfo:
         self.asked += 1
         try:
-            return super().describe_topic(name, timeout_s)
+            return await super().describe(name, timeout_s)
         except awoke.UnknownTopic:
             if self.asked == 1:
                 self._cluster.create_topic(name)
@@ -71,9 +72,10 @@ class AskedTwice(awoke.Admin):
 
 
 def test_a_topic_that_was_made_just_now_is_asked_for_again(cluster: Cluster) -> None:
-    with contextlib.closing(AskedTwice(cluster)) as admin:
-        assert len(admin.find_topic(unique("new"), new_within_s=30).partitions) == 1
-        assert admin.asked > 1
+    with awoke.Admin(cluster.bootstrap_servers) as admin:
+        topics = AskedTwice(cluster, admin)
+        assert len(drive(topics.find(unique("new"), 10, 30)).partitions) == 1
+        assert topics.asked > 1
 
 
 def test_a_topic_that_is_not_made_is_unknown_when_its_time_is_up(cluster: Cluster) -> None:
@@ -179,8 +181,8 @@ def test_a_reader_that_is_closed_says_so(cluster: Cluster, topic: CreateTopic) -
 
 def test_calls_that_have_no_answer_fail_when_the_admin_closes() -> None:
     admin = awoke.Admin("127.0.0.1:1")
-    call = admin._native.create_topics([("x", 1, 1, [])], 60)
+    call = admin._connection._native.request("create_topics", [("x", 1, 1, [])], 60)
     assert not call.done()
     admin.close()
     with pytest.raises(awoke.ClosedError):
-        call.wait(60)
+        call.wait()

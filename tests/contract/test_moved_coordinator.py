@@ -17,13 +17,10 @@ OFFSET_FETCH, NOT_COORDINATOR = 9, 16
 with EmbeddedCluster() as cluster, awoke.Admin(cluster.bootstrap_servers) as admin:
     cluster.create_topic("topic")
     cluster._native.fail_requests(OFFSET_FETCH, [NOT_COORDINATOR])
-    try:
-        admin.group_offsets("group")
-    except awoke.KafkaError as error:
-        print(error.code_name, admin.group_offsets("group"))
+    print(admin.group_offsets("group"))
 """
 
 
-def test_an_admin_can_ask_again_when_the_coordinator_of_a_group_has_moved() -> None:
+def test_an_admin_asks_again_when_the_coordinator_of_a_group_has_moved() -> None:
     asked = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, timeout=60, check=False)
-    assert (asked.returncode, asked.stdout.strip()) == (0, "NOT_COORDINATOR {}"), asked.stderr
+    assert (asked.returncode, asked.stdout.strip()) == (0, "{}"), asked.stderr

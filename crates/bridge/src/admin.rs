@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use awoke_engine::Error;
 use awoke_engine::clock::Deadline;
-use awoke_engine::kafka as engine;
+use awoke_engine::kafka::{self as engine, AdminOutcome as Outcome, AdminRequest as Request};
 use awoke_engine::wake::Completion;
+use pyo3::IntoPyObjectExt as _;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
@@ -16,10 +18,6 @@ use crate::properties::Properties;
 use crate::values::seconds;
 use crate::waiting::{Mailbox, resolve, wait_for};
 
-/// (name, error code or 0, error name, error text).
-type Topic = (String, i32, String, String);
-/// (name, partitions, replicas, settings).
-type NewTopic = (String, i32, i32, Vec<(String, String)>);
 /// (partition, leader, replicas, in-sync replicas).
 type Partition = (i32, i32, Vec<i32>, Vec<i32>);
 /// Brokers as (id, address), topics as (name, error code or 0, partitions).
@@ -31,21 +29,7 @@ pub struct Admin {
     inner: Open<engine::Admin>,
 }
 
-impl Admin {
-    fn open(&self) -> Result<Arc<engine::Admin>> {
-        Ok(self.inner.get()?)
-    }
-
-    fn call(
-        &self,
-        timeout_s: f64,
-        start: impl FnOnce(&engine::Admin, Duration) -> awoke_engine::Result<Arc<Call>>,
-    ) -> Result<PendingCall> {
-        Ok(PendingCall { completion: start(&*self.open()?, seconds(timeout_s)?)? })
-    }
-}
-
-type Call = Completion<awoke_engine::Result<engine::AdminOutcome>>;
+type Call = Completion<awoke_engine::Result<Outcome>>;
 
 #[pymethods]
 impl Admin {
@@ -60,7 +44,7 @@ impl Admin {
     #[pyo3(signature = (topic, timeout_s))]
     fn metadata(&self, py: Python<'_>, topic: Option<&str>, timeout_s: f64) -> Result<Found> {
         let timeout = seconds(timeout_s)?;
-        let admin = self.open()?;
+        let admin = self.inner.get()?;
         let metadata = py.detach(|| admin.metadata(topic, timeout))?;
         let brokers = metadata.brokers.into_iter().map(|broker| (broker.id, broker.address)).collect();
         let topics = metadata.topics.into_iter().map(|topic| {
@@ -73,45 +57,10 @@ impl Admin {
         Ok((brokers, topics.collect()))
     }
 
-    /// Creates topics given as (name, partitions, replicas, settings). Does not block.
-    fn create_topics(&self, topics: Vec<NewTopic>, timeout_s: f64) -> Result<PendingCall> {
-        let topics: Vec<_> = topics
-            .into_iter()
-            .map(|(name, partitions, replicas, config)| engine::NewTopic { name, partitions, replicas, config })
-            .collect();
-        self.call(timeout_s, |admin, timeout| admin.create_topics(&topics, timeout))
-    }
-
-    /// Deletes topics. Does not block.
-    fn delete_topics(&self, topics: Vec<String>, timeout_s: f64) -> Result<PendingCall> {
-        self.call(timeout_s, |admin, timeout| admin.delete_topics(&topics, timeout))
-    }
-
-    /// Requests the offsets that a group has committed. Does not block.
-    fn group_offsets(&self, group: &str, timeout_s: f64) -> Result<PendingCall> {
-        self.call(timeout_s, |admin, timeout| admin.group_offsets(group, timeout))
-    }
-
-    /// Requests offsets of partitions: `at` is -2 for the earliest, -1 for the latest, else a time in ms. Does not
-    /// block.
-    fn list_offsets(&self, partitions: Vec<(String, i32)>, at: i64, timeout_s: f64) -> Result<PendingCall> {
-        let partitions: Vec<_> =
-            partitions.into_iter().map(|(topic, partition)| engine::TopicPartition::new(topic, partition)).collect();
-        let which = match at {
-            -2 => engine::OffsetAt::Earliest,
-            -1 => engine::OffsetAt::Latest,
-            timestamp_ms => engine::OffsetAt::Time(timestamp_ms),
-        };
-        self.call(timeout_s, |admin, timeout| admin.list_offsets(&partitions, which, timeout))
-    }
-
-    /// Deletes the records before an offset, given as (topic, partition, offset). Does not block.
-    fn delete_records(&self, before: Vec<(String, i32, i64)>, timeout_s: f64) -> Result<PendingCall> {
-        let before: Vec<_> = before
-            .into_iter()
-            .map(|(topic, partition, offset)| (engine::TopicPartition::new(topic, partition), offset))
-            .collect();
-        self.call(timeout_s, |admin, timeout| admin.delete_records(&before, timeout))
+    /// Sends a request of this kind with its arguments (`awoke_kafka::AdminRequest`). Does not block.
+    fn request(&self, kind: &str, arguments: &Bound<'_, PyAny>, timeout_s: f64) -> Result<PendingCall> {
+        let timeout = seconds(timeout_s)?;
+        Ok(PendingCall { completion: self.inner.get()?.request(&request(kind, arguments)?, timeout)?, timeout })
     }
 
     /// Ends the client; calls that have no answer fail. Blocks with the GIL released. Does nothing in a forked child.
@@ -120,20 +69,44 @@ impl Admin {
     }
 }
 
+fn request(kind: &str, arguments: &Bound<'_, PyAny>) -> PyResult<Request> {
+    Ok(match kind {
+        "create_topics" => Request::CreateTopics(arguments.extract()?),
+        "delete_topics" => Request::DeleteTopics(arguments.extract()?),
+        "create_partitions" => Request::CreatePartitions(arguments.extract()?),
+        "describe_configs" => Request::DescribeConfigs(arguments.extract()?),
+        "alter_configs" => Request::AlterConfigs(arguments.extract()?),
+        "list_groups" => Request::ListGroups,
+        "describe_groups" => Request::DescribeGroups(arguments.extract()?),
+        "delete_groups" => Request::DeleteGroups(arguments.extract()?),
+        "group_offsets" => Request::GroupOffsets(arguments.extract()?),
+        "alter_group_offsets" => Request::AlterGroupOffsets(arguments.extract()?),
+        "delete_group_offsets" => Request::DeleteGroupOffsets(arguments.extract()?),
+        "list_offsets" => Request::ListOffsets(arguments.extract()?),
+        "delete_records" => Request::DeleteRecords(arguments.extract()?),
+        "create_acls" => Request::CreateAcls(arguments.extract()?),
+        "describe_acls" => Request::DescribeAcls(arguments.extract()?),
+        "delete_acls" => Request::DeleteAcls(arguments.extract()?),
+        "elect_leaders" => Request::ElectLeaders(arguments.extract()?),
+        _ => return Err(PyValueError::new_err(format!("there is no admin request {kind:?}"))),
+    })
+}
+
 /// An admin call that is under way.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct PendingCall {
     completion: Arc<Call>,
+    timeout: Duration,
 }
 
 #[pymethods]
 impl PendingCall {
-    /// Waits for the answer. Blocks with the GIL released.
-    fn wait<'py>(&self, py: Python<'py>, timeout_s: f64) -> Result<Bound<'py, PyAny>> {
+    /// Waits for the answer and returns it. Blocks with the GIL released.
+    fn wait<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let since = Instant::now();
         // The request has its own time-out, which comes first: its error says more than this one.
-        let timeout = seconds(timeout_s)? + Duration::from_secs(1);
-        if wait_for(py, &self.completion, &Deadline::after(Some(timeout)))?.is_none() {
+        let deadline = Deadline::after(Some(self.timeout + Duration::from_secs(1)));
+        if wait_for(py, &self.completion, &deadline)?.is_none() {
             let error = Error::TimedOut { operation: "wait for the brokers".into(), waited: since.elapsed() };
             return Err(error.into());
         }
@@ -145,33 +118,17 @@ impl PendingCall {
         self.completion.is_done()
     }
 
-    /// Returns the answer, which must be there. Does not block.
-    ///
-    /// Topics are (name, code, code name, text), offsets are (topic, partition, offset, code).
+    /// Returns the answer, which must be there. Does not block. Its form is that of `awoke_kafka::AdminOutcome`.
     fn result<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let not_yet = || Err(Error::Invalid { reason: "the call has no answer yet".into() });
-        match self.completion.get().unwrap_or_else(not_yet)? {
-            engine::AdminOutcome::Topics(topics) => {
-                let topics: Vec<Topic> = topics
-                    .into_iter()
-                    .map(|(name, error)| match error {
-                        None => (name, 0, String::new(), String::new()),
-                        Some((code, text)) => (name, code.0, code.name(), text),
-                    })
-                    .collect();
-                Ok(topics.into_pyobject(py)?)
-            }
-            engine::AdminOutcome::Offsets(offsets) => {
-                let offsets: Vec<_> = offsets
-                    .into_iter()
-                    .map(|found| {
-                        let code = found.error.map_or(0, |code| code.0);
-                        (found.at.topic.to_string(), found.at.partition, found.offset, code)
-                    })
-                    .collect();
-                Ok(offsets.into_pyobject(py)?)
-            }
-        }
+        Ok(match self.completion.get().unwrap_or_else(not_yet)? {
+            Outcome::Entries(entries) => entries.into_bound_py_any(py)?,
+            Outcome::Offsets(offsets) => offsets.into_bound_py_any(py)?,
+            Outcome::Configs(resources) => resources.into_bound_py_any(py)?,
+            Outcome::GroupList(groups) => groups.into_bound_py_any(py)?,
+            Outcome::Groups(groups) => groups.into_bound_py_any(py)?,
+            Outcome::Acls(acls) => acls.into_bound_py_any(py)?,
+        })
     }
 
     /// Has `token` posted to the mailbox when the answer comes. Returns `False` when it is there already.

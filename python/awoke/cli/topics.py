@@ -1,4 +1,4 @@
-"""`awoke topics`: create, list, describe and delete topics."""
+"""`awoke topics`: create, list, describe, alter and delete topics."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Annotated
 import typer
 
 import awoke
-from awoke.cli.broker import process_of
 from awoke.cli.commands import group
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, show_table
 from awoke.cli.swarm import ask
-from awoke.errors import AwokeError, ConfigError
+from awoke.errors import AwokeError, ConfigError, KafkaError
 from awoke.settings import load
+from awoke.socket_paths import process_of
 
-app = group("topics", "Create, list, describe and delete topics.")
+app = group("topics", "Create, list, describe, alter and delete topics.")
 
 Name = Annotated[str, typer.Argument(help="The topic's name.")]
 
@@ -53,16 +53,63 @@ def list_topics(bootstrap_servers: BootstrapServers = None, kafka: Kafka = None)
 
 @app.command("describe")
 def describe(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
-    """Show a topic's partitions: leaders, replicas, first and next offset."""
-    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+    """Show a topic's partitions: leaders, replicas, first and next offset; and its settings that are no defaults."""
+    loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
+    with awoke.Admin(settings=loaded) as admin:
         topic = admin.describe_topic(name)
         starts, ends = admin.start_offsets(name), admin.end_offsets(name)
+        if process_of(loaded.bootstrap_servers) is None:
+            configs, reason = configs_of(admin, name)
+        else:
+            configs, reason = [], "a broker in memory (awoke broker) has none"
     names = ("partition", "leader", "replicas", "in sync", "first offset", "next offset")
     rows = [
         (each.partition, each.leader, each.replicas, each.in_sync, starts[each.partition], ends[each.partition])
         for each in topic.partitions
     ]
     show_table(names, [tuple(map(str, row)) for row in rows], title=name)
+    if configs:
+        show_table(("setting", "value", "source"), [(each.name, shown(each), each.source) for each in configs])
+    if reason:
+        say(f"settings: {reason}", err=True)
+
+
+def configs_of(admin: awoke.Admin, topic: str) -> tuple[list[awoke.ConfigEntry], str]:
+    """Returns a topic's settings that are no defaults; or, if brokers do not tell them, the reason."""
+    try:
+        return [each for each in admin.describe_configs(topic).values() if not each.is_default], ""
+    except KafkaError as error:
+        return [], str(error)
+
+
+def shown(entry: awoke.ConfigEntry) -> str:
+    """Returns the value of a setting as text."""
+    return "(hidden)" if entry.is_sensitive else entry.value or ""
+
+
+@app.command("alter")
+def alter(
+    name: Name,
+    partitions: Annotated[int | None, typer.Option(help="Their new number; more than before.")] = None,
+    config: Annotated[list[str] | None, typer.Option(help="A setting of the topic, name=value; several times.")] = None,
+    default: Annotated[
+        list[str] | None, typer.Option(help="A setting to take back to its default; several times.")
+    ] = None,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Add partitions to a topic, and change its settings. Settings that are not named stay as they are."""
+    changes: dict[str, str | None] = {**pairs(config, "--config"), **dict.fromkeys(default or ())}
+    if partitions is None and not changes:
+        raise ConfigError("say what is to be changed: --partitions, --config or --default", "--partitions")
+    loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
+    if process_of(loaded.bootstrap_servers) is not None:
+        raise AwokeError("a broker in memory (awoke broker) can't change a topic: start it anew with other topics")
+    with awoke.Admin(settings=loaded) as admin:
+        if partitions is not None:
+            admin.create_partitions(name, partitions)
+        admin.alter_configs(name, changes)
+    say(f"topic {name} altered")
 
 
 @app.command("delete")

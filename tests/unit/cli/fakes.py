@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import awoke
 from awoke import dead_letter as form
-from awoke.admin import BrokerInfo, PartitionInfo, TopicInfo
+from awoke.admin import BrokerInfo, ConfigEntry, GroupInfo, GroupListing, OffsetChange, PartitionInfo, TopicInfo
 from awoke.cli.letters import Letter, letter_of
 from awoke.cli.main import command_line
 from tests.support.messages import StoredMessage
@@ -70,6 +70,10 @@ class FakeAdmin:
         self.asked: list[tuple[Any, ...]] = []
         self.error: BaseException | None = None
         self.at_time: dict[int, int] = {}
+        self.configs: list[ConfigEntry] = []
+        self.groups: dict[str, GroupInfo] = {}
+        self.committed: dict[tuple[str, int], int] = {}
+        self.plan: list[OffsetChange] = []
 
     def __call__(self, bootstrap_servers: str | None = None, **options: Any) -> FakeAdmin:
         """Opens a client, in the place of the class."""
@@ -94,10 +98,43 @@ class FakeAdmin:
             raise awoke.UnknownTopic(f"topic {name!r} does not exist", 3, "UNKNOWN_TOPIC_OR_PART")
         return TopicInfo(name, [PartitionInfo(number, 1, [1, 2], [1]) for number in self._topics[name]])
 
+    def describe_configs(self, topic: str) -> dict[str, ConfigEntry]:
+        if self.error is not None:
+            raise self.error
+        return {each.name: each for each in self.configs}
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        self.asked.append(("create_partitions", topic, total))
+
+    def alter_configs(self, topic: str, configs: Mapping[str, str | None]) -> None:
+        self.asked.append(("alter_configs", topic, dict(configs)))
+
+    def list_groups(self) -> list[GroupListing]:
+        return [GroupListing(each.name, each.state, each.kind, is_simple=False) for each in self.groups.values()]
+
+    def describe_group(self, name: str) -> GroupInfo:
+        if name not in self.groups:
+            raise awoke.UnknownGroup(f"group {name!r} does not exist", 69, "GROUP_ID_NOT_FOUND")
+        return self.groups[name]
+
+    def group_offsets(self, group: str) -> dict[tuple[str, int], int]:
+        return self.committed
+
+    def delete_group(self, name: str) -> None:
+        self.asked.append(("delete_group", name))
+
+    def plan_reset(self, group: str, topics: list[str] | None = None, *, to: Any) -> list[OffsetChange]:
+        self.asked.append(("plan", group, topics, to))
+        return self.plan
+
+    def reset_offsets(self, plan: list[OffsetChange]) -> None:
+        self.asked.append(("reset", plan))
+
     def start_offsets(self, topic: str) -> dict[int, int]:
         return {number: first for number, (first, _) in self._topics[topic].items()}
 
     def end_offsets(self, topic: str) -> dict[int, int]:
+        self.describe_topic(topic)
         return {number: end for number, (_, end) in self._topics[topic].items()}
 
     def offsets_at(self, topic: str, time_ms: int) -> dict[int, int]:

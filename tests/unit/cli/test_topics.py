@@ -45,6 +45,54 @@ def test_a_topic_is_described_by_its_partitions(admin: FakeAdmin) -> None:
     ]
 
 
+def rows_of(output: str, first: str) -> list[list[str]]:
+    """Returns the cells of the table whose first column has this name."""
+    _, _, table = output.partition(f"┃ {first}")
+    lines = [line.split("│")[1:-1] for line in table.partition("└")[0].splitlines() if "│" in line]
+    return [[cell.strip() for cell in line] for line in lines]
+
+
+def test_a_topic_is_described_with_its_settings_that_are_no_defaults(admin: FakeAdmin) -> None:
+    admin.configs = [
+        awoke.ConfigEntry("cleanup.policy", "compact", "topic", False, False, False),
+        awoke.ConfigEntry("index.interval.bytes", "4096", "default", True, False, False),
+        awoke.ConfigEntry("secret", None, "broker", False, True, False),
+    ]
+    shown = rows_of(run("topics", "describe", "orders").output, "setting")
+    assert shown == [["cleanup.policy", "compact", "topic"], ["secret", "(hidden)", "broker"]]
+
+
+def test_settings_that_brokers_do_not_tell_leave_the_partitions(admin: FakeAdmin) -> None:
+    admin.error = awoke.AuthorizationFailed("not allowed", 29, "TOPIC_AUTHORIZATION_FAILED")
+    output = run("topics", "describe", "orders").output
+    assert [row[0] for row in rows_of(output, "partition")] == ["0", "1"]
+    assert "settings: not allowed" in output
+
+
+def test_a_broker_in_memory_is_not_asked_for_settings(admin: FakeAdmin, process: list[dict[str, Any]]) -> None:
+    admin.error = AssertionError("asked")
+    assert "settings: a broker in memory (awoke broker) has none" in run("topics", "describe", "orders").output
+
+
+def test_a_topic_is_altered_by_the_options_that_are_given(admin: FakeAdmin) -> None:
+    options = ("--partitions", "4", "--config", "retention.ms=1", "--config", "a=b=c", "--default", "segment.ms")
+    assert run("topics", "alter", "orders", *options).output == "topic orders altered\n"
+    changes = {"retention.ms": "1", "a": "b=c", "segment.ms": None}
+    assert admin.asked == [("create_partitions", "orders", 4), ("alter_configs", "orders", changes)]
+
+
+def test_altering_nothing_is_refused(admin: FakeAdmin) -> None:
+    with pytest.raises(awoke.ConfigError, match="say what is to be changed: --partitions, --config or --default"):
+        run("topics", "alter", "orders")
+    assert admin.asked == []
+
+
+def test_a_broker_in_memory_alters_no_topic(admin: FakeAdmin, process: list[dict[str, Any]]) -> None:
+    with pytest.raises(awoke.AwokeError, match="can't change a topic"):
+        run("topics", "alter", "orders", "--partitions", "4")
+    assert admin.asked == []
+
+
 def test_a_topic_that_does_not_exist_is_an_error(admin: FakeAdmin) -> None:
     with pytest.raises(awoke.UnknownTopic, match="'ordres' does not exist"):
         run("topics", "describe", "ordres")

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use awoke_engine::events::{EventBox, event_box};
-use awoke_engine::kafka::{Admin, AdminOutcome, ClientConfig, MockCluster, NewTopic};
+use awoke_engine::kafka::{Admin, AdminOutcome, AdminRequest, ClientConfig, MockCluster};
 
 /// The time after which a wait of a test fails.
 pub const WITHIN: Duration = Duration::from_secs(30);
@@ -59,12 +59,12 @@ impl Cluster {
             Self::Mock(cluster) => cluster.create_topic(name, partitions, 1).expect("created"),
             Self::Real { .. } => {
                 let admin = Admin::new(&self.config(), events()).expect("an admin");
-                let topic = NewTopic { name: name.to_owned(), partitions, replicas: 1, config: Vec::new() };
-                let call = admin.create_topics(&[topic], WITHIN).expect("sent");
+                let request = AdminRequest::CreateTopics(vec![(name.to_owned(), partitions, 1, Vec::new())]);
+                let call = admin.request(&request, WITHIN).expect("sent");
                 let deadline = awoke_engine::clock::Deadline::after(Some(WITHIN));
                 match call.wait(&deadline).expect("answered").expect("answered well") {
-                    AdminOutcome::Topics(topics) => assert!(topics[0].1.is_none(), "{topics:?}"),
-                    AdminOutcome::Offsets(_) => unreachable!("topics were asked for"),
+                    AdminOutcome::Entries(topics) => assert!(topics[0].1.is_none(), "{topics:?}"),
+                    _ => unreachable!("topics were asked for"),
                 }
             }
         }

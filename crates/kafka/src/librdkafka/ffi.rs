@@ -190,4 +190,43 @@ unsafe extern "C" {
         errstr_size: usize,
     ) -> c_int;
     pub fn rd_kafka_oauthbearer_set_token_failure(rk: *mut rd_kafka_t, errstr: *const c_char) -> c_int;
+    pub fn rd_kafka_ConfigResource_new(restype: c_int, resname: *const c_char) -> *mut rd_kafka_ConfigResource_t;
+    pub fn rd_kafka_ConfigResource_error(config: *const rd_kafka_ConfigResource_t) -> c_int;
+    pub fn rd_kafka_ConfigEntry_source(entry: *const rd_kafka_ConfigEntry_t) -> c_int;
+    pub fn rd_kafka_consumer_group_state_name(state: c_int) -> *const c_char;
+    pub fn rd_kafka_consumer_group_type_name(kind: c_int) -> *const c_char;
+    pub fn rd_kafka_ConsumerGroupListing_state(grplist: *const rd_kafka_ConsumerGroupListing_t) -> c_int;
+    pub fn rd_kafka_ConsumerGroupListing_type(grplist: *const rd_kafka_ConsumerGroupListing_t) -> c_int;
+    pub fn rd_kafka_ConsumerGroupDescription_state(grpdesc: *const rd_kafka_ConsumerGroupDescription_t) -> c_int;
+    pub fn rd_kafka_ConsumerGroupDescription_type(grpdesc: *const rd_kafka_ConsumerGroupDescription_t) -> c_int;
+    pub fn rd_kafka_AclBinding_new(
+        restype: c_int,
+        name: *const c_char,
+        resource_pattern_type: c_int,
+        principal: *const c_char,
+        host: *const c_char,
+        operation: c_int,
+        permission_type: c_int,
+        errstr: *mut c_char,
+        errstr_size: usize,
+    ) -> *mut rd_kafka_AclBinding_t;
+    pub fn rd_kafka_AclBindingFilter_new(
+        restype: c_int,
+        name: *const c_char,
+        resource_pattern_type: c_int,
+        principal: *const c_char,
+        host: *const c_char,
+        operation: c_int,
+        permission_type: c_int,
+        errstr: *mut c_char,
+        errstr_size: usize,
+    ) -> *mut rd_kafka_AclBindingFilter_t;
+    pub fn rd_kafka_AclBinding_restype(acl: *const rd_kafka_AclBinding_t) -> c_int;
+    pub fn rd_kafka_AclBinding_resource_pattern_type(acl: *const rd_kafka_AclBinding_t) -> c_int;
+    pub fn rd_kafka_AclBinding_operation(acl: *const rd_kafka_AclBinding_t) -> c_int;
+    pub fn rd_kafka_AclBinding_permission_type(acl: *const rd_kafka_AclBinding_t) -> c_int;
+    pub fn rd_kafka_ElectLeaders_new(
+        election_type: c_int,
+        partitions: *mut rd_kafka_topic_partition_list_t,
+    ) -> *mut rd_kafka_ElectLeaders_t;
 }

@@ -59,11 +59,11 @@ impl Presence {
                 let listing = *listings.add(index);
                 if text_of(ffi::rd_kafka_ConsumerGroupListing_group_id(listing)) == group {
                     let state = ffi::rd_kafka_ConsumerGroupListing_state(listing);
-                    let is_empty = matches!(
-                        state,
-                        ffi::rd_kafka_consumer_group_state_t::RD_KAFKA_CONSUMER_GROUP_STATE_EMPTY
-                            | ffi::rd_kafka_consumer_group_state_t::RD_KAFKA_CONSUMER_GROUP_STATE_DEAD
-                    );
+                    let without_members = [
+                        ffi::rd_kafka_consumer_group_state_t::RD_KAFKA_CONSUMER_GROUP_STATE_EMPTY,
+                        ffi::rd_kafka_consumer_group_state_t::RD_KAFKA_CONSUMER_GROUP_STATE_DEAD,
+                    ];
+                    let is_empty = without_members.iter().any(|each| *each as i32 == state);
                     return if is_empty { Self::Empty } else { Self::Present };
                 }
             }

@@ -3,7 +3,6 @@
 use crate::{Code, Error, Fetched, Position, TopicPartition};
 
 mod admin;
-mod admin_calls;
 mod client;
 mod config;
 mod consumer;
@@ -36,7 +35,7 @@ mod tokens;
 mod transactions;
 mod versions;
 
-pub use admin::{Admin, AdminOutcome, GroupOffset, NewTopic, OffsetAt};
+pub use admin::{Admin, AdminOutcome, AdminRequest};
 pub use client::{Client, Kind, OnRenewed};
 pub use config::{ClientConfig, is_secret};
 pub use decompression::{Unread, batch_max, set_batch_max, why_unread};

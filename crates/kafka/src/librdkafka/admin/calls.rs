@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{AccessFailure, AdminOutcome};
+use super::super::AccessFailure;
+use super::AdminOutcome;
 use crate::wake::Completion;
 use crate::{Error, Result};
 
@@ -12,7 +13,8 @@ pub(crate) type Call = Completion<Result<AdminOutcome>>;
 /// A call that has no answer yet.
 pub(crate) struct Pending {
     pub(crate) call: Arc<Call>,
-    pub(crate) subject: String,
+    /// The operation with its objects: "create topic orders".
+    pub(crate) operation: String,
     pub(crate) unreachable: String,
 }
 
@@ -54,8 +56,8 @@ impl Calls {
     /// Fails every call that has no answer yet.
     pub(crate) fn deny_all(&self, failure: &AccessFailure) {
         let pending = std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).pending);
-        for Pending { call, subject, .. } in pending.into_values() {
-            call.complete(Err(Error::kafka(format!("ask {subject}"), failure.code, failure.text.clone())));
+        for Pending { call, operation, .. } in pending.into_values() {
+            call.complete(Err(Error::kafka(operation, failure.code, failure.text.clone())));
         }
     }
 

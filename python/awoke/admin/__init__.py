@@ -1,0 +1,35 @@
+"""Administration: topics, settings, groups and their offsets, ACLs. `Admin` blocks, `AsyncAdmin` is awaited."""
+
+from awoke.admin.async_client import AsyncAdmin
+from awoke.admin.client import Admin
+from awoke.admin.results import (
+    Acl,
+    AclFilter,
+    BrokerInfo,
+    ConfigEntry,
+    GroupInfo,
+    GroupListing,
+    MemberInfo,
+    OffsetChange,
+    PartitionInfo,
+    ResetTo,
+    Shift,
+    TopicInfo,
+)
+
+__all__ = [
+    "Acl",
+    "AclFilter",
+    "Admin",
+    "AsyncAdmin",
+    "BrokerInfo",
+    "ConfigEntry",
+    "GroupInfo",
+    "GroupListing",
+    "MemberInfo",
+    "OffsetChange",
+    "PartitionInfo",
+    "ResetTo",
+    "Shift",
+    "TopicInfo",
+]

@@ -1,0 +1,140 @@
+"""The connection of an admin client: its requests, and their errors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Generator, Mapping
+from typing import Any, NamedTuple
+
+from awoke import _native, origins
+from awoke.drive import ResultOf, elsewhere, until
+from awoke.errors import AwokeError, BrokerUnreachable, ConfigError, KafkaError, OperationTimeout, kafka_error
+from awoke.events import EventSource
+from awoke.oauth import TokenFunction
+from awoke.settings import KafkaValue, Settings, client_properties, load
+
+ASK_AGAIN_S = 0.05
+"""The delay between two questions for something that may be new."""
+UNSUPPORTED_CODES = frozenset({-165, 35})
+"""A broker does not know the request: librdkafka's code, and the protocol's."""
+ADVICE = (
+    "brokers inside a process answer few requests of administration; a topic is made there by the method create_topic "
+    "of EmbeddedCluster, or by `awoke topics create` for `awoke broker`"
+)
+
+Metadata = tuple[list[tuple[int, str]], list[tuple[str, int, list[tuple[int, int, list[int], list[int]]]]]]
+"""Brokers, and topics with an error's code and their partitions."""
+Refusal = tuple[int, str, str]
+"""Why an entry of a request failed: code, its name, and the broker's text."""
+Entries = list[tuple[str, Refusal | None]]
+Offsets = list[tuple[str, int, int, Refusal | None]]
+
+
+class Options(NamedTuple):
+    """The arguments of a client."""
+
+    bootstrap_servers: str | None = None
+    kafka: Mapping[str, KafkaValue] | None = None
+    oauth_token: TokenFunction | None = None
+    settings: Settings | None = None
+
+
+class Connection:
+    """An engine's admin client. Its coroutines are flows, see `awoke.drive`."""
+
+    def __init__(self, options: Options) -> None:
+        arguments = options._asdict()
+        settings = arguments.pop("settings") or load(arguments).values
+        self._source = EventSource()
+        self._closed = threading.Event()
+        try:
+            # A request for metadata must not create a topic: a misspelt name would not be noticed.
+            properties = client_properties(settings)
+            properties.setdefault("allow.auto.create.topics", "false")
+            with origins.named():
+                self._native = _native.Admin(properties, self._source.box)
+        except BaseException:
+            self._source.close()
+            raise
+
+    async def metadata(self, topic: str | None, timeout_s: float) -> Metadata:
+        """Asks a broker for one topic, or for all, and for all brokers."""
+        with origins.named():
+            return await elsewhere(self._native.metadata, topic, timeout_s)
+
+    async def request(self, kind: str, arguments: object, timeout_s: float, what: str) -> Any:
+        """Sends a request of the engine's and returns its answer. `what` names the operation in errors.
+
+        Raises:
+            ConfigError: librdkafka refuses an argument.
+        """
+        try:
+            with origins.named():
+                return await until(ResultOf(self._native.request(kind, arguments, timeout_s)))
+        except ValueError as error:
+            raise ConfigError(f"{what}: {error}") from None
+        except (BrokerUnreachable, OperationTimeout) as error:
+            raise await self._unanswered(what, error) from None
+        except KafkaError as error:
+            if error.code not in UNSUPPORTED_CODES:
+                raise
+            text = f"{what}: the brokers do not know this request; {ADVICE}"
+            raise KafkaError(text, error.code, error.code_name) from None
+
+    async def again(self) -> bool:
+        """Waits a moment before something is asked again; returns False if the client was closed."""
+        return not await until(_Pause(self._closed, ASK_AGAIN_S))
+
+    async def _unanswered(self, what: str, error: AwokeError) -> AwokeError:
+        """Returns why a request had no answer: brokers inside a process answer others, but not this one."""
+        with contextlib.suppress(AwokeError):
+            brokers, _ = await self.metadata(None, 1.0)
+            addresses = ", ".join(address for _, address in brokers)
+            text = f"{what}: {addresses} answers other requests, but not this one in time; {ADVICE}"
+            return KafkaError(text, -185, "_TIMED_OUT", is_retriable=False)
+        return error
+
+    def close(self) -> None:
+        """Ends the client and every wait. Closing again does nothing. Usable from any thread."""
+        self._closed.set()
+        self._native.close()
+        self._source.close()
+
+
+class _Pause:
+    """A short wait that a thread ends when the client is closed; returns whether it is."""
+
+    def __init__(self, closed: threading.Event, delay_s: float) -> None:
+        self._closed, self._delay_s = closed, delay_s
+
+    def wait(self) -> bool:
+        """Waits on the calling thread."""
+        return self._closed.wait(self._delay_s)
+
+    def __await__(self) -> Generator[Any, Any, bool]:
+        yield from asyncio.sleep(self._delay_s).__await__()
+        return self._closed.is_set()
+
+
+def check(entries: Entries, what: str) -> None:
+    """Raises the first error of an answer; `what` is the operation, before the name of an entry."""
+    for name, refusal in entries:
+        if refusal is not None:
+            raise refused(f"{what} {name!r}" if name else what, refusal)
+
+
+def check_offsets(offsets: Offsets, what: str) -> None:
+    """Raises the first error of an answer about partitions; `what` is the operation."""
+    for topic, partition, _, refusal in offsets:
+        if refusal is not None:
+            raise refused(f"{what}: {topic}[{partition}]" if topic else what, refusal)
+
+
+def refused(what: str, refusal: Refusal) -> KafkaError:
+    """Returns the error of one entry."""
+    code, code_name, text = refusal
+    if code in UNSUPPORTED_CODES:
+        return KafkaError(f"{what}: the brokers do not know this request; {ADVICE}", code, code_name)
+    return kafka_error(f"{what}: {text or code_name}", code, code_name, False)

@@ -1,0 +1,142 @@
+"""The flows for brokers, topics and their records."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import Literal
+
+from awoke import new_topics
+from awoke.admin.connection import ASK_AGAIN_S, Connection, Entries, Offsets, check, check_offsets
+from awoke.admin.results import BrokerInfo, PartitionInfo, TopicInfo
+from awoke.errors import AUTHORIZATION_CODES, ConfigError, KafkaError, UnknownTopic, kafka_error
+
+NEW_WITHIN_S = 2.0
+"""A topic that was made just now is known to all brokers within this time."""
+EARLIEST = -2
+LATEST = -1
+ELECTION_NOT_NEEDED = 84
+ELECTIONS = ("preferred", "unclean")
+
+
+class Topics:
+    """The requests about topics of one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def brokers(self, timeout_s: float) -> list[BrokerInfo]:
+        brokers, _ = await self._connection.metadata(None, timeout_s)
+        return [BrokerInfo(*broker) for broker in brokers]
+
+    async def all(self, timeout_s: float) -> list[TopicInfo]:
+        _, topics = await self._connection.metadata(None, timeout_s)
+        return [_topic_info(name, partitions) for name, _, partitions in topics]
+
+    async def describe(self, name: str, timeout_s: float) -> TopicInfo:
+        _, topics = await self._connection.metadata(name, timeout_s)
+        for found, code, partitions in topics:
+            if found == name and code == 0:
+                return _topic_info(found, partitions)
+            if found == name and code in AUTHORIZATION_CODES:
+                text = f"topic {name!r}: not allowed; an ACL must allow DESCRIBE, and READ or WRITE"
+                raise kafka_error(text, code, "TOPIC_AUTHORIZATION_FAILED", False)
+        raise kafka_error(f"topic {name!r} does not exist", 3, "UNKNOWN_TOPIC_OR_PART", False)
+
+    async def create(
+        self, name: str, partitions: int, replicas: int, config: Mapping[str, str] | None, timeout_s: float
+    ) -> None:
+        until_s = time.monotonic() + timeout_s
+        topic = (name, partitions, replicas, list((config or {}).items()))
+        created: Entries = await self._connection.request("create_topics", [topic], timeout_s, f"create topic {name!r}")
+        check(created, "create topic")
+        with contextlib.suppress(KafkaError):  # It is created even if an ACL does not allow to describe it.
+            await self.wait_for(name, until_s - time.monotonic())
+        new_topics.tell(name)
+
+    async def find(self, name: str, timeout_s: float, new_within_s: float) -> TopicInfo:
+        return await self._find(name, 0, timeout_s, new_within_s)
+
+    async def wait_for(self, name: str, timeout_s: float) -> None:
+        await self._find(name, 0, max(timeout_s, ASK_AGAIN_S), timeout_s)
+
+    async def _find(self, name: str, partitions: int, timeout_s: float, within_s: float) -> TopicInfo:
+        """Describes a topic once a broker knows of it, and of this number of partitions or the time is up."""
+        until_s = time.monotonic() + within_s
+        # A poll, and a known limit: Kafka has no request that waits for a topic. A broker learns of a new topic from
+        # the controller some time after it was made, and tells its clients only when they ask.
+        while True:
+            is_last = time.monotonic() >= until_s
+            try:
+                found = await self.describe(name, timeout_s)
+                if is_last or len(found.partitions) >= partitions:
+                    return found
+            except UnknownTopic:
+                if is_last:
+                    raise
+            if not await self._connection.again():
+                until_s = 0.0
+
+    async def delete(self, name: str, timeout_s: float) -> None:
+        deleted: Entries = await self._connection.request("delete_topics", [name], timeout_s, f"delete topic {name!r}")
+        check(deleted, "delete topic")
+
+    async def create_partitions(self, name: str, total: int, timeout_s: float) -> None:
+        until_s = time.monotonic() + timeout_s
+        count = len((await self.describe(name, timeout_s)).partitions)
+        if total < count:
+            text = f"topic {name!r} has {count} partitions: Kafka adds partitions and removes none; total is {total}"
+            raise ConfigError(text, "total")
+        if total == count:
+            return
+        what = f"create partitions of {name!r}"
+        created: Entries = await self._connection.request("create_partitions", [(name, total)], timeout_s, what)
+        check(created, "create partitions of")
+        await self._find(name, total, timeout_s, until_s - time.monotonic())
+
+    async def offsets(self, name: str, at: int, timeout_s: float) -> dict[int, int]:
+        """Returns offsets by partition: `EARLIEST`, `LATEST`, or the first at or after a time in ms."""
+        partitions = [(name, each.partition, at) for each in (await self.describe(name, timeout_s)).partitions]
+        what = f"offsets of {name!r} could not be read"
+        found: Offsets = await self._connection.request("list_offsets", partitions, timeout_s, what)
+        check_offsets(found, what)
+        return {partition: offset for _, partition, offset, _ in found}
+
+    async def offsets_at(self, name: str, time_ms: int, timeout_s: float) -> dict[int, int]:
+        if time_ms < 0:
+            raise ConfigError(f"time_ms must not be negative, and is {time_ms}", "time_ms")
+        ends = await self.offsets(name, LATEST, timeout_s)
+        found = await self.offsets(name, time_ms, timeout_s)
+        return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
+
+    async def delete_records(self, name: str, before: Mapping[int, int], timeout_s: float) -> dict[int, int]:
+        wanted = [(name, partition, offset) for partition, offset in sorted(before.items())]
+        if not wanted:
+            return {}
+        what = f"records of {name!r} could not be deleted"
+        found: Offsets = await self._connection.request("delete_records", wanted, timeout_s, what)
+        check_offsets(found, what)
+        return {partition: offset for _, partition, offset, _ in found}
+
+    async def elect_leaders(
+        self, partitions: list[tuple[str, int]], kind: Literal["preferred", "unclean"], timeout_s: float
+    ) -> dict[tuple[str, int], bool]:
+        if kind not in ELECTIONS:
+            raise ConfigError(f"kind is 'preferred' or 'unclean', not {kind!r}", "kind")
+        if not partitions:
+            return {}
+        for topic in sorted({topic for topic, _ in partitions}):
+            # This also names the present controller: librdkafka would wait for one that has gone.
+            await self.describe(topic, timeout_s)
+        arguments = (kind == "unclean", partitions)
+        elected: Offsets = await self._connection.request("elect_leaders", arguments, timeout_s, "elect leaders")
+        needless = {
+            (topic, number) for topic, number, _, refusal in elected if refusal and refusal[0] == ELECTION_NOT_NEEDED
+        }
+        check_offsets([each for each in elected if each[:2] not in needless], "elect leaders")
+        return {(topic, number): (topic, number) not in needless for topic, number, _, _ in elected}
+
+
+def _topic_info(name: str, partitions: list[tuple[int, int, list[int], list[int]]]) -> TopicInfo:
+    return TopicInfo(name, [PartitionInfo(*partition) for partition in partitions])

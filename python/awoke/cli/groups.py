@@ -1,0 +1,84 @@
+"""`awoke groups`: list, describe and delete consumer groups."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+import awoke
+from awoke.cli.commands import group
+from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.output import say, show_table
+from awoke.errors import UnknownTopic
+
+app = group("groups", "List, describe, reset and delete consumer groups.")
+
+Name = Annotated[str, typer.Argument(help="The group's name.")]
+NONE = "-"
+"""Shown where there is no offset, no lag or no member."""
+
+
+@app.command("list")
+def list_groups(bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+    """List groups with their state and kind."""
+    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+        for each in admin.list_groups():
+            say(f"{each.name}\t{each.state}\t{each.kind}", keep="\t")
+
+
+@app.command("describe")
+def describe(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+    """Show a group's state, its members, and the lag of each partition."""
+    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+        found = admin.describe_group(name)
+        committed = admin.group_offsets(name)
+        owners = {place: each for each in found.members for place in each.partitions}
+        places = sorted(set(committed) | set(owners))
+        ends = ends_of(admin, {topic for topic, _ in places})
+    protocol = f", {found.protocol}" if found.protocol else ""
+    coordinator = f", coordinator {found.coordinator.address}" if found.coordinator else ""
+    say(f"{found.name}: {found.state}, {found.kind}{protocol}{coordinator}, lag {lag_of(committed, ends)}")
+    rows = []
+    for topic, partition in places:
+        before, end = committed.get((topic, partition)), ends.get((topic, partition))
+        lag = None if before is None or end is None else max(end - before, 0)
+        owner = owners.get((topic, partition))
+        numbers = (shown(each) for each in (before, end, lag))
+        rows.append((topic, str(partition), *numbers, owner.client_id if owner else NONE, owner.id if owner else NONE))
+    show_table(("topic", "partition", "committed", "next offset", "lag", "client", "member"), rows)
+    if found.members:
+        members = [
+            (each.id, each.client_id, each.host, each.static_id or NONE, str(len(each.partitions)))
+            for each in found.members
+        ]
+        show_table(("member", "client", "host", "static id", "partitions"), members)
+
+
+def ends_of(admin: awoke.Admin, topics: Iterable[str]) -> dict[tuple[str, int], int]:
+    """Returns the offset after the last message, by topic and partition; of deleted topics none."""
+    found: dict[tuple[str, int], int] = {}
+    for topic in sorted(topics):
+        with contextlib.suppress(UnknownTopic):
+            found |= {(topic, partition): end for partition, end in admin.end_offsets(topic).items()}
+    return found
+
+
+def lag_of(committed: dict[tuple[str, int], int], ends: dict[tuple[str, int], int]) -> int:
+    """Returns the number of offsets that are not committed yet, of all partitions with a committed offset."""
+    return sum(max(ends[place] - offset, 0) for place, offset in committed.items() if place in ends)
+
+
+def shown(offset: int | None) -> str:
+    """Returns an offset as text."""
+    return NONE if offset is None else str(offset)
+
+
+@app.command("delete")
+def delete(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+    """Delete a group without members, with its committed offsets."""
+    with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
+        admin.delete_group(name)
+    say(f"group {name} deleted")

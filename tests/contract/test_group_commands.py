@@ -1,0 +1,41 @@
+"""`awoke groups` and `awoke topics alter` at the shell, on Kafka."""
+
+from __future__ import annotations
+
+import awoke
+from tests.scenarios.test_command_line import awoke_says
+from tests.support.clusters import RealCluster, unique
+
+WIDE = {"COLUMNS": "200"}
+
+
+def test_a_group_is_described_reset_and_deleted(real_cluster: RealCluster) -> None:
+    topic, group = unique("topic"), unique("group")
+    real_cluster.create_topic(topic, 2)
+    at = ("--bootstrap-servers", real_cluster.bootstrap_servers)
+    with awoke.Producer(real_cluster.bootstrap_servers) as producer:
+        awoke.wait_all([producer.produce(topic, b"x", partition=0) for _ in range(5)], 30)
+    with awoke.Admin(real_cluster.bootstrap_servers) as admin:
+        admin.alter_group_offsets(group, {(topic, 0): 4, (topic, 1): 0})
+        assert f"{group}\tEmpty\tclassic" in awoke_says("groups", "list", *at)
+        assert f"{group}: Empty, classic, coordinator" in awoke_says("groups", "describe", group, *at, env=WIDE)
+        dry = awoke_says("groups", "reset", group, "--shift-by", "-9", "--dry-run", *at, env=WIDE)
+        assert "nearest in the log" in dry
+        assert admin.group_offsets(group) == {(topic, 0): 4, (topic, 1): 0}
+        moved = awoke_says("groups", "reset", group, "--to-earliest", "--topic", topic, "--yes", *at, env=WIDE)
+        assert moved.endswith(f"moved 1 offset of group {group}")
+        assert admin.group_offsets(group) == {(topic, 0): 0, (topic, 1): 0}
+        awoke_says("groups", "delete", group, *at)
+        assert admin.group_offsets(group) == {}
+
+
+def test_a_topic_is_altered_and_shows_its_settings(real_cluster: RealCluster) -> None:
+    topic = unique("topic")
+    real_cluster.create_topic(topic, 1)
+    at = ("--bootstrap-servers", real_cluster.bootstrap_servers)
+    altered = awoke_says("topics", "alter", topic, "--partitions", "3", "--config", "retention.ms=1000", *at)
+    assert altered == f"topic {topic} altered"
+    shown = awoke_says("topics", "describe", topic, *at, env=WIDE)
+    assert "retention.ms" in shown
+    with awoke.Admin(real_cluster.bootstrap_servers) as admin:
+        assert len(admin.describe_topic(topic).partitions) == 3

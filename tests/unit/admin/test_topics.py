@@ -1,0 +1,70 @@
+"""The flows about topics, without brokers."""
+
+from __future__ import annotations
+
+import pytest
+
+import awoke
+from awoke.admin.topics import LATEST, Topics
+from awoke.drive import drive
+from tests.unit.admin.fakes import METADATA, FakeConnection
+
+WITHIN_S = 600.0
+
+
+def grown(partitions: int) -> list[tuple[str, int, list[tuple[int, int, list[int], list[int]]]]]:
+    return [("orders", 0, [(number, 1, [1], [1]) for number in range(partitions)])]
+
+
+class Growing(FakeConnection):
+    """Shows the new partitions of a topic after some questions."""
+
+    async def again(self) -> bool:
+        self._metadata = (self._metadata[0], grown(self.waits))
+        return await super().again()
+
+
+def test_new_partitions_are_awaited() -> None:
+    connection = Growing((METADATA[0], grown(2)), create_partitions=[[("orders", None)]])
+    drive(Topics(connection).create_partitions("orders", 4, WITHIN_S))
+    assert connection.asked == [("create_partitions", [("orders", 4)])]
+    assert connection.waits == 5
+
+
+def test_as_many_partitions_as_there_are_need_no_request() -> None:
+    connection = FakeConnection()
+    drive(Topics(connection).create_partitions("orders", 2, WITHIN_S))
+    assert connection.asked == []
+
+
+def test_fewer_partitions_are_refused_before_anything_is_sent() -> None:
+    connection = FakeConnection()
+    with pytest.raises(awoke.ConfigError, match="'orders' has 2 partitions: Kafka adds partitions and removes none"):
+        drive(Topics(connection).create_partitions("orders", 1, WITHIN_S))
+    assert connection.asked == []
+
+
+def test_a_closed_client_ends_the_wait_for_a_topic() -> None:
+    connection = FakeConnection()
+    connection.waits_max = 3
+    with pytest.raises(awoke.UnknownTopic, match="'refunds'"):
+        drive(Topics(connection).wait_for("refunds", WITHIN_S))
+    assert connection.waits == 3
+
+
+def test_a_time_after_the_last_message_is_the_end() -> None:
+    ends = [("orders", 0, 7, None), ("orders", 1, 9, None)]
+    at_time = [("orders", 0, 3, None), ("orders", 1, -1, None)]
+    connection = FakeConnection(list_offsets=[ends, at_time])
+    assert drive(Topics(connection).offsets_at("orders", 1_000, WITHIN_S)) == {0: 3, 1: 9}
+    places = [[("orders", 0, at), ("orders", 1, at)] for at in (LATEST, 1_000)]
+    assert [arguments for _, arguments in connection.asked] == places
+
+
+def test_a_needless_election_is_no_error() -> None:
+    needless = (84, "ELECTION_NOT_NEEDED", "Leader election not needed")
+    answer = [("orders", 0, -1, needless), ("orders", 1, -1, None)]
+    connection = FakeConnection(elect_leaders=[answer])
+    elected = drive(Topics(connection).elect_leaders([("orders", 0), ("orders", 1)], "unclean", WITHIN_S))
+    assert elected == {("orders", 0): False, ("orders", 1): True}
+    assert connection.asked == [("elect_leaders", (True, [("orders", 0), ("orders", 1)]))]
