@@ -7,6 +7,7 @@ from types import TracebackType
 from awoke import _native
 from awoke.events import EventSource
 from awoke.settings import embedded
+from awoke.topics import Topic
 
 
 class EmbeddedCluster:
@@ -22,9 +23,10 @@ class EmbeddedCluster:
         """Where the brokers listen."""
         embedded.add(self.bootstrap_servers)
 
-    def create_topic(self, name: str, partitions: int = 1, replicas: int = 1) -> None:
-        """Create a topic; one that exists stays as it is."""
-        self._native.create_topic(name, partitions, replicas)
+    def create_topic(self, name: str, partitions: int | None = None, replicas: int = 1) -> None:
+        """Create a topic; one that exists stays as it is. `None` takes the partitions that the topic declares, or 1."""
+        declared = name.partitions if isinstance(name, Topic) else None
+        self._native.create_topic(name, (declared or 1) if partitions is None else partitions, replicas)
 
     def set_broker_up(self, broker: int, is_up: bool) -> None:
         """Make a broker (from 1) refuse connections, or accept them again."""

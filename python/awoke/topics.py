@@ -1,12 +1,16 @@
-"""Topics that know the types of their keys and values, so that all who send to them or read them encode alike."""
+"""Topics that know the types of their keys and values, so that all who send to them or read them encode alike.
+
+They may also declare how the topic shall be on its cluster (`awoke topics apply`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 from awoke import checks
 from awoke.codecs.formats import DESCRIBING, EVENT, Coding, Encoder, Format, Part, Place, encoder_of
+from awoke.declared_topics.declaration import ConfigValue, Declaration, declaration_of
 from awoke.errors import ConfigError
 from awoke.message import Outgoing, header_pairs
 from awoke.registry.schemas import SchemaNeeded, load_here
@@ -16,22 +20,58 @@ class Topic(str):
     """The name of a topic, with the types of its keys and values; it is used wherever a topic's name is.
 
     `value` and `key` are types or formats (`awoke.avro(Order)`), as in the options of a route. None: a route says it,
-    and what is sent is encoded by its own type.
+    and what is sent is encoded by its own type. `partitions`, `replication` and `config` declare the topic: an app
+    compares them with its cluster at start, and `awoke topics apply` makes them so.
     """
 
     value: Any
     key: Any
+    declaration: Declaration | None
+    """The topic as it shall be on its cluster; None if that is not declared."""
 
-    def __new__(cls, name: str, *, value: Any = None, key: Any = None) -> Self:
+    def __new__(
+        cls,
+        name: str,
+        *,
+        value: Any = None,
+        key: Any = None,
+        partitions: int | None = None,
+        replication: int | None = None,
+        config: Mapping[str, ConfigValue] | None = None,
+    ) -> Self:
         if not isinstance(name, str) or not name:
             raise ConfigError(f"a topic needs a name, not {name!r}", "topic")
         checks.topic("a topic", "topic", name)
         self = super().__new__(cls, name)
         self.value, self.key = value, key
+        self.declaration = declaration_of(name, partitions, replication, config)
         return self
 
+    @property
+    def partitions(self) -> int | None:
+        """The declared number of partitions; None if the brokers choose."""
+        return None if self.declaration is None else self.declaration.partitions
+
+    @property
+    def replication(self) -> int | None:
+        """The declared number of replicas of each partition; None if the brokers choose."""
+        return None if self.declaration is None else self.declaration.replication
+
+    @property
+    def config(self) -> Mapping[str, str] | None:
+        """The declared settings, as Kafka writes them; None if nothing is declared."""
+        return None if self.declaration is None else self.declaration.config
+
+    def prefixed(self, prefix: str) -> Self:
+        """Returns the topic with a prefix before its name, with the same types and the same declaration."""
+        return type(self)(prefix + str(self), **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        declared = {} if self.declaration is None else self.declaration._asdict()
+        return {"value": self.value, "key": self.key, **declared}
+
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
-        return (str(self),), {"value": self.value, "key": self.key}
+        return (str(self),), self._options()
 
 
 class TopicEncoder:

@@ -28,6 +28,16 @@ def test_a_topic_has_its_partitions_and_stays_as_it_was_created() -> None:
                 admin.describe_topic("payments")
 
 
+def test_a_declared_topic_has_the_partitions_that_it_declares() -> None:
+    with EmbeddedCluster() as cluster:
+        cluster.create_topic(awoke.Topic("orders", partitions=3, replication=3))
+        cluster.create_topic(awoke.Topic("few", partitions=3), partitions=2)
+        cluster.create_topic(awoke.Topic("refunds", config={}))
+        with awoke.Admin(cluster.bootstrap_servers) as admin:
+            found = {each.name: len(each.partitions) for each in admin.topics()}
+    assert found == {"orders": 3, "few": 2, "refunds": 1}
+
+
 def test_brokers_that_were_closed_are_gone() -> None:
     with EmbeddedCluster() as cluster:
         address = cluster.bootstrap_servers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import pickle
 from typing import Any
 
@@ -26,8 +27,27 @@ ORDERS = Topic("orders", value=awoke.avro(Order, wire="header"), key=int)
 def test_a_topic_is_its_name() -> None:
     assert (ORDERS, {str(ORDERS): 1}[ORDERS], f"{ORDERS}") == ("orders", 1, "orders")
     assert (ORDERS.key, type(ORDERS.value).__name__) == (int, "AvroFormat")
-    copy = pickle.loads(pickle.dumps(Topic("plain", key=int)))
-    assert (copy, copy.key, copy.value) == ("plain", int, None)
+    plain = pickle.loads(pickle.dumps(Topic("plain", key=int)))
+    assert (plain, plain.key, plain.value) == ("plain", int, None)
+
+
+def test_a_topic_keeps_its_declaration_in_copies_and_with_a_prefix() -> None:
+    orders = Topic("orders", key=int, partitions=12, replication=3, config={"cleanup.policy": "compact", "a.b": True})
+    copies = [pickle.loads(pickle.dumps(orders)), copy.deepcopy(orders), orders.prefixed("eu.")]
+    assert copies == ["orders", "orders", "eu.orders"]
+    for each in copies:
+        assert type(each) is Topic
+        assert (each.key, each.value, each.declaration) == (int, None, orders.declaration)
+        assert (each.partitions, each.replication) == (12, 3)
+        assert each.config == {"cleanup.policy": "compact", "a.b": "true"}
+    plain = Topic("plain", key=int).prefixed("eu.")
+    assert (plain, plain.key, plain.declaration) == ("eu.plain", int, None)
+    assert (plain.partitions, plain.replication, plain.config) == (None, None, None)
+
+
+def test_a_prefix_that_kafka_does_not_take_is_refused() -> None:
+    with pytest.raises(awoke.ConfigError):
+        ORDERS.prefixed("a b")
 
 
 @pytest.mark.parametrize("name", ["", "a b", None, 5])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +17,8 @@ from awoke import checks
 from awoke.cli.commands import command
 from awoke.cli.output import say
 from awoke.errors import AwokeError, ConfigError
-from awoke.swarm.options import socket_path
+from awoke.socket_paths import process_of as process_of
+from awoke.socket_paths import socket_of as socket_of
 
 if TYPE_CHECKING:
     from awoke.embedded import EmbeddedCluster
@@ -57,17 +57,6 @@ def broker(
             f"AWOKE_KAFKA_SESSION_TIMEOUT_MS={SESSION_TIMEOUT_MS}"
         )
         heard.get()
-
-
-def socket_of(bootstrap_servers: str) -> str:
-    """Returns the path of the socket on which the process of a broker in memory takes commands."""
-    return socket_path(f"broker-{bootstrap_servers}")
-
-
-def process_of(bootstrap_servers: str) -> str | None:
-    """Returns the socket of the process whose broker in memory has this address; `None` for other brokers."""
-    path = socket_of(bootstrap_servers)
-    return path if Path(path).is_socket() else None
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ File: `awoke.toml`, or `[tool.awoke]` in `pyproject.toml`, in the working direct
 from awoke.settings.fields import EngineSettings, RunSettings, Settings
 from awoke.settings.files import files
 from awoke.settings.kafka import (
+    METADATA_REFRESH_MS,
     SESSION_TIMEOUT,
     SESSION_TIMEOUT_MS,
     KafkaValue,
@@ -21,6 +22,7 @@ from awoke.settings.loading import ARGUMENT, Loaded, LoadedRun, load, load_run, 
 
 __all__ = [
     "ARGUMENT",
+    "METADATA_REFRESH_MS",
     "SESSION_TIMEOUT",
     "SESSION_TIMEOUT_MS",
     "EngineSettings",

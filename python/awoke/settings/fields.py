@@ -61,6 +61,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """When a message has failed and was retried for this time, health is bad and names the message."""
     startup_timeout_s: float = 10.0
     """The time to wait for the brokers' first answer."""
+    topics_check: Literal["off", "warn", "error"] = "warn"
+    """The effect at start of a topic that is not as the app declares it: none, a warning, or the end of the start."""
     produce_timeout_s: float = 60.0
     """The time that `produce` waits for room in a full queue."""
     producer_idle_s: float | None = None

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +10,8 @@ import msgspec
 from awoke.errors import ConfigError
 from awoke.secrets import shown_fields, shown_repr
 from awoke.settings import RunSettings
+from awoke.socket_paths import own_folder as own_folder
+from awoke.socket_paths import socket_path as socket_path
 
 DEFAULTS = RunSettings()
 
@@ -75,14 +74,3 @@ def bytes_of(text: str) -> int:
     if match is None or int(match[1]) == 0:
         raise ConfigError(f"{text!r} is no size: 512M, 2G", "memory_limit")
     return int(match[1]) * UNITS[match[2].upper()]
-
-
-def own_folder() -> Path:
-    """Returns the user's own folder for sockets, inside the system's folder for temporary files."""
-    return Path(tempfile.gettempdir()) / f"awoke-{os.getuid()}"
-
-
-def socket_path(name: str) -> str:
-    """Returns the default path of the socket for this target and user."""
-    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or own_folder())
-    return str(folder / f"awoke-{re.sub(r'[^A-Za-z0-9_.-]', '-', name)}.sock")

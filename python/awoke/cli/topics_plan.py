@@ -1,0 +1,140 @@
+"""`awoke topics plan` and `apply`: show how the cluster's topics differ from those that an app declares, and change it.
+
+Nothing is ever deleted or made smaller. What can't be changed, and what an app does not declare, stays as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+import awoke
+from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
+from awoke.cli.output import is_terminal, say, say_json, show_table
+from awoke.cli.swarm import ask
+from awoke.cli.tables import aligned, plural
+from awoke.cli.topics import app
+from awoke.errors import ConfigError
+from awoke.exit_codes import EXIT_FAILED
+from awoke.printable import printable
+from awoke.socket_paths import process_of
+
+if TYPE_CHECKING:
+    from awoke.declared_topics.cluster import Changing
+    from awoke.declared_topics.plan import Plan
+
+Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")]
+NAMES = ("topic", "option", "cluster", "declared", "awoke topics apply")
+
+
+@app.command("plan")
+def plan(
+    target: Target,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document per difference and line.")] = False,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Show how topics differ from those that an app declares. Exit code 1 if they do."""
+    with opened(target, bootstrap_servers, kafka) as (found, _):
+        pass
+    if as_json:
+        for each in found.differences:
+            for row in each.rows():
+                say_json(msgspec.json.encode({**row._asdict(), "is_made": each.is_made}).decode())
+    else:
+        show(found)
+    say_notes(found)
+    if found.differences:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("apply")
+def apply(
+    target: Target,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Create and change topics so that they are as an app declares them. Nothing is deleted or made smaller."""
+    from awoke.declared_topics.plan import apply as apply_plan
+
+    with opened(target, bootstrap_servers, kafka) as (found, cluster):
+        show(found)
+        say_notes(found)
+        if not found.changes:
+            return
+        confirm(f"Make {plural(len(found.changes), 'change')}?", yes)
+        for done in apply_plan(found, cluster):
+            say(done)
+
+
+@contextlib.contextmanager
+def opened(target: str, bootstrap_servers: str | None, kafka: list[str] | None) -> Iterator[tuple[Plan, Changing]]:
+    """Compares the topics of an app with its cluster, and gives the plan, and the cluster to change. Blocks."""
+    from awoke.application import find_app  # Here and below, because `awoke topics --help` needs no app.
+    from awoke.declared_topics.plan import plan_in_memory, plan_of
+
+    found = find_app(target)
+    found.use(bootstrap_servers=bootstrap_servers, kafka=pairs(kafka, "--kafka"))
+    settings = found.settings
+    if not found.topics:
+        say(f"{target} declares no topic: app.topic(...) takes partitions, replication and config", err=True)
+    with awoke.Admin(settings=settings) as admin:
+        if (path := process_of(settings.bootstrap_servers)) is not None:
+            say(MEMORY_NOTE, err=True)
+            yield plan_in_memory(admin, found.topics), BrokerInMemory(settings.bootstrap_servers, path)
+        else:
+            yield plan_of(admin, found.topics), admin
+
+
+MEMORY_NOTE = (
+    "a broker in memory (awoke broker) has one replica of each partition, and knows no settings: "
+    "only topics and their partitions are compared"
+)
+
+
+class BrokerInMemory:
+    """Creates topics at the process of a broker in memory; it can change none."""
+
+    def __init__(self, bootstrap_servers: str, socket: str) -> None:
+        self._name, self._socket = f"awoke broker at {bootstrap_servers}", socket
+
+    def create_topic(
+        self, name: str, *, partitions: int = -1, replicas: int = -1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Creates a topic with its partitions. Blocks."""
+        ask(self._name, self._socket, "create_topic", topic=name, partitions=partitions)
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Raises ConfigError: the plan has no such change."""
+        raise ConfigError(f"{self._name} adds no partitions to topic {topic!r}", "partitions")
+
+    def alter_configs(self, topic: str, configs: Mapping[str, str | None]) -> None:
+        """Raises ConfigError: the plan has no such change."""
+        raise ConfigError(f"{self._name} knows no settings of topic {topic!r}", "config")
+
+
+def show(plan: Plan) -> None:
+    """Prints the differences as a table, and their number."""
+    if not plan.differences:
+        say("all topics are as declared")
+        return
+    rows = [tuple(map(printable, row)) for each in plan.differences for row in each.rows()]
+    if is_terminal():
+        show_table(NAMES, rows)
+    else:
+        for line in aligned([NAMES, *rows], is_left=True):
+            say(line)
+    left = len(plan.differences) - len(plan.changes)
+    kept = f", and leaves {plural(left, 'difference')} alone" if left else ""
+    say(f"awoke topics apply makes {plural(len(plan.changes), 'change')}{kept}")
+
+
+def say_notes(plan: Plan) -> None:
+    """Prints the facts that an operator must know before the plan is applied."""
+    for note in plan.notes:
+        say(f"note: {note}", err=True)
