@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -312,3 +313,60 @@ def test_results_wait_while_the_registry_of_the_output_is_away(
     assert letters(cluster, dead) == []
     if "ordered" in kind:
         assert list(dict.fromkeys(numbers)) == list(range(20))
+
+
+def test_the_counters_of_the_registry_are_those_of_the_app(
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+) -> None:
+    orders = awoke.Topic(topic(), value=awoke.avro(Order), key=int)
+    fill(cluster, registry, orders, [Order(number) for number in range(50)])
+    app, seen = app_of(cluster, registry, registry_cache_max=1), Seen()
+    route(app, "def", orders, "", seen)
+    app.use(metrics_port=0)
+    with running(app) as server:
+        seen.wait_for(50)
+        counts = server.registry()
+        lines = server.metrics_text().decode().splitlines()
+    assert counts["hits"] >= 49
+    assert counts["requests"] >= 1
+    assert (counts["errors"], counts["evictions"]) == (0, 0)
+    assert counts["wait_s"] > 0
+    assert any(line.startswith("awoke_registry_cache_hits_total ") and float(line.split()[1]) >= 49 for line in lines)
+    assert "awoke_registry_errors_total 0.0" in lines
+
+
+@pytest.mark.parametrize("kind", ["def", "async def", "class", "output"])
+def test_messages_wait_while_the_key_store_of_their_encryption_is_away(
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, kind: str
+) -> None:
+    keys, current, asked = {"2025": b"a" * 32, "2026": b"b" * 32}, ["2025"], Collected[str]()
+    is_away = threading.Event()
+
+    def find(name: str) -> bytes | None:
+        asked.add(threading.current_thread().name)
+        if is_away.is_set():
+            raise ConnectionError("the key store is away")
+        return keys.get(name)
+
+    def patients(name: str) -> awoke.Topic:
+        return awoke.Topic(name, value=awoke.encrypted(Order, keys=find, current=lambda: current[0]), key=int)
+
+    orders, out, dead = patients(topic()), topic("out"), topic("dead")
+    app = app_of(cluster, registry)
+    same = app.topic(str(orders), value=orders.value, key=int)
+    for number in range(10):
+        current[0] = "2025" if number < 5 else "2026"
+        app.producer.produce(same, Order(number), key=number).wait(30)
+    app.close_producer()
+    is_away.set()
+    app, seen, waits = app_of(cluster, registry), Seen(), Collected[Any]()
+    orders = patients(str(orders))
+    route(app, kind, orders, out, seen, dead_letter=dead, retry=awoke.Retry(attempts=2, backoff_s=(0.01, 0.02)))
+    app.events.subscribe("registry.waited", waits.add)
+    with running(app):
+        assert "keys= failed for the key '2025': ConnectionError" in str(waits.wait_for(3)[0].error)
+        assert seen.items == []
+        is_away.clear()
+        found = seen.wait_until(lambda items: len({key for key, _, _ in items}) == 10)
+    assert {(key, number, attempt) for key, number, attempt in found} == {(each, each, 1) for each in range(10)}
+    assert letters(cluster, dead) == []

@@ -13,7 +13,7 @@ import io
 import json
 import typing
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,10 +22,11 @@ from awoke.codecs import avro_types, pydantic_models
 from awoke.codecs.extras import needs
 from awoke.codecs.formats import Encoded, Encoder, Place
 from awoke.codecs.registry_formats import Read, RegistryFormat, check_kind
+from awoke.codecs.unquoted import unquoting
 from awoke.errors import ConfigError, EncodeError
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema, Schema
-from awoke.registry.schemas import Schemas
+from awoke.registry.schemas import Schemas, Wanted
 from awoke.registry.subjects import SubjectName, topic_name
 
 KEPT = (bytes, bytearray, datetime.datetime, datetime.date, datetime.time, uuid.UUID, decimal.Decimal)
@@ -69,9 +70,11 @@ class AvroFormat(RegistryFormat):
         def read_payload(payload: bytes) -> Any:
             try:
                 found = read(stream(payload), writer, own)
-            except EOFError:
-                raise ValueError("the bytes end within the record") from None
-            return found if convert is None else convert(found)
+            except Exception as error:
+                unread = unreadable(error)
+            else:
+                return found if convert is None else convert(found)
+            raise unread  # Outside of the block: an error that may have the value is not kept.
 
         return read_payload
 
@@ -93,12 +96,11 @@ class AvroFormat(RegistryFormat):
 
         return encode
 
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
-        """Returns the function that writes a value by the schema of its subject."""
+    def expected(self, place: Place) -> Iterable[Wanted]:
+        """Returns the schemas of the classes."""
         for own in self._own.values():
             if own.name is not None or self._subject is topic_name:
-                schemas.expect(self._subject(place.topic, place.part, own.name), own.schema)
-        return super().encoder(place, schemas)
+                yield Wanted(self._subject(place.topic, place.part, own.name), own.schema)
 
     def _own_of(self, value: Any) -> Own:
         if len(self._own) == 1:
@@ -179,6 +181,20 @@ def parsed(registered: RegisteredSchema, schemas: Schemas) -> Any:
         raise ValueError(f"schema {registered.id} of the registry can't be used: {error}") from None
 
 
+def unreadable(error: Exception) -> ValueError:
+    """Returns the error for a record that fastavro can't read. It does not have fastavro's text, which quotes values.
+
+    The name of a field that the writer's schema lacks stays.
+    """
+    if isinstance(error, EOFError):
+        return ValueError("the bytes end within the record")
+    if type(error).__name__ == "SchemaResolutionError":
+        text = str(error)
+        more = f": {text}" if text.startswith("No default value for field ") else ""
+        return ValueError(f"the schemas of writer and reader do not fit{more}")
+    return ValueError(f"fastavro can't read the record: {type(error).__name__}")
+
+
 def converter(kind: Any) -> Callable[[Any], Any] | None:
     """Returns the function that makes a class of what fastavro has read; None where values are dicts.
 
@@ -190,7 +206,7 @@ def converter(kind: Any) -> Callable[[Any], Any] | None:
     if pydantic_models.mentions_model(kind):
         return pydantic_models.converter_for(kind)
     msgspec.inspect.type_info(kind)
-    return functools.partial(msgspec.convert, type=kind)
+    return unquoting(functools.partial(msgspec.convert, type=kind), kind)
 
 
 def plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ the attributes and the data. Both are read.
 from __future__ import annotations
 
 import base64
+import copy
 import datetime
 import uuid
 from collections.abc import Mapping
@@ -15,7 +16,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from awoke.codecs.codec import takes_none
+from awoke.codecs import protobuf_classes
+from awoke.codecs.codec import BY_TYPE, Codec, takes_none
 from awoke.codecs.formats import (
     Coding,
     Encoded,
@@ -24,6 +26,7 @@ from awoke.codecs.formats import (
     HeaderDecoder,
     Headers,
     Place,
+    check_loaded,
     decoder_of,
     type_of,
     writer_of,
@@ -41,6 +44,7 @@ JSON_TYPE = "application/json"
 VERSION = "1.0"
 ATTRIBUTES = ("id", "source", "type", "subject", "time", "dataschema", "datacontenttype")
 """The attributes that the specification names, beside `specversion`."""
+OLDER = ("0.1", "0.2", "0.3")
 DATA = ("data", "data_base64")
 TEXTS = (str, bytes, str | None, bytes | None)
 """The types whose bytes are not JSON."""
@@ -82,30 +86,48 @@ class CloudEventFormat(Format):
         self._form, self._mode = form, mode
         self.value_type = CloudEvent[form.value_type if isinstance(form, Format) else form]  # type: ignore[misc]
         self.needs_registry = isinstance(form, Format) and form.needs_registry
+        self._codec: Codec = BY_TYPE
+
+    def with_codec(self, codec: Codec) -> CloudEventFormat:
+        """Returns the same format for an app with this codec, which encodes data of a plain type in binary mode.
+
+        In structured mode the data is a part of a JSON document, and is JSON.
+        """
+        found = copy.copy(self)
+        found._codec = codec
+        return found
+
+    def check_loaded(self, place: Place, schemas: Schemas) -> None:
+        """As the format inside does it."""
+        check_loaded(self._form, place, schemas)
 
     def decoder(self, place: Place, schemas: Schemas) -> HeaderDecoder:
         """Returns the function that reads an event in the mode that its headers tell."""
         self._check(place)
-        decode = decoder_of(self._form, place, Coding(schemas=schemas))
+        decode = decoder_of(self._form, place, Coding(self._codec, schemas))
+        decode_json = decoder_of(self._form, place, Coding(schemas=schemas))
         is_optional = takes_none(type_of(self._form))
 
         def decode_event(value: bytes, headers: Headers) -> CloudEvent[Any]:
             said = {name.lower(): text(each) for name, each in headers if each is not None}
             data: bytes | None = value
-            if said.get(CONTENT_TYPE, "").startswith(STRUCTURED):
+            is_structured = said.get(CONTENT_TYPE, "").startswith(STRUCTURED)
+            if is_structured:
                 attributes, data = opened(value, self._form)
             else:
                 attributes = attributes_of(said)
             if data is None and not is_optional:
                 raise ValueError("the event has no data")
-            return made(attributes, None if data is None else decode(data, headers))
+            read = decode_json if is_structured else decode
+            return made(attributes, None if data is None else read(data, headers))
 
         return decode_event
 
     def encoder(self, place: Place, schemas: Schemas) -> Encoder:
         """Returns the function that writes an event in the format's mode."""
         self._check(place)
-        encode = writer_of(self._form, place, Coding(schemas=schemas))
+        codec = BY_TYPE if self._mode == "structured" else self._codec
+        encode = writer_of(self._form, place, Coding(codec, schemas))
 
         def encode_event(event: CloudEvent[Any]) -> Encoded:
             if not isinstance(event, CloudEvent):
@@ -165,8 +187,10 @@ def made(attributes: dict[str, Any], data: Any) -> CloudEvent[Any]:
     Raises:
         ValueError: One that every event has is missing; the version is another; the time is none.
     """
-    if not str(attributes.get("specversion", "")).startswith("1."):
-        raise ValueError(f"the event is of version {attributes.get('specversion')!r} of CloudEvents, not of 1.0")
+    version = str(attributes.get("specversion", ""))
+    if not version.startswith("1."):
+        shown = repr(version) if version in OLDER else "unknown"
+        raise ValueError(f"the event is of version {shown} of CloudEvents, not of 1.0")
     missing = [name for name in ("id", "source", "type") if not attributes.get(name)]
     if missing:
         raise ValueError(f"the event has no attribute {missing[0]!r}")
@@ -194,10 +218,10 @@ def opened(value: bytes, form: Any) -> tuple[dict[str, Any], bytes | None]:
 
 
 def closed(attributes: Mapping[str, str], value: Any, data: bytes) -> bytes:
-    """Returns an event in structured mode: a text and a value as JSON, bytes in base64."""
+    """Returns an event in structured mode: a text and a value as JSON; bytes, and messages of protobuf, in base64."""
     if isinstance(value, str):
         return msgspec.json.encode({**attributes, "data": value})
-    if isinstance(value, bytes):
+    if isinstance(value, bytes) or protobuf_classes.is_message(type(value)):  # type: ignore[arg-type]
         return msgspec.json.encode({**attributes, "data_base64": data})
     return msgspec.json.encode({**attributes, "data": msgspec.Raw(data)})
 

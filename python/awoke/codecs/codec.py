@@ -73,7 +73,7 @@ class TypeCodec(Codec):
             TypeError: JSON can't be read as this type.
         """
         if (message_class := protobuf_classes.class_in(value_type)) is not None:
-            return message_class.FromString  # type: ignore[no-any-return]
+            return protobuf_classes.decoder(message_class)
         return json.json_decoder(value_type)
 
     def check_encodable(self, value_type: Any) -> None:

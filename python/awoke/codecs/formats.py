@@ -74,6 +74,15 @@ class Format(Protocol):
         return isinstance(value, bytes)
 
 
+@runtime_checkable
+class Around(Protocol):
+    """A format around a type or another format."""
+
+    def with_codec(self, codec: Codec) -> Format:
+        """Returns the same format for an app with this codec, which encodes a plain type inside."""
+        ...
+
+
 class Coding(NamedTuple):
     """The codec of an app, and the schemas for its formats."""
 
@@ -116,6 +125,17 @@ def decoding_of(value: Any, key: Any, topic: str, coding: Coding = Coding()) -> 
     return Decoding(_without_headers(decode_value), decode_key, True)
 
 
+def check_loaded(form: Any, place: Place, schemas: Schemas) -> None:
+    """Checks that values of a format can be written at once, as far as is known before there is one.
+
+    Raises:
+        SchemaNeeded: A schema is not loaded yet.
+    """
+    check = getattr(form, "check_loaded", None)
+    if check is not None:
+        check(place, schemas)
+
+
 def type_of(form: Any) -> Any:
     """Returns the type of a format's values, or the type itself."""
     return form.value_type if isinstance(form, Format) else form
@@ -127,7 +147,7 @@ def encoder_of(form: Any, place: Place, coding: Coding = Coding()) -> Encoder | 
     That one takes any value, but only bytes and text as a key.
     """
     if isinstance(form, Format):
-        return _checked(form.encoder(place, coding.schemas), place)
+        return _checked(_fitted(form, coding).encoder(place, coding.schemas), place)
     if place.part == "value" or form in (None, bytes, str, bytes | None, str | None):
         return None
     return _checked(_by_codec(coding.codec), place)
@@ -138,7 +158,11 @@ def _decoder(form: Any, place: Place, coding: Coding) -> tuple[Callable[..., Any
     if not isinstance(form, Format):
         return decoder_for(form, coding.codec), False
     around = taking_none if form.value_type is None or takes_none(form.value_type) else refusing_none
-    return around(form.decoder(place, coding.schemas)), form.reads_headers
+    return around(_fitted(form, coding).decoder(place, coding.schemas)), form.reads_headers
+
+
+def _fitted(form: Format, coding: Coding) -> Format:
+    return form.with_codec(coding.codec) if isinstance(form, Around) else form
 
 
 def _without_headers(decode: Callable[..., Any] | None) -> Callable[..., Any] | None:
@@ -160,7 +184,8 @@ def decoder_of(form: Any, place: Place, coding: Coding) -> HeaderDecoder:
 
 def writer_of(form: Any, place: Place, coding: Coding) -> Encoder:
     """Returns the encoder of a type or a format, for a format around it. Bytes stay as they are."""
-    encode = form.encoder(place, coding.schemas) if isinstance(form, Format) else _by_codec(coding.codec)
+    is_format = isinstance(form, Format)
+    encode = _fitted(form, coding).encoder(place, coding.schemas) if is_format else _by_codec(coding.codec)
     return lambda value: Encoded(value) if isinstance(value, bytes) else encode(value)
 
 

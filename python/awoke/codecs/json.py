@@ -11,6 +11,7 @@ import msgspec
 
 from awoke.codecs import pydantic_models
 from awoke.codecs.json_types import check_readable
+from awoke.codecs.unquoted import unquoting
 from awoke.errors import ConfigError, EncodeError
 
 Decoder = Callable[[bytes], Any]
@@ -34,13 +35,15 @@ def encode(value: Any) -> bytes:
 def json_decoder(value_type: Any) -> Decoder:
     """Returns a function that reads JSON as this type, and raises `msgspec.MsgspecError` for other JSON.
 
+    The text of that error has no part of the value.
+
     Raises:
         TypeError: JSON can't be read as this type; names its part, and what can be used.
     """
     check_readable(value_type)
     if pydantic_models.mentions_model(value_type):
         return pydantic_models.decoder_for(value_type)
-    return msgspec.json.Decoder(value_type, dec_hook=read_model).decode
+    return unquoting(msgspec.json.Decoder(value_type, dec_hook=read_model).decode, value_type)
 
 
 def read(body: bytes, value_type: Any) -> Any:

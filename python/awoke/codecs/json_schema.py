@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as standard_json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from awoke.codecs.registry_formats import Read, RegistryFormat, check_kind
 from awoke.errors import ConfigError
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema, Schema
-from awoke.registry.schemas import Schemas
+from awoke.registry.schemas import Schemas, Wanted
 from awoke.registry.subjects import SubjectName, topic_name
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -66,12 +66,11 @@ class JsonSchemaFormat(RegistryFormat):
 
         return encode
 
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
-        """Returns the function that writes a value by the schema of its subject."""
+    def expected(self, place: Place) -> Iterable[Wanted]:
+        """Returns the schema of the type."""
         name = None if self._own is None else self._own.get("title")
         if name is not None or self._subject is topic_name:
-            schemas.expect(self._subject(place.topic, place.part, name), self._schema)
-        return super().encoder(place, schemas)
+            yield Wanted(self._subject(place.topic, place.part, name), self._schema)
 
 
 def json_schema(

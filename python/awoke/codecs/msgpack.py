@@ -9,6 +9,7 @@ import msgspec
 from awoke.codecs.codec import Decoder
 from awoke.codecs.formats import Encoded, Encoder, Format, Place
 from awoke.codecs.json_types import check_readable
+from awoke.codecs.unquoted import unquoting
 from awoke.errors import ConfigError
 from awoke.registry.schemas import Schemas
 
@@ -24,7 +25,8 @@ class MessagePackFormat(Format):
 
     def decoder(self, place: Place, schemas: Schemas) -> Decoder:
         """Returns the function that reads MessagePack, checked against the type."""
-        return msgspec.msgpack.Decoder(Any if self.value_type is None else self.value_type).decode
+        value_type = Any if self.value_type is None else self.value_type
+        return unquoting(msgspec.msgpack.Decoder(value_type).decode, value_type)
 
     def encoder(self, place: Place, schemas: Schemas) -> Encoder:
         """Returns the function that writes MessagePack."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from typing import Any
 
 from awoke.codecs import protobuf_classes, protobuf_schemas
@@ -11,7 +12,7 @@ from awoke.codecs.registry_formats import Read, RegistryFormat, check_kind
 from awoke.errors import ConfigError, EncodeError
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema, Schema
-from awoke.registry.schemas import Imported, Schemas
+from awoke.registry.schemas import Imported, Schemas, Wanted
 from awoke.registry.subjects import SubjectName, topic_name
 
 KNOWN = "google/protobuf/"
@@ -63,11 +64,10 @@ class ProtobufFormat(RegistryFormat):
         before, headers = self.framing(registered, place.part, wire_format.write_indexes(indexes))
         return lambda value: Encoded(before + protobuf_classes.encode(value), headers)
 
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
-        """Returns the function that writes a message by the schema of its subject."""
+    def expected(self, place: Place) -> Iterable[Wanted]:
+        """Returns the schema of the class's file."""
         file, name = self._descriptor.file, self._descriptor.full_name
-        schemas.expect(self._subject(place.topic, place.part, name), own_schema(file), imports(file))
-        return super().encoder(place, schemas)
+        yield Wanted(self._subject(place.topic, place.part, name), own_schema(file), imports(file))
 
 
 def protobuf(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import types
 import typing
+from collections.abc import Callable
 from typing import Any
 
 from awoke.errors import EncodeError
@@ -21,6 +22,22 @@ def class_in(value_type: Any) -> Any:
     is_union = typing.get_origin(value_type) in (typing.Union, types.UnionType)
     kinds = [each for each in (typing.get_args(value_type) if is_union else (value_type,)) if each is not type(None)]
     return kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) and is_message(kinds[0]) else None
+
+
+def decoder(kind: Any) -> Callable[[bytes], Any]:
+    """Returns the function that reads messages of a class; the text of its errors has no part of the value."""
+    read: Callable[[bytes], Any] = kind.FromString
+    if hasattr(getattr(kind, "DESCRIPTOR", None), "file"):
+        return read  # Protobuf's own: its texts have the name of the class only.
+
+    def read_unquoted(data: bytes) -> Any:
+        try:
+            return read(data)
+        except Exception as error:
+            found = ValueError(f"the bytes are no {kind.__qualname__}: {type(error).__name__}")
+        raise found
+
+    return read_unquoted
 
 
 def encode(message: Any) -> bytes:

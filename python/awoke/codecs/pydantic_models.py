@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
 METADATA = ("pydantic", "annotated_types")
 """The modules of what pydantic reads beside a type in `Annotated`."""
+
+OWN_WORDS = {
+    "union_tag_invalid": "The tag is none of those that are expected",
+    "uuid_parsing": "Input should be a valid UUID",
+    "bytes_invalid_encoding": "Data should be validly encoded",
+}
+"""Messages instead of those of pydantic's that have a part of the value."""
+UNKNOWN_FIELD = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 def is_model(kind: object) -> bool:
@@ -41,7 +50,8 @@ def decoder_for(kind: Any, at: str = "$") -> Callable[[bytes], Any]:
     Raises:
         TypeError: pydantic can't read this type.
     """
-    return _checked(_adapter(kind).validator.validate_json, at)
+    adapter = _adapter(kind)
+    return _checked(adapter.validator.validate_json, at, adapter)
 
 
 def converter_for(kind: Any) -> Callable[[Any], Any]:
@@ -50,7 +60,8 @@ def converter_for(kind: Any) -> Callable[[Any], Any]:
     Raises:
         TypeError: pydantic can't read this type.
     """
-    return _checked(_adapter(kind).validator.validate_python, "$")
+    adapter = _adapter(kind)
+    return _checked(adapter.validator.validate_python, "$", adapter)
 
 
 def json_schema_of(kind: Any) -> dict[str, Any]:
@@ -92,10 +103,37 @@ def to_json(value: Any) -> bytes:
     return written
 
 
-def _words_of(error: Any, at: str) -> str:
+def _words_of(error: Any, at: str, known: frozenset[str]) -> str:
     """Returns what is wrong and where, without the value itself: errors are logged, and values must not be."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{each['msg']} - at `{'.'.join([at, *map(str, each['loc'])])}`" for each in problems)
+    return "; ".join(f"{_message_of(each)} - at `{'.'.join([at, *_place_of(each, known)])}`" for each in problems)
+
+
+def _message_of(problem: Any) -> str:
+    """Returns pydantic's message; some have a part of the value. That of a validator of the user's is the user's."""
+    return OWN_WORDS.get(problem["type"]) or str(problem["msg"])
+
+
+def _place_of(problem: Any, known: frozenset[str]) -> Iterator[str]:
+    """Yields the parts of the place of a problem; a key of the value's own is `[...]`, as msgspec shows it."""
+    *_, last = problem["loc"] or ("",)
+    for part in problem["loc"]:
+        is_unknown_field = problem["type"] in UNKNOWN_FIELD and part is last and str(part).isidentifier()
+        yield str(part) if isinstance(part, int) or part in known or is_unknown_field else "[...]"
+
+
+def _names_in(schema: Any) -> frozenset[str]:
+    """Returns the texts in a core schema of pydantic's: the names of fields, aliases, and kinds of types."""
+    found: set[str] = set()
+    waiting, seen = [schema], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            found.add(part)
+        elif isinstance(part, dict | list | tuple) and id(part) not in seen:
+            seen.add(id(part))
+            waiting += [*part, *part.values()] if isinstance(part, dict) else part
+    return frozenset(found)
 
 
 def _adapter(kind: Any) -> Any:
@@ -115,13 +153,16 @@ def _adapter(kind: Any) -> Any:
     return adapter
 
 
-def _checked(validate: Callable[[Any], Any], at: str) -> Callable[[Any], Any]:
+def _checked(validate: Callable[[Any], Any], at: str, adapter: Any) -> Callable[[Any], Any]:
     from pydantic import ValidationError
+
+    names = functools.cache(lambda: _names_in(adapter.core_schema))
 
     def read(value: Any) -> Any:
         try:
             return validate(value)
         except ValidationError as error:
-            raise msgspec.ValidationError(_words_of(error, at)) from None
+            found = msgspec.ValidationError(_words_of(error, at, names()))
+        raise found  # Outside of the block: the error that has the value is not kept.
 
     return read

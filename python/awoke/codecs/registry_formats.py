@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from awoke.codecs.formats import Encoded, Encoder, Format, HeaderDecoder, Headers, Part, Place
 from awoke.errors import EncodeError
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema
-from awoke.registry.schemas import Schemas
+from awoke.registry.schemas import Schemas, Wanted
 from awoke.registry.subjects import SubjectName, topic_name
 
 Read = Callable[[bytes], Any]
@@ -44,9 +44,23 @@ class RegistryFormat(Format):
         """
         raise NotImplementedError
 
+    def expected(self, place: Place) -> Iterable[Wanted]:
+        """Returns the schemas that values of the format's types are written by, where it knows them before a value."""
+        return ()
+
+    def check_loaded(self, place: Place, schemas: Schemas) -> None:
+        """Checks that what is written first can be written at once.
+
+        Raises:
+            SchemaNeeded: A schema is not loaded yet.
+        """
+        for wanted in self.expected(place):
+            schemas.for_writing(*wanted)
+
     def decoder(self, place: Place, schemas: Schemas) -> HeaderDecoder:
         """Returns the function that reads a message by the schema that it names."""
-        readers: dict[int | str, Read] = schemas.kept()
+        readers = schemas.kept()
+        counts = readers.counts
         header = wire_format.HEADERS[place.part]
         schemas.is_required = True
         if self._subject is topic_name:
@@ -63,19 +77,26 @@ class RegistryFormat(Format):
             read = readers.get(number)
             if read is None:
                 read = readers[number] = self.reader(schemas.by_id(number), schemas)
+            else:
+                counts.hits += 1
             return read(payload)
 
         return decode
 
     def encoder(self, place: Place, schemas: Schemas) -> Encoder:
         """Returns the function that writes a value by the schema of its subject."""
-        writers: dict[type, Encoder] = schemas.kept()
+        writers = schemas.kept()
+        counts = writers.counts
         schemas.is_required = True
+        for wanted in self.expected(place):
+            schemas.expect(*wanted)
 
         def encode(value: Any) -> Encoded:
             write = writers.get(type(value))
             if write is None:
                 write = writers[type(value)] = self.writer_of(value, place, schemas)
+            else:
+                counts.hits += 1
             return write(value)
 
         return encode

@@ -147,6 +147,34 @@ CALLER = Metric(
     "unknown, foreign (other callers'), forged, too_large or undecodable.",
 )
 CALLER_OPEN = Metric("awoke_rpc_open_calls", "gauge", ("service",), "Calls of such callers that have not ended.")
+REGISTRY_HITS = Metric(
+    "awoke_registry_cache_hits_total",
+    "counter",
+    (),
+    "Uses of a schema that was loaded from the schema registry before.",
+)
+REGISTRY_MISSES = Metric(
+    "awoke_registry_cache_misses_total", "counter", (), "Schemas that were not in the cache, so that it was asked."
+)
+REGISTRY_EVICTIONS = Metric(
+    "awoke_registry_cache_evictions_total",
+    "counter",
+    (),
+    "Schemas, and what was made of them, that were dropped for others: more than `registry_cache_max` are in use.",
+)
+REGISTRY_ENTRIES = Metric(
+    "awoke_registry_cache_entries", "gauge", (), "Entries of the cache: schemas by id, by GUID, and by subject."
+)
+REGISTRY_REQUESTS = Metric("awoke_registry_requests_total", "counter", (), "Requests to the schema registry.")
+REGISTRY_ERRORS = Metric(
+    "awoke_registry_errors_total",
+    "counter",
+    (),
+    "Of them, those without an answer that can be used: no connection, no answer in time, or no access.",
+)
+REGISTRY_WAIT = Metric(
+    "awoke_registry_wait_seconds_total", "counter", (), "Seconds that all these requests together have taken."
+)
 HEALTHY = Metric("awoke_healthy", "gauge", (), "1 when the process is healthy, else 0; /health has the reasons.")
 
 

@@ -102,6 +102,7 @@ class Sources(Protocol):
     def health(self) -> Health: ...
     def calls(self) -> dict[str, int]: ...
     def callers(self) -> dict[str, dict[str, int]]: ...
+    def registry(self) -> dict[str, float]: ...
     def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
     def failing(self) -> Sequence[tuple[str, int]]: ...
     def fetch_queue_bytes(self) -> int | None: ...
@@ -166,6 +167,16 @@ class Recorder:
         (counter.labels(*labels) if labels else counter).inc(count)
 
 
+REGISTRY_COUNTERS = {
+    catalogue.REGISTRY_HITS: "hits",
+    catalogue.REGISTRY_MISSES: "misses",
+    catalogue.REGISTRY_EVICTIONS: "evictions",
+    catalogue.REGISTRY_REQUESTS: "requests",
+    catalogue.REGISTRY_ERRORS: "errors",
+    catalogue.REGISTRY_WAIT: "wait_s",
+}
+"""Counters of the schema registry's client, and their names there."""
+
 READ_WHEN_ASKED = frozenset(
     {
         catalogue.HANDED_OUT,
@@ -177,9 +188,10 @@ READ_WHEN_ASKED = frozenset(
         catalogue.BROKER_ERRORS,
         catalogue.CALLS_EXPIRED,
         catalogue.CALLER,
+        *REGISTRY_COUNTERS,
     }
 )
-"""Counters that the engine and librdkafka keep."""
+"""Counters that the engine, librdkafka and the client of the schema registry keep."""
 
 
 class SourcesCollector(Collector):
@@ -226,7 +238,14 @@ class SourcesCollector(Collector):
         yield gauge(catalogue.CALLER_OPEN, [((service,), counts.pop("open")) for service, counts in callers.items()])
         counted = [((service, what), count) for service, counts in callers.items() for what, count in counts.items()]
         yield counter(catalogue.CALLER, counted)
+        yield from self._of_registry()
         yield from self._of_brokers()
+
+    def _of_registry(self) -> Iterable[Family]:
+        counts = self._sources.registry()
+        for metric, name in REGISTRY_COUNTERS.items():
+            yield counter(metric, [((), counts[name])] if counts else [])
+        yield gauge(catalogue.REGISTRY_ENTRIES, [((), counts["entries"])] if counts else [])
 
     def _of_brokers(self) -> Iterable[Family]:
         brokers = dict(self._brokers).items()  # A copy: a client may report meanwhile.

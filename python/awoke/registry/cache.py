@@ -29,7 +29,8 @@ class SchemaCache:
     """
 
     def __init__(self, entries_max: int = ENTRIES_MAX, clock: Callable[[], float] = time.monotonic) -> None:
-        self._entries_max = entries_max
+        self.entries_max = entries_max
+        """The most entries of each table."""
         self._clock = clock
         self._lock = threading.Lock()
         self._tables: dict[type, OrderedDict[Key, RegisteredSchema]] = {
@@ -42,6 +43,8 @@ class SchemaCache:
         """Look-ups that found a schema; written under the lock."""
         self.misses = 0
         """Schemas that were not in the cache, so that the registry was asked; written under the lock."""
+        self.evictions = 0
+        """Schemas that had to go for others; written under the lock."""
 
     def get(self, key: Key) -> RegisteredSchema | None:
         """Returns a schema, and counts a hit if there is one."""
@@ -67,15 +70,16 @@ class SchemaCache:
             table = self._tables[type(key)]
             table[key] = registered
             table.move_to_end(key)
-            if len(table) > self._entries_max:
+            if len(table) > self.entries_max:
                 table.popitem(last=False)
+                self.evictions += 1
 
     def put_unknown(self, key: SchemaKey, error: SchemaNotFound) -> None:
         """Keeps the registry's answer for 10 s; of too many, the oldest goes."""
         with self._lock:
             self._unknown.pop(key, None)
             self._unknown[key] = (self._clock() + UNKNOWN_FOR_S, error)
-            if len(self._unknown) > self._entries_max:
+            if len(self._unknown) > self.entries_max:
                 self._unknown.popitem(last=False)
 
     def why_unknown(self, key: SchemaKey) -> SchemaNotFound | None:

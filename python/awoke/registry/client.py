@@ -37,6 +37,14 @@ class _Client:
         """Returns the schema of an id or of a GUID if it is in the cache, or None. Does not block. Any thread."""
         return self.cache.get(key_of(id, subject))
 
+    def counters(self) -> dict[str, float]:
+        """Returns the counters of the requests to the registry. Does not block. Any thread.
+
+        `requests`; `errors`, of them, those without an answer that can be used: no connection, no answer in time, no
+        access; `wait_s`, the time of all together in seconds.
+        """
+        return self._transport.counts.values()
+
     @property
     def _open(self) -> CachedRequests:
         """The requests.

@@ -11,15 +11,18 @@ import contextlib
 import copy
 import functools
 import ipaddress
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 from urllib.parse import urlsplit
+from weakref import WeakSet, WeakValueDictionary
 
 from awoke.errors import AwokeError, ConfigError
 from awoke.registry.cache import UNKNOWN_FOR_S
 from awoke.registry.errors import RegistryRefused, SchemaNotFound
+from awoke.registry.kept import Counts, Kept
 from awoke.registry.schema import Reference, RegisteredSchema, Schema
 
 if TYPE_CHECKING:
@@ -33,9 +36,9 @@ LOADS_MAX = 10
 
 
 class SchemaNeeded(AwokeError):
-    """A schema is not loaded yet. Code that runs on an event loop outside of awoke's handlers sees it.
+    """A schema, or a key of encryption, is not loaded yet.
 
-    `load` loads the schema.
+    Code that runs on an event loop outside of awoke's handlers sees it. `load` loads the schema.
     """
 
     def __init__(self, text: str, load: Callable[[], object]) -> None:
@@ -77,17 +80,21 @@ class Schemas:
         self._open_registry, self._register = open_registry, register
         self._registry: SchemaRegistry | None = None
         self._lock = threading.Lock()
-        self._is_closed = False
         self._prefetching: threading.Thread | None = None
         self.is_required = False
         """True if there is a format that can't do without the registry."""
-        self._kept: list[dict[Any, Any]] = []
+        self.loads = 0
+        """The loads that gave a schema; written under the lock."""
+        self.counts = Counts()
+        self._kept = WeakValueDictionary[int, Kept]()
+        """The dicts of formats, as long as they are used; under the lock."""
         self._written: dict[Wanted, RegisteredSchema] = self.kept()
         self._referred: dict[Schema, Mapping[str, Schema]] = self.kept()
         self._missing: dict[Schema, tuple[float, SchemaNotFound]] = self.kept()
         """The schemas of which a reference is missing, and until when the registry is not asked again."""
         self._expected: list[Wanted] = []
         """The schemas that the formats need first."""
+        _all.add(self)
 
     @classmethod
     def none(cls) -> Schemas:
@@ -103,16 +110,39 @@ class Schemas:
         """
         with self._lock:
             if self._registry is None:
-                self._registry, self._is_closed = self._open_registry(), False
-                for each in self._kept:  # It may be another registry, where the same ids are other schemas.
+                self._registry = self._open_registry()
+                for each in self._kept.values():  # It may be another registry, where the same ids are other schemas.
                     each.clear()
+                    each.entries_max = self._registry.cache.entries_max
             return self._registry
 
-    def kept(self) -> dict[Any, Any]:
-        """Returns a new dict for what a format makes of schemas; it is emptied when a new client is made."""
-        found: dict[Any, Any] = {}
-        self._kept.append(found)
+    def kept(self) -> Kept:
+        """Returns a new dict for what a format makes of schemas.
+
+        It has at most as many entries as the client keeps schemas, and is emptied when a new client is made.
+        """
+        with self._lock:
+            most = {} if self._registry is None else {"entries_max": self._registry.cache.entries_max}
+            found = Kept(self.counts, **most)
+            self._kept[id(found)] = found
         return found
+
+    def counters(self) -> dict[str, float]:
+        """Returns the counters of the cache and of the client's requests; empty before the client is made.
+
+        Does not block: the metrics show them.
+        """
+        registry = self._registry
+        if registry is None:
+            return {}
+        cache = registry.cache
+        return {
+            "hits": cache.hits + self.counts.hits,
+            "misses": cache.misses,
+            "evictions": cache.evictions + self.counts.evictions,
+            "entries": len(cache),
+            **registry.counters(),
+        }
 
     def by_id(self, number: int | str) -> RegisteredSchema:
         """Returns the schema of an id, or of a GUID.
@@ -126,7 +156,9 @@ class Schemas:
             if (why := registry.cache.why_unknown(number)) is not None:
                 raise why
             name = f"schema {number}" if isinstance(number, int) else f"the schema with GUID {number}"
-            raise SchemaNeeded(f"{name} is not loaded from the registry yet", lambda: registry.schema(number))
+            raise SchemaNeeded(
+                f"{name} is not loaded from the registry yet", lambda: self._loaded(registry.schema, number)
+            )
         return found
 
     def for_writing(self, subject: str, schema: Schema | None, imports: tuple[Imported, ...] = ()) -> RegisteredSchema:
@@ -139,7 +171,7 @@ class Schemas:
         found = self._written.get(wanted)
         if found is None:
             text = f"the schema of {subject!r} is not loaded from the registry yet"
-            raise SchemaNeeded(text, functools.partial(self._load, wanted))
+            raise SchemaNeeded(text, functools.partial(self._load, wanted, self.registry))
         return found
 
     def references(self, schema: Schema) -> Mapping[str, Schema]:
@@ -157,9 +189,8 @@ class Schemas:
             raise copy.copy(missing)  # An error that is raised many times would keep a traceback for each.
         found = self._referred.get(schema)
         if found is None:
-            raise SchemaNeeded(
-                "the references of a schema are not loaded from the registry yet", lambda: self._refer(schema)
-            )
+            text = "the references of a schema are not loaded from the registry yet"
+            raise SchemaNeeded(text, functools.partial(self._refer, schema, self.registry))
         return found
 
     def expect(self, subject: str, schema: Schema | None = None, imports: tuple[Imported, ...] = ()) -> None:
@@ -180,52 +211,74 @@ class Schemas:
     def start(self) -> None:
         """Begins to load what is expected, on a thread that ends when it is there. Does not block."""
         if self._expected:
-            self._prefetching = threading.Thread(target=self.prefetch, name="awoke-schemas", daemon=True)
-            self._prefetching.start()
+            # With the client of this start: a thread that is late must not open another one beside `close`.
+            arguments = (self.registry,)
+            thread = threading.Thread(target=self._prefetch, args=arguments, name="awoke-schemas", daemon=True)
+            self._prefetching = thread
+            thread.start()
 
     def prefetch(self) -> None:
         """Loads what is expected. Blocks. What can't be loaded is left to the first message that needs it."""
+        self._prefetch(self.registry)
+
+    def _prefetch(self, registry: SchemaRegistry) -> None:
         for wanted in list(self._expected):
-            if self._is_closed:
-                return
+            if self._registry is not registry:
+                return  # It was closed.
             with contextlib.suppress(AwokeError):
-                self._load(wanted)
+                self._load(wanted, registry)
 
     def close(self, timeout_s: float | None = None) -> None:
         """Closes the registry's client, if there is one; the next use makes a new one. Blocks up to `timeout_s`."""
         with self._lock:
-            registry, self._registry, self._is_closed = self._registry, None, True
+            registry, self._registry = self._registry, None
             prefetching, self._prefetching = self._prefetching, None
         if registry is not None:
             registry.close()
         if prefetching is not None:
             prefetching.join(timeout_s)
 
-    def _refer(self, schema: Schema) -> None:
+    def renew_locks(self) -> None:
+        """Makes a new lock in a forked process: a thread of the parent may have held the old one."""
+        self._lock, self._prefetching = threading.Lock(), None
+
+    def _loaded(self, load: Callable[..., Any], *arguments: Any) -> Any:
+        """Loads something, and counts it."""
+        found = load(*arguments)
+        with self._lock:
+            self.loads += 1
+        return found
+
+    def _refer(self, schema: Schema, registry: SchemaRegistry) -> None:
         try:
-            found = self.registry.references(schema)
+            found = self._loaded(registry.references, schema)
         except SchemaNotFound as missing:
             with self._lock:
                 self._missing[schema] = (time.monotonic() + UNKNOWN_FOR_S, missing)
             raise
-        with self._lock:
-            self._referred[schema] = found
+        self._keep(self._referred, schema, found, registry)
 
-    def _load(self, wanted: Wanted) -> None:
+    def _load(self, wanted: Wanted, registry: SchemaRegistry) -> None:
         if wanted not in self._written:
             try:
-                found = self._found(wanted)
+                found = self._loaded(self._found, registry, wanted)
             except SchemaNotFound as error:  # Of no message, but of the whole topic: it waits until there is one.
                 text = f"the registry has no schema of {wanted.subject!r}: register one with awoke schema register"
                 raise RegistryRefused(text, error.url, error.status, error.code) from None
-            with self._lock:
-                self._written[wanted] = found
+            self._keep(self._written, wanted, found, registry)
 
-    def _found(self, wanted: Wanted) -> RegisteredSchema:
-        registry, (subject, schema, imports) = self.registry, wanted
+    def _keep(self, kept: dict[Any, Any], key: Any, found: Any, registry: SchemaRegistry) -> None:
+        """Keeps what this client has loaded, unless there is another one meanwhile."""
+        with self._lock:
+            if self._registry is registry:
+                kept[key] = found
+
+    def _found(self, registry: SchemaRegistry, wanted: Wanted) -> RegisteredSchema:
+        subject, schema, imports = wanted
         if schema is None:
             return registry.latest(subject)
-        schema = schema._replace(references=tuple(map(self._reference, imports))) if imports else schema
+        if imports:
+            schema = schema._replace(references=tuple(self._reference(registry, each) for each in imports))
         if self._may_register(registry):
             return registry.register(subject, schema)
         try:
@@ -233,10 +286,10 @@ class Schemas:
         except SchemaNotFound:
             return registry.latest(subject)
 
-    def _reference(self, imported: Imported) -> Reference:
-        found = self._found(Wanted(imported.name, imported.schema, imported.imports))
+    def _reference(self, registry: SchemaRegistry, imported: Imported) -> Reference:
+        found = self._found(registry, Wanted(imported.name, imported.schema, imported.imports))
         if found.version is None:
-            found = self.registry.look_up(imported.name, found.schema)
+            found = registry.look_up(imported.name, found.schema)
         return Reference(imported.name, imported.name, found.version or 1)
 
     def _may_register(self, registry: SchemaRegistry) -> bool:
@@ -284,3 +337,15 @@ def is_on_this_machine(url: str) -> bool:
 def _no_registry() -> NoReturn:
     text = "a format reads and writes schemas of a registry, and none is set: say registry_url='http://…'"
     raise ConfigError(text, "registry_url")
+
+
+_all: WeakSet[Schemas] = WeakSet()
+
+
+def _renew_all() -> None:
+    for each in list(_all):
+        each.renew_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)

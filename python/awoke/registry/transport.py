@@ -17,6 +17,7 @@ from awoke.registry.access import BasicAuth, Login
 from awoke.registry.errors import RegistryError, RegistryRefused, RegistryUnavailable, clean, error_of_answer, parsed
 from awoke.registry.exchange import Address, Answer, Body, Outgoing, Unanswered, address_of
 from awoke.registry.options import TIMEOUT_S, RegistryOptions, check
+from awoke.registry.request_counts import RequestCounts
 
 try:
     import httpx2
@@ -54,6 +55,7 @@ class HttpTransport:
                 raise ConfigError("schema registry: there is a user in the address, and the option 'auth'", "auth")
             auth = BasicAuth(user.user, user.password)
         self._login = Login(auth, self.exchange)
+        self.counts = RequestCounts()
         self.is_closed = False
 
     @property
@@ -73,6 +75,10 @@ class HttpTransport:
         Raises:
             RegistryError: There is no answer, or it is an error. ClosedError: The client is closed.
         """
+        with self.counts.request():
+            return await self._send(method, path, body)
+
+    async def _send(self, method: str, path: str, body: object | None) -> Any:
         headers = await self._headers_of(body)
         content = None if body is None else msgspec.json.encode(body)
         failures = []
@@ -103,6 +109,7 @@ class HttpTransport:
     def forget_parent(self) -> None:
         """Drops, in a forked process, the parent's connections; they are not closed, for the parent goes on."""
         self._login.renew_locks()
+        self.counts.renew_lock()
 
     def _order(self) -> list[int]:
         """Returns the indexes of the addresses, in the order in which they are tried."""

@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from awoke.errors import BrokerUnreachable, ClosedError, OperationTimeout, QueueFull, RpcError, UnknownTopic
+from awoke.registry.errors import RegistryError
 
 __all__ = [
     "Aborted",
@@ -181,7 +182,8 @@ def http_status(error: BaseException) -> int:
     """Returns the HTTP status of an error, as gRPC's gateways map theirs.
 
     A code of the service's own has the status of the class that its class derives from, or 500. A closed client, a full
-    queue, a missing topic and unreachable brokers are 503, a time-out is 504, a cancelled task is 499, the rest is 500.
+    queue, a missing topic, unreachable brokers and a schema registry that does not give a schema are 503, a time-out is
+    504, a cancelled task is 499, the rest is 500.
     """
     if isinstance(error, RpcError):
         return KINDS.get(error.code, type(error)).http_status
@@ -193,6 +195,7 @@ STATUS_OF_OTHERS: Sequence[tuple[type[BaseException], int]] = (
     (BrokerUnreachable, 503),
     (UnknownTopic, 503),
     (QueueFull, 503),
+    (RegistryError, 503),
     (OperationTimeout, 504),
     (TimeoutError, 504),
     (asyncio.CancelledError, 499),

@@ -16,7 +16,7 @@ PREFIX = "rpc-"
 WINDOW_MAX = 65_536
 """Most results of a stream that may be under way; a caller that allows more gets as many."""
 
-CALLER_WORDS = frozenset({"timeout_s", "key", "idempotent", "idempotency_key", "returns", "headers"})
+CALLER_WORDS = frozenset({"timeout_s", "key", "idempotent", "idempotency_key", "argument", "returns", "headers"})
 """Options of a call beside its arguments: no parameter of a method may have such a name."""
 
 NAME_BYTES_MAX = 128

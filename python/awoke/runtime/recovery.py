@@ -10,13 +10,10 @@ No message is held in a variable here: an exception that user code keeps would k
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from awoke._native import DeliveryHandle, Job, PendingCommit
-from awoke.backoff import Backoff
 from awoke.dead_letter import letter
 from awoke.drive import elsewhere, until
 from awoke.errors import (
@@ -39,6 +36,7 @@ from awoke.events import (
 )
 from awoke.message import Record
 from awoke.printable import shown
+from awoke.registry.away import RegistryAway
 from awoke.registry.errors import RegistryError, SchemaNotFound
 from awoke.registry.schemas import SchemaNeeded
 from awoke.routing import Route
@@ -47,34 +45,6 @@ from awoke.runtime.undecodable import Undecodable
 
 Ending = type[MessageSkipped] | type[MessageDeadLettered]
 """The event of a message that was left without being processed."""
-
-
-REGISTRY_BACKOFF = Backoff(0.1, 30.0)
-"""The delays while the registry can't be asked."""
-
-
-class RegistryAway:
-    """The time until which the messages of a route wait for the registry: one for all of them. Any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._tries = 0
-        """The tries in a row that failed; those of messages that waited together count as one."""
-        self._until_s = 0.0
-
-    def delay_s(self) -> float:
-        """Returns the time that a message waits, for which the registry could not be asked now."""
-        now_s = time.monotonic()
-        with self._lock:
-            if now_s >= self._until_s:
-                self._tries += 1
-                self._until_s = now_s + REGISTRY_BACKOFF.delay_s(self._tries)
-            return self._until_s - now_s
-
-    def is_back(self) -> None:
-        """Begins again with the shortest delay."""
-        with self._lock:
-            self._tries, self._until_s = 0, 0.0
 
 
 def schema_needed(error: BaseException | None) -> SchemaNeeded | RegistryError | None:
@@ -120,7 +90,7 @@ class Recovery:
         self, route: Route, context: RecoveryContext, undecodable: Undecodable, on_skip: Callable[[Job], object]
     ) -> None:
         self._route, self._context, self._undecodable, self._on_skip = route, context, undecodable, on_skip
-        self._registry_away = RegistryAway()
+        self._registry_away = RegistryAway(context.schema_loads)
 
     def complete(self, job: Job) -> bool:
         """Ends a job whose messages are all done; returns false where its partition was taken away meanwhile.

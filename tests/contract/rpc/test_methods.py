@@ -186,6 +186,8 @@ def test_a_service_tells_of_its_methods(cluster: Cluster) -> None:
         "is_idempotent": True,
         "is_stream": False,
         "result_type": "float",
+        "argument_format": None,
+        "result_format": None,
     }
     assert (found["report"]["is_stream"], found["report"]["result_type"]) == (True, "dict[str, int]")
     assert (found["words"]["is_stream"], found["words"]["result_type"]) == (True, "Any")

@@ -10,9 +10,13 @@ import msgspec
 import pytest
 
 import awoke
+from awoke import CloudEvent
 from awoke.codecs import Place
+from awoke.codecs.codec import TypeCodec
+from awoke.codecs.formats import Coding, decoding_of, encoder_of
 from awoke.registry.schemas import Schemas
 from tests.support.known_schemas import KnownSchemas
+from tests.support.protobuf_classes import Line
 
 VALUES = Place("orders", "value")
 TIME = datetime.datetime(2026, 11, 23, 9, 30, tzinfo=datetime.UTC)
@@ -172,3 +176,35 @@ def test_a_route_takes_events() -> None:
 
         @app.on("others", value=awoke.cloudevents(Order))
         def contradicts(message: awoke.Message[Order]) -> None: ...
+
+
+class Shouting(TypeCodec):
+    """Text in capital letters."""
+
+    def encode(self, value: Any) -> bytes:
+        return repr(value).upper().encode()
+
+    def decoder(self, value_type: Any) -> Any:
+        return lambda data: ("read", data)
+
+
+def test_data_of_a_plain_type_is_encoded_by_the_app_s_codec_and_is_json_in_a_document() -> None:
+    event, place, coding = (
+        CloudEvent(data=Order(7), type="t", source="/s"),
+        Place("orders", "value"),
+        Coding(Shouting()),
+    )
+    for mode, found in (("binary", ("read", b"ORDER(ID=7)")), ("structured", Order(7))):
+        form = awoke.cloudevents(Order, mode=mode)  # type: ignore[arg-type]
+        encode, decode = encoder_of(form, place, coding), decoding_of(form, None, "orders", coding).value
+        assert encode is not None and decode is not None  # noqa: PT018
+        data, headers = encode(event)
+        assert decode(data, list(headers)).data == found
+
+
+def test_a_message_of_protobuf_is_base64_in_a_document() -> None:
+    form, place = awoke.cloudevents(Line, mode="structured"), Place("orders", "value")
+    data, headers = form.encoder(place, Schemas.none())(CloudEvent(data=Line(sku="a"), type="t", source="/s"))
+    assert msgspec.json.decode(data)["data_base64"] == "CgFh"
+    decode: Any = form.decoder(place, Schemas.none())
+    assert decode(data, list(headers)).data == Line(sku="a")

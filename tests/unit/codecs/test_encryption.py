@@ -9,9 +9,10 @@ import pytest
 
 import awoke
 from awoke.codecs import Place
+from awoke.codecs.codec import TypeCodec
 from awoke.codecs.encryption import HEADER
-from awoke.codecs.formats import Coding
-from awoke.registry.schemas import Schemas
+from awoke.codecs.formats import Coding, check_loaded, decoding_of, encoder_of
+from awoke.registry.schemas import SchemaNeeded, Schemas, loading
 from awoke.topics import Topic, TopicEncoder
 from tests.support.known_schemas import KnownSchemas
 
@@ -97,3 +98,67 @@ def test_wrong_keys_are_refused_at_once_and_never_shown() -> None:
         assert "short" not in str(caught.value)
     with pytest.raises(awoke.ConfigError, match="keys can't be encrypted"):
         awoke.encrypted(Order, keys=OLD, current="old").encoder(Place("orders", "key"), Schemas.none())
+
+
+class Shouting(TypeCodec):
+    """Text in capital letters."""
+
+    def encode(self, value: Any) -> bytes:
+        return repr(value).upper().encode()
+
+    def decoder(self, value_type: Any) -> Any:
+        return lambda data: ("read", data)
+
+
+def test_a_plain_type_is_encoded_by_the_app_s_codec() -> None:
+    secret, place = awoke.encrypted(Order, keys=OLD, current="old"), VALUES
+    coding = Coding(Shouting())
+    encode, decode = encoder_of(secret, place, coding), decoding_of(secret, None, "orders", coding).value
+    assert encode is not None and decode is not None  # noqa: PT018
+    data, headers = encode(Order(7))
+    assert decode(data, list(headers)) == ("read", b"ORDER(ID=7)")
+    assert back(secret, *there(secret, Order(7))) == Order(7), "the format itself is as it was"
+    both = awoke.encrypted(awoke.cloudevents(Order), keys=OLD, current="old")
+    write, read = encoder_of(both, place, coding), decoding_of(both, None, "orders", coding).value
+    assert write is not None and read is not None  # noqa: PT018
+    data, headers = write(awoke.CloudEvent(data=Order(7), type="t", source="/s"))
+    assert read(data, list(headers)).data == ("read", b"ORDER(ID=7)")
+
+
+def test_the_schemas_of_the_format_inside_are_asked_for() -> None:
+    asked = list[str]()
+
+    class Asked(KnownSchemas):
+        def for_writing(self, subject: str, schema: Any, imports: Any = ()) -> Any:
+            asked.append(subject)
+            raise SchemaNeeded("not yet", lambda: None)
+
+    for form in (awoke.encrypted(awoke.avro(Order), keys=OLD, current="old"), awoke.cloudevents(awoke.avro(Order))):
+        with pytest.raises(SchemaNeeded):
+            check_loaded(form, VALUES, Asked())
+    check_loaded(awoke.encrypted(Order, keys=OLD, current="old"), VALUES, Asked())
+    assert asked == ["orders-value"] * 2
+
+
+def test_keys_come_from_a_function_and_the_current_one_changes_meanwhile() -> None:
+    store, current, asked = dict(OLD), ["old"], list[str]()
+
+    def find(name: str) -> bytes | None:
+        asked.append(name)
+        return store.get(name)
+
+    form = awoke.encrypted(Order, keys=find, current=lambda: current[0])
+    with pytest.raises(SchemaNeeded):
+        check_loaded(form, VALUES, Schemas.none())
+    encode, decode = (loading(each(VALUES, Schemas.none())) for each in (form.encoder, form.decoder))
+    first, headers = encode(Order(7))
+    store["new"], current[0] = NEW["new"], "new"
+    second, later = encode(Order(8))
+    assert [name for _, name in (*headers, *later)] == [b"old", b"new"]
+    assert (decode(first, list(headers)), decode(second, list(later))) == (Order(7), Order(8))
+    assert asked == ["old", "new"]
+    current[0] = "none"
+    with pytest.raises(awoke.EncodeError, match="the current key 'none' is not there"):
+        encode(Order(9))
+    with pytest.raises(ValueError, match="key 'gone', which is not given"):
+        decode(first, [(HEADER, b"gone")])

@@ -9,7 +9,7 @@ import pytest
 from awoke.codecs import Encoded, Place
 from awoke.codecs.registry_formats import RegistryFormat, check_kind
 from awoke.registry import RegisteredSchema, Schema, topic_name
-from awoke.registry.schemas import Schemas
+from awoke.registry.schemas import SchemaNeeded, Schemas, Wanted
 from tests.support.known_schemas import KnownSchemas
 
 VALUES = Place("orders", "value")
@@ -61,3 +61,38 @@ def test_a_format_that_is_in_use_requires_the_registry() -> None:
     assert not schemas.is_required
     Counting().encoder(VALUES, schemas)
     assert schemas.is_required
+
+
+def test_uses_of_what_is_kept_are_hits() -> None:
+    form, schemas = Counting(), KnownSchemas(Schema("one"))
+    decode: Any = form.decoder(VALUES, schemas)
+    encode = form.encoder(VALUES, schemas)
+    for _ in range(3):
+        decode(b"\0\0\0\0\1a", [])
+        encode("x")
+    assert schemas.counts.hits == 4
+
+
+class Expecting(Counting):
+    """Knows its schema before a value."""
+
+    def expected(self, place: Place) -> Any:
+        return (Wanted(f"{place.topic}-{place.part}", Schema("own")),)
+
+
+def test_what_is_expected_is_loaded_ahead_and_can_be_asked_for() -> None:
+    asked = list[Wanted]()
+
+    class Asked(KnownSchemas):
+        def expect(self, *wanted: Any) -> None:
+            asked.append(Wanted(*wanted))
+
+        def for_writing(self, *wanted: Any) -> Any:
+            raise SchemaNeeded("not yet", lambda: None)
+
+    Expecting().encoder(VALUES, Asked())
+    assert asked == [Wanted("orders-value", Schema("own"))]
+    with pytest.raises(SchemaNeeded):
+        Expecting().check_loaded(VALUES, Asked())
+    Expecting().check_loaded(VALUES, KnownSchemas())
+    Counting().check_loaded(VALUES, Asked())

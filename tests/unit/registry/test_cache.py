@@ -111,3 +111,10 @@ def test_threads_lose_no_count_and_exceed_no_bound() -> None:
         for ended in [threads.submit(use, first) for first in range(4)]:
             ended.result(30)
     assert (len(cache), cache.misses) == (8, 2_000)
+
+
+def test_an_entry_that_goes_for_another_is_counted() -> None:
+    cache = SchemaCache(2)
+    for number in range(5):
+        cache.put(number, RegisteredSchema(Schema(str(number)), number))
+    assert (len(cache), cache.evictions, cache.entries_max) == (2, 3, 2)

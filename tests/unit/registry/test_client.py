@@ -20,6 +20,7 @@ from awoke.registry import (
     BasicAuth,
     Reference,
     RegisteredSchema,
+    RegistryUnavailable,
     Schema,
     SchemaNotFound,
     SchemaRegistry,
@@ -94,7 +95,7 @@ def test_both_clients_have_the_same_methods() -> None:
         return {name: inspect.signature(method) for name, method in found if name[0] != "_"}
 
     assert methods(SchemaRegistry) == methods(AsyncSchemaRegistry)
-    assert methods(SchemaRegistry).keys() == CALLS.keys() | {"cached", "close"}
+    assert methods(SchemaRegistry).keys() == CALLS.keys() | {"cached", "close", "counters"}
 
 
 def test_a_schema_that_was_asked_for_is_cached(registry: RegistryStub) -> None:
@@ -184,6 +185,21 @@ def test_wrong_arguments_are_refused_where_they_are_given() -> None:
             kind("http://h", timeout_s=-1)
         with pytest.raises(ConfigError, match="url has an address that is not understood"):
             kind("h")
+
+
+def test_requests_are_counted_with_their_errors(stub: RegistryStub) -> None:
+    stub.answer("GET", "/subjects", Reply(document=[]), Reply(500, {"error_code": 50001, "message": "broken"}))
+    stub.answer("GET", "/schemas/ids/9", Reply(404, {"error_code": 40403, "message": "Schema 9 not found"}))
+    with SchemaRegistry(stub.url) as client:
+        client.subjects()
+        with pytest.raises(RegistryUnavailable):
+            client.subjects()
+        for _ in range(2):
+            with pytest.raises(SchemaNotFound):
+                client.schema(9)
+        counts = client.counters()
+    assert (counts["requests"], counts["errors"]) == (3, 1)
+    assert counts["wait_s"] > 0
 
 
 def in_child(check: Callable[[], None]) -> int:

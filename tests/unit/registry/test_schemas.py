@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, cast
 
 import pytest
@@ -18,6 +19,7 @@ from awoke.registry import (
     SchemaRegistry,
 )
 from awoke.registry.schemas import Imported, SchemaNeeded, Schemas, is_on_this_machine, load_here, loading
+from tests.unit.registry.test_client import in_child
 
 OWN, OTHER = Schema("own"), Schema("other")
 
@@ -67,6 +69,9 @@ class FakeRegistry:
 
     def close(self) -> None:
         self.is_closed = True
+
+    def counters(self) -> dict[str, float]:
+        return {"requests": float(len(self.asked)), "errors": 0.0, "wait_s": 0.5}
 
     def _ask(self, *request: Any) -> None:
         self.asked.append(request)
@@ -238,3 +243,116 @@ def test_a_load_that_never_ends_is_given_up() -> None:
 )
 def test_only_loopback_is_this_machine(url: str, is_here: bool) -> None:
     assert is_on_this_machine(url) == is_here
+
+
+def test_what_is_kept_is_bounded_as_the_client_s_cache(registry: FakeRegistry) -> None:
+    registry.cache = SchemaCache(2)
+    registry.subjects = {"a": [OWN], "b": [OWN], "c": [OWN]}
+    schemas = schemas_of(registry)
+    before = schemas.kept()
+    assert [loaded(schemas, subject, None) for subject in "abca"] == [OWN] * 4
+    assert registry.asked == [("latest", subject) for subject in "abca"], "the first one was dropped for the third"
+    after = schemas.kept()
+    for kept in (before, after):
+        kept.update(dict.fromkeys("xy"))
+        kept["z"] = None
+        assert len(kept) == 2
+
+
+def test_what_a_format_has_made_ends_with_the_format(registry: FakeRegistry) -> None:
+    schemas = schemas_of(registry)
+    own = len(schemas._kept)
+    kept = [schemas.kept() for _ in range(100)]
+    assert len(schemas._kept) == own + 100
+    kept.clear()
+    assert len(schemas._kept) == own
+
+
+def test_counters_are_those_of_the_cache_the_formats_and_the_requests(registry: FakeRegistry) -> None:
+    registry.subjects = {"a": [OWN]}
+    schemas = schemas_of(registry)
+    assert schemas.counters() == {}, "there is no client yet"
+    loaded(schemas, "a", None)
+    loading(schemas.by_id)(1)
+    schemas.counts.hits += 3
+    counts = {
+        "hits": 3 + registry.cache.hits,
+        "misses": 0,
+        "evictions": 0,
+        "entries": 1,
+        "requests": 2.0,
+        "errors": 0.0,
+    }
+    assert schemas.counters() == {**counts, "wait_s": 0.5}
+    assert schemas.loads == 2
+
+
+class SlowRegistry(FakeRegistry):
+    """Answers a look-up when a test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked, self.go_on = threading.Event(), threading.Event()
+
+    def look_up(self, subject: str, schema: Schema) -> RegisteredSchema:
+        self.is_asked.set()
+        assert self.go_on.wait(30)
+        return super().look_up(subject, schema)
+
+
+def test_a_prefetch_beside_close_opens_no_other_client_and_keeps_nothing() -> None:
+    registry = SlowRegistry()
+    registry.subjects = {"a": [OWN], "m": [OTHER], "n": [OTHER]}
+    opened: list[SlowRegistry] = []
+
+    def open_registry() -> SchemaRegistry:
+        opened.append(registry)
+        return cast("SchemaRegistry", registry)
+
+    schemas = Schemas(open_registry, lambda: "never")
+    schemas.expect("a", OWN, (Imported("m", OTHER), Imported("n", OTHER)))
+    schemas.expect("n", OTHER)
+    schemas.start()
+    thread = schemas._prefetching
+    assert thread is not None
+    assert registry.is_asked.wait(30)
+    schemas.close(0.0)
+    registry.go_on.set()
+    thread.join(30)
+    assert registry.is_closed
+    assert opened == [registry]
+    assert ("look_up", "n") in registry.asked, "what had begun went on"
+    assert schemas._written == {}
+    assert registry.asked.count(("look_up", "n")) == 1, "what had not begun did not begin"
+
+
+def test_a_load_that_is_late_does_not_open_the_client_again(registry: FakeRegistry) -> None:
+    registry.subjects = {"a": [OWN]}
+    opened = [0]
+
+    def open_registry() -> SchemaRegistry:
+        opened[0] += 1
+        return cast("SchemaRegistry", registry)
+
+    schemas = Schemas(open_registry)
+    with pytest.raises(SchemaNeeded) as caught:
+        schemas.for_writing("a", None)
+    schemas.close()
+    caught.value.load()
+    assert opened == [1]
+
+
+def test_a_lock_that_another_thread_held_at_the_fork_blocks_no_child(registry: FakeRegistry) -> None:
+    registry.subjects = {"a": [OWN]}
+    schemas = schemas_of(registry)
+    schemas.expect("a")
+    schemas.start()
+
+    def check() -> None:
+        assert schemas._prefetching is None
+        assert loaded(schemas, "a", None) == OWN
+        schemas.close()
+
+    with schemas._lock:
+        assert in_child(check) == 0
+    schemas.close(30)

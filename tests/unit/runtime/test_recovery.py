@@ -9,6 +9,7 @@ import pytest
 import awoke
 from awoke._native import Job
 from awoke.drive import drive
+from awoke.registry import RegistryUnavailable
 from awoke.routing import Route
 from awoke.runtime.recovery import Recovery, narrow
 from awoke.runtime.undecodable import Undecodable
@@ -116,3 +117,22 @@ def test_an_exactly_once_job_is_halved_at_each_try(attempt: int, cut: list[Any])
     job = FakeJob(8, attempt=attempt)
     narrow(cast("Job", job))
     assert job.said == cut
+
+
+def test_a_schema_that_another_part_of_the_app_has_loaded_ends_a_long_wait_for_the_registry() -> None:
+    case, away, waits = Case(FakeContext()), RegistryUnavailable("away"), list[float]()
+    case.context.events.subscribe("registry.waited", lambda event: waits.append(cast("Any", event).retry_in_s))
+    now_s = 100.0
+
+    def fail() -> float:
+        nonlocal now_s
+        assert drive(case.recovery.loaded(cast("Job", case.job), away))
+        now_s += waits[-1] + 0.001  # The event has rounded it.
+        return waits[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(case.recovery._registry_away, "_clock", lambda: now_s)
+        first, *_, last = [fail() for _ in range(6)]
+        assert last > 5 * first
+        case.context.loads += 1
+        assert fail() < 2 * first

@@ -38,8 +38,8 @@ def protobuf_reader(registered: RegisteredSchema, schemas: Schemas) -> Callable[
         if name is None:
             raise ValueError(f"schema {framed.schema} of the registry has no message at {indexes}")
         if pool is None:
-            text = f"it is the Protobuf message {name} of schema {framed.schema}"
-            raise ValueError(f"{text}; the registry has the schema's source, which only protobuf's compiler reads")
+            text = f"it is the Protobuf message {name} of schema {framed.schema}, which is registered as .proto source"
+            raise ValueError(f"{text}; awoke has no compiler for that, and decodes registered descriptions only")
         message = message_class(pool.FindMessageTypeByName(name)).FromString(payload)
         return to_dict(message, preserving_proto_field_name=True)
 

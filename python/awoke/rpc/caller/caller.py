@@ -11,17 +11,20 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from awoke._native import DeliveryHandle
-from awoke.drive import drive
+from awoke.drive import drive, elsewhere
 from awoke.errors import ConfigError, RpcError
 from awoke.events import Events
 from awoke.oauth import TokenFunction
+from awoke.registry.opening import schemas_of
+from awoke.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas
 from awoke.rpc import protocol
 from awoke.rpc.caller.blocking import warn_blocking
 from awoke.rpc.caller.calling import Calling
 from awoke.rpc.caller.client import Proxy, client_of
+from awoke.rpc.caller.forms import CallerForms
 from awoke.rpc.caller.opening import CallerOptions, Opening, ServiceAddress
 from awoke.rpc.caller.pending import Gathered, Gathering, PendingResult, Stream
-from awoke.rpc.caller.plan import CallOptions, Headers, Planner
+from awoke.rpc.caller.plan import CallOptions, Headers, Plan, Planner
 from awoke.rpc.caller.reading import Reading
 from awoke.rpc.caller.retries import Retries, RetryBudget
 from awoke.rpc.errors import KINDS, NobodyThere
@@ -51,7 +54,8 @@ class Caller:
     time. A reply larger than `reply_bytes_max` is refused. With a `secret`, requests are signed and replies must be.
     `errors` are classes for codes of the service's own. `idempotent` names methods that may be executed twice.
     `window` is how many results of a stream may be under way. With `create_topics`, missing topics are created with
-    `partitions` partitions each; else the service makes them when it starts.
+    `partitions` partitions each; else the service makes them when it starts. `schemas` are those of an app
+    (`app.schemas`), for formats; left out, they come from the registry in the settings.
 
     Raises:
         ConfigError, BrokerUnreachable; UnknownTopic: the service's topics are not there.
@@ -80,6 +84,7 @@ class Caller:
         oauth_token: TokenFunction | None = None,
         settings: Settings | None = None,
         events: Events | None = None,
+        schemas: Schemas | None = None,
     ) -> None:
         arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
         settings = settings or load(arguments).values
@@ -95,9 +100,11 @@ class Caller:
         self.service = service
         self.timeout_s = timeout_s
         budget = RetryBudget(retries or Retries())
-        reading = Reading(service, {**KINDS, **{kind.code: kind for kind in errors}})
+        self._forms = CallerForms(service, schemas or schemas_of(settings), is_own=schemas is None)
+        reading = Reading(service, {**KINDS, **{kind.code: kind for kind in errors}}, self._forms)
         tracer = Tracer(name or service, group or service) if settings.tracing else None
-        self._plan = Planner(timeout_s, frozenset(idempotent), budget.retries.attempts > 1, tracer).plan
+        is_retried = budget.retries.attempts > 1
+        self._plan = Planner(timeout_s, frozenset(idempotent), is_retried, tracer, self._forms).plan
         if group is not None and not (group and checks_group):
             text = (
                 "caller: group must not be empty" if checks_group else "caller: checks_group=False goes without a group"
@@ -132,25 +139,28 @@ class Caller:
         key: bytes | str | None = None,
         idempotent: bool | None = None,
         idempotency_key: str | bytes | None = None,
+        argument: Any = None,
         returns: Any = Any,
         headers: Headers | None = None,
         **kwargs: Any,
     ) -> Any:
         """Calls a method and waits for its result, which is read as `returns`. Blocks with the GIL released.
 
-        Arguments come by name, or all in order. Calls with one `key` are executed in order, by one responder. On the
-        thread of a running event loop it warns (`BlockingCallWarning`): use `acall` there. A method that returns a
-        stream of results is an error: use `stream`.
+        Arguments come by name, or all in order. `argument` is the format of the only one (`awoke.avro(Order)`), and
+        `returns` the type or the format of the result: they are those of the method. Calls with one `key` are executed
+        in order, by one responder. On the thread of a running event loop it warns (`BlockingCallWarning`): use `acall`
+        there. A method that returns a stream of results is an error: use `stream`.
 
         Raises:
             RpcError: see `awoke.rpc.errors`; DeadlineExceeded: no reply within `timeout_s`; NobodyThere: there is no
                 responder; InvalidArgument, Unimplemented, Internal.
             DecodeError: the result can't be read as `returns`. EncodeError; ClosedError; ForkedClientError.
+            RegistryError: the schema registry does not give the schema of a format.
             TypeError: arguments by name and in order. ValueError: a header of the protocol's.
         """
         if _get_running_loop() is not None:
             warn_blocking("call", "await caller.acall(…)")
-        options = CallOptions(timeout_s, key, idempotent, idempotency_key, returns, headers)
+        options = CallOptions(timeout_s, key, idempotent, idempotency_key, returns, headers, argument)
         plan = self._plan(method, args, kwargs, options)
         return drive(self._calling.result(plan, returns))
 
@@ -163,14 +173,25 @@ class Caller:
         key: bytes | str | None = None,
         idempotent: bool | None = None,
         idempotency_key: str | bytes | None = None,
+        argument: Any = None,
         returns: Any = Any,
         headers: Headers | None = None,
         **kwargs: Any,
     ) -> Any:
         """As `call`, awaited on the running loop. A task that is cancelled cancels its call."""
-        options = CallOptions(timeout_s, key, idempotent, idempotency_key, returns, headers)
-        plan = self._plan(method, args, kwargs, options)
+        options = CallOptions(timeout_s, key, idempotent, idempotency_key, returns, headers, argument)
+        plan = await self._planned(method, args, kwargs, options)
         return await self._calling.result(plan, returns)
+
+    async def _planned(self, *call: Any) -> Plan:
+        """Returns the plan of a call. Loads the schemas that its argument needs. A flow."""
+        for _ in range(LOADS_MAX):
+            try:
+                return self._plan(*call)
+            except SchemaNeeded as needed:
+                missing = needed
+            await elsewhere(missing.load)
+        return self._plan(*call)
 
     def submit(
         self,
@@ -180,6 +201,7 @@ class Caller:
         timeout_s: float | None = None,
         key: bytes | str | None = None,
         idempotency_key: str | bytes | None = None,
+        argument: Any = None,
         returns: Any = Any,
         headers: Headers | None = None,
         **kwargs: Any,
@@ -191,7 +213,7 @@ class Caller:
         Raises:
             ResourceExhausted: there was no room in time; EncodeError; ClosedError; ForkedClientError; TypeError.
         """
-        options = CallOptions(timeout_s, key, None, idempotency_key, returns, headers)
+        options = CallOptions(timeout_s, key, None, idempotency_key, returns, headers, argument)
         plan = self._plan(method, args, kwargs, options)
         return PendingResult(self._calling.reading, plan, drive(self._calling.begin(plan)), returns)
 
@@ -203,6 +225,7 @@ class Caller:
         timeout_s: float | None = None,
         key: bytes | str | None = None,
         idempotency_key: str | bytes | None = None,
+        argument: Any = None,
         headers: Headers | None = None,
         **kwargs: Any,
     ) -> DeliveryHandle:
@@ -210,7 +233,7 @@ class Caller:
 
         The method is not begun later than `timeout_s` from now. Blocks and raises as `submit`.
         """
-        options = CallOptions(timeout_s, key, idempotency_key=idempotency_key, headers=headers)
+        options = CallOptions(timeout_s, key, idempotency_key=idempotency_key, headers=headers, argument=argument)
         plan = self._plan(method, args, kwargs, options)
         return self._calling.open().cast(plan.request(plan.left_s()))
 
@@ -221,6 +244,7 @@ class Caller:
         *args: Any,
         timeout_s: float | None = None,
         key: bytes | str | None = None,
+        argument: Any = None,
         returns: Any = Any,
         headers: Headers | None = None,
         **kwargs: Any,
@@ -231,7 +255,7 @@ class Caller:
         Leaving the iteration cancels the call. A rejected one is made again, as by `call`; one that has begun is not.
         Raises as `submit`, and, while iterating, as `call`.
         """
-        options = CallOptions(timeout_s, key, returns=returns, headers=headers)
+        options = CallOptions(timeout_s, key, returns=returns, headers=headers, argument=argument)
         plan = self._plan(method, args, kwargs, options)
         return Stream(self._calling, plan, drive(self._calling.begin_stream(plan)), returns)
 
@@ -243,6 +267,7 @@ class Caller:
         replies: int,
         until: Callable[[list[Any]], bool] | None = None,
         timeout_s: float | None = None,
+        argument: Any = None,
         returns: Any = Any,
         headers: Headers | None = None,
         **kwargs: Any,
@@ -254,7 +279,8 @@ class Caller:
         """
         if _get_running_loop() is not None:
             warn_blocking("scatter", "await caller.ascatter(…)")
-        plan = self._plan(method, args, kwargs, CallOptions(timeout_s, returns=returns, headers=headers))
+        options = CallOptions(timeout_s, returns=returns, headers=headers, argument=argument)
+        plan = self._plan(method, args, kwargs, options)
         return drive(Gathering(self._calling, plan, replies, until, returns).run())
 
     async def ascatter(
@@ -265,12 +291,14 @@ class Caller:
         replies: int,
         until: Callable[[list[Any]], bool] | None = None,
         timeout_s: float | None = None,
+        argument: Any = None,
         returns: Any = Any,
         headers: Headers | None = None,
         **kwargs: Any,
     ) -> Gathered:
         """As `scatter`, awaited on the running loop."""
-        plan = self._plan(method, args, kwargs, CallOptions(timeout_s, returns=returns, headers=headers))
+        options = CallOptions(timeout_s, returns=returns, headers=headers, argument=argument)
+        plan = await self._planned(method, args, kwargs, options)
         return await Gathering(self._calling, plan, replies, until, returns).run()
 
     def proxy(self, *, timeout_s: float | None = None) -> Proxy:
@@ -359,6 +387,7 @@ class Caller:
         Closing again does nothing.
         """
         self._calling.close(timeout_s)
+        self._forms.close()
 
     async def aclose(self, timeout_s: float = 5.0) -> None:
         """As `close`, on another thread, so that the running loop goes on."""

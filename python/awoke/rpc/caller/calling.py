@@ -13,6 +13,7 @@ from awoke._waiting import resolve
 from awoke.drive import ResultOf, elsewhere, until
 from awoke.errors import ClosedError, QueueFull, RpcError
 from awoke.events import EventSource
+from awoke.registry.schemas import SchemaNeeded
 from awoke.rpc.caller.closing import Closing
 from awoke.rpc.caller.opening import Opening
 from awoke.rpc.caller.plan import Plan
@@ -71,7 +72,10 @@ class Calling:
             plan.attempts += 1
             try:
                 part = await until(Attempt(self, plan))
-                result = self.reading.read(plan, part, returns)
+                try:
+                    result = self.reading.read(plan, part, returns)
+                except SchemaNeeded as needed:
+                    result = await self.reading.loaded(needed, self.reading.read, plan, part, returns)
             except RpcError as error:
                 if await until(self.closing.pause(self._budget.delay_s(plan, error))):
                     raise

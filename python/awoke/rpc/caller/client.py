@@ -5,12 +5,13 @@ from __future__ import annotations
 import collections.abc
 import inspect
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from awoke.codecs import json
 from awoke.errors import ConfigError
+from awoke.rpc.forms import form_in, is_form, only_form
 from awoke.rpc.protocol import CALLER_WORDS
 
 STREAMS = (collections.abc.Iterator, collections.abc.Iterable, collections.abc.Generator)
@@ -66,9 +67,11 @@ class Shape(NamedTuple):
     parameters: tuple[str, ...]
     """The names of those that may be given by their place."""
     returns: Any
-    """The type of the result, or of each result of a stream."""
+    """The type or the format of the result, or of each result of a stream."""
     is_async: bool
     is_stream: bool
+    argument: Any = None
+    """The format of the only argument; None: JSON."""
 
 
 def client_of(caller: Caller, methods: Any, timeout_s: float | None, *, is_async: bool = False) -> Any:
@@ -112,10 +115,10 @@ def shape_of(path: str, name: str, function: Callable[..., Any]) -> Shape:
         ConfigError: it can't be called by name, or an annotation means nothing.
     """
     try:
-        hint = typing.get_type_hints(function, include_extras=True).get("return", Any)
+        hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
         raise ConfigError(f"{path}: its annotations can't be read: {error}", "client") from None
-    parameters = list(inspect.signature(function).parameters.values())[1:]
+    hint, parameters = hints.get("return", Any), list(inspect.signature(function).parameters.values())[1:]
     for each in parameters:
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD, each.POSITIONAL_ONLY) or each.name in CALLER_WORDS:
             text = f"{path}, parameter {each.name!r}: a remote method can't have it; see `Rpc.method`"
@@ -127,12 +130,26 @@ def shape_of(path: str, name: str, function: Callable[..., Any]) -> Shape:
     is_stream = origin in STREAMS or origin in ASYNC_STREAMS
     is_async = is_coroutine or origin in ASYNC_STREAMS or origin in AWAITABLES
     returns = result_of(hint, origin, is_stream)
-    if returns is not Any and returns is not None:
+    returns = form_in(returns) or returns
+    if returns is not Any and returns is not None and not is_form(returns):
         try:
             json.result_decoder(returns)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}", "client") from None
-    return Shape(name, places, returns, is_async, is_stream)
+    argument = argument_of(path, {each.name: hints.get(each.name) for each in parameters})
+    return Shape(name, places, returns, is_async, is_stream, argument)
+
+
+def argument_of(path: str, hints: Mapping[str, Any]) -> Any:
+    """Returns the format that the annotation of the only parameter names; None: JSON.
+
+    Raises:
+        ConfigError: there are more parameters beside it.
+    """
+    try:
+        return only_form(hints)
+    except TypeError as error:
+        raise ConfigError(f"{path}: {error}", "client") from None
 
 
 def result_of(hint: Any, origin: Any, is_stream: bool) -> Any:
@@ -147,7 +164,7 @@ def calling(caller: Caller, shape: Shape, timeout_s: float | None) -> Callable[.
     """Returns the function that calls a method of this shape."""
     name, returns, places = shape.name, shape.returns, shape.parameters
     remote = caller.stream if shape.is_stream else caller.acall if shape.is_async else caller.call
-    ask = partial(remote, name, timeout_s=timeout_s, returns=returns)
+    ask = partial(remote, name, timeout_s=timeout_s, argument=shape.argument, returns=returns)
     turn: Callable[[Any], Any] | None = None
     if shape.is_stream:
         turn = aiter if shape.is_async else iter

@@ -13,6 +13,7 @@ from awoke import _native
 from awoke.errors import RpcError
 from awoke.events import Events, EventSource
 from awoke.oauth import TokenFunction
+from awoke.registry.schemas import Schemas
 from awoke.rpc import topics
 from awoke.rpc.caller.retries import Retries
 from awoke.rpc.protocol import LINGER, Topics
@@ -44,6 +45,7 @@ class CallerOptions(TypedDict, total=False):
     oauth_token: TokenFunction | None
     settings: Settings | None
     events: Events | None
+    schemas: Schemas | None
 
 
 class ServiceAddress(NamedTuple):

@@ -11,6 +11,7 @@ from awoke import _native
 from awoke._waiting import call_back, resolve
 from awoke.drive import drive
 from awoke.errors import RpcError
+from awoke.registry.schemas import SchemaNeeded, load_here
 from awoke.rpc import protocol
 from awoke.rpc.caller.calling import Calling, Stop
 from awoke.rpc.caller.plan import Plan
@@ -44,17 +45,22 @@ class PendingResult:
         return self.result()
 
     def result(self) -> Any:
-        """Returns the result, which must be there. Does not block.
+        """Returns the result, which must be there. Does not block, except for the schema of its format.
 
         Raises:
-            RpcError: the call failed. TimeoutError: there is no result yet.
+            RpcError: the call failed. TimeoutError: there is no result yet. SchemaNeeded: its format needs a schema,
+            and an event loop runs on this thread: await the call.
         """
         if self._part is None:
             part = self._native.result()
             if part is None:
                 raise TimeoutError(f"{self._plan.method}: no result yet")
             self._part = part
-        return self._reading.read(self._plan, self._part, self._returns)
+        parts = (self._plan, self._part, self._returns)
+        try:
+            return self._reading.read(*parts)
+        except SchemaNeeded as needed:
+            return load_here(self._reading.read, needed, *parts)
 
     def done(self) -> bool:
         """Tells whether the result is there. Does not block."""
@@ -88,7 +94,11 @@ class PendingResult:
             except asyncio.CancelledError:
                 self.cancel()
                 raise
-        return self.result()
+        try:
+            return self.result()
+        except SchemaNeeded as needed:
+            parts = (self._plan, self._part, self._returns)
+            return await self._reading.loaded(needed, self._reading.read, *parts)
 
 
 class Stream:
@@ -124,9 +134,16 @@ class Stream:
             if part is None or part[0] == protocol.END:
                 return END
             try:
-                return self._calling.reading.read_item(self._plan, part, self._returns)
+                return await self._read(part)
             except RpcError as error:
                 self._native = await self._calling.repeat_stream(self._plan, error)
+
+    async def _read(self, part: Part) -> Any:
+        reading = self._calling.reading
+        try:
+            return reading.read_item(self._plan, part, self._returns)
+        except SchemaNeeded as needed:
+            return await reading.loaded(needed, reading.read_item, self._plan, part, self._returns)
 
     def cancel(self) -> bool:
         """Cancels the call; returns False if it had ended. Does not block."""
@@ -165,21 +182,28 @@ class Gathering:
         """Makes the call and waits until there are enough replies, or the time is up. A flow."""
         call = await self._calling.begin(self._plan, replies=self._replies)
         with cancelling(call):
-            while not self._add(await self._calling.next_part(call)):
+            while not await self._add(await self._calling.next_part(call)):
                 pass
         return Gathered(self._results, self._errors, not self._has_all())
 
-    def _add(self, part: Part | None) -> bool:
-        """Adds a reply; returns whether there are enough."""
+    async def _add(self, part: Part | None) -> bool:
+        """Adds a reply; returns whether there are enough. A flow."""
         if part is None or part[0] == protocol.END or part[:2] == ("failed", "deadline_exceeded"):
             return True
         try:
-            self._results.append(self._calling.reading.read(self._plan, part, self._returns))
+            self._results.append(await self._read(part))
         except RpcError as error:
             if part[0] == "failed":
                 raise
             self._errors.append(error)
         return self._has_all() or (self._is_enough is not None and self._is_enough(self._results))
+
+    async def _read(self, part: Part) -> Any:
+        reading = self._calling.reading
+        try:
+            return reading.read(self._plan, part, self._returns)
+        except SchemaNeeded as needed:
+            return await reading.loaded(needed, reading.read, self._plan, part, self._returns)
 
     def _has_all(self) -> bool:
         return len(self._results) + len(self._errors) >= self._replies

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from awoke.codecs import json
 from awoke.rpc import protocol
+from awoke.rpc.caller.forms import CallerForms
 from awoke.rpc.context import current
 from awoke.tracing import Tracer
 
@@ -28,6 +28,8 @@ class CallOptions(NamedTuple):
     idempotency_key: str | bytes | None = None
     returns: Any = Any
     headers: Headers | None = None
+    argument: Any = None
+    """The format of the only argument; None: JSON."""
 
 
 class Plan(msgspec.Struct, eq=False, gc=False):
@@ -56,18 +58,28 @@ class Plan(msgspec.Struct, eq=False, gc=False):
 class Planner:
     """Makes the plans of one caller's calls. Any thread."""
 
-    def __init__(self, timeout_s: float, idempotent: frozenset[str], is_retried: bool, tracer: Tracer | None) -> None:
+    def __init__(
+        self,
+        timeout_s: float,
+        idempotent: frozenset[str],
+        is_retried: bool,
+        tracer: Tracer | None,
+        forms: CallerForms,
+    ) -> None:
         self._timeout_s, self._idempotent, self._is_retried, self._tracer = timeout_s, idempotent, is_retried, tracer
+        self._forms = forms
 
     def plan(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any], options: CallOptions) -> Plan:
         """Returns the plan of a call, whose time begins now.
 
         Raises:
-            ConfigError: nothing can be read as `returns`. EncodeError, TypeError, ValueError: see `Caller.call`.
+            ConfigError: nothing can be read as `returns`, or `argument` is no format. EncodeError, TypeError,
+            ValueError, SchemaNeeded, RegistryError: see `Caller.call`.
         """
-        timeout_s, key, idempotent, idempotency_key, returns, headers = options
+        timeout_s, key, idempotent, idempotency_key, returns, headers, argument = options
         if returns is not Any and returns is not None:
-            json.result_decoder(returns)  # Before the call: its answer could not be read.
+            self._forms.reader(method, returns)  # Before the call: its answer could not be read.
+        body = self._forms.body(method, args, kwargs, argument)  # It may load a schema: the time begins after that.
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         executing = current.get()
         if executing is not None:
@@ -80,7 +92,7 @@ class Planner:
         more = None if headers is None and self._tracer is None else self._headers(headers or {})
         return Plan(
             method,
-            protocol.arguments_of(args, kwargs),
+            body,
             timeout_s,
             time.monotonic() + timeout_s,
             key.encode() if isinstance(key, str) else key,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from awoke.codecs import json
+from awoke.drive import elsewhere
 from awoke.errors import ClosedError, DecodeError, RpcError
+from awoke.registry.errors import SchemaNotFound
+from awoke.registry.schemas import LOADS_MAX, SchemaNeeded
 from awoke.rpc import protocol
+from awoke.rpc.caller.forms import CallerForms
 from awoke.rpc.caller.plan import Plan
 from awoke.rpc.errors import DeadlineExceeded, Internal, NobodyThere, error_of, streaming_error
+from awoke.rpc.forms import is_form
 
 Part = tuple[str, bytes | str | None, str | None]
 """The next part of a call, as the engine returns it: a kind, and a body, or a code and a text."""
@@ -25,8 +30,8 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 class Reading:
     """Reads the replies of one service. Any thread."""
 
-    def __init__(self, service: str, kinds: Mapping[str, type[RpcError]]) -> None:
-        self._service, self._kinds = service, kinds
+    def __init__(self, service: str, kinds: Mapping[str, type[RpcError]], forms: CallerForms) -> None:
+        self._service, self._kinds, self._forms = service, kinds, forms
 
     def named(self, plan: Plan, text: str) -> str:
         """Returns a message about a call, which names its method."""
@@ -37,13 +42,16 @@ class Reading:
 
         Raises:
             RpcError: it is an error, or the method returns a stream; DecodeError: it is not what was expected.
+            SchemaNeeded: the result needs a schema that is not loaded yet.
         """
         word, body, _ = part
         if word != protocol.REPLY:
             raise self._no_result(plan, part)
         assert isinstance(body, bytes)
         try:
-            return _decode(body) if returns is Any or returns is None else json.read(body, returns)
+            if returns is Any or returns is None:
+                return _decode(body)
+            return self._forms.reader(plan.method, returns)(body)
         except UNREADABLE as error:
             raise self._unreadable(plan, returns, error) from error
 
@@ -51,6 +59,21 @@ class Reading:
         """Returns one result of a stream; raises as `read`."""
         word, body, detail = part
         return self.read(plan, (protocol.REPLY, body, detail) if word == protocol.ITEM else part, returns)
+
+    async def loaded(self, needed: SchemaNeeded, read: Callable[..., Any], *arguments: Any) -> Any:
+        """Loads the schema that `read` or `read_item` needs, and calls it again. A flow.
+
+        Raises:
+            RegistryError: the registry does not give the schema. And as `read`.
+        """
+        for _ in range(LOADS_MAX):
+            with contextlib.suppress(SchemaNotFound):  # The reader says so.
+                await elsewhere(needed.load)
+            try:
+                return read(*arguments)
+            except SchemaNeeded as another:
+                needed = another
+        raise needed
 
     def failure(self, plan: Plan, code: str, text: str) -> Exception:
         """Returns the error of a call that ended without a reply."""
@@ -90,4 +113,5 @@ class Reading:
 
     def _unreadable(self, plan: Plan, returns: Any, error: Exception) -> DecodeError:
         kind = "JSON" if returns is Any or returns is None else returns
-        return DecodeError(f"the result of {self._service}.{plan.method} can't be read as {kind}: {error}")
+        as_kind = "" if is_form(returns) else f" can't be read as {kind}"  # The text of a format says it.
+        return DecodeError(f"the result of {self._service}.{plan.method}{as_kind}: {error}")

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from awoke import _native
 from awoke._native import Message
+from awoke.registry.schemas import Schemas
 from awoke.settings import Settings
 from awoke.transaction import TransactionEntry
 
@@ -30,9 +31,18 @@ class Metrics(Protocol):
     def reply_acknowledged(self, method: str, reply_s: float) -> None: ...
 
 
+class WithSchemas(Protocol):
+    """An app, which has the schemas of a registry."""
+
+    @property
+    def schemas(self) -> Schemas: ...
+
+
 class Host(Protocol):
     """The process of a responder."""
 
+    @property
+    def app(self) -> WithSchemas: ...
     @property
     def settings(self) -> Settings: ...
     @property

@@ -12,15 +12,20 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from awoke.errors import ConfigError, RpcError
-from awoke.handlers import kind_of
+from awoke.handlers import check_ran, kind_of
+from awoke.registry.schemas import Schemas
+from awoke.rpc import forms
 from awoke.rpc.context import current
 from awoke.rpc.errors import KINDS, Internal, InvalidArgument
 from awoke.rpc.protocol import CALLER_WORDS, METHODS
 from awoke.rpc.responder.arguments import Arguments, check_result
+from awoke.rpc.responder.method_forms import MethodForms
 from awoke.secrets import shown_fields, shown_repr
 from awoke.signatures import signature_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+NO_SCHEMAS = Schemas.none()
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
 
@@ -118,24 +123,57 @@ class Method:
         self.is_stream = kind.endswith("generator")
         """True if it gives several results."""
         self._arguments: Arguments | None = None
+        self._forms = MethodForms(name, None, None)
         self._check()
 
-    def prepare(self, *, is_early: bool = False) -> None:
+    def name_forms(self, argument: Any, returns: Any) -> None:
+        """Says the formats of the argument and of the result; None: the annotations say them. Called before `prepare`.
+
+        Raises:
+            ConfigError: One is no format.
+        """
+        self._forms = MethodForms(self.name, forms.checked(argument, "argument"), forms.checked(returns, "returns"))
+
+    @property
+    def argument_form(self) -> Any:
+        """The format of its only argument; None: JSON."""
+        return self._forms.argument
+
+    @property
+    def result_form(self) -> Any:
+        """The format of its results; None: JSON."""
+        return self._forms.result
+
+    def prepare(self, service: str = "", schemas: Schemas = NO_SCHEMAS, *, is_early: bool = False) -> None:
         """Reads its annotations. If it `is_early`, a name that does not exist yet is left for later.
 
         Raises:
-            ConfigError: JSON can't be read as the type of a parameter, or the results can't be written as JSON.
+            ConfigError: JSON can't be read as the type of a parameter, or the results can't be written as JSON; a
+            format is not that of the only parameter, or contradicts its annotation.
         """
         self._arguments = None
         try:
             hints = typing.get_type_hints(self.function, include_extras=True)
-            self._arguments = Arguments(self.function, hints)
-            check_result(self.function, hints.get("return", Any), self.is_stream)
+            names = list(signature_of(self.function).parameters)
+            result = self._result_hint(hints.pop("return", Any))
+            self._prepare_forms({name: hints.get(name, Any) for name in names}, result)
+            is_json = self.argument_form is None
+            self._arguments = Arguments(self.function, hints if is_json else {})
+            if self.result_form is None:
+                check_result(self.function, result, False)
+            if not is_early:
+                self._forms.open(service, schemas)
         except (TypeError, NameError, ValueError, msgspec.MsgspecError) as error:
             if is_early and isinstance(error, NameError):
                 return
             what = "parameters can't be read from JSON" if self._arguments is None else "result can't be sent"
             raise ConfigError(f"rpc method {self.name!r}: its {what}: {error}", "method") from None
+
+    def _prepare_forms(self, parameters: Mapping[str, Any], result: Any) -> None:
+        try:
+            self._forms.prepare(parameters, result)
+        except TypeError as error:
+            raise ConfigError(f"rpc method {self.name!r}: {error}", "method") from None
 
     def arguments(self, body: bytes) -> dict[str, Any]:
         """Returns a request's body as named arguments.
@@ -145,13 +183,34 @@ class Method:
         """
         assert self._arguments is not None
         try:
+            if self.argument_form is not None:
+                return self._forms.read(body)
             return self._arguments.read(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgument(f"{self.name}: {error}", details={"method": self.name}) from None
 
+    def check_result_loaded(self) -> None:
+        """Checks that a result can be written at once, as far as is known before there is one.
+
+        Raises:
+            SchemaNeeded: A schema is not loaded yet.
+        """
+        self._forms.check_loaded()
+
+    def written(self, result: Any) -> bytes:
+        """Returns a result in the format of the method as a body.
+
+        Raises:
+            Internal: It does not fit. HandlerDidNotRun: It is a coroutine, another awaitable or a generator.
+            SchemaNeeded: A schema is not loaded yet.
+        """
+        if result is not None:
+            check_ran(result, self.name)
+        return self._forms.write(result)
+
     def describe(self) -> dict[str, Any]:
         """Returns its description for callers."""
-        signature = without_defaults(inspect.signature(self.function, eval_str=True))
+        signature = described(inspect.signature(self.function, eval_str=True))
         return {
             "name": self.name,
             "signature": f"{self.name}{signature}",
@@ -159,13 +218,19 @@ class Method:
             "is_idempotent": self.is_idempotent,
             "is_stream": self.is_stream,
             "result_type": self._result_type(signature.return_annotation),
+            "argument_format": forms.name_of(self.argument_form),
+            "result_format": forms.name_of(self.result_form),
         }
 
     def _result_type(self, hint: Any) -> str:
         """Names the type of the result, or of each result of a stream: `Iterator[Line]` gives `Line`."""
-        if self.is_stream and hint is not inspect.Signature.empty:
-            hint = (typing.get_args(hint) or (Any,))[0]
+        if hint is not inspect.Signature.empty:
+            hint = forms.plain(self._result_hint(hint))
         return "Any" if hint is inspect.Signature.empty else inspect.formatannotation(hint)
+
+    def _result_hint(self, hint: Any) -> Any:
+        """Returns the annotation of one result."""
+        return (typing.get_args(hint) or (Any,))[0] if self.is_stream else hint
 
     def _check(self) -> None:
         if not NAME.fullmatch(self.name) or keyword.iskeyword(self.name):
@@ -191,11 +256,11 @@ class Hidden:
         return "..."
 
 
-def without_defaults(signature: inspect.Signature) -> inspect.Signature:
-    """Returns a signature that shows which parameters have a default, and not which."""
-    parameters = signature.parameters.values()
+def described(signature: inspect.Signature) -> inspect.Signature:
+    """Returns a signature that shows which parameters have a default, and not which; without the formats."""
+    parameters = [each.replace(annotation=forms.plain(each.annotation)) for each in signature.parameters.values()]
     hidden = [each if each.default is each.empty else each.replace(default=Hidden()) for each in parameters]
-    return signature.replace(parameters=hidden)
+    return signature.replace(parameters=hidden, return_annotation=forms.plain(signature.return_annotation))
 
 
 class Rpc:
@@ -220,6 +285,8 @@ class Rpc:
         concurrency: int | None = None,
         callers: Iterable[str] | None = None,
         deadline_s: float | None = None,
+        argument: Any = None,
+        returns: Any = None,
     ) -> Callable[[Function], Function]: ...
 
     def method(
@@ -232,22 +299,27 @@ class Rpc:
         concurrency: int | None = None,
         callers: Iterable[str] | None = None,
         deadline_s: float | None = None,
+        argument: Any = None,
+        returns: Any = None,
     ) -> Function | Callable[[Function], Function]:
         """Serves the decorated function, `def` or `async def`, under its name. A generator gives its results one by
         one.
 
         Arguments are read as its annotations say and checked before it is called. `idempotent` says that it may be
         executed twice. At most `concurrency` of its calls run at once in a process. Of callers, only those named in
-        `callers` may call it. It may run for `deadline_s`, or for as long as its caller waits.
+        `callers` may call it. It may run for `deadline_s`, or for as long as its caller waits. `argument` and `returns`
+        are formats, as `awoke.avro(Order)`, of its only argument and of its result, or of each result of a stream. An
+        annotation says the same: `Annotated[Order, awoke.avro(Order)]`. A class of protobuf's is its own format.
 
         Raises:
-            ConfigError: the name is taken, or an option is out of range.
+            ConfigError: the name is taken, an option is out of range, or a format does not fit the function.
         """
 
         def decorate(function: Function) -> Function:
             allowed = None if callers is None else frozenset([callers] if isinstance(callers, str) else callers)
             own_name = str(getattr(function, "__name__", function))
             method = Method(function, name or own_name, idempotent, concurrency, allowed, deadline_s)
+            method.name_forms(argument, returns)
             method.prepare(is_early=True)
             self._add(method)
             return function
@@ -295,8 +367,8 @@ class Rpc:
         words = f": {error}" if self.settings.tracebacks else "; the service's log says more"
         return Internal(f"{type(error).__name__}{words}")
 
-    def prepare(self) -> None:
-        """Reads all annotations.
+    def prepare(self, schemas: Schemas = NO_SCHEMAS) -> None:
+        """Reads all annotations. The formats get their schemas from these.
 
         Raises:
             ConfigError: see `Method.prepare`.
@@ -304,7 +376,7 @@ class Rpc:
         if METHODS not in self.methods:
             self._add(Method(self._describe, METHODS, True, None, None, None))
         for method in self.methods.values():
-            method.prepare()
+            method.prepare(self.service, schemas)
 
     def _describe(self) -> list[Mapping[str, Any]]:
         """Describes the methods that the caller may call."""

@@ -51,7 +51,10 @@ class Rejections:
     def reject(self, call: IncomingCall, reason: str) -> None:
         """Tells the caller of a call why it is not executed. Its waiting duplicates are executed: the reason is its
         own."""
-        error = self._errors[reason](call)
+        self.reject_with(call, self._errors[reason](call))
+
+    def reject_with(self, call: IncomingCall, error: RpcError) -> None:
+        """Answers a call that is not executed with this error. Its waiting duplicates are executed."""
         body = protocol.problem_of(error, is_rejected=True)
         self._answers.finish(call, protocol.ERROR, body, error.code, is_shared=False)
 

@@ -43,6 +43,7 @@ from awoke.rpc.responder.host import Host
 from awoke.rpc.responder.methods import Rpc
 from awoke.rpc.responder.rejections import Rejections
 from awoke.rpc.responder.reply_topics import ReplyTopics
+from awoke.rpc.responder.schema_loads import NotExecuted, SchemaLoads
 from awoke.settings import client_properties
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,8 @@ class Responder:
     """Executes the calls of a service. `start` and `close` are called once; its threads do the rest."""
 
     def __init__(self, host: Host, rpc: Rpc, events: Events, box: _native.EventBox) -> None:
-        rpc.prepare()
+        rpc.prepare(host.app.schemas)
+        host.app.schemas.check()
         self._host, self._rpc = host, rpc
         self._options = options = rpc.settings
         self.topics = Topics.of(rpc.service)
@@ -81,6 +83,7 @@ class Responder:
         self._replies = _native.CallReplies(self._producer)
         self._answers = Answers(host, rpc, events, self._replies, self._admission)
         self._rejections = Rejections(rpc, events, self._answers, self._replies)
+        self._schema_loads = SchemaLoads(host.app.schemas, events)
         self._threads: list[threading.Thread] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -196,14 +199,25 @@ class Responder:
         """Begins a call, runs its method, and answers it. A flow; raises nothing."""
         try:
             if await self._begin(call):
-                result = await self._call_method(call)
-                self._answers.send_result(call, result)
+                await self._answer(call)
         except BaseException as error:
             is_stopped = call.target.is_async and isinstance(error, asyncio.CancelledError)
             told = Unavailable("the responder has stopped") if is_stopped else error
             if call.target.is_async and isinstance(error, TimeoutError) and call.remaining_s <= 0:
                 told = out_of_time(call)
             self._answers.send_error(call, told, is_shared=not is_stopped)
+
+    async def _answer(self, call: IncomingCall) -> None:
+        """Runs the method of a call and sends its result; or rejects the call, if a schema can't be had."""
+        try:
+            result = await self._call_method(call)
+        except NotExecuted as rejection:
+            self._rejections.reject_with(call, rejection.error)
+            return
+        if call.target.result_form is None or call.target.is_stream:
+            self._answers.send_result(call, result)
+        else:
+            self._answers.finish(call, protocol.REPLY, await self._body(call, result), None)
 
     async def _begin(self, call: IncomingCall) -> bool:
         """Begins a call whose turn has come; returns whether it is to be executed. Commits its offset first, if it
@@ -251,11 +265,26 @@ class Responder:
         if method.is_stream:
             check_wants_stream(call)
         async with asyncio.timeout(call.remaining_s) if method.is_async else contextlib.nullcontext():
-            result = method.function(**method.arguments(call.body))
+            result = method.function(**await self._arguments(call))
             if not method.is_stream:
                 return await result if method.is_async else result
             await self._send_all(call, result if method.is_async else as_async(result))
             return None
+
+    async def _arguments(self, call: IncomingCall) -> dict[str, Any]:
+        """Returns the arguments of a call. What their format and that of the result need is loaded before."""
+        method, loads = call.target, self._schema_loads
+        if method.result_form is not None:
+            await loads.run_before(call, method.check_result_loaded)
+        if method.argument_form is None:
+            return method.arguments(call.body)  # type: ignore[no-any-return]
+        return await loads.run_before(call, method.arguments, call.body)  # type: ignore[no-any-return]
+
+    async def _body(self, call: IncomingCall, result: Any) -> bytes:
+        """Returns a result as a body."""
+        if call.target.result_form is None:
+            return encoded(result, call.method)
+        return await self._schema_loads.run(call, call.target.written, result)  # type: ignore[no-any-return]
 
     async def _send_all(self, call: IncomingCall, results: AsyncGenerator[Any, None]) -> None:
         """Sends the results of a stream as fast as its caller takes them. However it ends, the generator is closed.
@@ -269,7 +298,7 @@ class Responder:
                     await self._wait_for_credit(call)
                 if call.is_cancelled:
                     break
-                self._answers.send(call, protocol.ITEM, encoded(result, call.method))
+                self._answers.send(call, protocol.ITEM, await self._body(call, result))
             else:
                 return
         if not call.was_cancelled:

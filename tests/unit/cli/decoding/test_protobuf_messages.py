@@ -70,7 +70,7 @@ def test_a_message_that_the_schema_does_not_have_is_named_by_its_place() -> None
 
 def test_a_message_whose_schema_is_source_is_named() -> None:
     read = protobuf_reader(RegisteredSchema(Schema("package shop; message Stock {}", "PROTOBUF"), 6), KnownSchemas())
-    with pytest.raises(ValueError, match=r"Protobuf message shop\.Stock of schema 6; the registry has .* source"):
+    with pytest.raises(ValueError, match=r"Protobuf message shop\.Stock of schema 6, which is .*source; awoke has no"):
         read(Framed(6, b"\x00"))
 
 

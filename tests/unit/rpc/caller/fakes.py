@@ -12,14 +12,18 @@ import pytest
 from awoke import _native
 from awoke.drive import drive
 from awoke.errors import QueueFull
+from awoke.registry.schemas import Schemas
 from awoke.rpc import InvalidArgument, ResourceExhausted, Retries, Unavailable
 from awoke.rpc.caller.calling import Calling
+from awoke.rpc.caller.forms import CallerForms
 from awoke.rpc.caller.opening import Opening
 from awoke.rpc.caller.plan import CallOptions, Plan, Planner, Request
 from awoke.rpc.caller.reading import Part, Reading
 from awoke.rpc.caller.retries import RetryBudget
 from awoke.rpc.errors import KINDS
 from awoke.rpc.protocol import problem_of
+
+FORMS = CallerForms("shop", Schemas.none())
 
 LONG_S = 600.0
 """A back-off that a test ends early."""
@@ -153,9 +157,9 @@ class FakeOpening:
 
 
 def calling_of(native: FakeCaller, retries: Retries) -> Calling:
-    return Calling(cast(Opening, FakeOpening(native)), Reading("shop", KINDS), RetryBudget(retries), 4)
+    return Calling(cast(Opening, FakeOpening(native)), Reading("shop", KINDS, FORMS), RetryBudget(retries), 4)
 
 
 def plan(**options: Any) -> Plan:
-    planner = Planner(2 * LONG_S, frozenset(), True, None)
+    planner = Planner(2 * LONG_S, frozenset(), True, None, FORMS)
     return planner.plan("quote", (), {}, CallOptions(**options))

@@ -20,6 +20,7 @@ from tests.unit.rpc.caller.fakes import (
     AT_ONCE,
     BUSY,
     END,
+    FORMS,
     LATE,
     RESULT,
     WAYS,
@@ -35,7 +36,7 @@ from tests.unit.runtime.fakes import wait_for_callbacks
 
 
 def pending(call: FakeCall, returns: Any = Any) -> PendingResult:
-    return PendingResult(Reading("shop", KINDS), plan(), cast(_native.Call, call), returns)
+    return PendingResult(Reading("shop", KINDS, FORMS), plan(), cast(_native.Call, call), returns)
 
 
 def test_a_result_is_there_as_often_as_it_is_asked_for() -> None:

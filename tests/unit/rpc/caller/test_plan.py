@@ -13,6 +13,7 @@ from awoke.errors import ConfigError, EncodeError
 from awoke.rpc.caller.plan import CallOptions, Plan, Planner
 from awoke.rpc.context import current
 from awoke.tracing import Tracer
+from tests.unit.rpc.caller.fakes import FORMS
 
 
 class FakeTracer:
@@ -21,7 +22,7 @@ class FakeTracer:
 
 
 def planner(*, is_retried: bool = True, tracer: Any = None) -> Planner:
-    return Planner(5.0, frozenset({"find"}), is_retried, cast("Tracer | None", tracer))
+    return Planner(5.0, frozenset({"find"}), is_retried, cast("Tracer | None", tracer), FORMS)
 
 
 def plan(made: Planner, method: str = "quote", *args: Any, kwargs: Any = None, **options: Any) -> Plan:

@@ -13,7 +13,7 @@ from awoke.rpc.caller.plan import Plan
 from awoke.rpc.caller.reading import Part, Reading
 from awoke.rpc.errors import KINDS
 from awoke.rpc.protocol import problem_of
-from tests.unit.rpc.caller.fakes import plan
+from tests.unit.rpc.caller.fakes import FORMS, plan
 
 
 class Money(msgspec.Struct):
@@ -24,7 +24,7 @@ class OutOfStock(rpc.RpcError):
     code = "out_of_stock"
 
 
-READING = Reading("shop", {**KINDS, OutOfStock.code: OutOfStock})
+READING = Reading("shop", {**KINDS, OutOfStock.code: OutOfStock}, FORMS)
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ import awoke
 from awoke.rpc import NobodyThere, ResourceExhausted, Retries, RpcError, Unavailable
 from awoke.rpc.caller.plan import CallOptions, Plan, Planner
 from awoke.rpc.caller.retries import RetryBudget
+from tests.unit.rpc.caller.fakes import FORMS
 
 
 def plan(timeout_s: float = 60.0, *, idempotent: bool = False, attempts: int = 1) -> Plan:
-    planner = Planner(timeout_s, frozenset(), True, None)
+    planner = Planner(timeout_s, frozenset(), True, None, FORMS)
     made = planner.plan("quote", (), {}, CallOptions(idempotent=idempotent))
     made.attempts = attempts
     return made

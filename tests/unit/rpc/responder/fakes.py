@@ -8,6 +8,7 @@ from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
+from awoke.registry.schemas import Schemas
 from awoke.rpc.protocol import Problem, read_problem
 from awoke.settings import Settings
 from tests.unit.runtime.fakes import FakeHandle, FakeJob
@@ -45,7 +46,7 @@ class FakeCall:
     times_s = (10.0, 9.0, 0.25, 0.5)
 
     def __init__(self, target: Any = None, body: bytes = b"{}", *, name: str = "quote") -> None:
-        self.target = target or SimpleNamespace(is_stream=False, is_async=False)
+        self.target = target or SimpleNamespace(is_stream=False, is_async=False, result_form=None)
         self.method, self.body = getattr(target, "name", name), body
         self.reply_to: tuple[str, int] | None = ("shop.rpc.replies", 1)
         self.remaining_s, self.credit = 60.0, FakeCredit()
@@ -217,6 +218,7 @@ class FakeHost:
 
     def __init__(self, **parts: Any) -> None:
         self.settings = Settings(bootstrap_servers="127.0.0.1:1")
+        self.app = SimpleNamespace(schemas=Schemas.none())
         self.member = self.transactions = self.tracer = self.metrics = None
         self.ended: list[BaseException] = []
         vars(self).update(parts)

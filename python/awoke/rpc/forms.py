@@ -1,0 +1,164 @@
+"""Arguments and results that are not JSON: one value, written by a format, or by its class of protobuf's.
+
+A *form* is an `awoke.codecs.Format` or such a class. All other types are JSON: calls use no codec of an app, so that
+callers and responders of several apps agree.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from awoke.codecs import protobuf_classes
+from awoke.codecs.codec import takes_none
+from awoke.codecs.formats import Coding, Encoded, Format, Place, decoder_of, encoder_of, type_of
+from awoke.errors import AwokeError, ConfigError, EncodeError
+from awoke.registry.errors import RegistryError, SchemaNotFound
+from awoke.registry.schemas import SchemaNeeded, Schemas
+from awoke.rpc.envelope import closed, opened
+from awoke.rpc.protocol import Topics
+
+STREAMS = (
+    *(collections.abc.Iterator, collections.abc.Iterable, collections.abc.Generator),
+    *(collections.abc.AsyncIterator, collections.abc.AsyncIterable, collections.abc.AsyncGenerator),
+)
+
+Write = Callable[[Any], bytes]
+Read = Callable[[bytes], Any]
+
+
+def is_form(form: Any) -> bool:
+    """Tells whether this is a format, or a class of protobuf's."""
+    return isinstance(form, Format) or protobuf_classes.class_in(form) is not None
+
+
+def form_in(hint: Any) -> Any:
+    """Returns the form that an annotation names; None for JSON.
+
+    `Annotated[Order, awoke.avro(Order)]` names a format, and `OrderPb` is one by itself.
+    """
+    if typing.get_origin(hint) is typing.Annotated:
+        found = [each for each in hint.__metadata__ if isinstance(each, Format)]
+        return found[0] if found else form_in(typing.get_args(hint)[0])
+    return hint if protobuf_classes.class_in(hint) is not None else None
+
+
+def only_form(hints: Mapping[str, Any]) -> Any:
+    """Returns the form that the annotation of the only parameter names; None for JSON.
+
+    Raises:
+        TypeError: There are more parameters beside it.
+    """
+    found = {name: form for name, hint in hints.items() if (form := form_in(hint)) is not None}
+    if found and len(hints) > 1:
+        text = f"parameter {next(iter(found))!r} is in a format ({name_of(next(iter(found.values())))})"
+        raise TypeError(f"{text}: it must be the only parameter")
+    return next(iter(found.values()), None)
+
+
+def checked(form: Any, option: str) -> Any:
+    """Returns the form that an option names; None stays None.
+
+    Raises:
+        ConfigError: It is no form.
+    """
+    if form is None or is_form(form):
+        return form
+    text = (
+        f"{option}={form!r} is no format: say awoke.avro(Order) or the like, or a class of protobuf's; others are JSON"
+    )
+    raise ConfigError(text, option)
+
+
+def plain(hint: Any) -> Any:
+    """Returns an annotation without the formats that it names, as people read it."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return parts[0] if any(isinstance(each, Format) for each in hint.__metadata__) else hint
+    if origin in STREAMS and parts[0] is not plain(parts[0]):
+        return origin[(plain(parts[0]), *parts[1:])]
+    return hint
+
+
+def name_of(form: Any) -> str | None:
+    """Returns the name of a form, as `Avro`; None for None, which is JSON."""
+    if form is None:
+        return None
+    return type(form).__name__.removesuffix("Format") if isinstance(form, Format) else "Protobuf"
+
+
+def argument_place(service: str, method: str) -> Place:
+    """Returns the place of a method's argument, which names the subject of its schema: `shop.rpc.calls.price-value`."""
+    return Place(f"{Topics.of(service).calls}.{method}", "value")
+
+
+def result_place(service: str, method: str) -> Place:
+    """Returns the place of a method's results: `shop.rpc.replies.price-value` is the subject of their schema."""
+    return Place(f"{Topics.of(service).replies}.{method}", "value")
+
+
+def writer(form: Any, place: Place, schemas: Schemas) -> Write:
+    """Returns the function that writes a value as a body.
+
+    The function raises EncodeError for a value that does not fit, and SchemaNeeded.
+
+    Raises:
+        ConfigError: The form can't be here.
+    """
+    encode = encoder_of(form, place, Coding(schemas=schemas)) if isinstance(form, Format) else _encoder(form)
+    assert encode is not None
+    value_type = type_of(form)
+    is_optional = value_type is None or takes_none(value_type)
+
+    def write(value: Any) -> bytes:
+        if value is not None:
+            return closed(encode(value))
+        if is_optional:
+            return closed(None)
+        raise EncodeError(f"None is no {name_of(form)} here; say a type that takes it: T | None")
+
+    return write
+
+
+def reader(form: Any, place: Place, schemas: Schemas) -> Read:
+    """Returns the function that reads a value from a body.
+
+    The function raises `msgspec.ValidationError` for a body that can't be read, with the reason; SchemaNeeded; and
+    RegistryError, if the registry can't be asked.
+
+    Raises:
+        ConfigError: The form can't be here.
+    """
+    decode: Callable[..., Any] = decoder_of(form, place, Coding(schemas=schemas))
+
+    def read(body: bytes) -> Any:
+        try:
+            return decode(*opened(body))
+        except Exception as error:
+            if isinstance(error, SchemaNeeded | ConfigError) or is_away(error):
+                raise
+            why = str(error) if isinstance(error, ValueError | TypeError | AwokeError | msgspec.MsgspecError) else ""
+            found = msgspec.ValidationError(f"it can't be read as {name_of(form)}: {why or type(error).__name__}")
+        raise found
+
+    return read
+
+
+def is_away(error: BaseException) -> bool:
+    """Tells whether the registry can't be asked: any of its errors but that it does not have a schema."""
+    return isinstance(error, RegistryError) and not isinstance(error, SchemaNotFound)
+
+
+def _encoder(form: Any) -> Callable[[Any], Encoded]:
+    kind = protobuf_classes.class_in(form)
+
+    def encode(value: Any) -> Encoded:
+        if not isinstance(value, kind):
+            raise EncodeError(f"a value of type {type(value).__qualname__} is no {kind.__qualname__}")
+        return Encoded(protobuf_classes.encode(value))
+
+    return encode

@@ -1,0 +1,168 @@
+"""Forms of arguments and results: where they are said, what they read and write, and their errors."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import awoke
+from awoke.registry import RegistryUnavailable, Schema, SchemaNotFound
+from awoke.registry.schemas import SchemaNeeded, Schemas
+from awoke.rpc import forms
+from awoke.rpc.envelope import MAGIC
+from tests.support.known_schemas import KnownSchemas
+from tests.support.protobuf_classes import Amount, Line
+
+PLACE = forms.argument_place("shop", "price")
+
+
+class Order(msgspec.Struct):
+    id: int
+
+
+ORDERS = awoke.msgpack(Order)
+
+
+class Failing(awoke.Format):
+    """Fails with this error, to read and to write."""
+
+    value_type, reads_headers, needs_registry = Order, False, False
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def decoder(self, place: Any, schemas: Schemas) -> Any:
+        return self._fail
+
+    encoder = decoder
+
+    def _fail(self, _: object) -> Any:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("hint", "form"),
+    [
+        (Annotated[Order, ORDERS], ORDERS),
+        (Annotated[Order, "words", ORDERS], ORDERS),
+        (Annotated[Line, "words"], Line),
+        (Line, Line),
+        (Line | None, Line | None),
+        (Line | Amount, None),
+        (Annotated[Order, "words"], None),
+        (Order, None),
+        (list[Line], None),
+        (Any, None),
+    ],
+)
+def test_an_annotation_names_a_form(hint: Any, form: Any) -> None:
+    assert forms.form_in(hint) == form
+
+
+def test_a_form_is_that_of_the_only_parameter() -> None:
+    assert forms.only_form({"order": Line}) is Line
+    assert forms.only_form({"order": Order, "number": int}) is None
+    assert forms.only_form({}) is None
+    with pytest.raises(TypeError, match=r"'order' is in a format \(MessagePack\): it must be the only parameter"):
+        forms.only_form({"number": int, "order": Annotated[Order, ORDERS]})
+
+
+def test_an_option_is_a_form() -> None:
+    assert [forms.checked(each, "argument") for each in (None, Line, ORDERS)] == [None, Line, ORDERS]
+    for wrong in (Order, list[Line], "avro"):
+        with pytest.raises(awoke.ConfigError, match=r"argument=.* is no format"):
+            forms.checked(wrong, "argument")
+
+
+def test_people_see_annotations_without_forms() -> None:
+    formed = Annotated[Order, ORDERS]
+    found = [forms.plain(each) for each in (formed, Iterator[formed], AsyncIterator[formed], Iterator[Order], Line)]
+    assert found == [Order, Iterator[Order], AsyncIterator[Order], Iterator[Order], Line]
+    assert [forms.name_of(each) for each in (None, Line, ORDERS)] == [None, "Protobuf", "MessagePack"]
+    assert forms.plain(Annotated[Order, "words"]) == Annotated[Order, "words"]
+
+
+def test_each_method_has_places_of_its_own() -> None:
+    assert forms.argument_place("shop", "price") == ("shop.rpc.calls.price", "value")
+    assert forms.result_place("shop", "price") == ("shop.rpc.replies.price", "value")
+
+
+KEYS: Any = {"keys": {"a": b"k" * 32}, "current": "a"}
+
+
+@pytest.mark.parametrize(
+    ("form", "value"),
+    [
+        (ORDERS, Order(7)),
+        (Line, Line(sku="a")),
+        (Line, Line()),
+        (Line | None, None),
+        (awoke.avro(Order), Order(7)),
+        (awoke.avro(Order, wire="header"), Order(7)),
+        (awoke.avro(Order | None), None),
+        (awoke.encrypted(Order, **KEYS), Order(7)),
+        (awoke.encrypted(awoke.avro(Order, wire="header"), **KEYS), Order(7)),
+        (awoke.msgpack(), {"any": 1}),
+        (awoke.msgpack(), None),
+    ],
+)
+def test_a_value_is_read_as_it_was_written(form: Any, value: Any) -> None:
+    schemas = KnownSchemas()
+    body = forms.writer(form, PLACE, schemas)(value)
+    assert forms.reader(form, PLACE, schemas)(body) == value
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "words"),
+    [
+        (ORDERS, None, "None is no MessagePack here"),
+        (Line, None, "None is no Protobuf here"),
+        (Line, Amount(), "is no Line"),
+        (awoke.avro(Order), 7, "type int can't be written"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_not_written(form: Any, value: Any, words: str) -> None:
+    with pytest.raises(awoke.EncodeError, match=words):
+        forms.writer(form, PLACE, KnownSchemas())(value)
+
+
+@pytest.mark.parametrize(
+    ("form", "body", "words"),
+    [
+        (ORDERS, b"\xffrpc", "it can't be read as MessagePack: a tombstone"),
+        (ORDERS, b"\xffrpc\0\1", "it can't be read as MessagePack: the body ends within its headers"),
+        (ORDERS, b'{"id": 7}', "it can't be read as MessagePack: "),
+        (Line, b"\x0a\xff", "it can't be read as Protobuf: "),
+        (awoke.avro(Order), b"7", "it can't be read as Avro: the bytes begin with 37"),
+        (Failing(KeyError("secret")), b"", "it can't be read as Failing: KeyError$"),
+        (Failing(SchemaNotFound("no schema 7")), b"", "it can't be read as Failing: no schema 7"),
+    ],
+)
+def test_a_body_that_can_not_be_read_says_why(form: Any, body: bytes, words: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=words) as caught:
+        forms.reader(form, PLACE, KnownSchemas())(body)
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "error", [SchemaNeeded("not yet", lambda: None), RegistryUnavailable("away"), awoke.ConfigError("none", "url")]
+)
+def test_what_is_no_fault_of_the_body_is_raised_as_it_is(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        forms.reader(Failing(error), PLACE, KnownSchemas())(b"")
+
+
+FORMS = [ORDERS, Line, awoke.json_schema(Order), awoke.protobuf(Line), awoke.encrypted(Order, **KEYS)]
+
+
+@pytest.mark.parametrize("form", [*FORMS, awoke.cloudevents(Order)])
+@given(body=st.binary(max_size=64), begin=st.sampled_from([b"", MAGIC, MAGIC + b"\0\1\0\0\0\1", b"\0\0\0\0\1"]))
+def test_any_bytes_are_read_or_refused(form: Any, body: bytes, begin: bytes) -> None:
+    with contextlib.suppress(msgspec.ValidationError, SchemaNeeded):
+        forms.reader(form, PLACE, KnownSchemas(Schema("{}", "JSON")))(begin + body)
