@@ -24,7 +24,8 @@ COUNT = re.compile(
 )
 """A section of the page: an addition, and the files that it touches."""
 KNOWN_POLLS = {
-    "python/awoke/admin.py": "Kafka has no request that waits for a topic",
+    "python/awoke/admin/topics.py": "Kafka has no request that waits for a topic",
+    "python/awoke/runtime/topic_watch.py": "Kafka has no request that waits for a topic",
     "python/awoke/cli/replays.py": "a rate has nothing to wait for but the time",
     "crates/engine/src/consume/group_member/starts.rs": "a failed look-up of a start is tried again after a pause",
 }

@@ -9,8 +9,23 @@ from ._native import (
     librdkafka_version,
 )
 from ._waiting import Delivery
-from .admin import Admin, BrokerInfo, PartitionInfo, TopicInfo
+from .admin import (
+    Acl,
+    AclFilter,
+    Admin,
+    AsyncAdmin,
+    BrokerInfo,
+    ConfigEntry,
+    GroupInfo,
+    GroupListing,
+    MemberInfo,
+    OffsetChange,
+    PartitionInfo,
+    Shift,
+    TopicInfo,
+)
 from .app import App
+from .choosing import Handlers
 from .codecs import CloudEvent, Codec, Format, avro, cloudevents, encrypted, json_schema, msgpack, protobuf
 from .concurrency import Concurrency, by, by_key, by_partition, unordered
 from .consumer import Consumer
@@ -30,9 +45,11 @@ from .errors import (
     FencedError,
     FetchFailed,
     ForkedClientError,
+    GroupNotEmpty,
     HandlerDidNotRun,
     KafkaError,
     MessageTooLarge,
+    NoHandler,
     OperationTimeout,
     ProcessDied,
     ProducerFenced,
@@ -44,12 +61,16 @@ from .errors import (
     TlsFailed,
     TransactionAborted,
     TransactionInDoubt,
+    UnknownGroup,
     UnknownTopic,
 )
 from .events import Event, Events
+from .incoming import Incoming
+from .injection import Assignment, Depends, Header, Key, Service, Value
 from .message import Outgoing, Record
 from .middleware import Middleware
 from .oauth import OAuthToken
+from .patterns import Pattern, pattern
 from .producer import Producer, Variant, wait_all
 from .reader import Reader
 from .registry import AsyncSchemaRegistry, SchemaRegistry
@@ -62,10 +83,14 @@ from .transaction import Transaction
 __version__: str
 
 __all__ = [
+    "Acl",
+    "AclFilter",
     "Admin",
     "App",
     "AppNotFound",
     "AppRunner",
+    "Assignment",
+    "AsyncAdmin",
     "AsyncSchemaRegistry",
     "AuthenticationFailed",
     "AuthorizationFailed",
@@ -79,6 +104,7 @@ __all__ = [
     "CloudEvent",
     "Codec",
     "Concurrency",
+    "ConfigEntry",
     "ConfigError",
     "Consumer",
     "DecodeError",
@@ -86,6 +112,7 @@ __all__ = [
     "DeliveryFailed",
     "DeliveryHandle",
     "DeliveryTimeout",
+    "Depends",
     "EncodeError",
     "Event",
     "Events",
@@ -94,15 +121,26 @@ __all__ = [
     "Flow",
     "ForkedClientError",
     "Format",
+    "GroupInfo",
+    "GroupListing",
+    "GroupNotEmpty",
     "HandlerDidNotRun",
+    "Handlers",
+    "Header",
+    "Incoming",
     "KafkaError",
+    "Key",
+    "MemberInfo",
     "Message",
     "MessageTooLarge",
     "Middleware",
+    "NoHandler",
     "OAuthToken",
+    "OffsetChange",
     "OperationTimeout",
     "Outgoing",
     "PartitionInfo",
+    "Pattern",
     "ProcessDied",
     "Producer",
     "ProducerFenced",
@@ -118,6 +156,8 @@ __all__ = [
     "SequencerBroken",
     "SequencerPermit",
     "SequencerTicket",
+    "Service",
+    "Shift",
     "SystemFailure",
     "TlsFailed",
     "Topic",
@@ -125,7 +165,9 @@ __all__ = [
     "Transaction",
     "TransactionAborted",
     "TransactionInDoubt",
+    "UnknownGroup",
     "UnknownTopic",
+    "Value",
     "Variant",
     "__version__",
     "avro",
@@ -141,6 +183,7 @@ __all__ = [
     "json_schema",
     "librdkafka_version",
     "msgpack",
+    "pattern",
     "protobuf",
     "registry",
     "rpc",

@@ -955,6 +955,12 @@ class GroupMember:
         batcher: TransactionBatcher | None,
         events: EventBox,
     ) -> GroupMember: ...
+    def read(self, route: Route) -> None:
+        """Subscribes to the topic of one more route. Does not block; what the client refuses is an event.
+
+        Raises:
+            ClosedError: the member is closed.
+        """
     def commit(self) -> PendingCommit:
         """Commits the stored offsets. Does not block; the returned object has the answer."""
     def close(self, timeout_s: float | None = None) -> bool:
@@ -1114,21 +1120,8 @@ class Admin:
         self, topic: str | None, timeout_s: float
     ) -> tuple[list[tuple[int, str]], list[tuple[str, int, list[tuple[int, int, list[int], list[int]]]]]]:
         """Returns brokers as (id, address), topics as (name, error code, partitions). Blocks with the GIL released."""
-    def create_topics(
-        self, topics: Sequence[tuple[str, int, int, Sequence[tuple[str, str]]]], timeout_s: float
-    ) -> PendingCall:
-        """Creates topics given as (name, partitions, replicas, settings). Does not block."""
-    def delete_topics(self, topics: Sequence[str], timeout_s: float) -> PendingCall:
-        """Deletes topics. Does not block."""
-    def group_offsets(self, group: str, timeout_s: float) -> PendingCall:
-        """Requests the offsets that a group has committed. Does not block."""
-    def list_offsets(self, partitions: Sequence[tuple[str, int]], at: int, timeout_s: float) -> PendingCall:
-        """Requests offsets of partitions: `at` is -2 for the earliest, -1 for the latest, else a time in ms.
-
-        Does not block.
-        """
-    def delete_records(self, before: Sequence[tuple[str, int, int]], timeout_s: float) -> PendingCall:
-        """Deletes the records before an offset, given as (topic, partition, offset). Does not block."""
+    def request(self, kind: str, arguments: Any, timeout_s: float) -> PendingCall:
+        """Sends a request of this kind with its arguments (`awoke_kafka::AdminRequest`). Does not block."""
     def close(self) -> None:
         """Ends the client; calls that have no answer fail. Blocks with the GIL released.
 
@@ -1139,15 +1132,12 @@ class Admin:
 class PendingCall:
     """An admin call that is under way."""
 
-    def wait(self, timeout_s: float) -> Any:
-        """Waits for the answer. Blocks with the GIL released."""
+    def wait(self) -> Any:
+        """Waits for the answer and returns it. Blocks with the GIL released."""
     def done(self) -> bool:
         """Returns whether the answer is there. Does not block."""
     def result(self) -> Any:
-        """Returns the answer, which must be there. Does not block.
-
-        Topics are (name, code, code name, text), offsets are (topic, partition, offset, code).
-        """
+        """Returns the answer, which must be there. Does not block. Its form is that of `awoke_kafka::AdminOutcome`."""
     def notify(self, mailbox: Mailbox, token: int) -> bool:
         """Has `token` posted to the mailbox when the answer comes. Returns False when it is there already."""
     def __await__(self) -> Generator[Any, None, Any]: ...

@@ -16,6 +16,8 @@ from awoke.errors import ConfigError
 from awoke.signatures import signature_of
 
 CONTAINERS: dict[str, Any] = {"Message": Message, "Batch": Batch}
+OF_AWOKE = re.compile(r"\b(Message|Batch)\b|\bawoke\.\w|\b(Header|Service|Depends)\(|\b(Value|Key)\[")
+"""Annotations that a route uses."""
 
 
 def types_of(function: Callable[..., Any], around: FrameType | None) -> tuple[Any, Any]:
@@ -27,20 +29,26 @@ def types_of(function: Callable[..., Any], around: FrameType | None) -> tuple[An
     Raises:
         ConfigError: The annotation is a text with a name that can't be resolved.
     """
-    annotation = _first_annotation(function)
-    if isinstance(annotation, str):
-        annotation = _resolved(annotation, function, around)
+    annotation = hint_of(_first_annotation(function), function, around)
     found = [each for each in _members(annotation) if typing.get_origin(each) in CONTAINERS.values()]
     if not found:
         return None, None
     value_type, key_type = (*typing.get_args(found[0]), None)[:2]
-    return _said(value_type, function, around), _said(key_type, function, around)
+    return said(hint_of(value_type, function, around)), said(hint_of(key_type, function, around))
 
 
-def _said(kind: Any, function: Callable[..., Any], around: FrameType | None) -> Any:
-    if isinstance(kind, str):
-        kind = _resolved(kind, function, around)
+def said(kind: Any) -> Any:
+    """Returns a type of values; None for one that says nothing: `Any`, `object`, a type variable."""
     return None if kind in (Any, object) or isinstance(kind, typing.TypeVar) else kind
+
+
+def hint_of(annotation: Any, function: Callable[..., Any], around: FrameType | None) -> Any:
+    """Returns the annotation of a parameter of a function; a text is resolved, None if it can't be.
+
+    Raises:
+        ConfigError: It can't be resolved, and names something of awoke's.
+    """
+    return _resolved(annotation, function, around) if isinstance(annotation, str) else annotation
 
 
 def result_type_of(function: Callable[..., Any], around: FrameType | None) -> Any:
@@ -48,12 +56,15 @@ def result_type_of(function: Callable[..., Any], around: FrameType | None) -> An
     if hasattr(function, "__wrapped__"):
         return None  # The decorator may make something else of the result.
     try:
-        annotation = signature_of(function).return_annotation
-        if isinstance(annotation, str):
-            annotation = _resolved(annotation, function, around)
+        annotation = hint_of(signature_of(function).return_annotation, function, around)
     except (TypeError, ValueError, NameError, ConfigError):
         return None
     return None if annotation in (inspect.Signature.empty, Any) else annotation
+
+
+def type_name(kind: Any) -> str:
+    """Returns a type as its user spells it, without modules where it is a class."""
+    return kind.__qualname__ if isinstance(kind, type) and not typing.get_args(kind) else str(kind)
 
 
 def contradicts(value: Any, annotated: Any) -> bool:
@@ -87,7 +98,7 @@ def _resolved(annotation: str, function: Callable[..., Any], around: FrameType |
             holder, global_names, {**more, **_names_in(around, annotation)}, include_extras=True
         )["it"]
     except Exception as error:
-        if re.search(r"\b(Message|Batch)\b", annotation) is None:
+        if OF_AWOKE.search(annotation) is None:
             return None  # It may be anything; what a route can use names one of them.
         text = f"the annotation {annotation!r} can't be resolved ({error}); import its names at run time, or say value="
         raise ConfigError(text, "value") from None
@@ -107,7 +118,9 @@ def _names_in(frame: FrameType | None, annotation: str) -> Mapping[str, Any]:
 def _globals_of(function: Any) -> dict[str, Any]:
     while isinstance(function, functools.partial):
         function = function.func
-    if not inspect.isroutine(function):
+    if isinstance(function, type):
+        function = function.__init__  # type: ignore[misc]
+    elif not inspect.isroutine(function):
         function = inspect.getattr_static(type(function), "__call__", function)
     function = inspect.unwrap(function)
     found: dict[str, Any] = getattr(getattr(function, "__func__", function), "__globals__", {})

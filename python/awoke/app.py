@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from awoke import handlers
 from awoke.codecs.codec import BY_TYPE, Codec
 from awoke.codecs.formats import Coding
+from awoke.declared_topics.collection import DeclaredTopics
+from awoke.declared_topics.declaration import ConfigValue
 from awoke.errors import ConfigError
 from awoke.events import Events
+from awoke.incoming import Incoming
+from awoke.injection.overrides import AppDependencies
+from awoke.injection.sources import GIVEN
 from awoke.lifecycle import BackgroundFunction, Lifecycle, Runner, StopRequests
 from awoke.middleware import Middleware
+from awoke.patterns import Matches, Pattern
 from awoke.producer import Producer
 from awoke.registry.opening import open_registry
 from awoke.registry.schemas import Schemas
@@ -22,6 +29,7 @@ from awoke.router import Declared, Router
 from awoke.routing import Route
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
+from awoke.runtime.handled import logger_with_message
 from awoke.settings import KafkaValue, Loaded, Settings, load
 from awoke.topics import Topic, TopicEncoder
 
@@ -52,6 +60,11 @@ class App(Router):
         """Encodes what the app sends, and decodes what its handlers get; bytes and text pass it untouched."""
         self.events = Events()
         self.routes: dict[str, Route] = {}
+        """The routes by topic; those of patterns are there when a topic was found."""
+        self.patterns: dict[Pattern, Route] = {}
+        """The routes of patterns, each for any topic."""
+        self._of_patterns: dict[Pattern, Declared] = {}
+        self._matches = Matches()
         self.rpc = Rpc(name)
         """The methods that others may call over Kafka: see `awoke.rpc`."""
         self._arguments: dict[str, Any] = {**settings, "kafka": kafka}
@@ -74,6 +87,9 @@ class App(Router):
         self._coding = Coding(codec, self.schemas)
         self.encoder = TopicEncoder((), self._coding)
         """Encodes what is sent to topics that have types."""
+        self._topics = DeclaredTopics()
+        self.dependencies = AppDependencies(self)
+        """The functions of `Depends` that its handlers need."""
 
     def background(
         self,
@@ -163,18 +179,60 @@ class App(Router):
         encoding for topics that have types."""
         return [*self._outgoing, self.encoder] if self.encoder else list(self._outgoing)
 
-    def topic(self, name: str, *, value: Any = None, key: Any = None) -> Topic:
+    def logger(self, name: str) -> logging.Logger:
+        """Returns a logger whose records know the message that is handled when they are written.
+
+        They have the attributes `topic`, `partition`, `offset` and `attempt`, which are None outside of handlers. A
+        handler's parameter of the type `logging.Logger` gets one under the handler's name. Does not block.
+        """
+        return logger_with_message(name)
+
+    def around(self, route: Route) -> Sequence[Incoming]:
+        """Returns the middleware around a route's handler, the outermost first."""
+        return [*(self._incoming if route.consumer is None else self._incoming_batches), *route.incoming]
+
+    def override(
+        self, function: Callable[..., object], other: Callable[..., object]
+    ) -> contextlib.AbstractContextManager[None]:
+        """Calls another function in place of one that handlers depend on (`Depends`): for tests, around the app's run.
+
+        Raises:
+            ConfigError: From the block: a parameter of the other has no annotation that says its argument.
+        """
+        return self.dependencies.override(function, other)
+
+    def topic(
+        self,
+        name: str,
+        *,
+        value: Any = None,
+        key: Any = None,
+        partitions: int | None = None,
+        replication: int | None = None,
+        config: Mapping[str, ConfigValue] | None = None,
+    ) -> Topic:
         """Returns a topic whose keys and values have types or formats, for routes, outputs and `produce`.
 
         What the app sends to it, by this object or by its name, is encoded so. To be called before the app's producer
-        is used.
+        is used. `partitions`, `replication` and `config` declare the topic: see `topics`.
 
         Raises:
-            ConfigError: the name is none of Kafka's; the app's producer was used before.
+            ConfigError: the name, a number or a setting is none of Kafka's; the topic is declared already, and
+            differently; the app's producer was used before.
         """
-        topic = Topic(name, value=value, key=key)
+        topic = Topic(name, value=value, key=key, partitions=partitions, replication=replication, config=config)
+        self._topics.add(topic)
         self._encode(topic)
         return topic
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """The topics that the app declares by name: those of `topic`, and those that its routes read and write.
+
+        `awoke topics apply` makes the cluster's topics so. The setting `topics_check` says what follows at start if
+        they differ.
+        """
+        return self._topics
 
     def _encode(self, topic: str) -> None:
         """Encodes what is sent to a topic from now on, if it has types."""
@@ -214,13 +272,55 @@ class App(Router):
         return [] if self._runner is None else self._runner.threads()
 
     def _declare(self, declared: Declared) -> None:
-        route = declared.route(self._coding)
-        if route.topic in self.routes:
-            raise ConfigError(f"topic {route.topic!r} has a route already: {self.routes[route.topic].name}", "topic")
-        self.routes[route.topic] = route
-        for topic in (route.output, route.dead_letter):
-            if topic is not None:
-                self._encode(topic)
+        route, topic = declared.route(self._coding), declared.topic
+        self._check_incoming(route)
+        earlier = self.patterns.get(topic) if isinstance(topic, Pattern) else self.routes.get(route.topic)
+        if earlier is not None:
+            name = topic if isinstance(topic, Pattern) else route.topic
+            raise ConfigError(f"topic {name!r} has a route already: {earlier.name}", "topic")
+        for named in ([] if isinstance(topic, Pattern) else [route.topic]) + list(route.topics_out):
+            self._topics.add(named)
+        if isinstance(topic, Pattern):
+            self.patterns[topic], self._of_patterns[topic] = route, declared.read(route)
+        else:
+            self.routes[route.topic] = route
+        for each in route.topics_out:
+            self._encode(each)
+
+    def _known(self) -> list[Route]:
+        return self.all_routes
+
+    @property
+    def all_routes(self) -> list[Route]:
+        """The routes of topics, and one for each pattern, which no topic belongs to."""
+        return [*self.routes.values(), *self.patterns.values()]
+
+    @property
+    def subscribed(self) -> list[str]:
+        """The topics that its routes name, and the patterns, for a name of what it reads."""
+        return [
+            *(topic for topic in self.routes if topic not in self._matches),
+            *(each.regex for each in self.patterns),
+        ]
+
+    def match(self, topics: Iterable[str]) -> list[Route]:
+        """Makes the routes of topics that patterns match and that had none, adds them to `routes` and returns them.
+
+        Does not block. One thread at a time: the runtime calls it.
+
+        Raises:
+            ConfigError: a topic would have two routes.
+        """
+        written = {pattern: route.topics_out for pattern, route in self.patterns.items()}
+        found = []
+        for topic, pattern in self._matches.new(topics, written, self.routes.__contains__):
+            route = self.routes[topic] = self._of_patterns[pattern].route(self._coding, topic)
+            found.append(route)
+        return found
+
+    def unmatched(self) -> list[Pattern]:
+        """Returns the patterns that have matched no topic yet. Does not block."""
+        return self._matches.without(self.patterns)
 
     def load_settings(self) -> Loaded:
         """Reads the settings anew, from arguments, environment and file; `settings` returns them from now on.
@@ -264,7 +364,7 @@ class App(Router):
         """
         with self._making_caller:
             if service not in self._callers:
-                options = {"name": self.name, **options}
+                options = {"name": self.name, "schemas": self.schemas, **options}
                 self._callers[service] = Caller(service, settings=self.settings, events=self.events, **options)
             return self._callers[service]
 
@@ -338,7 +438,7 @@ class App(Router):
         workers: int | None = None,
         embedded: bool = False,
         kafka: Mapping[str, KafkaValue] | None = None,
-    ) -> AbstractAsyncContextManager[AppRunner]:
+    ) -> contextlib.AbstractAsyncContextManager[AppRunner]:
         """Runs the app beside other code of an event loop: `async with app.serving() as runner:`.
 
         Neither the start nor the stop blocks the loop. The block begins when the app has started, and ends when it has
@@ -359,6 +459,9 @@ class App(Router):
         Calling it again does nothing. Called before the app has ever run, it ends the first start at once.
         """
         self.stop_requests.request()
+
+
+GIVEN[App] = lambda app: app
 
 
 def _is_in_event_loop() -> bool:

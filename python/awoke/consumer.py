@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from awoke._native import Batch, GroupMember, Job, Message, Partition
+from awoke._native import GroupMember, Job, Message, Partition
 from awoke.errors import ClosedError, ConfigError
 from awoke.events import Events
 from awoke.producer import Producer
@@ -32,6 +33,7 @@ class Application(Protocol):
     @property
     def producer(self) -> Producer: ...
     def caller(self, service: str, **options: Any) -> Any: ...
+    def logger(self, name: str) -> logging.Logger: ...
     def background(
         self,
         function: Callable[..., Any],
@@ -96,8 +98,12 @@ class Consumer:
     def assigned(self) -> Any:
         """Called before the first batch."""
 
-    def consume(self, batch: Batch[Any, Any]) -> Any:
-        """Called for each batch. If it raises, the messages that were not marked are tried again."""
+    def consume(self, *arguments: Any, **named: Any) -> Any:
+        """Called for each batch: `consume(self, batch)`, with further parameters as annotations say.
+
+        If it raises, the messages that were not marked are tried again. So declared, a type checker accepts any
+        parameters.
+        """
         raise NotImplementedError(f"{type(self).__qualname__} needs a method consume(self, batch)")
 
     def tick(self) -> Any:

@@ -1,9 +1,10 @@
 """Runs flows: coroutines that wait for the engine, written once for blocking callers and for event loops.
 
-A flow waits with `until` and `elsewhere` only, and takes locks with `FlowLock`. There are three ways to run it:
+A flow waits with `until` and `elsewhere` only, and takes locks with `FlowLock`. There are four ways to run it:
 
 - `drive` on any thread: it blocks, with the GIL released, until the flow has ended;
 - `await` on an event loop, which runs the flow as it is;
+- `run_now` on any thread: the flow must wait for nothing;
 - `drive_later` on any thread: it does not block, and awoke's callback thread runs the rest of the flow.
 """
 
@@ -18,6 +19,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 from awoke._waiting import Pending, call_back, resolve
+from awoke.errors import HandlerDidNotRun
 
 Result = TypeVar("Result")
 ResultOut = TypeVar("ResultOut", covariant=True)
@@ -106,6 +108,23 @@ def drive(flow: Coroutine[Any, Any, Result]) -> Result:
     except StopIteration as end:
         result: Result = end.value
         return result
+
+
+def run_now(flow: Coroutine[Any, Any, Result], name: str) -> Result:
+    """Runs a coroutine that waits for nothing, on the calling thread.
+
+    Raises:
+        HandlerDidNotRun: It waits for something, and there is no event loop.
+    """
+    try:
+        flow.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    flow.close()
+    raise HandlerDidNotRun(
+        f"{name}: awaits something around a def handler, which has no event loop; make that async def"
+    )
 
 
 def drive_later(flow: Coroutine[Any, Any, None]) -> None:

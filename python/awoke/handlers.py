@@ -54,32 +54,32 @@ def check_topic(topic: object, decorator: str) -> None:
         raise ConfigError(text, "topic")
 
 
-def check_function(function: Any, where: str) -> None:
+def check_function(function: Any, where: str, *, may_yield: bool = False) -> None:
     """Checks that a function can process one message for each call.
 
     Raises:
-        ConfigError: It is no function, is a generator, or takes another number of arguments.
+        ConfigError: It is no function, or is a generator, whose results go nowhere unless it `may_yield`.
     """
     if isinstance(function, type):
         text = f"{where}: is a class; derive from awoke.Consumer and use @app.consumer, or decorate a function"
         raise ConfigError(text, "handler")
     if not callable(function):
         raise ConfigError(f"{where}: a handler is a function, not {function!r}", "handler")
-    _check_body(function, where)
-    _check_arguments(function, 1, where, "one argument, the message")
+    if not may_yield:
+        _check_body(function, where)
 
 
 def check_consumer(consumer: type[Consumer], where: str) -> None:
     """Checks that the methods of a consumer class can be called, and that their bodies run then.
 
     Raises:
-        ConfigError: There is no `consume`; a method is a generator or takes other arguments; a hook is `async def` and
+        ConfigError: There is no `consume`; a method is a generator; a hook takes other arguments, or is `async def` and
             `consume` is not.
     """
     if consumer.consume is Consumer.consume:
         text = f"{where}: has no method consume(self, batch), so its messages would never be processed"
         raise ConfigError(text, "consumer")
-    _check_method(consumer, "consume", where, 1, "one argument, the batch")
+    _check_method(consumer, "consume", where)
     _check_method(consumer, "__init__", where, 0, "no argument")
     is_async = kind_of(consumer.consume) == "async def"
     for hook in HOOKS:
@@ -135,14 +135,19 @@ def _check_body(function: Any, where: str) -> None:
         raise ConfigError(text, "handler")
 
 
-def _check_method(consumer: type[Consumer], name: str, where: str, count: int, takes: str) -> None:
-    method = inspect.getattr_static(consumer, name)
+def has_self(consumer: type[Consumer], name: str) -> bool:
+    """Tells whether the first parameter of a method is the instance."""
+    return not isinstance(inspect.getattr_static(consumer, name), (staticmethod, classmethod))
+
+
+def _check_method(consumer: type[Consumer], name: str, where: str, count: int | None = None, takes: str = "") -> None:
+    """Checks a method, and its parameters where their `count` is given."""
     function = getattr(consumer, name)
     if not callable(function):
         raise ConfigError(f"{where}.{name}: must be a method, not {function!r}", "consumer")
     _check_body(function, f"{where}.{name}")
-    is_bound = isinstance(method, (staticmethod, classmethod))
-    _check_arguments(function, count + (not is_bound), f"{where}.{name}", f"{takes} beside self")
+    if count is not None:
+        _check_arguments(function, count + has_self(consumer, name), f"{where}.{name}", f"{takes} beside self")
 
 
 def _check_arguments(function: Any, count: int, where: str, takes: str) -> None:
@@ -156,6 +161,13 @@ def _check_arguments(function: Any, count: int, where: str, takes: str) -> None:
     except TypeError:
         text = f"{where}: awoke calls it with {takes}, which does not fit its parameters {signature}"
         raise ConfigError(text, "handler") from None
+
+
+def does_not_fit(function: Any, where: str, takes: str) -> ConfigError:
+    """Returns the error of a handler with parameters that nothing fills."""
+    signature = signature_of(function, follows_wrapped=False)
+    text = f"{where}: awoke calls it with {takes}, which does not fit its parameters {signature}"
+    return ConfigError(f"{text}; an annotation may say what each of the others gets", "handler")
 
 
 def _name(function: Any) -> str:

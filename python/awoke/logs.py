@@ -65,6 +65,8 @@ class JsonFormatter(logging.Formatter):
         }
         extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
         for name, value in {**self._context(event), **extra}.items():
+            if name in extra and parts.get(name) == value:
+                continue  # The logger of a handler says the same.
             parts[f"extra_{name}" if name in parts else name] = value
         return _encode(parts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, cast
 
 Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
 """Names and values in order; a sequence of pairs may have a name twice."""
@@ -76,6 +76,11 @@ class Outgoing(NamedTuple):
     def with_header(self, name: str, value: bytes | str | None) -> Outgoing:
         """Returns the message with one more header, behind those that it has."""
         return self._replace(headers=[*header_pairs(self.headers), (name, value)])
+
+
+def addressed(topic: str, record: Record | Outgoing) -> tuple[str, Record]:
+    """Returns a record and its topic: its own, where it is an `Outgoing`, else the one that is given."""
+    return (record.topic, Record(*record[1:])) if type(record) is Outgoing else (topic, cast("Record", record))
 
 
 def record_of(message: Any) -> Record:

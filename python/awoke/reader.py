@@ -22,8 +22,8 @@ from awoke.errors import ConfigError, OperationTimeout, UnknownTopic
 from awoke.events import EventSource
 from awoke.oauth import TokenFunction
 from awoke.registry.opening import schemas_of
-from awoke.routing import Start, start_of
 from awoke.settings import KafkaValue, client_properties, load
+from awoke.starts import Start, start_of
 
 
 class Reader:

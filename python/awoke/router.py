@@ -3,46 +3,55 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Sequence
-from types import FrameType
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, Unpack, cast
 
 import msgspec
 
 from awoke import handlers
+from awoke.choosing import Handlers
 from awoke.codecs.codec import Codec, Decoder
 from awoke.codecs.formats import Coding
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError
-from awoke.routing import KindOptions, Route, RouteOptions
+from awoke.incoming import Incoming, check_incoming
+from awoke.patterns import Pattern
+from awoke.routing import HandlerNotes, KindOptions, Route, RouteOptions
 from awoke.topics import Topic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Middle = TypeVar("Middle", bound=Incoming)
 Class = TypeVar("Class", bound=type[Consumer])
 
 
 class Declared(NamedTuple):
     """A route as it was declared."""
 
-    topic: str
-    target: Callable[..., Any] | type[Consumer]
+    topic: str | Pattern
+    target: Callable[..., Any] | type[Consumer] | Handlers
     options: RouteOptions
     own: KindOptions
-    around: FrameType | None = None
-    """The frame in which the handler was defined; None if its annotation was read already."""
+    notes: HandlerNotes = HandlerNotes()
 
-    def route(self, coding: Coding) -> Route:
-        """Makes the route, with what encodes and decodes for its app.
+    def route(self, coding: Coding, topic: str | None = None) -> Route:
+        """Makes the route, with what encodes and decodes for its app; that of a pattern for one of its topics.
 
         Raises:
             ConfigError: An option is wrong, or the handler can't be called.
         """
-        return Route(self.topic, self.target, self.options, self.own, around=self.around, coding=coding)
+        name = topic or (ANY if isinstance(self.topic, Pattern) else self.topic)
+        return Route(name, self.target, self.options, self.own, notes=self.notes, coding=coding)
 
-    def with_types(self, value: Any, key: Any) -> Declared:
-        """Returns the route with the types that its annotation says, which needs no frame any more."""
+    def read(self, route: Route) -> Declared:
+        """Returns it with what the route has read of its handler's annotations, which needs no frame any more."""
+        value, key = route.types
         options = cast("RouteOptions", {**self.options, "value": value, "key": key})
-        return self._replace(options=options, around=None)
+        notes = self.notes._replace(around=None, parameters=route.parameters)
+        return self._replace(options=options, notes=notes)
+
+    def within(self, incoming: Iterable[Incoming]) -> Declared:
+        """Returns it with the middleware of a router around what it has."""
+        return self._replace(notes=self.notes._replace(incoming=(*incoming, *self.notes.incoming)))
 
     def prefixed(self, prefix: str) -> Declared:
         """Returns the route with a prefix before the names of its topics: its own, output, dead letter topic."""
@@ -50,8 +59,17 @@ class Declared(NamedTuple):
             return self
         dead_letter, output = self.options.get("dead_letter"), self.own.output
         options = cast("RouteOptions", {**self.options, "dead_letter": dead_letter and prefix_of(dead_letter, prefix)})
-        own = msgspec.structs.replace(self.own, output=output and prefix_of(output, prefix))
-        return self._replace(topic=prefix_of(self.topic, prefix), options=options, own=own)
+        if output is not None:
+            output = (
+                prefix_of(output, prefix) if isinstance(output, str) else [prefix_of(each, prefix) for each in output]
+            )
+        own = msgspec.structs.replace(self.own, output=output)
+        topic = self.topic.prefixed(prefix) if isinstance(self.topic, Pattern) else prefix_of(self.topic, prefix)
+        return self._replace(topic=topic, options=options, own=own)
+
+
+ANY = "any-topic-of-a-pattern"
+"""The name under which the route of a pattern is checked, before a topic matches."""
 
 
 class UnknownCodec(Codec):
@@ -83,28 +101,76 @@ class Router:
         self._prefix = prefix
         self._declared: list[Declared] = []
         self._is_included = False
+        self._incoming: list[Incoming] = []
+        self._incoming_batches: list[Incoming] = []
+
+    def incoming(self, function: Middle) -> Middle:
+        """Calls the decorated function around each message of all functions (`on`): around decoding and handler.
+
+        It takes the message and the function that goes on with it, `call_next(message)`, and returns that one's result,
+        or another one. Without that call the message counts as done, and its handler is not called. An exception is
+        the message's failure. The first function is outermost; those of an app are around those of a router, and these
+        around those of the route (`incoming=[…]`).
+
+        An `async def` function serves both kinds of handlers: around a `def` it may await `call_next` only. A `def`
+        function serves `def` handlers.
+
+        Raises:
+            ConfigError: It does not take two arguments, or a route does not suit it.
+        """
+        self._add_incoming(function, self._incoming, f"@{self._called}.incoming", is_batch=False)
+        return function
+
+    def incoming_batch(self, function: Middle) -> Middle:
+        """As `incoming`, around each call of `consume` of all classes (`consumer`); it takes the batch.
+
+        Raises:
+            ConfigError: As `incoming`.
+        """
+        self._add_incoming(function, self._incoming_batches, f"@{self._called}.incoming_batch", is_batch=True)
+        return function
+
+    def _add_incoming(self, function: Incoming, to: list[Incoming], where: str, *, is_batch: bool) -> None:
+        check_incoming(function, where)
+        if self._is_included:
+            raise ConfigError(f"{where}: the router was included before; decorate it earlier", "router")
+        for route in self._known():
+            if (route.consumer is not None) is is_batch:
+                route.check_incoming(function)
+        to.append(function)
+
+    def _known(self) -> list[Route]:
+        """Returns the routes that there are."""
+        return [each.route(Coding(UNKNOWN)) for each in self._declared]
 
     def on(
         self,
-        topic: str | Sequence[str],
+        topic: str | Pattern | Sequence[str | Pattern],
         *,
-        output: str | None = None,
+        output: str | Sequence[str] | None = None,
         ordered: bool = False,
         forward_headers: bool | Collection[str] = False,
         **options: Unpack[RouteOptions],
     ) -> Callable[[Function], Function]:
         """Calls the decorated function, `def` or `async def`, once for each message of a topic, or of several.
 
+        `awoke.pattern` is all topics whose names match.
+
         With `output`, what the function returns is sent to that topic, under the message's key, and acknowledged
-        before the message counts as done. An `awoke.Record`, or a list of them, is sent as it is. With
-        `forward_headers` results carry on the message's headers: all (True), or those of these names. Where
-        several messages of a partition are worked on at once (`concurrency`), results are sent as they come, or,
-        with `ordered`, in the order of the messages. With `exactly_once`, results, dead letters and offsets are
-        one transaction. The other options are those of `awoke.routing.RouteOptions`.
+        before the message counts as done. An `awoke.Record`, or a list of them, is sent as it is; an `awoke.Outgoing`
+        names a topic of its own. All that a generator yields is sent when it has ended. Of several topics in `output`,
+        which are looked up at the start, the first is for results that name none. With `forward_headers` results carry
+        on the message's headers: all (True), or those of these names. Where several messages of a partition are
+        worked on at once (`concurrency`), results are sent as they come, or, with `ordered`, in the order of the
+        messages. With `exactly_once`, results, dead letters and offsets are one transaction. The other options are
+        those of `awoke.routing.RouteOptions`.
+
+        The function's other parameters get what their annotations say: see `awoke.injection`. Instead of a function,
+        `awoke.Handlers` are several, of which each message goes to one.
 
         Raises:
             ConfigError: the topic has a route already; a wrong option; the function can't be called with one
-            message, is a generator, or its annotation `Message[...]` contradicts `value`.
+            message, is a generator without an `output`, or its annotation `Message[...]` contradicts `value`.
         """
         handlers.check_topic(topic, f"@{self._called}.on")
 
@@ -114,14 +180,14 @@ class Router:
             around = sys._getframe(1)  # An annotation may name a class of the function around the handler.
             own = KindOptions(output=output, ordered=ordered, forward_headers=forward_headers)
             for each in topics_of(topic):
-                self._declare(Declared(each, function, options, own, around))
+                self._declare(Declared(each, function, options, own, HandlerNotes(around)))
             return function
 
         return decorate
 
     def consumer(
         self,
-        topic: str | Sequence[str],
+        topic: str | Pattern | Sequence[str | Pattern],
         *,
         offsets: Literal["auto", "manual"] = "auto",
         tick_every_s: float | None = None,
@@ -129,6 +195,8 @@ class Router:
         **options: Unpack[RouteOptions],
     ) -> Callable[[Class], Class]:
         """Makes one instance of the decorated class for each partition of these topics that is assigned.
+
+        `awoke.pattern` is all topics whose names match.
 
         With `offsets="manual"` only `mark` moves the offset. With `tick_every_s`, `tick` is called so far apart between
         batches. With `own_thread`, `__init__`, all hooks and `consume` of an instance run on one thread, which
@@ -147,7 +215,7 @@ class Router:
             own = KindOptions(offsets=offsets, tick_every_s=tick_every_s, own_thread=own_thread)
             around = sys._getframe(1)
             for each in topics_of(topic):
-                self._declare(Declared(each, target, options, own, around))
+                self._declare(Declared(each, target, options, own, HandlerNotes(around)))
             return target
 
         return decorate
@@ -164,7 +232,13 @@ class Router:
             raise ConfigError(f"{self._called}.include takes another awoke.Router, not {router!r}", "router")
         router._is_included = True
         for each in router._declared:
-            self._declare(each.prefixed(prefix + router._prefix))
+            around = router._incoming_batches if isinstance(each.target, type) else router._incoming
+            included = each.prefixed(prefix + router._prefix)
+            self._declare(included.within(around))
+
+    def _check_incoming(self, route: Route) -> None:
+        for each in self._incoming if route.consumer is None else self._incoming_batches:
+            route.check_incoming(each)
 
     def _declare(self, declared: Declared) -> None:
         """Takes a route. Checks it at once, so that an error comes where it is written."""
@@ -172,18 +246,19 @@ class Router:
             text = f"topic {declared.topic!r}: its router was included before; declare all routes first"
             raise ConfigError(text, "router")
         route = declared.route(Coding(UNKNOWN))
-        if route.topic in [each.topic for each in self._declared]:
-            raise ConfigError(f"topic {route.topic!r} has a route already in this router", "topic")
-        self._declared.append(declared.with_types(*route.types))
+        self._check_incoming(route)
+        if declared.topic in [each.topic for each in self._declared]:
+            raise ConfigError(f"topic {declared.topic!r} has a route already in this router", "topic")
+        self._declared.append(declared.read(route))
 
 
-def topics_of(topic: str | Sequence[str]) -> Sequence[str]:
+def topics_of(topic: str | Pattern | Sequence[str | Pattern]) -> Sequence[str | Pattern]:
     """Returns the topics that a decorator names.
 
     Raises:
         ConfigError: It names none, or one twice.
     """
-    if isinstance(topic, str):
+    if isinstance(topic, str | Pattern):
         return [topic]
     topics = list(topic)
     if not topics or len(set(topics)) < len(topics):
@@ -194,5 +269,5 @@ def topics_of(topic: str | Sequence[str]) -> Sequence[str]:
 def prefix_of(topic: str, prefix: str) -> str:
     """Returns a topic with a prefix before its name; its types stay."""
     if isinstance(topic, Topic):
-        return Topic(prefix + topic, value=topic.value, key=topic.key)
+        return topic.prefixed(prefix)
     return prefix + topic

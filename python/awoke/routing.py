@@ -5,23 +5,23 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
 from types import FrameType
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, NamedTuple, TypedDict, cast
 
 import msgspec
 
 from awoke import checks, handlers
 from awoke._native import Message
-from awoke.annotations import contradicts, result_type_of, types_of
+from awoke.annotations import contradicts, result_type_of, type_name, types_of
 from awoke.backoff import Backoff
+from awoke.choosing import Handlers
 from awoke.codecs.formats import Coding, Decoding, Format, decoding_of, type_of
 from awoke.concurrency import Concurrency, Lanes, by_partition
 from awoke.consumer import Consumer
 from awoke.errors import ConfigError, DecodeError
-
-Start = Literal["earliest", "latest"] | int | datetime
-"""Where reading begins: an end, an offset, or a time."""
+from awoke.incoming import Incoming, check_incoming, check_suits
+from awoke.injection.parameters import Parameters, parameters_of
+from awoke.starts import Start, start_of
 
 Where = Callable[[Message[Any, Any]], bool]
 
@@ -166,6 +166,8 @@ class RouteOptions(TypedDict, total=False):
     """Several messages of a partition at once: `by_key`, `by`, `unordered`; None for one job at a time."""
     exactly_once: bool
     """True if what is sent, dead letters too, and the offsets are one transaction."""
+    incoming: Sequence[Incoming]
+    """Middleware around the handler: see `App.incoming`, and for classes `App.incoming_batch`. Inside of the app's."""
     jobs_max: int | None
     """The most jobs of the route at once in this process, over all its partitions, for example the size of a pool.
     None: no bound beside `concurrency`, which is for each partition."""
@@ -176,12 +178,23 @@ class RouteOptions(TypedDict, total=False):
 class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options that only a function has (`App.on`), and those that only a class has (`App.consumer`)."""
 
-    output: str | None = None
+    output: str | Sequence[str] | None = None
     ordered: bool = False
     forward_headers: bool | Collection[str] = False
     offsets: Literal["auto", "manual"] = "auto"
     tick_every_s: float | None = None
     own_thread: bool = False
+
+
+class HandlerNotes(NamedTuple):
+    """All that is known of a handler beside itself."""
+
+    around: FrameType | None = None
+    """The frame in which it was defined; None if its annotations were read already."""
+    parameters: Parameters | None = None
+    """The arguments that its annotations say; None if they were not read yet."""
+    incoming: tuple[Incoming, ...] = ()
+    """The middleware of the routers that have included its route."""
 
 
 class Route:
@@ -190,11 +203,11 @@ class Route:
     def __init__(
         self,
         topic: str,
-        target: Callable[..., Any] | type[Consumer],
+        target: Callable[..., Any] | type[Consumer] | Handlers,
         options: RouteOptions,
         own: KindOptions = KindOptions(),  # noqa: B008 - it is frozen.
         *,
-        around: FrameType | None = None,
+        notes: HandlerNotes = HandlerNotes(),  # noqa: B008 - it is never changed.
         coding: Coding = Coding(),  # noqa: B008 - it is never changed.
     ) -> None:
         if not isinstance(topic, str) or not topic:
@@ -203,11 +216,13 @@ class Route:
         self.topic = topic
         check_kinds(topic, options, own.output)
         is_class = isinstance(target, type) and issubclass(target, Consumer)
+        self.handlers = target if isinstance(target, Handlers) else None
+        """The handlers, where the route has several."""
         self.consumer: type[Consumer] | None = cast("type[Consumer]", target) if is_class else None
         """The class, where the route has one."""
         self.function: Callable[..., Any] = target if self.consumer is None else self.consumer.consume
         """The function that is called for each message; of a class, its `consume`."""
-        self.name = str(getattr(target, "__qualname__", target))
+        self.name = str(getattr(target, "__qualname__", target)) if self.handlers is None else self.handlers.name
         """The code's name, for logs."""
         self.retry = options.get("retry") or Retry()
         self.dead_letter = options.get("dead_letter")
@@ -222,7 +237,9 @@ class Route:
             text = f"route {topic!r}: concurrency is made by awoke.by_key(16) or the like, not {self.concurrency!r}"
             raise ConfigError(text, "concurrency")
         self.is_exactly_once = bool(options.get("exactly_once", False))
-        self.output = own.output
+        self.outputs = [own.output] if isinstance(own.output, str) else list(own.output or ())
+        """The topics that results are sent to; each result that does not say another one goes to the first."""
+        self.output = self.outputs[0] if self.outputs else None
         self.forward_headers = self._forwarded(own.forward_headers)
         """The headers of a message that are forwarded to its results: all, none, or those of these names."""
         self.is_ordered = own.ordered and self.concurrency.by != "partition"
@@ -232,23 +249,37 @@ class Route:
         self.tick_every_s = own.tick_every_s
         self.has_own_thread = own.own_thread
         """True if all code of an instance runs on one thread that belongs to its assignment."""
+        self.incoming: Sequence[Incoming] = [*notes.incoming, *(options.get("incoming") or ())]
+        """Middleware around the handler, inside of the app's; the first is outermost."""
         self._check_target(target)
+        self.parameters = self._parameters(notes)
+        """The arguments of its handler beside the message; None where there are several handlers."""
         self._coding = coding
-        self.types = value, key = self._types(options, around)
+        self.types = value, key = self._types(options, notes.around)
         """The types or formats of values and keys; None for bytes."""
         self.formats: Sequence[Format] = [each for each in (value, key) if isinstance(each, Format)]
         """The formats that its messages have."""
         self.decoding = self._decoding(value, key)
         """The functions that decode its messages."""
         self.decoders = self.decoding.native()
-        self._check_result(around)
-        self.is_async = handlers.kind_of(self.function) == "async def"
+        self._check_result(notes.around)
+        kind = handlers.kind_of(self.function)
+        self.is_async = self.handlers.is_async if self.handlers is not None else kind.startswith("async")
+        for each in self.incoming:
+            self.check_incoming(each)
         self._check(options, own)
 
     @property
     def is_typed(self) -> bool:
         """True if user code does not get the values as bytes."""
         return self.decoding.value is not None
+
+    @property
+    def all_parameters(self) -> Sequence[Parameters]:
+        """The arguments of each of its handlers."""
+        if self.handlers is not None:
+            return [each.parameters for each in self.handlers.cases]
+        return [] if self.parameters is None else [self.parameters]
 
     @property
     def skips_some(self) -> bool:
@@ -270,7 +301,7 @@ class Route:
     @property
     def topics_out(self) -> Sequence[str]:
         """The topics that the route produces to."""
-        return [topic for topic in (self.output, self.dead_letter) if topic]
+        return [*self.outputs, *([self.dead_letter] if self.dead_letter else [])]
 
     def _default_batch(self) -> Batching:
         if self.consumer is not None:
@@ -299,12 +330,12 @@ class Route:
         self._check_own_thread()
         if own.offsets not in {"auto", "manual"}:
             raise ConfigError(f"route {self.topic!r}: offsets are 'auto' or 'manual', not {own.offsets!r}", "offsets")
-        for name, other in (("dead_letter", self.dead_letter), ("output", self.output)):
+        for name, other in (("dead_letter", self.dead_letter), *(("output", each) for each in self.outputs)):
             if other is not None:
                 checks.topic(owner, name, other)
         if self.dead_letter == self.topic:
             raise ConfigError(f"route {self.topic!r}: is its own dead letter topic", "dead_letter")
-        if self.output == self.topic:
+        if self.topic in self.outputs:
             text = f"route {self.topic!r}: is its own output, so that each result would come back as a message"
             raise ConfigError(text, "output")
 
@@ -361,30 +392,62 @@ class Route:
 
     def _check_target(self, target: Any) -> None:
         where = f"route {self.topic!r}: {self.name}"
-        if self.consumer is None:
-            handlers.check_function(target, where)
+        if self.handlers is not None:
+            self.handlers.check(where)
+            for each in self.handlers.cases:
+                handlers.check_function(each.function, where, may_yield=bool(self.outputs))
+        elif self.consumer is None:
+            handlers.check_function(target, where, may_yield=bool(self.outputs))
         else:
             handlers.check_consumer(self.consumer, where)
+
+    def _parameters(self, notes: HandlerNotes) -> Parameters | None:
+        if self.handlers is not None or notes.parameters is not None:
+            return notes.parameters
+        where = f"route {self.topic!r}: {self.name}"
+        if self.consumer is None:
+            return parameters_of(self.function, notes.around, where)
+        has_self = handlers.has_self(self.consumer, "consume")
+        return parameters_of(self.function, notes.around, f"{where}.consume", is_batch=True, has_self=has_self)
+
+    def check_incoming(self, function: Incoming) -> None:
+        """Checks that middleware can be called around the handler.
+
+        Raises:
+            ConfigError: It can't.
+        """
+        where = f"route {self.topic!r}: incoming"
+        check_incoming(function, where)
+        check_suits(function, where, self.name, is_async=self.is_async)
 
     def _types(self, options: RouteOptions, around: FrameType | None) -> tuple[Any, Any]:
         """Returns the types of values and keys: as the route, the topic, or the handler's annotation says."""
         said = {part: options.get(part) or getattr(self.topic, part, None) for part in ("value", "key")}
         try:
-            annotated = types_of(self.function, around)
+            annotated = self._annotated(around)
         except ConfigError as error:
             if said["value"] is not None:
                 return said["value"], said["key"]
             raise ConfigError(f"route {self.topic!r}: {self.name}: {error}", "value") from None
+        if self.handlers is not None:
+            return said["value"] or annotated[0], said["key"] or annotated[
+                1
+            ]  # Each handler takes a part of the values.
         return self._agreed("value", said["value"], annotated[0]), self._agreed("key", said["key"], annotated[1])
+
+    def _annotated(self, around: FrameType | None) -> tuple[Any, Any]:
+        if self.handlers is not None:
+            return self.handlers.value_type, self.handlers.key_type
+        value, key = types_of(self.function, around)
+        assert self.parameters is not None
+        return value or self.parameters.value_type, key or self.parameters.key_type
 
     def _agreed(self, part: str, said: Any, annotated: Any) -> Any:
         if said is None or annotated is None or type_of(said) is None:
             return annotated if said is None else said
         if contradicts(type_of(said), annotated):
-            text = (
-                f"route {self.topic!r}: {part}={type_name(type_of(said))} contradicts the annotation of {self.name}, "
-            )
-            raise ConfigError(f"{text}which takes {type_name(annotated)}; say the same in both", part)
+            text = f"route {self.topic!r}: {part}={type_name(type_of(said))} contradicts the annotation of {self.name}"
+            raise ConfigError(f"{text}, which takes {type_name(annotated)}; say the same in both", part)
         return said
 
     def _decoding(self, value: Any, key: Any) -> Decoding:
@@ -399,17 +462,19 @@ class Route:
     def _check_result(self, around: FrameType | None) -> None:
         if self.output is None:
             return
-        result = result_type_of(self.function, around)
+        functions = [self.function] if self.handlers is None else [each.function for each in self.handlers.cases]
+        for each in functions:
+            self._check_result_of(each, around)
+
+    def _check_result_of(self, function: Callable[..., Any], around: FrameType | None) -> None:
+        result = result_type_of(function, around)
+        if "generator" in handlers.kind_of(function):
+            result = next(iter(typing.get_args(result)), None)
         try:
             self._coding.codec.check_encodable(result)
         except TypeError as error:
-            text = f"route {self.topic!r}: {self.name} returns {type_name(result)}, which can't be sent: {error}"
-            raise ConfigError(text, "output") from None
-
-
-def type_name(kind: Any) -> str:
-    """Returns a type as its user spells it, without modules where it is a class."""
-    return kind.__qualname__ if isinstance(kind, type) and not typing.get_args(kind) else str(kind)
+            text = f"route {self.topic!r}: {function.__qualname__} returns {type_name(result)}, which can't be sent"
+            raise ConfigError(f"{text}: {error}", "output") from None
 
 
 def check_kinds(topic: str, options: RouteOptions, output: object) -> None:
@@ -422,26 +487,12 @@ def check_kinds(topic: str, options: RouteOptions, output: object) -> None:
     checks.kind(owner, "retry", options.get("retry"), Retry, "awoke.Retry(attempts=3)")
     checks.kind(owner, "batch", options.get("batch"), Batching, "awoke.Batching(max_messages=100)")
     checks.kind(owner, "flow", options.get("flow"), Flow, "awoke.Flow(per_s=100)")
+    checks.kind(owner, "incoming", options.get("incoming"), Sequence, "[measure]")
     checks.kind(owner, "dead_letter", options.get("dead_letter"), str, f"'{topic}.dead'")
-    checks.kind(owner, "output", output, str, f"'{topic}.out'")
+    for each in output if isinstance(output, Sequence) and not isinstance(output, str) else [output]:
+        checks.kind(owner, "output", each, str, f"'{topic}.out'")
 
 
 def is_exception_class(value: object) -> bool:
     """Tells whether a value is a class of exceptions."""
     return isinstance(value, type) and issubclass(value, BaseException)
-
-
-def start_of(start: Start | None) -> tuple[str, int] | None:
-    """Returns the start of reading, as the engine takes it.
-
-    Raises:
-        ConfigError: it is neither an end, nor an offset, nor a time that knows its time zone.
-    """
-    if start is None or start in ("earliest", "latest"):
-        return None if start is None else (str(start), 0)
-    if isinstance(start, datetime) and start.tzinfo is not None:
-        return "time", int(start.timestamp() * 1_000)
-    if isinstance(start, int) and not isinstance(start, bool):
-        return ("last", -start) if start < 0 else ("offset", start)
-    text = f"reading starts at 'earliest', 'latest', a number or a datetime with a time zone, not {start!r}"
-    raise ConfigError(text, "start")

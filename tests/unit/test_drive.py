@@ -8,7 +8,8 @@ from collections.abc import Generator
 
 import pytest
 
-from awoke.drive import drive, elsewhere, until
+import awoke
+from awoke.drive import drive, elsewhere, run_now, until
 
 
 class Later:
@@ -100,3 +101,31 @@ def test_what_blocks_runs_on_another_thread_than_the_loops() -> None:
 
     assert drive(flow()) == threading.get_ident()
     assert asyncio.run(flow()) != threading.get_ident()
+
+
+def test_a_coroutine_that_waits_for_nothing_runs_on_this_thread() -> None:
+    async def result() -> int:
+        return 7
+
+    async def raises() -> None:
+        raise OSError("no good")
+
+    assert run_now(result(), "test") == 7
+    with pytest.raises(OSError, match="no good"):
+        run_now(raises(), "test")
+
+
+def test_a_coroutine_that_waits_has_no_event_loop_here() -> None:
+    said: list[str] = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            said.append("closed")
+
+    with pytest.raises(
+        awoke.HandlerDidNotRun, match=r"session: awaits something around a def handler.* make that async"
+    ):
+        run_now(wait(), "session")
+    assert said == ["closed"]

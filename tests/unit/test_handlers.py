@@ -107,11 +107,11 @@ class WithAsyncYield(awoke.Consumer):
 
 
 class WithoutBatch(awoke.Consumer):
-    def consume(self) -> None: ...  # type: ignore[override]
+    def consume(self) -> None: ...
 
 
 class WithTwo(awoke.Consumer):
-    def consume(self, batch: awoke.Batch[bytes], more: int) -> None: ...  # type: ignore[override]
+    def consume(self, batch: awoke.Batch[bytes], more: int) -> None: ...
 
 
 class WithAsyncHook(awoke.Consumer):

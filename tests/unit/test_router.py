@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, cast
 
 import msgspec
 import pytest
@@ -118,3 +118,125 @@ def test_mistakes_are_told_where_they_are_written() -> None:
     for wrong in (app, awoke.App("other"), "router"):
         with pytest.raises(awoke.ConfigError, match=r"takes another awoke\.Router"):
             app.include(wrong)  # type: ignore[arg-type]
+
+
+def test_a_prefix_comes_before_each_of_several_outputs() -> None:
+    router, app = awoke.Router("shop."), awoke.App("app")
+    priced = awoke.Topic("priced", key=int)
+    router.on("orders", output=["booked", priced])(lambda message: None)
+    app.include(router, prefix="eu.")
+    route = app.routes["eu.shop.orders"]
+    assert route.outputs == ["eu.shop.booked", "eu.shop.priced"]
+    assert app.middleware[-1](awoke.Outgoing("eu.shop.priced", b"", 7)).key == b"7"
+
+
+def around(name: str) -> Any:
+    async def call(message: Any, call_next: Any) -> Any:
+        """Goes on with the message."""
+
+    call.__qualname__ = name
+    return call
+
+
+def names_around(app: awoke.App, topic: str) -> list[str]:
+    return [each.__qualname__ for each in cast("list[Any]", app.around(app.routes[topic]))]
+
+
+def test_middleware_of_an_app_is_around_that_of_its_routers_and_of_the_route() -> None:
+    app, outer, inner = awoke.App("app"), awoke.Router(), awoke.Router()
+    inner.incoming(around("inner"))
+    inner.on("orders", incoming=[around("route"), around("last")])(handle)
+    outer.incoming(around("outer"))
+    outer.incoming(around("second"))
+    outer.include(inner)
+    outer.on("payments")(handle)
+    app.incoming(around("app"))
+    app.include(outer)
+    app.on("refunds")(handle)
+    assert names_around(app, "orders") == ["app", "outer", "second", "inner", "route", "last"]
+    assert names_around(app, "payments") == ["app", "outer", "second"]
+    assert names_around(app, "refunds") == ["app"]
+
+
+def test_middleware_of_messages_and_of_batches_are_two() -> None:
+    app, router = awoke.App("app"), awoke.Router()
+    for each in (app, router):
+        each.incoming(around("message"))
+        each.incoming_batch(around("batch"))
+    router.on("orders")(handle)
+    router.consumer("batches")(Orders)
+    app.include(router)
+    assert names_around(app, "orders") == ["message"] * 2
+    assert names_around(app, "batches") == ["batch"] * 2
+
+
+def test_middleware_that_comes_after_the_router_was_included_is_refused() -> None:
+    app, router = awoke.App("app"), awoke.Router()
+    router.on("orders")(handle)
+    app.include(router)
+    with pytest.raises(
+        awoke.ConfigError, match=r"@router\.incoming: the router was included before; decorate it earlier"
+    ):
+        router.incoming(around("late"))
+    app.incoming(around("app"))
+    assert names_around(app, "orders") == ["app"]
+
+
+def test_a_def_around_an_async_def_is_refused_wherever_they_meet() -> None:
+    async def handle_later(message: awoke.Message[bytes]) -> None: ...
+
+    def plain(message: Any, call_next: Any) -> Any: ...
+
+    app, router, outer = awoke.App("app"), awoke.Router(), awoke.Router()
+    router.on("orders")(handle_later)
+    with pytest.raises(awoke.ConfigError, match=r"can't go around .*handle_later, which is async def"):
+        router.incoming(plain)
+    outer.incoming(plain)
+    with pytest.raises(awoke.ConfigError, match=r"can't go around .*handle_later"):
+        outer.include(router)
+    app.incoming(plain)
+    with pytest.raises(awoke.ConfigError, match=r"can't go around .*handle_later"):
+        app.include(router)
+
+
+class Refund(msgspec.Struct, tag=True):
+    id: int
+
+
+class Payment(msgspec.Struct, tag=True):
+    id: int
+
+
+def test_a_router_may_have_several_handlers_of_a_topic() -> None:
+    handlers, router, app = awoke.Handlers(), awoke.Router("shop."), awoke.App("app")
+
+    @handlers.of_type(Refund)
+    def refund(message: awoke.Message[Refund], producer: awoke.Producer) -> None: ...
+
+    @handlers.of_type(Payment)
+    def pay(message: awoke.Message[Payment]) -> None: ...
+
+    router.on("money")(handlers)
+    app.include(router)
+    route = app.routes["shop.money"]
+    assert (route.handlers, route.types[0]) == (handlers, Refund | Payment)
+    assert [[each.name for each in found.by_name] for found in route.all_parameters] == [["producer"], []]
+    with pytest.raises(awoke.ConfigError, match="comes too late"):
+        handlers.default(handle)
+
+
+def test_a_router_reads_the_arguments_of_its_handlers_where_they_are_written() -> None:
+    router, app = awoke.Router(), awoke.App("app")
+
+    class Session: ...
+
+    def session() -> Session:
+        return Session()
+
+    @router.on("orders")
+    def handle(message: awoke.Message[bytes], it: Annotated[Session, awoke.Depends(session)]) -> None: ...
+
+    with pytest.raises(awoke.ConfigError, match="does not fit its parameters"):
+        router.on("others")(lambda message, more: None)
+    app.include(router)
+    assert [each.function for each in app.routes["orders"].all_parameters[0].dependencies] == [session]

@@ -12,8 +12,10 @@ import pytest
 
 import awoke
 from awoke._native import Job
+from awoke.registry.schemas import Schemas
 from awoke.routing import Route
 from awoke.rpc.caller.client import shape_of
+from awoke.rpc.caller.forms import CallerForms
 from awoke.rpc.caller.plan import CallOptions, Planner
 from awoke.runtime.instances import Instances
 
@@ -40,7 +42,7 @@ class Unusable:
 
 
 def test_a_result_that_could_not_be_read_is_refused_before_the_call() -> None:
-    plan = Planner(1.0, frozenset(), False, None).plan
+    plan = Planner(1.0, frozenset(), False, None, CallerForms("shop", Schemas.none())).plan
     with pytest.raises(awoke.ConfigError, match=r"returns=.*Thread"):
         plan("quote", (), {}, CallOptions(returns=threading.Thread))
     assert plan("quote", (), {}, CallOptions(returns=int)).method == "quote"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from awoke import checks
 from awoke.cli.letters import Letter
@@ -30,7 +30,7 @@ class Targets:
     def __init__(self, to: str | None, app: str | None, granted: Collection[str]) -> None:
         self._to, self._app = to, app
         self._granted = frozenset(granted)
-        self._routes = frozenset() if app is None else routes_of(app)
+        self._is_read = (lambda topic: False) if app is None else reads_of(app)
 
     def of(self, letter: Letter) -> str:
         """Returns the topic that a letter is sent to."""
@@ -38,7 +38,7 @@ class Targets:
 
     def is_foreign(self, topic: str) -> bool:
         """Returns whether only dead letters name a topic."""
-        return topic not in (self._to, *self._granted) and topic not in self._routes
+        return topic not in (self._to, *self._granted) and not self._is_read(topic)
 
     def is_granted(self, letters: Sequence[Letter]) -> bool:
         """Returns whether the operator has named every target with `--yes-to`."""
@@ -91,11 +91,12 @@ class Targets:
         )
 
 
-def routes_of(app: str) -> frozenset[str]:
-    """Returns the topics that an app's routes read."""
+def reads_of(app: str) -> Callable[[str], bool]:
+    """Returns what tells whether an app's routes read a topic, by its name or by a pattern."""
     from awoke.application import find_app  # Imported here, because other commands need no app.
 
-    return frozenset(find_app(app).routes)
+    found = find_app(app)
+    return lambda topic: topic in found.routes or any(each.matches(topic) for each in found.patterns)
 
 
 def summary(counts: Counter[str]) -> str:

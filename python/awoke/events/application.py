@@ -17,6 +17,10 @@ __all__ = [
     "ClockStepped",
     "ShutdownFailed",
     "ThreadLeaked",
+    "TopicDiffers",
+    "TopicMatched",
+    "TopicRefused",
+    "TopicUnchecked",
 ]
 
 
@@ -55,6 +59,23 @@ class AppResized(Event, frozen=True, kw_only=True):
     usual_level: ClassVar[int] = logging.INFO
     app: str
     workers: int
+
+
+class TopicMatched(Event, frozen=True, kw_only=True):
+    """A pattern of the app has matched a topic that was created while it runs."""
+
+    name: ClassVar[str] = "topic.matched"
+    usual_level: ClassVar[int] = logging.INFO
+    topic: str
+
+
+class TopicRefused(Event, frozen=True, kw_only=True):
+    """A new topic matches two patterns, or a pattern and a route; the second does not read it."""
+
+    name: ClassVar[str] = "topic.refused"
+    usual_level: ClassVar[int] = logging.ERROR
+    advice: ClassVar[str] = "make the patterns exclude each other, and restart the app"
+    error: BaseException
 
 
 class ShutdownFailed(Event, frozen=True, kw_only=True):
@@ -122,3 +143,25 @@ class ClockStepped(Event, frozen=True, kw_only=True):
     counter: ClassVar[Counter | None] = Counter("awoke_clock_steps_total", "Times that the system's clock was set.")
     client: str
     by_ms: int
+
+
+class TopicDiffers(Event, frozen=True, kw_only=True):
+    """At start a topic is not as the app declares it; `option` is `partitions`, `replication` or a setting."""
+
+    name: ClassVar[str] = "topic.differs"
+    usual_level: ClassVar[int] = logging.WARNING
+    advice: ClassVar[str] = "`awoke topics plan` shows all differences, `awoke topics apply` ends those that it can"
+    topic: str
+    option: str
+    found: str
+    declared: str
+
+
+class TopicUnchecked(Event, frozen=True, kw_only=True):
+    """At start the settings of a declared topic could not be compared."""
+
+    name: ClassVar[str] = "topic.unchecked"
+    usual_level: ClassVar[int] = logging.WARNING
+    advice: ClassVar[str] = "allow the user `DESCRIBE_CONFIGS` on the topic, or set `topics_check=off`"
+    topic: str
+    error: BaseException

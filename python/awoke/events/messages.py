@@ -65,7 +65,8 @@ class JobFailed(OfMessage, frozen=True, kw_only=True):
 
 
 class RegistryWaited(OfMessage, frozen=True, kw_only=True):
-    """The schema registry can't be asked for what a message needs: the message waits, and is tried again."""
+    """The schema registry, or the key store of encrypted values, can't be asked for what a message needs: the message
+    waits, and is tried again. A remote call is rejected instead."""
 
     name: ClassVar[str] = "registry.waited"
     usual_level: ClassVar[int] = logging.WARNING

@@ -55,7 +55,8 @@ class Acknowledgements:
                 raise
             is_alone = True
         if is_alone:
-            await until(produce(self._context.alone, self._route, Record(*sent[2])))
+            record = Record(*sent[2]) if type(sent[2]) is tuple else sent[2]
+            await until(produce(self._context.alone, self._route, record))
         return is_alone
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Unpack
 
 from awoke import _native
@@ -13,14 +13,18 @@ from awoke._native import DeliveryHandle, Job
 from awoke.codecs.codec import Codec
 from awoke.consumer import Application
 from awoke.events import Events
+from awoke.incoming import Incoming
+from awoke.injection.overrides import AppDependencies
 from awoke.lifecycle import BackgroundFunction, Lifecycle, Runner, StopRequests
 from awoke.message import RecordOptions
 from awoke.metrics.recorder import Recorder
 from awoke.middleware import Middleware
+from awoke.patterns import Pattern
 from awoke.registry.schemas import Schemas
 from awoke.routing import Route
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
+from awoke.runtime.dependencies import ProcessDependencies
 from awoke.runtime.failures import Failures
 from awoke.runtime.ledger import Ledger
 from awoke.runtime.overdue import OverdueWatch
@@ -28,7 +32,7 @@ from awoke.runtime.refusals import Refusals
 from awoke.runtime.stopping import LastCommits
 from awoke.runtime.transactions import Transactions
 from awoke.settings import Loaded, Settings
-from awoke.topics import TopicEncoder
+from awoke.topics import Topic, TopicEncoder
 from awoke.tracing import Tracer
 
 
@@ -44,13 +48,26 @@ class RunnableApp(Application, Protocol):
     @property
     def routes(self) -> Mapping[str, Route]: ...
     @property
+    def all_routes(self) -> Sequence[Route]: ...
+    @property
+    def patterns(self) -> Mapping[Pattern, Route]: ...
+    @property
+    def subscribed(self) -> Sequence[str]: ...
+    def match(self, topics: Iterable[str]) -> list[Route]: ...
+    def unmatched(self) -> list[Pattern]: ...
+    @property
+    def topics(self) -> Mapping[str, Topic]: ...
+    @property
     def rpc(self) -> Rpc: ...
     @property
     def lifecycle(self) -> Lifecycle: ...
     @property
+    def dependencies(self) -> AppDependencies: ...
+    @property
     def stop_requests(self) -> StopRequests: ...
     @property
     def middleware(self) -> Sequence[Middleware]: ...
+    def around(self, route: Route) -> Sequence[Incoming]: ...
     def load_settings(self) -> Loaded: ...
     def use(self, **settings: Any) -> None: ...
     def runs(self, start_background: Callable[[BackgroundFunction], object] | None, runner: Runner | None) -> None: ...
@@ -107,6 +124,9 @@ class RecoveryContext(CommitContext, Protocol):
     def refusals(self) -> Refusals: ...
     @property
     def alone(self) -> Producing: ...
+    def schema_loads(self) -> int:
+        """Returns how many schemas were loaded from the registry. Does not block."""
+
     def pause_exhausted(self, job: Job, error: BaseException) -> None: ...
     def stop_app(self, error: BaseException) -> None:
         """Asks for the end of the app because of this error. Does not block."""
@@ -126,6 +146,10 @@ class InstanceContext(CommitContext, Protocol):
 class RouteContext(OutputContext, RecoveryContext, InstanceContext, Protocol):
     """Runs the code of one route."""
 
+    @property
+    def app(self) -> RunnableApp: ...
+    @property
+    def dependencies(self) -> ProcessDependencies: ...
     @property
     def overdue(self) -> OverdueWatch: ...
     @property

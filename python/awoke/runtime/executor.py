@@ -18,6 +18,7 @@ from awoke.registry.errors import RegistryError
 from awoke.routing import Route
 from awoke.runtime.context import RouteContext
 from awoke.runtime.crash_guard import CrashGuard
+from awoke.runtime.handler_calls import HandlerCalls
 from awoke.runtime.instances import LAST_HOOKS, Instances, finished, owner_of
 from awoke.runtime.job_watch import JobWatch, Outcome
 from awoke.runtime.lent import LentBatches, detach_kept, lease_of
@@ -57,28 +58,38 @@ class Executor:
         self._recovery = Recovery(route, context, self._undecodable, self._outputs.skip_first)
         has_letters = route.dead_letter is not None
         self._crash_guard = CrashGuard(route, context, self._recovery) if has_letters else None
+        self._calls = HandlerCalls(route, context)
         self._strategy = self._choose()
         self._is_watched = context.metrics is not None or route.max_processing_s is not None
 
     def _choose(self) -> Strategy:
-        route, context = self._route, self._context
+        route, context, calls = self._route, self._context, self._calls
         batches = LentBatches(route, context.events, self._undecodable)
         per_batch = None
         if route.consumer is not None:
-            per_batch = PerBatch(route, context.tracer, batches, self._instances)
+            per_batch = PerBatch(calls, context.tracer, batches, self._instances)
         if route.is_exactly_once:
             assert context.transactions is not None
             source = batches if per_batch is None else per_batch
-            return ExactlyOnce(route, context, source, context.transactions, self._recovery, context.refusals)
+            return ExactlyOnce(calls, context, source, context.transactions, self._recovery, context.refusals)
         if per_batch is not None:
             return per_batch
         if route.output is None:
-            return PerMessage(route, context.tracer, batches)
+            return PerMessage(calls, context.tracer, batches)
         if route.is_ordered:
-            return OrderedOutput(route, context, batches, self._outputs, self._end)
+            return OrderedOutput(route, calls, context, batches, self._outputs, self._end)
         if route.lanes is not None:
-            return LanesOutput(route, context, batches, self._end)
-        return WithOutput(route, context, batches)
+            return LanesOutput(route, calls, context, batches, self._end)
+        return WithOutput(route, calls, context, batches)
+
+    def bind(self) -> None:
+        """Makes the handler ready to be called, when the app's start-up functions have run. May block.
+
+        Raises what the app raises for an argument.
+        """
+        if self._calls.is_late:
+            self._calls.bind()
+            self._strategy = self._choose()
 
     def close(self, deadline_s: float) -> list[threading.Thread]:
         """Ends what the executor has started; returns the threads that still run at the deadline."""
@@ -185,6 +196,7 @@ class Executor:
                 self._context.stop_app(error)
             finally:
                 if is_last:
+                    await self._calls.close_assignment(hook)
                     await self._instances.close_scope(hook)
                     await self._forget(hook)
                 hook.finish()

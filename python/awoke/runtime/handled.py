@@ -7,6 +7,7 @@ Nothing is recorded for each message, so that handlers pay nothing. A job is in 
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +30,28 @@ class Handled(NamedTuple):
     partition: int
     offset: int | None
     attempt: int | None
+
+
+NOTHING = Handled(None, None, None, None)  # type: ignore[arg-type]
+
+
+class WithMessage(logging.Filter):
+    """Gives log records the place of the message that is being handled: attributes for the format of a log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Sets `topic`, `partition`, `offset` and `attempt` of a record, None where there is none; returns True."""
+        found = handled() or NOTHING
+        for name, value in found._asdict().items():
+            setattr(record, name, value)
+        return True
+
+
+def logger_with_message(name: str) -> logging.Logger:
+    """Returns a logger whose records have the place of the message that is handled when they are written."""
+    logger = logging.getLogger(name)
+    if not any(isinstance(each, WithMessage) for each in logger.filters):
+        logger.addFilter(WithMessage())
+    return logger
 
 
 def handled() -> Handled | None:

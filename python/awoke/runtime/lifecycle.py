@@ -27,6 +27,7 @@ class LifecycleRun:
 
     def __init__(self, lifecycle: Lifecycle, events: Events, call_async: CallAsync) -> None:
         self._lifecycle, self._events, self._call_async = lifecycle, events, call_async
+        self._closers: list[LifecycleFunction] = []
         self._started: int | None = None
         """The number of start-up functions that succeeded; None before the first was called, and after the shutdown."""
 
@@ -40,6 +41,14 @@ class LifecycleRun:
             self._call(each)
             self._started += 1
 
+    def also(self, start: Callable[[], object], close: Callable[[], object], name: str) -> None:
+        """Calls a function after the start-up functions, and has another one called before the shutdown functions.
+
+        Raises what the first raises; the second is called all the same.
+        """
+        self._closers.append(LifecycleFunction(close, False, name))
+        start()
+
     def shut_down(self, deadline_s: float) -> list[str]:
         """Calls the shutdown functions in reverse order; returns the thread that still runs at the deadline.
 
@@ -47,7 +56,7 @@ class LifecycleRun:
         hold up the end of the process.
         """
         started, self._started = self._started, None
-        functions = [] if started is None else self._lifecycle.shutdowns_after(started)
+        functions = [] if started is None else [*self._closers, *self._lifecycle.shutdowns_after(started)]
         if not functions:
             return []
         thread = threading.Thread(target=self._shut_down, args=(functions,), name="awoke-shutdown", daemon=True)

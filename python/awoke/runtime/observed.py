@@ -121,6 +121,14 @@ class Observed:
             for service, caller in self.app.callers().items()
         }
 
+    def registry(self) -> dict[str, float]:
+        """Returns the counters of the schema registry's client; empty where the app has none. Does not block."""
+        return self.app.schemas.counters()
+
+    def schema_loads(self) -> int:
+        """Returns how many schemas were loaded from the registry, by any part of the app. Does not block."""
+        return self.app.schemas.loads
+
     def metrics_text(self) -> bytes:
         """Returns all metrics in Prometheus's text format; empty where none are kept."""
         return b"" if self.metrics is None else self.metrics.text()

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from awoke._native import DeliveryHandle, HookJob, Job, Message, Sequencer
 from awoke._waiting import call_back
 from awoke.errors import ClosedError, FencedError
-from awoke.message import Record
+from awoke.message import addressed
 from awoke.routing import Route
 from awoke.runtime.alone import is_refused_in_company
 from awoke.runtime.context import OutputContext, Producing
 from awoke.runtime.instances import Key, key_of
-from awoke.runtime.outputs import Answer, records_of
+from awoke.runtime.outputs import Answer, Result, records_of
 
 End = Callable[[Job, BaseException | None], object]
 """Called when all results of a job are answered; with the error of a refused one, whose message is then the job's
@@ -88,7 +88,7 @@ class Outgoing:
             self._finish(job)
 
     def _acknowledged(
-        self, context: OutputContext, route: Route, offset: int, record: Record, handle: DeliveryHandle
+        self, context: OutputContext, route: Route, offset: int, record: Result, handle: DeliveryHandle
     ) -> None:
         error = handle.exception()
         if error is None or not is_refused_in_company(error):
@@ -251,7 +251,8 @@ class Results:
         self._ordered.skip([self._places.pop(at) for at in rest])
 
 
-def produce(producer: Producing, route: Route, record: Record) -> DeliveryHandle:
-    """Sends a record to a route's output."""
+def produce(producer: Producing, route: Route, result: Result) -> DeliveryHandle:
+    """Sends a record to a route's output, or to its own topic."""
     assert route.output is not None
-    return producer.produce(route.output, record.value, **record.options)
+    topic, record = addressed(route.output, result)
+    return producer.produce(topic, record.value, **record.options)

@@ -7,23 +7,33 @@ import contextlib
 import types
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from awoke._native import DeliveryHandle, Message
 from awoke.drive import drive
 from awoke.handlers import check_ran
-from awoke.message import Headers, Outgoing, Record, header_pairs
+from awoke.message import Headers, Outgoing, Record, addressed, header_pairs
 from awoke.middleware import Middleware
 from awoke.routing import Route
 from awoke.runtime.context import OutputContext
 from awoke.runtime.transactions import TransactionEntry
 from awoke.tracing import Tracer
 
-Sent = tuple[int, DeliveryHandle, Record]
+Result = Record | Outgoing
+"""A record of the output, or of a topic of its own."""
+
+Sent = tuple[int, DeliveryHandle, Result]
 """A record that was sent: the offset of its message, and its handle."""
 
-Answer = Record | list[Record]
+Answer = Result | list[Result]
 """The records of one message."""
+
+RECORDS = (Record, Outgoing)
+
+
+class Yielded(list[Any]):
+    """All that a generator has yielded for a message."""
+
 
 PLAIN_MAX = 64
 NOTHING: frozenset[type] = frozenset()
@@ -40,8 +50,10 @@ class Outputs:
         self._tracer = tracer
         self._name = route.name
         self._forwarded = route.forward_headers
-        self._is_always_many = returns_records(route.function)
-        is_plain = tracer is None and not self._forwarded and not self._is_always_many
+        functions = [route.function] if route.handlers is None else [each.function for each in route.handlers.cases]
+        many = [returns_records(each) for each in functions]
+        self._is_always_many, self._may_be_many = all(many), any(many)
+        is_plain = tracer is None and not self._forwarded and not self._may_be_many
         self.plain: set[type] = {bytes, str} if is_plain else set()
         """Types of results that are sent as they are, under their message's key and without headers. It grows."""
 
@@ -53,9 +65,11 @@ class Outputs:
         """
         if result is None:
             return None
-        if type(result) is Record:
+        if type(result) in RECORDS:
             return self._complete(message, result)
-        if self._is_always_many or (type(result) in SEVERAL and result and type(result[0]) is Record):
+        if type(result) is Yielded:
+            return [self._complete(message, self._record(message, each)) for each in result]
+        if self._is_always_many or (type(result) in SEVERAL and self._are_records(result)):
             return [self._complete(message, each) for each in records_in(result)]
         check_ran(result, self._name)
         if self.plain and len(self.plain) < PLAIN_MAX and not isinstance(result, SEVERAL):
@@ -68,7 +82,13 @@ class Outputs:
             own = [*self._forwarded_headers(message, own), *header_pairs(own)]
         return own if self._tracer is None else self._tracer.headers(header_pairs(own))
 
-    def _complete(self, message: Message[Any], record: Record) -> Record:
+    def _are_records(self, results: Sequence[Any]) -> bool:
+        return type(results[0]) in RECORDS if results else self._may_be_many
+
+    def _record(self, message: Message[Any], result: Any) -> Result:
+        return result if type(result) in RECORDS else Record(result, message.raw_key)
+
+    def _complete(self, message: Message[Any], record: Result) -> Result:
         if not self._forwarded and self._tracer is None:
             return record
         return record._replace(headers=self.headers(message, record.headers))
@@ -86,12 +106,22 @@ Then = Callable[[Message[Any], Any], Any]
 """Turns what a function returned for a message into what is handed on."""
 
 
-def called(route: Route, tracer: Tracer | None, then: Then | None = None) -> Callable[..., Any]:
-    """Returns what a strategy calls for each message: a route's function, its span around it, and `then` behind it.
+class Handler(Protocol):
+    """The handler of a route, ready to be called."""
+
+    name: str
+    is_async: bool
+
+    @property
+    def function(self) -> Callable[[Any], Any]: ...
+
+
+def called(handler: Handler, tracer: Tracer | None, then: Then | None = None) -> Callable[..., Any]:
+    """Returns what a strategy calls for each message: a handler, its span around it, and `then` behind it.
 
     It returns a coroutine where the function is `async def`.
     """
-    function, is_async, name = route.function, route.is_async, route.name
+    function, is_async, name = handler.function, handler.is_async, handler.name
     if tracer is None and then is None:
         return function
 
@@ -117,8 +147,9 @@ def sender(
     output = route.output
     assert output is not None
 
-    def produce(offset: int, record: Record) -> Sent:
-        return offset, context.producer.produce(output, record.value, **record.options), record
+    def produce(offset: int, result: Result) -> Sent:
+        topic, record = addressed(output, result)
+        return offset, context.producer.produce(topic, record.value, **record.options), result
 
     def send(message: Message[Any], result: Any) -> Sequence[Sent]:
         records = answer(message, result)
@@ -148,7 +179,7 @@ def encodable(
     def answer_encodable(message: Message[Any], result: Any) -> Answer | None:
         found = answer(message, result)
         for record in () if found is None else records_of(found):
-            encode(Outgoing(output, *record))
+            encode(record if type(record) is Outgoing else Outgoing(output, *record))
         return found
 
     return answer_encodable
@@ -157,25 +188,25 @@ def encodable(
 def add_answer(entry: TransactionEntry, topic: str, answer: Answer) -> None:
     """Adds the records of one message to a transaction: all, or none if one of them can't be sent. Does not block."""
     if isinstance(answer, list):
-        entry.produce_all(topic, answer)
+        entry.produce_all(addressed(topic, each) for each in answer)
     else:
-        entry.add(topic, answer)
+        entry.add(*addressed(topic, answer))
 
 
-def records_of(answer: Answer) -> Sequence[Record]:
+def records_of(answer: Answer) -> Sequence[Result]:
     """Returns all records of an answer."""
-    return (answer,) if isinstance(answer, Record) else answer
+    return answer if isinstance(answer, list) else (answer,)
 
 
-def records_in(results: Any) -> list[Record]:
+def records_in(results: Any) -> list[Result]:
     """Returns what a function returned as records.
 
     Raises:
-        TypeError: one of them is no `awoke.Record`.
+        TypeError: one of them is no `awoke.Record` and no `awoke.Outgoing`.
     """
-    records = [results] if type(results) is Record else list(results)
+    records = [results] if type(results) in RECORDS else list(results)
     for each in records:
-        if type(each) is not Record:
+        if type(each) not in RECORDS:
             text = f"a function that returns several records returns awoke.Record only, not {type(each).__qualname__}"
             raise TypeError(text)
     return records
@@ -187,5 +218,13 @@ def returns_records(function: Callable[..., Any]) -> bool:
         hint = typing.get_type_hints(function).get("return")
     except Exception:  # An annotation that cannot be read; only an empty list then has an unknown meaning.
         return False
-    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    return any(typing.get_origin(kind) in MANY and Record in typing.get_args(kind) for kind in kinds)
+    return any(
+        typing.get_origin(kind) in MANY
+        and any(each in RECORDS for part in typing.get_args(kind) for each in members(part))
+        for kind in members(hint)
+    )
+
+
+def members(hint: Any) -> Sequence[Any]:
+    """Returns the types of a union, and a type that is none as the only one."""
+    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)

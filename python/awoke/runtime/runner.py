@@ -26,13 +26,16 @@ from awoke.events import (
     PartitionResumed,
     PartitionRewound,
     PartitionsAssigned,
+    TopicMatched,
 )
 from awoke.metrics.recorder import Recorder
+from awoke.routing import Route
 from awoke.rpc.responder.responder import Responder
 from awoke.runtime import ledger
 from awoke.runtime.alone import AloneProducer
 from awoke.runtime.connections import Connections
 from awoke.runtime.context import RunnableApp
+from awoke.runtime.dependencies import ProcessDependencies
 from awoke.runtime.engine_routes import engine_route
 from awoke.runtime.failures import Failures
 from awoke.runtime.joining import JoinWatch, fatal_error, instance_properties
@@ -53,6 +56,7 @@ from awoke.runtime.stopping import (
     running_places,
     store_progress,
 )
+from awoke.runtime.topic_watch import TopicWatch
 from awoke.runtime.transactions import Transactions, sends_letters, transactional_id_of
 from awoke.runtime.worker_pool import WorkerPool, report_late
 from awoke.settings import client_properties
@@ -111,8 +115,11 @@ class AppRunner(Observed):
         self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.stop_app)
         """The permissions that brokers deny."""
         self.connections = Connections(self.settings)
+        self._topic_watch = TopicWatch(app, self.settings, self._read_topic)
         self._join_watch = JoinWatch(app.events, self.group, self.settings)
         self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._pool.call_async)
+        self.dependencies = ProcessDependencies(app.dependencies, app.all_routes, app.events, self._pool.call_async)
+        """The values of functions of `Depends` that live as long as this process."""
         self._source: EventSource | None = None
         self._changing = threading.Lock()
         """Held while the app starts or stops: a stop that comes during the start waits for it."""
@@ -157,13 +164,13 @@ class AppRunner(Observed):
         1. Check the settings and the topics.
         2. Listen to the engine's events; serve metrics and health.
         3. Start what jobs need: the watch on overdue jobs, transactions, workers and event loop.
-        4. Call the start-up functions.
-        5. Answer calls, and join the group.
+        4. Call the start-up functions, and the functions of `Depends` that live as long as the process.
+        5. Answer calls, join the group, and watch for new topics of patterns.
         6. Start the background functions.
 
         If a step raises, the shutdown functions run and everything is ended again.
         """
-        if not self.app.routes and not self.app.rpc.methods:
+        if not self.app.all_routes and not self.app.rpc.methods:
             text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
             raise ConfigError(text, "routes")
         self._loaded.check_member()
@@ -174,18 +181,21 @@ class AppRunner(Observed):
         ledger.install()
         try:
             self._open_endpoint()
-            if any(route.max_processing_s is not None for route in self.app.routes.values()):
+            if any(route.max_processing_s is not None for route in self.app.all_routes):
                 self.overdue.start()
             if self._has_transactions:
                 self.transactions = self._make_transactions()
             self._pool.start(self)
             self._lifecycle.start_up()
+            self._lifecycle.also(self.dependencies.open, self.dependencies.close, "dependencies")
+            self._pool.bind()
             if self.app.rpc.methods:
                 self.responder = Responder(self, self.app.rpc, self.app.events, self._source.box)
                 self.responder.start()
             self._join_watch.start()
             self.app.schemas.start()
             self.member = self._join()
+            self._topic_watch.start()
             self.app.runs(lambda each: self._scope.background(*each), self)
         except BaseException:
             self._lifecycle.shut_down(time.monotonic() + self.settings.shutdown_timeout_s)
@@ -193,13 +203,23 @@ class AppRunner(Observed):
             raise
         self.app.events.emit(AppStarted(app=self.app.name, group=self.group, topics=sorted(self._topics_in())))
 
+    def _read_topic(self, route: Route) -> None:
+        """Reads a topic that a pattern has matched."""
+        self._pool.add(self, route)
+        if self.member is not None:
+            self.member.read(engine_route(route, self.settings, self._pool.scheduler_of(route)))
+            self.app.events.emit(TopicMatched(topic=route.topic))
+
     def _make_transactions(self) -> Transactions:
         assert self._source is not None
-        may_send_letters = sends_letters(self.routes.values())
+        may_send_letters = sends_letters(self.app.all_routes)
         box, middleware = self._source.box, self.app.middleware
         return Transactions(
             self.settings, self.group, self.app.codec, middleware, box, may_send_letters=may_send_letters
         )
+
+    def _named_in(self) -> list[str]:
+        return [*self.app.subscribed, *([self.responder.topics.calls] if self.responder is not None else [])]
 
     def _topics_in(self) -> list[str]:
         return [*self.app.routes, *([self.responder.topics.calls] if self.responder is not None else [])]
@@ -208,7 +228,7 @@ class AppRunner(Observed):
     def _has_transactions(self) -> bool:
         rpc = self.app.rpc
         is_rpc = bool(rpc.methods) and rpc.settings.mode == "exactly_once"
-        return is_rpc or any(route.is_exactly_once for route in self.app.routes.values())
+        return is_rpc or any(route.is_exactly_once for route in self.app.all_routes)
 
     @property
     def schedulers(self) -> list[_native.Scheduler]:
@@ -273,6 +293,7 @@ class AppRunner(Observed):
 
     def _leave_group(self, deadline_s: float) -> bool:
         """Commits and leaves the group; returns whether all that is stored is committed."""
+        self._topic_watch.close()
         member = self.member
         if member is None:
             return True
@@ -451,7 +472,7 @@ class AppRunner(Observed):
         _native.set_fetched_batch_max(self.settings.fetch_batch_max_mb * 1024 * 1024)
         return _native.GroupMember(
             client_properties(
-                self.settings, **{"group.id": self.group, **instance_properties(self.settings, self._topics_in())}
+                self.settings, **{"group.id": self.group, **instance_properties(self.settings, self._named_in())}
             ),
             routes,
             self.settings.for_engine(self._partitions_total),

@@ -47,9 +47,9 @@ class TransactionEntry:
             topic, record = self._through(topic, record)
         self._native.add(topic, record)
 
-    def produce_all(self, topic: str, records: Sequence[Record]) -> None:
-        """Adds records of one message. Does not block. If one of them can't be sent, none is added."""
-        messages = [self._through(topic, record) for record in records]
+    def produce_all(self, records: Iterable[tuple[str, Record]]) -> None:
+        """Adds records of one message, each with its topic. Does not block. If one can't be sent, none is added."""
+        messages = [self._through(topic, record) for topic, record in records]
         for native in (self._batcher.entry(), self._native):  # The first one is dropped.
             for message in messages:
                 native.add(*message)

@@ -168,11 +168,11 @@ class AsyncWorker:
 
 def workers_of(app: RunnableApp) -> int:
     """Returns the number of worker threads of an app."""
-    jobs = [route.concurrency.jobs for route in app.routes.values() if not route.is_async]
+    jobs = [route.concurrency.jobs for route in app.all_routes if not route.is_async]
     return app.settings.workers or max(4, min(64, max(jobs, default=1)))
 
 
 def async_jobs_of(app: RunnableApp) -> int:
     """Returns the most jobs of `async def` handlers at once."""
-    has_lanes = any(route.is_async and route.lanes is not None for route in app.routes.values())
+    has_lanes = any(route.is_async and route.lanes is not None for route in app.all_routes)
     return app.settings.async_jobs_max or (10_000 if has_lanes else 100)

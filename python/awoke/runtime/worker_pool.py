@@ -37,8 +37,11 @@ class WorkerPool:
         self._app, self._stop_wait = app, stop_wait
         self._scheduler, self._async_scheduler = _native.Scheduler(), _native.Scheduler()
         self._executors: dict[str, Executor] = {}
+        self._async_executors: dict[str, Executor] = {}
         self._resizing = threading.Lock()
-        """Guards `_wanted` and `workers`."""
+        """Guards `_wanted`, `_is_started` and `workers`."""
+        self._is_started = False
+        """True if there are worker threads."""
         self._wanted = workers_of(app)
         self.workers: list[Worker] = []
         self._numbers = itertools.count(1)
@@ -59,15 +62,48 @@ class WorkerPool:
 
     def start(self, context: RouteContext) -> None:
         """Starts the threads that the app's routes need; returns when the event loop runs."""
-        routes = self._app.routes.values()
-        self._executors = {route.topic: executor_of(context, route) for route in routes if not route.is_async}
-        if self._executors:
+        for route in self._app.routes.values():
+            self._executors_of(route)[route.topic] = self._executor(context, route)
+        if self._has_threads:
             with self._resizing:
+                self._is_started = True
                 self._add(self._wanted)
-        executors = {route.topic: Executor(context, route) for route in routes if route.is_async}
-        if executors or self._app.lifecycle.has_async:
-            self._loop = AsyncWorker("awoke-loop", self._async_scheduler, executors, async_jobs_of(self._app))
+        if self._has_loop or self._app.lifecycle.has_async:
+            self._loop = AsyncWorker(
+                "awoke-loop", self._async_scheduler, self._async_executors, async_jobs_of(self._app)
+            )
             self._loop.start()
+
+    @property
+    def _has_threads(self) -> bool:
+        return any(not route.is_async for route in self._app.all_routes)
+
+    @property
+    def _has_loop(self) -> bool:
+        return any(route.is_async for route in self._app.all_routes)
+
+    def _executors_of(self, route: Route) -> dict[str, Executor]:
+        return self._async_executors if route.is_async else self._executors
+
+    def _executor(self, context: RouteContext, route: Route) -> Executor:
+        return Executor(context, route) if route.is_async else executor_of(context, route)
+
+    def add(self, context: RouteContext, route: Route) -> None:
+        """Adds a route while the app runs, whose handler is then ready to be called. May block.
+
+        Raises what the app raises for an argument of the handler.
+        """
+        executor = self._executor(context, route)
+        executor.bind()
+        self._executors_of(route)[route.topic] = executor
+
+    def bind(self) -> None:
+        """Makes all handlers ready to be called, before the first job. May block.
+
+        Raises what the app raises for an argument of a handler.
+        """
+        for executor in [*self._executors.values(), *self._async_executors.values()]:
+            executor.bind()
 
     def resize(self, workers: int) -> None:
         """Changes the number of worker threads; of too many, busy ones end after their job. Does not block."""
@@ -75,9 +111,9 @@ class WorkerPool:
             more = workers - self._wanted
             self._wanted = workers
             self.workers = [worker for worker in self.workers if worker.thread.is_alive()]
-            if self._executors and more > 0:
+            if self._is_started and more > 0:
                 self._add(more)
-            elif self._executors and more < 0:
+            elif self._is_started and more < 0:
                 self._scheduler.dismiss(-more)
 
     def running(self) -> list[Job | HookJob]:
@@ -97,7 +133,7 @@ class WorkerPool:
         with self._resizing:
             threads = [worker.thread for worker in self.workers]
         self._stop_wait.call(partial(join_all, threads, deadline_s), None)
-        for executor in self._executors.values():
+        for executor in list(self._executors.values()):
             threads += self._stop_wait.call(partial(executor.close, deadline_s), executor.threads())
         loop = self._loop
         if loop is not None and not self._stop_wait.call(lambda: loop.join_jobs(remaining_s(deadline_s)), False):

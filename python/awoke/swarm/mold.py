@@ -24,6 +24,7 @@ from awoke.errors import AwokeError, ConfigError
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 from awoke.printable import indented
 from awoke.runtime import ledger
+from awoke.runtime.dependencies import parameters_of_routes
 from awoke.runtime.ledger import Ledger
 from awoke.secrets import without_userinfo
 from awoke.swarm import linux, protocol
@@ -77,6 +78,7 @@ def _import(options: Options) -> App:
             app = find_app(options.target)
             for hook in app.before_forks:
                 hook()
+            app.dependencies.share(parameters_of_routes(app.all_routes))
     finally:
         ledger.uninstall()
     tasks = linux.tasks()[BASE_THREADS:]

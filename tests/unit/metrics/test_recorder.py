@@ -63,6 +63,10 @@ class Fake:
     def callers(self) -> dict[str, dict[str, int]]:
         return {"stock": {"begun": 5, "late": 1, "open": 2}}
 
+    def registry(self) -> dict[str, float]:
+        counts = {"hits": 9, "misses": 2, "evictions": 1, "entries": 4, "requests": 3, "errors": 1, "wait_s": 0.25}
+        return {name: float(count) for name, count in counts.items()}
+
     def stuck(self) -> list[tuple[str, int, str, bool]]:
         return [("t", 3, "no offset", True), ("gone", -1, "no topic", False)]
 
@@ -193,6 +197,15 @@ def test_the_rest_is_read_when_asked() -> None:
     assert "awoke_healthy 0.0" in found
     assert 'awoke_stuck_partitions{topic="t"} 1.0' in found
     assert "awoke_fetch_queue_limit_bytes 2e+06" in found
+    assert found >= {
+        "awoke_registry_cache_hits_total 9.0",
+        "awoke_registry_cache_misses_total 2.0",
+        "awoke_registry_cache_evictions_total 1.0",
+        "awoke_registry_cache_entries 4.0",
+        "awoke_registry_requests_total 3.0",
+        "awoke_registry_errors_total 1.0",
+        "awoke_registry_wait_seconds_total 0.25",
+    }
 
 
 def test_the_state_of_a_partition_is_made_of_the_engines_tuple() -> None:
@@ -233,6 +246,9 @@ class WithoutCalls(Fake):
     def callers(self) -> dict[str, dict[str, int]]:
         return {}
 
+    def registry(self) -> dict[str, float]:
+        return {}
+
     def fetch_queue_bytes(self) -> int | None:
         return None
 
@@ -240,7 +256,7 @@ class WithoutCalls(Fake):
 def test_what_an_app_does_not_have_has_no_value() -> None:
     recorder = Recorder()
     recorder.attach(WithoutCalls())
-    absent = ("awoke_rpc_", "awoke_fetch_queue_limit_bytes")
+    absent = ("awoke_rpc_", "awoke_fetch_queue_limit_bytes", "awoke_registry_cache", "awoke_registry_requests")
     assert [line for line in lines(recorder) if line.startswith(absent)] == []
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,10 +16,14 @@ from awoke._native import Job
 from awoke._waiting import resolve
 from awoke.codecs.formats import Coding
 from awoke.drive import drive
+from awoke.incoming import Incoming
+from awoke.injection.overrides import AppDependencies
 from awoke.routing import KindOptions, Route
+from awoke.runtime.dependencies import ProcessDependencies
 from awoke.runtime.executor import Executor
 from awoke.runtime.failures import Failures
 from awoke.runtime.ledger import Ledger
+from awoke.settings import Settings
 from awoke.topics import TopicEncoder
 
 
@@ -210,7 +215,7 @@ class FakeJob:
         self.remaining = self.offsets[-1] - offset + 1
         self.said.append(("done_before", offset))
 
-    def retry(self, delay_s: float) -> None:
+    def retry(self, delay_s: float, *, is_counted: bool = True) -> None:
         self.said.append("retry")
 
     def __getattr__(self, name: str) -> Any:
@@ -240,6 +245,35 @@ class FakeProducer:
         return self._handles.pop(0) if self._handles else FakeHandle()
 
 
+class FakeApp:
+    """An app with what it gives to its handlers, and the middleware around them."""
+
+    name = "shop"
+
+    def __init__(self, events: awoke.Events) -> None:
+        self.events, self.settings, self.producer = events, Settings(), object()
+        self.incoming: list[Incoming] = []
+
+    def around(self, route: Route) -> Sequence[Incoming]:
+        return [*self.incoming, *route.incoming]
+
+    def caller(self, service: str) -> str:
+        return f"caller of {service}"
+
+    def logger(self, name: str) -> str:
+        return f"logger of {name}"
+
+
+def on_a_loop(function: Callable[[], Any]) -> Future[Any]:
+    """Stands for the runtime's event loop."""
+    done: Future[Any] = Future()
+    try:
+        done.set_result(asyncio.run(function()))
+    except Exception as error:
+        done.set_exception(error)
+    return done
+
+
 class FakeContext:
     """The process that runs a route. `heard` are the names of the events, `ended` the fatal errors of the app."""
 
@@ -252,10 +286,17 @@ class FakeContext:
         self.last_commits: Any = SimpleNamespace(note_hook=lambda hook: None)
         self.producer, self.alone = FakeProducer(), FakeProducer()
         self.encoder = TopicEncoder((), Coding())
-        self.app, self.refusals, self.overdue = SimpleNamespace(), None, None
+        self.app, self.refusals, self.overdue = FakeApp(self.events), None, None
+        self.routes: list[Route] = []
+        known = AppDependencies(cast("Any", self.app))
+        self.dependencies = ProcessDependencies(known, self.routes, self.events, on_a_loop)
         self.ended: list[BaseException] = []
         self.paused: list[BaseException] = []
+        self.loads = 0
         vars(self).update(parts)
+
+    def schema_loads(self) -> int:
+        return self.loads
 
     def stop_app(self, error: BaseException) -> None:
         self.ended.append(error)
@@ -280,6 +321,10 @@ class FakeTransactions:
 
     def add(self, topic: str, record: Any) -> None:
         self.sent.append((topic, record.value))
+
+    def produce_all(self, records: Iterable[tuple[str, Any]]) -> None:
+        for topic, record in records:
+            self.add(topic, record)
 
     def submit(self, job: Any, offset: int | None) -> FakeHandle:
         self.submitted.append(offset)
@@ -312,10 +357,33 @@ def fails_at(offset: int) -> Handler:
     return function
 
 
+def yields(is_async: bool) -> Any:
+    """Returns a generator that sends the offset of each message, and the same to a topic of its own."""
+
+    def generator(message: Any) -> Iterator[Any]:
+        yield b"%d" % message.offset
+        yield awoke.Outgoing("other", b"%d" % message.offset)
+
+    async def async_generator(message: Any) -> AsyncIterator[Any]:
+        for each in generator(message):
+            yield each
+
+    return async_generator if is_async else generator
+
+
+YIELDED = [(topic, value) for value in (b"0", b"1", b"2") for topic in ("out", "other")]
+"""All that `yields` sends for the messages of a job."""
+
+
 def executor(target: Any, context: FakeContext, **options: Any) -> Executor:
-    """Returns the executor of a route with these options."""
+    """Returns the executor of a route with these options, ready for its first job."""
     own = KindOptions(**{name: options.pop(name) for name in ("output", "ordered") if name in options})
-    return Executor(cast("Any", context), Route("orders", target, cast("Any", options), own))
+    route = Route("orders", target, cast("Any", options), own)
+    context.routes.append(route)
+    ran = Executor(cast("Any", context), route)
+    context.dependencies.open()
+    ran.bind()
+    return ran
 
 
 def process(executor: Executor, job: FakeJob, *, on_loop: bool) -> FakeJob:

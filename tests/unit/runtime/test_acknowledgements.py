@@ -29,6 +29,14 @@ def sent(*handles: FakeHandle) -> Any:
     return results
 
 
+def sent_to(topic: str, *handles: FakeHandle) -> Any:
+    """As `sent`, but each result names a topic of its own."""
+    results = FakeResults()
+    for offset, each in enumerate(handles):
+        results.keep(offset, each, awoke.Outgoing(topic, b"%d" % offset, b"key"))
+    return results
+
+
 def check(job: FakeJob, results: Any, context: FakeContext) -> None:
     route = Route("orders", handle, {}, KindOptions(output="out"))
     drive(Acknowledgements(route, cast(Any, context)).check(cast(Job, job), results))
@@ -51,6 +59,12 @@ def test_one_that_was_refused_in_company_is_sent_alone_with_those_behind_it() ->
     context = FakeContext()
     check(FakeJob(), sent(FakeHandle(), FakeHandle(TOO_LARGE), FakeHandle()), context)
     assert context.alone.sent == [("out", b"1"), ("out", b"2")]
+
+
+def test_one_with_a_topic_of_its_own_is_sent_alone_to_that() -> None:
+    context = FakeContext()
+    check(FakeJob(), sent_to("other", FakeHandle(TOO_LARGE), FakeHandle()), context)
+    assert context.alone.sent == [("other", b"0"), ("other", b"1")]
 
 
 def test_a_refusal_of_a_partition_that_was_given_back_changes_nothing() -> None:

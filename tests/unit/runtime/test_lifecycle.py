@@ -97,6 +97,29 @@ def test_without_a_start_and_a_second_time_nothing_is_shut_down() -> None:
     assert case.called == ["start a", "stop a"]
 
 
+def test_what_starts_behind_the_start_up_functions_is_closed_before_the_shutdown_functions() -> None:
+    case = Case()
+    case.add("a")
+    case.run.start_up()
+    case.run.also(lambda: case.called.append("open"), lambda: case.called.append("close"), "dependencies")
+    assert case.shut_down() == []
+    assert case.called == ["start a", "open", "close", "stop a"]
+
+
+def test_what_fails_to_start_there_is_closed_all_the_same() -> None:
+    case = Case()
+
+    def refuse() -> None:
+        raise OSError("no database")
+
+    case.add("a")
+    case.run.start_up()
+    with pytest.raises(OSError, match="no database"):
+        case.run.also(refuse, lambda: case.called.append("close"), "dependencies")
+    case.shut_down()
+    assert case.called == ["start a", "close", "stop a"]
+
+
 def test_async_functions_run_on_the_event_loop_one_after_the_other() -> None:
     case = Case()
 

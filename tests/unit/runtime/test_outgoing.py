@@ -60,7 +60,7 @@ class Case:
         self.job, self.ended = FakeJob(is_of_lanes=True), list[BaseException | None]()
         self.outgoing = Outgoing(lambda job, error: self.ended.append(error))
 
-    def send(self, offset: int, *records: Record) -> None:
+    def send(self, offset: int, *records: Record | awoke.Outgoing) -> None:
         self.outgoing.add(offset)
         answer = list(records) if records else RECORD
         self.outgoing.send(cast(Any, self.context), self.route, offset, answer)
@@ -165,6 +165,26 @@ def test_a_record_that_was_refused_with_others_is_sent_alone(answers: Answers) -
     assert case.context.alone.sent == [("out", b"result")]
     answers.answer()
     assert case.ended == [None]
+
+
+def test_a_result_goes_to_its_own_topic_also_alone(answers: Answers) -> None:
+    case = Case(None, TOO_LARGE)
+    case.send(0, RECORD, awoke.Outgoing("other", b"more"))
+    case.seal()
+    answers.answer_all()
+    assert case.context.producer.sent == [("out", b"result"), ("other", b"more")]
+    assert case.context.alone.sent == [("other", b"more")]
+    assert case.ended == [None]
+
+
+def test_a_single_result_may_name_its_topic(answers: Answers) -> None:
+    case = Case()
+    ordered = case.ordered()
+    case.outgoing.add(0)
+    assert ordered.add(0, case.outgoing, 0, awoke.Outgoing("other", b"0"))
+    case.seal()
+    answers.answer_all()
+    assert (case.context.producer.sent, case.ended) == ([("other", b"0")], [None])
 
 
 def test_a_record_that_is_refused_alone_fails_its_message(answers: Answers) -> None:
@@ -381,6 +401,8 @@ def test_a_record_keeps_its_key_headers_partition_and_time() -> None:
             given.append((topic, value, options))
 
     route = Route("orders", handle, {}, KindOptions(output="out"))
-    module.produce(cast(Any, Producer()), route, Record(b"v", "key", {"h": b"1"}, 3, 1_700_000_000_000))
+    record = Record(b"v", "key", {"h": b"1"}, 3, 1_700_000_000_000)
+    module.produce(cast(Any, Producer()), route, record)
+    module.produce(cast(Any, Producer()), route, awoke.Outgoing("other", *record))
     options = {"key": "key", "headers": {"h": b"1"}, "partition": 3, "timestamp_ms": 1_700_000_000_000}
-    assert given == [("out", b"v", options)]
+    assert given == [("out", b"v", options), ("other", b"v", options)]

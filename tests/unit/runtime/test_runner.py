@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any, cast
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any, cast
 
 import pytest
 
@@ -31,6 +32,8 @@ class Case:
         cluster.create_topic(topic, 1)
         self.app = awoke.App(unique("shop"), bootstrap_servers=cluster.bootstrap_servers)
         self.app.on(topic)(handle)
+        self.other_topic = unique("others")
+        cluster.create_topic(self.other_topic, 1)
         self.heard = Collected[str]()
         self.app.events.subscribe("*", lambda event: self.heard.add(event.name))
         self.errors = Collected[BaseException]()
@@ -87,6 +90,56 @@ def test_a_start_that_fails_ends_what_it_began(case: Case) -> None:
     assert case.runner.has_ended
     assert case.runner.member is None
     assert case.heard_of_app() == ["app.stopped"]
+
+
+def test_functions_of_the_process_live_between_the_start_up_and_the_shutdown_functions(case: Case) -> None:
+    called: list[str] = []
+
+    def pool() -> Iterator[str]:
+        called.append("open" if runner.member is None else "too late")
+        yield "pool"
+        called.append("close")
+
+    def handle_with(message: Any, it: Annotated[str, awoke.Depends(pool, scope="process")]) -> None: ...
+
+    case.app.on(case.other_topic)(handle_with)
+    case.app.on_startup(lambda: called.append("start"))
+    case.app.on_shutdown(lambda: called.append("stop"))
+    runner = AppRunner(case.app)
+    runner.start()
+    assert called == ["start", "open"]
+    assert runner.stop(WITHIN_S)
+    assert called == ["start", "open", "close", "stop"]
+
+
+def test_a_function_of_the_process_that_fails_ends_the_start(case: Case) -> None:
+    called: list[str] = []
+
+    async def pool() -> AsyncIterator[str]:
+        yield "pool"
+        called.append("close")
+
+    async def refuse(of: Annotated[str, awoke.Depends(pool, scope="process")]) -> str:
+        raise ERROR
+
+    async def handle_with(message: Any, it: Annotated[str, awoke.Depends(refuse, scope="process")]) -> None: ...
+
+    refuse.__annotations__["of"] = Annotated[str, awoke.Depends(pool, scope="process")]
+    case.app.on(case.other_topic)(handle_with)
+    runner = AppRunner(case.app)
+    with pytest.raises(ValueError, match="no good"):
+        runner.start()
+    assert (called, runner.has_ended, runner.member) == (["close"], True, None)
+
+
+def test_an_argument_that_the_app_can_not_give_ends_the_start(case: Case) -> None:
+    def handle_with(message: Any, prices: Annotated[Any, awoke.Service("")]) -> None: ...
+
+    case.app.on(case.other_topic)(handle_with)
+    runner = AppRunner(case.app)
+    with pytest.raises(awoke.ConfigError, match="a caller needs the name of a service"):
+        runner.start()
+    assert (runner.has_ended, runner.member) == (True, None)
 
 
 def test_an_app_that_was_stopped_before_its_start_does_not_start(case: Case) -> None:

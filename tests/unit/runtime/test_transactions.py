@@ -132,14 +132,14 @@ def test_records_are_submitted_together_with_the_job() -> None:
 def test_records_pass_the_middleware_once() -> None:
     case = Case(upper)
     case.entry.produce("out", "a", key="k")
-    case.entry.produce_all("out", [Record("b")])
-    assert [(topic, value) for topic, value, _ in case.submitted()] == [("OUT", "aa"), ("OUT", "bb")]
+    case.entry.produce_all([("out", Record("b")), ("other", Record("c"))])
+    assert [(topic, value) for topic, value, _ in case.submitted()] == [("OUT", "aa"), ("OUT", "bb"), ("OTHER", "cc")]
 
 
 def test_of_several_records_none_is_added_if_one_can_not_be_sent() -> None:
     case = Case()
     with pytest.raises(awoke.EncodeError):
-        case.entry.produce_all("out", [Record("a"), Record("bad"), Record("c")])
-    case.entry.produce_all("out", [Record("d", "k", None, 2, None)])
+        case.entry.produce_all([("out", Record("a")), ("other", Record("bad")), ("out", Record("c"))])
+    case.entry.produce_all([("out", Record("d", "k", None, 2, None))])
     ((topic, value, options),) = case.submitted()
     assert (topic, value, options["key"], options["partition"]) == ("out", "d", "k", 2)

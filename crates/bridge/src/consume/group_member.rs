@@ -50,6 +50,15 @@ impl GroupMember {
         Ok(Self { inner: Open::new("group member", member) })
     }
 
+    /// Subscribes to the topic of one more route. Does not block; what the client refuses is an event.
+    ///
+    /// Raises:
+    ///     ClosedError: the member is closed.
+    fn read(&self, route: &Route) -> Result<()> {
+        let begun = self.inner.get().and_then(|member| member.read(route.inner.clone()));
+        Ok(begun?)
+    }
+
     /// Commits the stored offsets. Does not block; the returned object has the answer.
     fn commit(&self) -> Result<PendingCommit> {
         let completion = self.inner.get().and_then(|member| member.commit())?;

@@ -26,6 +26,18 @@ impl Assignment {
         Self { routes, partitions: HashMap::new(), context, generations: 0 }
     }
 
+    /// Adds a route, in place of an earlier one of its topic.
+    pub(super) fn add(&mut self, route: Route) {
+        self.routes.insert(route.topic.clone(), route);
+    }
+
+    /// Returns the topics of all routes, in order.
+    pub(super) fn topics(&self) -> Vec<String> {
+        let mut topics: Vec<_> = self.routes.keys().cloned().collect();
+        topics.sort();
+        topics
+    }
+
     /// Returns all partitions.
     pub(super) fn partitions(&self) -> Vec<TopicPartition> {
         self.partitions.keys().cloned().collect()

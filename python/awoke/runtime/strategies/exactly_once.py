@@ -13,8 +13,8 @@ from awoke._native import Job, Message, PendingCommit
 from awoke._waiting import call_back
 from awoke.drive import drive_later, until
 from awoke.errors import AwokeError, ClosedError, FencedError, ProducerFenced
-from awoke.routing import Route
 from awoke.runtime.context import OutputContext
+from awoke.runtime.handler_calls import HandlerCalls
 from awoke.runtime.lent import LentBatches, detach_kept
 from awoke.runtime.loops import message_loop
 from awoke.runtime.outputs import NOTHING, Outputs, add_answer, called
@@ -29,18 +29,19 @@ class ExactlyOnce:
 
     def __init__(
         self,
-        route: Route,
+        calls: HandlerCalls,
         context: OutputContext,
         source: LentBatches | PerBatch,
         transactions: Transactions,
         recovery: Recovery,
         refusals: Refusals,
     ) -> None:
-        self._route, self._context, self._source, self._transactions = route, context, source, transactions
+        self._route, self._context, self._source, self._transactions = calls.route, context, source, transactions
+        self._is_async, self._is_typed = calls.is_async, calls.is_typed
         self._recovery, self._refusals = recovery, refusals
-        self._outputs = Outputs(route, context.tracer)
+        self._outputs = Outputs(calls.route, context.tracer)
         # Within its span, where there is one, the records of a message are made, too: they carry on its trace.
-        self._function = called(route, context.tracer, None if context.tracer is None else self._outputs.answer)
+        self._function = called(calls, context.tracer, None if context.tracer is None else self._outputs.answer)
 
     async def run(self, job: Job) -> bool:
         """Calls user code, and has the transaction committed; returns whether the job is over with that.
@@ -61,7 +62,7 @@ class ExactlyOnce:
     @message_loop
     async def _collect(self, job: Job, entry: TransactionEntry, batches: LentBatches) -> None:
         """Calls the function for each message; its results are kept until all messages are processed, or one fails."""
-        function, is_async, is_typed = self._function, self._route.is_async, self._route.is_typed
+        function, is_async, is_typed = self._function, self._is_async, self._is_typed
         output = self._route.output
         assert output is not None
         plain = self._outputs.plain if entry.is_direct else NOTHING

@@ -14,6 +14,7 @@ from awoke.drive import drive_later
 from awoke.errors import AwokeError
 from awoke.routing import Route
 from awoke.runtime.context import OutputContext
+from awoke.runtime.handler_calls import HandlerCalls
 from awoke.runtime.lent import LentBatches
 from awoke.runtime.outgoing import End
 from awoke.runtime.strategies.with_output import WithOutput
@@ -22,8 +23,10 @@ from awoke.runtime.strategies.with_output import WithOutput
 class LanesOutput(WithOutput):
     """Calls the function of a route, and sends what it returns; the job ends with the last acknowledgement."""
 
-    def __init__(self, route: Route, context: OutputContext, batches: LentBatches, end: End) -> None:
-        super().__init__(route, context, batches)
+    def __init__(
+        self, route: Route, calls: HandlerCalls, context: OutputContext, batches: LentBatches, end: End
+    ) -> None:
+        super().__init__(route, calls, context, batches)
         self._end = end
 
     async def _on_called(self, job: Job, results: Results) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from awoke._native import Job, Message
 from awoke.routing import Route
 from awoke.runtime.context import OutputContext
+from awoke.runtime.handler_calls import HandlerCalls
 from awoke.runtime.lent import LentBatches, detach_kept
 from awoke.runtime.loops import message_loop
 from awoke.runtime.outgoing import End, OrderedOutputs, Outgoing, Results
@@ -21,14 +22,20 @@ class OrderedOutput:
     """Calls the function of a route, and hands over what it returns."""
 
     def __init__(
-        self, route: Route, context: OutputContext, batches: LentBatches, outputs: OrderedOutputs, end: End
+        self,
+        route: Route,
+        calls: HandlerCalls,
+        context: OutputContext,
+        batches: LentBatches,
+        outputs: OrderedOutputs,
+        end: End,
     ) -> None:
         self._route, self._context, self._batches, self._outputs, self._end = route, context, batches, outputs, end
         answer = answering(route, context.tracer)
         if context.encoder:
             answer = encodable(answer, route, context.encoder)
-        self._function = called(route, context.tracer, answer)
-        self._is_async, self._is_typed = route.is_async, route.is_typed
+        self._function = called(calls, context.tracer, answer)
+        self._is_async, self._is_typed = calls.is_async, calls.is_typed
 
     @message_loop
     async def run(self, job: Job) -> bool:

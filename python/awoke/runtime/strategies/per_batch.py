@@ -9,7 +9,7 @@ from awoke._native import Batch, Job
 from awoke.consumer import current_job
 from awoke.drive import FlowLock
 from awoke.handlers import check_ran
-from awoke.routing import Route
+from awoke.runtime.handler_calls import HandlerCalls
 from awoke.runtime.instances import Instances
 from awoke.runtime.lent import LentBatches, detach_kept
 from awoke.tracing import Tracer
@@ -20,8 +20,8 @@ NO_SPAN: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 class PerBatch:
     """Calls `consume` of a route's consumers."""
 
-    def __init__(self, route: Route, tracer: Tracer | None, batches: LentBatches, instances: Instances) -> None:
-        self._name, self._is_async, self._tracer = route.name, route.is_async, tracer
+    def __init__(self, calls: HandlerCalls, tracer: Tracer | None, batches: LentBatches, instances: Instances) -> None:
+        self._calls, self._name, self._is_async, self._tracer = calls, calls.name, calls.is_async, tracer
         self._batches, self._instances = batches, instances
         self._assigning = FlowLock()
         """Held while a hook that failed is tried again."""
@@ -47,7 +47,8 @@ class PerBatch:
         token = current_job.set(job)
         try:
             with self._span(batch):
-                result = instance.consume(batch)
+                consume = self._calls.consume
+                result = instance.consume(batch) if consume is None else consume(instance, batch)
                 if self._is_async:
                     result = await result
                 if result is not None:

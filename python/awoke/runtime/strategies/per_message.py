@@ -8,7 +8,7 @@ from typing import Any
 from awoke._native import Job, Message
 from awoke.errors import FencedError
 from awoke.handlers import check_ran
-from awoke.routing import Route
+from awoke.runtime.handler_calls import HandlerCalls
 from awoke.runtime.lent import LentBatches, detach_kept
 from awoke.runtime.loops import message_loop
 from awoke.runtime.outputs import called
@@ -18,9 +18,9 @@ from awoke.tracing import Tracer
 class PerMessage:
     """Calls the function of a route."""
 
-    def __init__(self, route: Route, tracer: Tracer | None, batches: LentBatches) -> None:
-        self._function = called(route, tracer)
-        self._is_async, self._is_typed, self._name = route.is_async, route.is_typed, route.name
+    def __init__(self, calls: HandlerCalls, tracer: Tracer | None, batches: LentBatches) -> None:
+        self._function = called(calls, tracer)
+        self._is_async, self._is_typed, self._name = calls.is_async, calls.is_typed, calls.name
         self._batches = batches
 
     @message_loop

@@ -11,6 +11,7 @@ from awoke.producer import Producer, sends_directly
 from awoke.routing import Route
 from awoke.runtime.acknowledgements import Acknowledgements
 from awoke.runtime.context import OutputContext
+from awoke.runtime.handler_calls import HandlerCalls
 from awoke.runtime.lent import LentBatches, detach_kept
 from awoke.runtime.loops import message_loop
 from awoke.runtime.outputs import NOTHING, Outputs, called, sender
@@ -19,15 +20,15 @@ from awoke.runtime.outputs import NOTHING, Outputs, called, sender
 class WithOutput:
     """Calls the function of a route, and sends what it returns."""
 
-    def __init__(self, route: Route, context: OutputContext, batches: LentBatches) -> None:
+    def __init__(self, route: Route, calls: HandlerCalls, context: OutputContext, batches: LentBatches) -> None:
         self._batches, self._acknowledgements = batches, Acknowledgements(route, context)
         assert route.output is not None
         self._output, self._context = route.output, context
         self._outputs = Outputs(route, context.tracer)
         self._send = sender(route, context, self._outputs.answer)
         # Within its span, where there is one, a message's result is sent, too.
-        self._function = called(route, context.tracer, None if context.tracer is None else self._send)
-        self._is_async, self._is_typed = route.is_async, route.is_typed
+        self._function = called(calls, context.tracer, None if context.tracer is None else self._send)
+        self._is_async, self._is_typed = calls.is_async, calls.is_typed
 
     @message_loop
     async def run(self, job: Job) -> bool:

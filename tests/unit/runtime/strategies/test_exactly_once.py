@@ -10,6 +10,7 @@ import pytest
 import awoke
 from tests.unit.runtime.fakes import (
     KINDS,
+    YIELDED,
     FakeContext,
     FakeHandle,
     FakeJob,
@@ -19,6 +20,7 @@ from tests.unit.runtime.fakes import (
     handler,
     process,
     wait_for_callbacks,
+    yields,
 )
 
 
@@ -86,3 +88,12 @@ def test_a_consumer_whose_own_transactions_did_all_needs_no_further_one(is_async
     process(executor(consumer, context, exactly_once=True), job, on_loop=is_async)
     assert transactions_of(context).submitted == []
     assert job.said == [("done", 2), "complete"]
+
+
+@KINDS
+def test_all_that_a_generator_yields_is_in_the_transaction_each_in_its_topic(is_async: bool) -> None:
+    context = transacting()
+    job = process(executor(yields(is_async), context, output="out", exactly_once=True), FakeJob(), on_loop=is_async)
+    wait_for_callbacks()
+    assert transactions_of(context).sent == YIELDED
+    assert (transactions_of(context).submitted, job.said) == ([None], ["complete"])

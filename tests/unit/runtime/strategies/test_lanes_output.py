@@ -7,6 +7,7 @@ from typing import Any
 import awoke
 from tests.unit.runtime.fakes import (
     KINDS,
+    YIELDED,
     FakeContext,
     FakeHandle,
     FakeJob,
@@ -16,6 +17,7 @@ from tests.unit.runtime.fakes import (
     handler,
     process,
     wait_for_callbacks,
+    yields,
 )
 
 
@@ -74,3 +76,12 @@ def test_a_result_that_was_refused_in_company_is_sent_alone_and_those_behind_it_
     wait_for_callbacks()
     assert context.alone.sent == [("out", b"1"), ("out", b"2")]
     assert job.said[-1] == "complete"
+
+
+@KINDS
+def test_all_that_a_generator_yields_is_sent_each_to_its_topic(is_async: bool) -> None:
+    context = FakeContext()
+    job = process(lanes(yields(is_async), context), FakeJob(is_of_lanes=True), on_loop=is_async)
+    wait_for_callbacks()
+    assert context.producer.sent == YIELDED
+    assert job.said == [("leave_slot", True), "complete"]

@@ -7,6 +7,7 @@ from typing import Any
 import awoke
 from tests.unit.runtime.fakes import (
     KINDS,
+    YIELDED,
     FakeContext,
     FakeHandle,
     FakeJob,
@@ -16,6 +17,7 @@ from tests.unit.runtime.fakes import (
     handler,
     process,
     wait_for_callbacks,
+    yields,
 )
 
 
@@ -66,3 +68,17 @@ def test_a_result_that_the_broker_refuses_fails_its_job_later() -> None:
     wait_for_callbacks()
     assert context.heard == ["job.failed", "message.dead_lettered"]
     assert job.said[-1] == "release_rest"
+
+
+@KINDS
+def test_all_that_a_generator_yields_leaves_in_the_turn_of_its_message(is_async: bool) -> None:
+    context = FakeContext()
+    ran = lanes(yields(is_async), context)
+    second, first = FakeJob(1, is_of_lanes=True), FakeJob(2, is_of_lanes=True)
+    second.offsets = [2]
+    process(ran, second, on_loop=is_async)
+    assert context.producer.sent == []
+    process(ran, first, on_loop=is_async)
+    wait_for_callbacks()
+    assert context.producer.sent == YIELDED
+    assert (first.said[-1], second.said[-1]) == ("complete", "complete")

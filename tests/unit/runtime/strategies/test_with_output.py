@@ -7,6 +7,7 @@ from typing import Any
 import awoke
 from tests.unit.runtime.fakes import (
     KINDS,
+    YIELDED,
     FakeContext,
     FakeHandle,
     FakeJob,
@@ -15,6 +16,7 @@ from tests.unit.runtime.fakes import (
     fails_at,
     handler,
     process,
+    yields,
 )
 
 
@@ -59,3 +61,27 @@ def test_a_message_that_a_handler_keeps_is_copied(is_async: bool) -> None:
     kept: list[Any] = []
     ran = executor(handler(lambda message: kept.append(message), is_async), FakeContext(), output="out")
     assert process(ran, FakeJob(), on_loop=True).detached == 1
+
+
+@KINDS
+def test_all_that_a_generator_yields_is_sent_each_to_its_topic(is_async: bool) -> None:
+    context = FakeContext()
+    job = process(executor(yields(is_async), context, output="out"), FakeJob(), on_loop=True)
+    assert context.producer.sent == YIELDED
+    assert job.said == ["complete"]
+
+
+@KINDS
+def test_a_generator_that_fails_sends_nothing_of_its_message(is_async: bool) -> None:
+    def fails(message: Any) -> Any:
+        yield b"first"
+        raise ValueError("no good")
+
+    async def fails_later(message: Any) -> Any:
+        for each in fails(message):
+            yield each
+
+    context = FakeContext()
+    job = process(executor(fails_later if is_async else fails, context, output="out"), FakeJob(), on_loop=True)
+    assert context.producer.sent == []
+    assert job.said == ["retry"]

@@ -125,7 +125,9 @@ impl GroupMember {
         }
         let member = Member::new(&shared, routes, settings, poll_interval, fetch_memory);
         shared.client.on_topic_renewed(renewal(&shared.open_partitions));
-        shared.client.subscribe(&topics)?;
+        if !topics.is_empty() {
+            shared.client.subscribe(&topics)?;
+        }
         let ended = Arc::<Completion<()>>::default();
         let thread = start(member, &group, Ending(Arc::clone(&ended)))?;
         Ok(Self {
@@ -135,6 +137,16 @@ impl GroupMember {
             thread: Mutex::new(Some(thread)),
             ended,
         })
+    }
+
+    /// Subscribes to the topic of one more route. Does not block: the group assigns its partitions later. What the
+    /// client refuses is an event.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]: the member is closed. [`Error::Forked`].
+    pub fn read(&self, route: Route) -> Result<()> {
+        self.shared.client.check_process()?;
+        self.shared.request(Request::Read(route))
     }
 
     /// Commits the stored offsets. Does not block; the completion has the broker's answer.

@@ -17,6 +17,8 @@ use crate::{Error, Result};
 /// A request to the thread.
 pub(super) enum Request {
     Commit(Arc<Commit>),
+    /// Read the topic of one more route.
+    Read(Route),
     /// Fetch a partition again, from its first message.
     Restart(TopicPartition),
     /// Give all partitions back by then, and leave the group.
@@ -40,7 +42,9 @@ pub(super) struct Shared {
     /// The most bytes of one partition's queue; 0 where it is unknown.
     pub(super) fetch_queue_bytes: AtomicU64,
     /// Where reading begins, by topic, when the group has committed nothing.
-    starts: HashMap<String, Option<StartAt>>,
+    starts: Mutex<HashMap<String, StartAt>>,
+    /// The same for a route that does not say it.
+    default_start: StartAt,
     /// When the thread came up last, in nanoseconds of the monotonic clock.
     came_up_ns: AtomicU64,
 }
@@ -49,9 +53,8 @@ impl Shared {
     /// `begins_at_end`: whether `auto.offset.reset` has a partition without a commit read from its end.
     pub(super) fn new(client: Arc<Client>, routes: &[Route], begins_at_end: bool) -> Result<Self> {
         let queue = Queue::consumer(&client)?;
-        let default = Some(if begins_at_end { StartAt::Latest } else { StartAt::Earliest });
-        let starts = routes.iter().map(|route| (route.topic.clone(), route.start.or(default))).collect();
-        Ok(Self {
+        let default_start = if begins_at_end { StartAt::Latest } else { StartAt::Earliest };
+        let shared = Self {
             client,
             queue: Arc::new(queue),
             requests: Mutex::default(),
@@ -62,9 +65,18 @@ impl Shared {
             offsets: Arc::default(),
             open_partitions: Arc::default(),
             fetch_queue_bytes: AtomicU64::new(0),
-            starts,
+            starts: Mutex::default(),
+            default_start,
             came_up_ns: AtomicU64::new(monotonic_ns()),
-        })
+        };
+        routes.iter().for_each(|route| shared.add_start(route));
+        Ok(shared)
+    }
+
+    /// Adds where the topic of a route begins.
+    pub(super) fn add_start(&self, route: &Route) {
+        let start = route.start.unwrap_or(self.default_start);
+        self.starts.lock().unwrap_or_else(PoisonError::into_inner).insert(route.topic.clone(), start);
     }
 
     /// Queues a request, and has the thread come up for it.
@@ -132,7 +144,7 @@ impl Shared {
     fn state_of(&self, progress: Progress) -> PartitionState {
         let Progress { at, stored, committed, begun, commit_gap } = progress;
         let seen = self.client.offsets_seen(&at).map(|seen| (seen.start, seen.end));
-        let start = self.starts.get(&*at.topic).copied().flatten();
+        let start = self.starts.lock().unwrap_or_else(PoisonError::into_inner).get(&*at.topic).copied();
         let position = stored.or(committed).or(begun).or_else(|| expected_start(start?, seen));
         PartitionState { at, stored, committed, position, end_seen: seen.map(|(_, end)| end), commit_gap }
     }

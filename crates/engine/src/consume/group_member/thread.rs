@@ -91,10 +91,18 @@ impl Member {
         loop {
             match self.shared.next_request()? {
                 Request::Commit(commit) => self.committer.request(commit),
+                Request::Read(route) => self.read(route),
                 Request::Restart(at) => self.restart(&at),
                 Request::Close(deadline) => return Some(deadline),
             }
         }
+    }
+
+    /// Subscribes to the topic of one more route.
+    fn read(&mut self, route: Route) {
+        self.shared.add_start(&route);
+        self.assignment.add(route);
+        self.report(self.shared.client.subscribe(&self.assignment.topics()));
     }
 
     fn next_event(&mut self) -> Option<QueueEvent> {

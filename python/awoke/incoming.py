@@ -1,0 +1,69 @@
+"""Middleware of incoming messages: functions around the decoding and the handler of each message, or of each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from awoke.drive import run_now
+from awoke.errors import ConfigError
+from awoke.handlers import kind_of
+from awoke.signatures import signature_of
+
+Incoming = Callable[[Any, Callable[[Any], Any]], Any]
+"""Takes a message, or a batch, and the function that goes on with it, whose result it returns."""
+
+
+def check_incoming(function: Any, where: str) -> None:
+    """Checks a function that is called around handlers.
+
+    Raises:
+        ConfigError: It is no function, has a `yield`, or does not take two arguments.
+    """
+    if not callable(function):
+        raise ConfigError(f"{where}: takes a function, not {function!r}", "incoming")
+    if "generator" in kind_of(function):
+        raise ConfigError(f"{where}: {_name(function)} has a yield; call the second argument instead", "incoming")
+    try:
+        signature_of(function).bind("message", "call_next")
+    except TypeError as error:
+        text = f"{where}: {_name(function)} is called with the message and the function that goes on with it: {error}"
+        raise ConfigError(text, "incoming") from None
+    except ValueError:
+        return  # A function of a C library without a known signature.
+
+
+def check_suits(function: Incoming, where: str, handler: str, *, is_async: bool) -> None:
+    """Checks that middleware can be called around a handler.
+
+    Raises:
+        ConfigError: It is `def`, and the handler is `async def`.
+    """
+    if is_async and kind_of(function) == "def":
+        text = f"{where}: {_name(function)} is def, and can't go around {handler}, which is async def"
+        raise ConfigError(f"{text}; make it async def: it then serves both kinds of handlers", "incoming")
+
+
+def around(functions: Sequence[Incoming], call: Callable[[Any], Any], *, is_async: bool) -> Callable[[Any], Any]:
+    """Returns a call with middleware around it, the first function outermost."""
+    for function in reversed(functions):
+        is_flow = kind_of(function) == "async def" and not is_async
+        call = _driven(function, call) if is_flow else _around(function, call)
+    return call
+
+
+def _around(function: Incoming, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda received: function(received, call)
+
+
+def _driven(function: Incoming, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Calls an `async def` around a `def`: it may await the handler, and nothing else."""
+
+    async def call_next(received: Any) -> Any:
+        return call(received)
+
+    return lambda received: run_now(function(received, call_next), _name(function))
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", function))
