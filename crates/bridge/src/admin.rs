@@ -45,7 +45,8 @@ impl Admin {
     fn metadata(&self, py: Python<'_>, topic: Option<&str>, timeout_s: f64) -> Result<Found> {
         let timeout = seconds(timeout_s)?;
         let admin = self.inner.get()?;
-        let metadata = py.detach(|| admin.metadata(topic, timeout))?;
+        // The client may be closed meanwhile: then this drops it, which waits for its threads.
+        let metadata = py.detach(move || admin.metadata(topic, timeout))?;
         let brokers = metadata.brokers.into_iter().map(|broker| (broker.id, broker.address)).collect();
         let topics = metadata.topics.into_iter().map(|topic| {
             let partitions = topic.partitions.into_iter();

@@ -75,10 +75,12 @@ def _number(field: str, words: Mapping[int, str], word: str | None, is_filter: b
 
 
 def _acls_of(answer: Answer, what: str) -> list[Acl]:
-    for refusal, _ in answer:
+    done = sorted({_acl_of(native) for refusal, natives in answer if refusal is None for native in natives})
+    for refusal, natives in answer:
         if refusal is not None:
-            raise refused(what, refusal)
-    return sorted({_acl_of(native) for _, natives in answer for native in natives})
+            of = "".join(f" {_acl_of(native)}" for native in natives)
+            raise refused(f"{what}{of} (done before: {', '.join(map(str, done)) or 'none'})", refusal)
+    return done
 
 
 def _acl_of(native: Native) -> Acl:

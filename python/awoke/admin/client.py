@@ -264,7 +264,8 @@ class Admin(Client):
         Returns the first offset that is still there, by partition.
 
         Raises:
-            KafkaError: a partition's records could not be deleted; those of others may be gone.
+            ConfigError: an offset is negative. KafkaError: a partition's records could not be deleted; those of others
+                may be gone.
         """
         return drive(self._topics.delete_records(topic, before, timeout_s))
 
@@ -274,7 +275,7 @@ class Admin(Client):
         kind: Literal["preferred", "unclean"] = "preferred",
         timeout_s: float = TIMEOUT_S,
     ) -> dict[tuple[str, int], bool]:
-        """Has partitions elect their leaders; returns for each whether it needed to.
+        """Elects leaders for partitions; returns, by partition, whether an election was needed.
 
         `unclean` lets a replica lead that has not all messages: those that it lacks are lost.
 

@@ -93,7 +93,9 @@ class Connection:
             brokers, _ = await self.metadata(None, 1.0)
             addresses = ", ".join(address for _, address in brokers)
             text = f"{what}: {addresses} answers other requests, but not this one in time; {ADVICE}"
-            return KafkaError(text, -185, "_TIMED_OUT", is_retriable=False)
+            if isinstance(error, KafkaError):
+                return kafka_error(text, error.code, error.code_name, error.is_retriable)
+            return OperationTimeout(text)
         return error
 
     def close(self) -> None:

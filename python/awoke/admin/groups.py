@@ -76,6 +76,7 @@ class Groups:
     async def offsets(self, name: str, timeout_s: float) -> dict[tuple[str, int], int]:
         what = f"list offsets of group {name!r}"
         offsets: Offsets = await self._request("group_offsets", name, timeout_s, what)
+        check_offsets(offsets, what)
         return {(topic, partition): offset for topic, partition, offset, _ in offsets if offset >= 0}
 
     async def alter_offsets(self, name: str, offsets: Mapping[tuple[str, int], int], timeout_s: float) -> None:

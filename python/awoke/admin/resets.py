@@ -9,7 +9,7 @@ from datetime import datetime
 from awoke.admin.groups import Groups, counted_members
 from awoke.admin.results import OffsetChange, ResetTo, Shift
 from awoke.admin.topics import EARLIEST, LATEST, Topics
-from awoke.errors import ConfigError, GroupNotEmpty, UnknownGroup
+from awoke.errors import AwokeError, ConfigError, GroupNotEmpty, UnknownGroup
 
 NON_EMPTY_GROUP = 68
 
@@ -38,6 +38,8 @@ class Resets:
             before = {partition: committed.get((topic, partition)) for partition in starts}
             targets = await self._targets(topic, to, starts, ends, before, timeout_s)
             for partition, target in sorted(targets.items()):
+                if partition not in ends:
+                    continue  # It was added meanwhile.
                 start, end = starts[partition], ends[partition]
                 after = min(max(target, start), end)
                 place = (group, topic, partition, before[partition])
@@ -54,9 +56,19 @@ class Resets:
                 if members:
                     text = f"reset offsets of group {group!r}: it has {counted_members(members)}; stop them first"
                     raise GroupNotEmpty(text, NON_EMPTY_GROUP, "NON_EMPTY_GROUP")
+            await self._check_unchanged(group, plan, timeout_s)
             # A member that joins meanwhile is noticed by the broker, which refuses the change then.
             offsets = {(each.topic, each.partition): each.after for each in plan}
             await self._groups.alter_offsets(group, offsets, timeout_s)
+
+    async def _check_unchanged(self, group: str, plan: Sequence[OffsetChange], timeout_s: float) -> None:
+        """Refuses a plan that is older than a commit of the group."""
+        committed = await self._groups.offsets(group, timeout_s)
+        for each in plan:
+            found = committed.get((each.topic, each.partition))
+            if found != each.before:
+                text = f"reset offsets of group {group!r}: {each.topic}[{each.partition}] was committed meanwhile"
+                raise AwokeError(f"{text} ({found}, and {each.before} in the plan); plan again")
 
     async def _targets(
         self,

@@ -16,6 +16,8 @@ NEW_WITHIN_S = 2.0
 """A topic that was made just now is known to all brokers within this time."""
 EARLIEST = -2
 LATEST = -1
+NO_OFFSET = -1
+"""The answer of a broker that has no message at or after a time."""
 ELECTION_NOT_NEEDED = 84
 ELECTIONS = ("preferred", "unclean")
 
@@ -101,6 +103,10 @@ class Topics:
         what = f"offsets of {name!r} could not be read"
         found: Offsets = await self._connection.request("list_offsets", partitions, timeout_s, what)
         check_offsets(found, what)
+        for _, partition, offset, _ in found:
+            # librdkafka drops the error of a leader that did not answer.
+            if offset < NO_OFFSET or (at < 0 and offset < 0):
+                raise kafka_error(f"{what}: the leader of {name}[{partition}] did not answer", -185, "_TIMED_OUT", True)
         return {partition: offset for _, partition, offset, _ in found}
 
     async def offsets_at(self, name: str, time_ms: int, timeout_s: float) -> dict[int, int]:
@@ -108,9 +114,13 @@ class Topics:
             raise ConfigError(f"time_ms must not be negative, and is {time_ms}", "time_ms")
         ends = await self.offsets(name, LATEST, timeout_s)
         found = await self.offsets(name, time_ms, timeout_s)
-        return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
+        # A partition may have been added between the two requests.
+        return {at: offset if offset >= 0 else ends[at] for at, offset in found.items() if at in ends}
 
     async def delete_records(self, name: str, before: Mapping[int, int], timeout_s: float) -> dict[int, int]:
+        for partition, offset in before.items():
+            if offset < 0:  # -1 stands for all records.
+                raise ConfigError(f"before: offset {offset} of {name}[{partition}] must not be negative", "before")
         wanted = [(name, partition, offset) for partition, offset in sorted(before.items())]
         if not wanted:
             return {}

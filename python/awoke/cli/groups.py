@@ -10,9 +10,10 @@ import typer
 
 import awoke
 from awoke.cli.commands import group
-from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import say, show_table
 from awoke.errors import UnknownTopic
+from awoke.printable import printable
 
 app = group("groups", "List, describe, reset and delete consumer groups.")
 
@@ -77,8 +78,14 @@ def shown(offset: int | None) -> str:
 
 
 @app.command("delete")
-def delete(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
     """Delete a group without members, with its committed offsets."""
+    confirm(f"Delete group {printable(name)} with all its committed offsets?", yes)
     with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
         admin.delete_group(name)
     say(f"group {name} deleted")

@@ -49,8 +49,16 @@ def test_deleted_acls_of_all_filters_are_returned_once() -> None:
 
 def test_the_error_of_a_filter_is_raised() -> None:
     connection = FakeConnection(delete_acls=[[((31, "CLUSTER_AUTHORIZATION_FAILED", "no"), [])]])
-    with pytest.raises(awoke.AuthorizationFailed, match="delete ACLs: no"):
+    with pytest.raises(awoke.AuthorizationFailed, match=r"delete ACLs \(done before: none\): no"):
         drive(Acls(connection).delete([READ], 5))
+
+
+def test_an_acl_that_the_broker_kept_is_named_with_those_that_are_gone() -> None:
+    other = (2, "refunds", 3, "User:a", "*", 3, 3)
+    refusal = (29, "TOPIC_AUTHORIZATION_FAILED", "no")
+    connection = FakeConnection(delete_acls=[[(None, [NATIVE]), (refusal, [other])]])
+    with pytest.raises(awoke.AuthorizationFailed, match=r"delete ACLs Acl\(.*refunds.*done before: Acl\(.*orders"):
+        drive(Acls(connection).delete([awoke.AclFilter("topic")], 5))
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,21 @@ OCCUPIED: list[Any] = [("g", None, "Stable", "classic", "range", None, [("m", "s
 
 
 def test_a_reset_commits_the_planned_offsets() -> None:
-    connection = FakeConnection(describe_groups=[NOT_THERE], alter_group_offsets=[[("orders", 0, 1, None)]])
+    committed = [("orders", 0, 3, None)]
+    answers: Any = {"describe_groups": [NOT_THERE], "group_offsets": [committed]}
+    connection = FakeConnection(**answers, alter_group_offsets=[[("orders", 0, 1, None)]])
     drive(resets(connection).reset([CHANGE], 5))
     assert connection.asked[-1] == ("alter_group_offsets", ("g", [("orders", 0, 1)]))
+
+
+def test_a_plan_that_is_older_than_a_commit_is_refused() -> None:
+    committed = [("orders", 0, 7, None)]
+    connection = FakeConnection(describe_groups=[NOT_THERE], group_offsets=[committed])
+    with pytest.raises(
+        awoke.AwokeError, match=r"orders\[0\] was committed meanwhile \(7, and 3 in the plan\); plan again"
+    ):
+        drive(resets(connection).reset([CHANGE], 5))
+    assert "alter_group_offsets" not in [kind for kind, _ in connection.asked]
 
 
 def test_a_group_with_members_is_not_reset() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import awoke
-from awoke.admin.topics import LATEST, Topics
+from awoke.admin.topics import EARLIEST, LATEST, Topics
 from awoke.drive import drive
 from tests.unit.admin.fakes import METADATA, FakeConnection
 
@@ -68,3 +68,25 @@ def test_a_needless_election_is_no_error() -> None:
     elected = drive(Topics(connection).elect_leaders([("orders", 0), ("orders", 1)], "unclean", WITHIN_S))
     assert elected == {("orders", 0): False, ("orders", 1): True}
     assert connection.asked == [("elect_leaders", (True, [("orders", 0), ("orders", 1)]))]
+
+
+@pytest.mark.parametrize(("at", "offset"), [(EARLIEST, -1001), (LATEST, -1), (1_000, -1001)])
+def test_a_leader_that_did_not_answer_is_an_error_and_no_end(at: int, offset: int) -> None:
+    """librdkafka drops its error: taken for "nothing later", it would delete, or skip, all messages."""
+    connection = FakeConnection(list_offsets=[[("orders", 0, offset, None)]])
+    with pytest.raises(awoke.BrokerUnreachable, match=r"the leader of orders\[0\] did not answer"):
+        drive(Topics(connection).offsets("orders", at, WITHIN_S))
+
+
+def test_a_partition_that_was_added_between_two_requests_is_left_out() -> None:
+    both = [("orders", 0, 3, None), ("orders", 1, -1, None)]
+    connection = FakeConnection(list_offsets=[[("orders", 0, 9, None)], both])
+    assert drive(Topics(connection).offsets_at("orders", 1_000, WITHIN_S)) == {0: 3}
+
+
+def test_records_before_a_negative_offset_are_not_deleted() -> None:
+    """For Kafka, -1 means all of them."""
+    connection = FakeConnection()
+    with pytest.raises(awoke.ConfigError, match=r"offset -1 of orders\[0\] must not be negative"):
+        drive(Topics(connection).delete_records("orders", {0: -1}, WITHIN_S))
+    assert connection.asked == []

@@ -65,5 +65,8 @@ def test_names_from_brokers_cannot_control_the_terminal(admin: FakeAdmin) -> Non
 
 
 def test_a_group_is_deleted(admin: FakeAdmin) -> None:
-    assert run("groups", "delete", "idle").output == "group idle deleted\n"
+    with pytest.raises(awoke.ConfigError, match="there is no terminal to ask at: say --yes"):
+        run("groups", "delete", "idle")
+    assert admin.asked == []
+    assert run("groups", "delete", "idle", "--yes").output == "group idle deleted\n"
     assert admin.asked == [("delete_group", "idle")]

@@ -188,12 +188,19 @@ fn acl_outcome_of(event: &QueueEvent) -> Option<AdminOutcome> {
             ffi::RD_KAFKA_EVENT_DELETEACLS_RESULT => {
                 let result = ffi::rd_kafka_event_DeleteAcls_result(raw);
                 let responses = ffi::rd_kafka_DeleteAcls_result_responses(result, &raw mut count);
-                Some(AdminOutcome::Acls(each(responses, count, |response| {
+                let mut found = Vec::new();
+                for (refusal, acls) in each(responses, count, |response| {
                     let mut matches = 0;
                     let acls = ffi::rd_kafka_DeleteAcls_result_response_matching_acls(response, &raw mut matches);
                     let refusal = refusal_of(ffi::rd_kafka_DeleteAcls_result_response_error(response));
-                    (refusal, each(acls, matches, |acl| acl_of(acl)))
-                })))
+                    (refusal, each(acls, matches, |acl| (refusal_of(ffi::rd_kafka_AclBinding_error(acl)), acl_of(acl))))
+                }) {
+                    // A broker may refuse one ACL of those that a filter matches.
+                    let (kept, gone): (Vec<_>, Vec<_>) = acls.into_iter().partition(|(refusal, _)| refusal.is_some());
+                    found.push((refusal, gone.into_iter().map(|(_, acl)| acl).collect()));
+                    found.extend(kept.into_iter().map(|(refusal, acl)| (refusal, vec![acl])));
+                }
+                Some(AdminOutcome::Acls(found))
             }
             _ => None,
         }
