@@ -29,6 +29,8 @@ from awoke.errors import ConfigError, EncodeError
 from awoke.registry.schemas import Schemas
 
 HEADER = "awoke-encryption-key"
+KEY_ID_MAX = 256
+"""The most bytes of a key's id."""
 NONCE_BYTES = 12
 TAG_BYTES = 16
 
@@ -140,8 +142,14 @@ def encrypted(form: Any = bytes, *, keys: Keys, current: Current, accepts_plain:
 
 
 def key_id(headers: Headers) -> str | None:
-    """Returns the id of the key that a value is encrypted with; None if it is not."""
+    """Returns the id of the key that a value is encrypted with; None if it is not.
+
+    Raises:
+        ValueError: It is longer than `KEY_ID_MAX`: it is kept, and given to user code.
+    """
     for name, value in reversed(headers):
         if name == HEADER and value is not None:
+            if len(value) > KEY_ID_MAX:
+                raise ValueError(f"the id of the key has {len(value)} bytes, and {KEY_ID_MAX} at most are read")
             return value.decode(errors="replace")
     return None

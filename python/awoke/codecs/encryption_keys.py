@@ -15,6 +15,11 @@ from awoke.registry.schemas import SchemaNeeded
 
 KEY_BYTES = 32
 
+
+class KeysUnavailable(RegistryUnavailable):
+    """The function in `keys=` has failed for a key; of the registry this says nothing."""
+
+
 KeyFunction = Callable[[str], bytes | None]
 """Returns the key of an id; None: there is no such key. It may block, and any thread calls it."""
 Keys = Mapping[str, bytes] | KeyFunction
@@ -51,13 +56,13 @@ class KeyRing:
         """Asks for a key. Blocks as the function does.
 
         Raises:
-            RegistryUnavailable: The function failed: what needs the key waits. ConfigError: It returned no key.
+            KeysUnavailable: The function failed: what needs the key waits. ConfigError: It returned no key.
         """
         try:
             key = find(name)
         except Exception as error:  # User code ends here.
             text = f"the function in keys= failed for the key {name!r}: {type(error).__name__}; check the key store"
-            raise RegistryUnavailable(text) from error
+            raise KeysUnavailable(text) from error
         if key is None:
             self._unknown[name] = self._clock() + UNKNOWN_FOR_S
         else:

@@ -7,11 +7,12 @@ from typing import Any
 
 from awoke._native import IncomingCall
 from awoke.backoff import Backoff
+from awoke.codecs.encryption_keys import KeysUnavailable
 from awoke.drive import elsewhere
 from awoke.errors import ClosedError, RpcError
 from awoke.events import Events, RegistryWaited
 from awoke.registry.away import RegistryAway
-from awoke.registry.errors import RegistryError, SchemaNotFound
+from awoke.registry.errors import RegistryError, RegistryUnauthorized, RegistryUnavailable, SchemaNotFound
 from awoke.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas
 from awoke.rpc.errors import DeadlineExceeded, Unavailable
 
@@ -73,7 +74,9 @@ class SchemaLoads:
         except SchemaNotFound:
             pass  # The decoder says so at the next try.
         except RegistryError as error:
-            left_s = self._away.delay_s()
+            # What a caller chose, as the id of a key, must not refuse the calls of others.
+            is_away = isinstance(error, RegistryUnavailable | RegistryUnauthorized)
+            left_s = self._away.delay_s() if is_away and not isinstance(error, KeysUnavailable) else 0.0
             self._report(call, left_s, error)
             raise self._unavailable(call, left_s) from None
         except ClosedError:

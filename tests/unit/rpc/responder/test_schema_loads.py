@@ -9,8 +9,9 @@ from typing import Any, cast
 import pytest
 
 import awoke
+from awoke.codecs.encryption_keys import KeysUnavailable
 from awoke.drive import drive
-from awoke.registry import RegistryUnavailable, SchemaNotFound
+from awoke.registry import RegistryRefused, RegistryUnavailable, SchemaNotFound
 from awoke.registry.schemas import LOADS_MAX, SchemaNeeded
 from awoke.rpc import DeadlineExceeded, Unavailable
 from awoke.rpc.responder.schema_loads import NotExecuted, SchemaLoads
@@ -82,6 +83,15 @@ def test_while_it_is_away_other_calls_are_refused_at_once_until_a_schema_was_loa
     with pytest.raises(Unavailable):
         drive(case.loads.run(case.call, case.needing, "it"))
     assert case.asked == 2
+
+
+@pytest.mark.parametrize("error", [RegistryRefused("no such path"), KeysUnavailable("the key store is away")])
+def test_what_one_caller_can_cause_refuses_no_call_of_another(error: Exception) -> None:
+    case = Case(error)
+    for asked in (1, 2):
+        with pytest.raises(Unavailable):
+            drive(case.loads.run(case.call, case.needing, "it"))
+        assert (case.asked, len(case.heard)) == (asked, asked)
 
 
 def test_a_call_that_expires_meanwhile_is_not_executed() -> None:
