@@ -62,7 +62,8 @@ def opened(url: str, register: Any) -> Iterator[Schemas]:
 
 @pytest.fixture
 def theirs(registry_url: str) -> Iterator[SchemaRegistryClient]:
-    with SchemaRegistryClient({"url": registry_url}) as client:
+    # Without a time-out of its own it waits for ever for an answer that does not come.
+    with SchemaRegistryClient({"url": registry_url, "timeout": 20}) as client:
         yield client
 
 
