@@ -38,15 +38,17 @@ seen = threading.Barrier(2)
 
 
 def database() -> Iterator[sqlite3.Connection]:
-    """Opens the database once for each process."""
+    """Opens the database once for each partition: jobs of several partitions run on several threads."""
     connection = sqlite3.connect(FILE.name, check_same_thread=False)
-    connection.execute("create table stock (article text primary key, count integer not null check (count >= 0))")
+    connection.execute(
+        "create table if not exists stock (article text primary key, count integer not null check (count >= 0))"
+    )
     yield connection
     connection.close()
 
 
 def transaction(
-    database: Annotated[sqlite3.Connection, awoke.Depends(database, "process")],
+    database: Annotated[sqlite3.Connection, awoke.Depends(database, "assignment")],
 ) -> Iterator[sqlite3.Connection]:
     """Commits before the message counts as done, and rolls back where its handler raises."""
     with database:
@@ -83,7 +85,7 @@ app.on("changes", output="news", dead_letter="changes.dead", retry=awoke.Retry(a
 
 @app.incoming
 def count(message: awoke.Message[Any], call_next: Callable[[Any], Any]) -> Any:
-    """Shows each message and what became of it."""
+    """Shows what the database refuses."""
     try:
         return call_next(message)
     except sqlite3.Error as error:

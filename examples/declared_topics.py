@@ -31,7 +31,7 @@ seen = threading.Event()
 
 @app.on(orders, output=stock)
 def reserve(message: awoke.Message[Order, str]) -> Order:
-    """Takes an order's articles from the stock."""
+    """Sends the order on as a reservation."""
     return message.value
 
 

@@ -303,20 +303,19 @@ class App(Router):
             *(each.regex for each in self.patterns),
         ]
 
-    def match(self, topics: Iterable[str]) -> list[Route]:
-        """Makes the routes of topics that patterns match and that had none, adds them to `routes` and returns them.
+    def match(self, topics: Iterable[str]) -> tuple[list[Route], list[ConfigError]]:
+        """Makes the routes of topics that patterns match and that had none, and adds them to `routes`.
 
-        Does not block. One thread at a time: the runtime calls it.
-
-        Raises:
-            ConfigError: a topic would have two routes.
+        Returns them, and an error for each topic that would have two routes, which gets none. Does not block. One
+        thread at a time: the runtime calls it.
         """
         written = {pattern: route.topics_out for pattern, route in self.patterns.items()}
         found = []
-        for topic, pattern in self._matches.new(topics, written, self.routes.__contains__):
+        new, refused = self._matches.new(topics, written, self.routes.__contains__)
+        for topic, pattern in new:
             route = self.routes[topic] = self._of_patterns[pattern].route(self._coding, topic)
             found.append(route)
-        return found
+        return found, refused
 
     def unmatched(self) -> list[Pattern]:
         """Returns the patterns that have matched no topic yet. Does not block."""

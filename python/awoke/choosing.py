@@ -128,7 +128,7 @@ class Handlers:
         return ", ".join(each.name for each in self.cases) or "awoke.Handlers()"
 
     def __call__(self, message: Message[Any, Any]) -> Any:
-        """Calls the handler that takes a message, without arguments of its own: for tests."""
+        """Calls the handler that takes a message, with the message only: for tests."""
         return choice([(each.takes, each.function) for each in self.cases])(message)
 
     def check(self, where: str) -> None:

@@ -48,9 +48,9 @@ class Pattern:
 
 
 def pattern(regex: str, *, may_match_nothing: bool = False) -> Pattern:
-    """Returns the topics whose whole name matches a regular expression, for a route.
+    """Returns a pattern for a route: all topics whose whole name matches a regular expression.
 
-    An app does not start if no topic matches, unless the pattern `may_match_nothing`. A topic that is created while the
+    An app does not start if no topic matches, unless `may_match_nothing=True`. A topic that is created while the
     app runs is noticed within `topic.metadata.refresh.interval.ms` (30 s), and at once if this process creates it by
     `awoke.Admin`.
 
@@ -68,15 +68,13 @@ class Matches:
 
     def new(
         self, topics: Iterable[str], patterns: Mapping[Pattern, Iterable[str]], is_taken: Callable[[str], bool]
-    ) -> list[tuple[str, Pattern]]:
-        """Returns the topics that match one of the patterns and did not before, each with its pattern.
+    ) -> tuple[list[tuple[str, Pattern]], list[ConfigError]]:
+        """Returns the topics that match one pattern and did not before, each with it, and an error for each of several.
 
-        `patterns` have the topics that their routes write to. `is_taken` tells whether a topic has a route of its own.
-
-        Raises:
-            ConfigError: A topic would have two routes.
+        `patterns` maps each pattern to the topics that its route writes to. `is_taken` tells whether a topic has a
+        route of its own.
         """
-        found = []
+        found, refused = [], []
         for topic in sorted(set(topics)):
             matching = [each for each, out in patterns.items() if each.matches(topic) and topic not in out]
             if not matching or matching == [self._of.get(topic)]:
@@ -86,10 +84,11 @@ class Matches:
                 others = ["one of its own"] if has_own else []
                 names = " and ".join([*others, *map(repr, matching)])
                 text = f"topic {topic!r} has two routes: {names}; make the patterns exclude each other"
-                raise ConfigError(text, "pattern")
+                refused.append(ConfigError(text, "pattern"))
+                continue
             self._of[topic] = matching[0]
             found.append((topic, matching[0]))
-        return found
+        return found, refused
 
     def without(self, patterns: Iterable[Pattern]) -> list[Pattern]:
         """Returns the patterns that have matched no topic."""

@@ -107,10 +107,10 @@ class Router:
     def incoming(self, function: Middle) -> Middle:
         """Calls the decorated function around each message of all functions (`on`): around decoding and handler.
 
-        It takes the message and the function that goes on with it, `call_next(message)`, and returns that one's result,
-        or another one. Without that call the message counts as done, and its handler is not called. An exception is
-        the message's failure. The first function is outermost; those of an app are around those of a router, and these
-        around those of the route (`incoming=[…]`).
+        It takes the message and the function that goes on with it, `call_next(message)`, and returns the result of
+        `call_next`, or another result. Without that call the message counts as done, and its handler is not called. An
+        exception is the message's failure. The first function is outermost; those of an app are around those of a
+        router, and these around those of the route (`incoming=[…]`).
 
         An `async def` function serves both kinds of handlers: around a `def` it may await `call_next` only. A `def`
         function serves `def` handlers.
@@ -198,8 +198,8 @@ class Router:
 
         `awoke.pattern` is all topics whose names match.
 
-        With `offsets="manual"` only `mark` moves the offset. With `tick_every_s`, `tick` is called so far apart between
-        batches. With `own_thread`, `__init__`, all hooks and `consume` of an instance run on one thread, which
+        With `offsets="manual"` only `mark` moves the offset. With `tick_every_s`, `tick` is called about that often,
+        between batches. With `own_thread`, `__init__`, all hooks and `consume` of an instance run on one thread, which
         belongs to its assignment: for connections that only the thread which opened them may use. The other
         options are those of `awoke.routing.RouteOptions`.
 

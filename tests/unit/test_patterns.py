@@ -46,19 +46,24 @@ def test_each_topic_is_found_once_and_not_if_its_route_writes_to_it() -> None:
     patterns: dict[Pattern, list[str]] = {orders: ["orders.dead"]}
     topics = ["orders.b", "orders.a", "orders.dead", "clicks"]
     assert matches.without(patterns) == [orders]
-    assert matches.new(topics, patterns, lambda topic: False) == [("orders.a", orders), ("orders.b", orders)]
-    assert matches.new([*topics, "orders.c"], patterns, lambda topic: topic != "orders.c") == [("orders.c", orders)]
+    assert matches.new(topics, patterns, lambda topic: False) == ([("orders.a", orders), ("orders.b", orders)], [])
+    found = matches.new([*topics, "orders.c"], patterns, lambda topic: topic != "orders.c")
+    assert found == ([("orders.c", orders)], [])
     assert matches.without(patterns) == []
     assert "orders.a" in matches
     assert "clicks" not in matches
 
 
-def test_a_topic_of_two_routes_is_refused() -> None:
+def test_a_topic_of_two_routes_is_refused_and_the_others_are_found() -> None:
     both: dict[Pattern, list[str]] = {pattern("a.*"): [], pattern(".*b"): []}
-    with pytest.raises(awoke.ConfigError, match=r"'ab' has two routes: pattern\('a\.\*'\) and pattern\('\.\*b'\)"):
-        Matches().new(["ab"], both, lambda topic: False)
-    with pytest.raises(awoke.ConfigError, match=r"'ac' has two routes: one of its own and pattern\('a\.\*'\)"):
-        Matches().new(["ac"], both, lambda topic: True)
+    matches = Matches()
+    found, refused = matches.new(["aa", "ab", "ac", "b"], both, lambda topic: topic == "ac")
+    assert found == [("aa", pattern("a.*")), ("b", pattern(".*b"))]
+    assert [str(each).partition(";")[0] for each in refused] == [
+        "topic 'ab' has two routes: pattern('a.*') and pattern('.*b')",
+        "topic 'ac' has two routes: one of its own and pattern('a.*')",
+    ]
+    assert matches.new(["ab"], both, lambda topic: False)[0] == []
 
 
 def test_an_app_makes_the_routes_of_topics_that_match() -> None:
@@ -68,10 +73,10 @@ def test_an_app_makes_the_routes_of_topics_that_match() -> None:
     def handle(message: awoke.Message[int]) -> int:
         return message.value
 
-    (route,) = app.match(["orders-1", "orders-dead", "out"])
+    (route,), _ = app.match(["orders-1", "orders-dead", "out"])
     assert (route.topic, route.output, route.types) == ("orders-1", "out", (int, None))
     assert list(app.routes) == ["orders-1"]
-    assert app.match(["orders-1"]) == []
+    assert app.match(["orders-1"]) == ([], [])
     assert app.subscribed == ["orders.*"]
     with pytest.raises(awoke.ConfigError, match="has a route already"):
         app.on(awoke.pattern("orders.*"))(handle)

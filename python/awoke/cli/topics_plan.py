@@ -1,6 +1,6 @@
 """`awoke topics plan` and `apply`: show how the cluster's topics differ from those that an app declares, and change it.
 
-Nothing is ever deleted or made smaller. What can't be changed, and what an app does not declare, stays as it is.
+No topic and no partition is ever deleted. What can't be changed, and what an app does not declare, stays as it is.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def apply(
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
-    """Create and change topics so that they are as an app declares them. Nothing is deleted or made smaller."""
+    """Create and change topics so that they are as an app declares them. No topic or partition is deleted."""
     from awoke.declared_topics.plan import apply as apply_plan
 
     with opened(target, bootstrap_servers, kafka) as (found, cluster):

@@ -70,11 +70,11 @@ class TopicMatched(Event, frozen=True, kw_only=True):
 
 
 class TopicRefused(Event, frozen=True, kw_only=True):
-    """A new topic matches two patterns, or a pattern and a route; the second does not read it."""
+    """A new topic can't be read: two patterns match it, or its handler lacks an argument. Others go on."""
 
     name: ClassVar[str] = "topic.refused"
     usual_level: ClassVar[int] = logging.ERROR
-    advice: ClassVar[str] = "make the patterns exclude each other, and restart the app"
+    advice: ClassVar[str] = "correct what the error says, and restart the app"
     error: BaseException
 
 

@@ -10,7 +10,7 @@ import msgspec
 from awoke.errors import ConfigError
 
 Scope = Literal["app", "process", "assignment", "job"]
-"""The life of what a function of `Depends` returns: see there."""
+"""The life of a value that a function of `Depends` returns: see `Depends`."""
 
 SCOPES: tuple[Scope, ...] = ("app", "process", "assignment", "job")
 """The scopes, from the longest life to the shortest."""
@@ -57,7 +57,7 @@ class Depends:
     The function's own parameters are filled in the same way. It is called once for each life of the `scope`:
 
     - `job` (the default): one call of the handler;
-    - `assignment`: from the first job of a partition until the partition is given back;
+    - `assignment`: from the first job of a partition until the partition is revoked or lost, or the app stops;
     - `process`: from the start of the process, after the functions of `on_startup`, until its stop;
     - `app`: once, and in a swarm before the processes are forked, which share it. It must return what survives a
       fork: no client, connection or thread.

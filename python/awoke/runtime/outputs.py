@@ -68,7 +68,7 @@ class Outputs:
         if type(result) in RECORDS:
             return self._complete(message, result)
         if type(result) is Yielded:
-            return [self._complete(message, self._record(message, each)) for each in result]
+            return [self._complete(message, self._record(message, each)) for each in result if each is not None]
         if self._is_always_many or (type(result) in SEVERAL and self._are_records(result)):
             return [self._complete(message, each) for each in records_in(result)]
         check_ran(result, self._name)

@@ -54,7 +54,9 @@ def check_topics(app: RunnableApp, settings: Settings) -> int:
 
 def _matched(app: RunnableApp, admin: Admin, settings: Settings) -> set[str]:
     """Makes the routes of patterns; returns all topics that the app reads."""
-    app.match([each.name for each in admin.topics(settings.startup_timeout_s)])
+    _, refused = app.match([each.name for each in admin.topics(settings.startup_timeout_s)])
+    if refused:
+        raise refused[0]
     for pattern in app.unmatched():
         if not pattern.may_match_nothing:
             text = f"{pattern!r} matches no topic of {settings.bootstrap_servers}"

@@ -83,13 +83,19 @@ class TopicWatch:
         except AwokeError as error:
             logger.debug("no broker told of its topics: %s", error)  # The client's own events say more.
             return
-        try:
-            for route in self._app.match(names):
+        found, refused = self._app.match(names)
+        for each in refused:
+            self._refuse(each)
+        for route in found:
+            try:
                 self._on_found(route)
-        except Exception as error:
-            if str(error) not in self._refused:
-                self._refused.add(str(error))
-                self._app.events.emit(TopicRefused(error=error))
+            except Exception as failed:  # Of the app, for an argument of the handler.
+                self._refuse(failed)
+
+    def _refuse(self, error: Exception) -> None:
+        if str(error) not in self._refused:
+            self._refused.add(str(error))
+            self._app.events.emit(TopicRefused(error=error))
 
     def _found(self, created: str, known: set[str]) -> set[str]:
         """Returns a new topic, when a broker knows it."""
