@@ -165,7 +165,7 @@ def test_keys_come_from_a_function_and_the_current_one_changes_meanwhile() -> No
 
 
 def test_the_id_of_a_key_is_bounded() -> None:
-    """It is kept, and given to user code; whoever sends the message has chosen it."""
+    """It is kept, and given to user code; the sender of the message has chosen it."""
     form = awoke.encrypted(Order, keys=lambda name: None, current=lambda: "new")
     with pytest.raises(ValueError, match="the id of the key has 257 bytes, and 256 at most are read"):
         back(form, b"x" * 100, [(HEADER, b"k" * 257)])

@@ -85,6 +85,5 @@ unsafe fn text_of(text: *const std::ffi::c_char) -> String {
 
 /// Our string as a C string, refused when it holds a zero. It may be a secret, so the error does not quote it.
 fn c_string(what: &str, text: &str) -> crate::Result<std::ffi::CString> {
-    std::ffi::CString::new(text)
-        .map_err(|_| Error::Invalid { reason: format!("{what} must not hold a zero byte") })
+    std::ffi::CString::new(text).map_err(|_| Error::Invalid { reason: format!("{what} must not hold a zero byte") })
 }
