@@ -25,7 +25,7 @@ def test_a_group_is_described_reset_and_deleted(real_cluster: RealCluster) -> No
         moved = awoke_says("groups", "reset", group, "--to-earliest", "--topic", topic, "--yes", *at, env=WIDE)
         assert moved.endswith(f"moved 1 offset of group {group}")
         assert admin.group_offsets(group) == {(topic, 0): 0, (topic, 1): 0}
-        awoke_says("groups", "delete", group, *at)
+        awoke_says("groups", "delete", group, "--yes", *at)
         assert admin.group_offsets(group) == {}
 
 
