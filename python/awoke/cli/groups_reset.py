@@ -33,7 +33,7 @@ def reset(
     to_offset: Annotated[int | None, typer.Option(help="This offset in each partition.")] = None,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="The first message.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="After the last message.")] = False,
-    shift_by: Annotated[int | None, typer.Option(help="So many messages on; back, if negative.")] = None,
+    shift_by: Annotated[int | None, typer.Option(help="Move by this number of messages; back, if negative.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the changes.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     bootstrap_servers: BootstrapServers = None,

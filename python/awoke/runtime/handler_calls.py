@@ -35,7 +35,8 @@ class Assignments:
 
     def __init__(self, route: Route, context: RouteContext) -> None:
         self._route, self._context = route, context
-        self._making = FlowLock()
+        self._making: dict[Key, FlowLock] = {}
+        """Held while the values of an assignment are made, which several of its jobs may want."""
         self._scoped: dict[Key, Scoped] = {}
 
     def known(self) -> Made | None:
@@ -50,7 +51,7 @@ class Assignments:
         """
         job = current_work()
         key = key_of(job)
-        async with self._making:
+        async with self._making.setdefault(key, FlowLock()):
             if key not in self._scoped:
                 self._check_current(job)
                 scoped = await self._make(Assignment(*key[:2]))
@@ -82,6 +83,7 @@ class Assignments:
     async def close(self, key: Key) -> Failed:
         """Closes what belongs to an assignment that has ended; returns the functions that failed."""
         scoped = self._scoped.pop(key, None)
+        self._making.pop(key, None)
         return [] if scoped is None else await scoped.close()
 
 

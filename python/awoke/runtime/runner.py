@@ -293,7 +293,7 @@ class AppRunner(Observed):
 
     def _leave_group(self, deadline_s: float) -> bool:
         """Commits and leaves the group; returns whether all that is stored is committed."""
-        self._topic_watch.close()
+        self._topic_watch.close(remaining_s(deadline_s))
         member = self.member
         if member is None:
             return True
@@ -417,7 +417,7 @@ class AppRunner(Observed):
 
         The partitions have been given back before, by `_leave_group`.
 
-        1. Hear no more requests to stop, and start no more background functions.
+        1. Look for no more topics, hear no more requests to stop, and start no more background functions.
         2. Join the workers, then the background functions.
         3. Commit the last transaction.
         4. Call the shutdown functions, then end the event loop that ran the async ones.
@@ -425,6 +425,7 @@ class AppRunner(Observed):
         6. End the observers: overdue watch, thread ledger, endpoint, events.
         """
         assert self._source is not None
+        self._topic_watch.close(remaining_s(deadline_s))
         if self._end_stop_requests is not None:
             self._end_stop_requests()
         self._join_watch.close()

@@ -48,15 +48,15 @@ class TopicWatch:
             self._end_listening = new_topics.listen(self._on_created)
             self._thread.start()
 
-    def close(self) -> None:
-        """Ends and joins the thread. Closing again, or without a start, does nothing."""
+    def close(self, timeout_s: float) -> None:
+        """Ends the thread, and joins it up to `timeout_s`: it may wait for a broker. Closing again does nothing."""
         self._is_closed = True
         self._wanted.set()
         if self._admin is not None:
             self._end_listening()
             self._admin.close()
             if self._thread is not threading.current_thread():
-                self._thread.join()
+                self._thread.join(timeout_s)
 
     def _on_created(self, topic: str) -> None:
         if any(each.matches(topic) for each in self._app.patterns):
@@ -89,8 +89,9 @@ class TopicWatch:
         for route in found:
             try:
                 self._on_found(route)
-            except Exception as failed:  # Of the app, for an argument of the handler.
-                self._refuse(failed)
+            except Exception as failed:  # Of the app, for an argument of the handler; or the app stops.
+                if not self._is_closed:
+                    self._refuse(failed)
 
     def _refuse(self, error: Exception) -> None:
         if str(error) not in self._refused:

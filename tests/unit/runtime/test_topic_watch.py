@@ -70,7 +70,7 @@ def test_without_patterns_there_is_no_thread(case: Case) -> None:
     before = threading.active_count()
     case.watch.start()
     assert threading.active_count() == before
-    case.watch.close()
+    case.watch.close(10)
 
 
 def test_a_topic_that_this_process_creates_is_found_at_once(case: Case) -> None:
@@ -79,8 +79,8 @@ def test_a_topic_that_this_process_creates_is_found_at_once(case: Case) -> None:
     case.admin.names = ["orders-1", "clicks"]
     new_topics.tell("orders-1")
     assert case.found.wait_for(1) == ["orders-1"]
-    case.watch.close()
-    case.watch.close()
+    case.watch.close(10)
+    case.watch.close(10)
     assert case.admin.is_closed
 
 
@@ -91,7 +91,7 @@ def test_a_topic_that_not_all_brokers_know_yet_is_waited_for(case: Case) -> None
     new_topics.tell("orders-1")
     new_topics.tell("orders-2")
     assert case.found.wait_for(1) == ["orders-2"]
-    case.watch.close()
+    case.watch.close(10)
 
 
 def test_others_are_found_when_the_interval_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_others_are_found_when_the_interval_is_over(monkeypatch: pytest.MonkeyPa
     case.admin.asked.wait_for(2)
     case.admin.names = ["orders-1"]
     assert case.found.wait_for(1) == ["orders-1"]
-    case.watch.close()
+    case.watch.close(10)
 
 
 def test_brokers_that_are_away_end_nothing(case: Case) -> None:
@@ -113,7 +113,7 @@ def test_brokers_that_are_away_end_nothing(case: Case) -> None:
     case.admin.error = None
     new_topics.tell("orders-1")
     assert case.found.wait_for(1) == ["orders-1"]
-    case.watch.close()
+    case.watch.close(10)
 
 
 def test_a_topic_of_two_patterns_is_told_once(case: Case) -> None:
@@ -123,7 +123,7 @@ def test_a_topic_of_two_patterns_is_told_once(case: Case) -> None:
     for count in (1, 2):
         new_topics.tell("orders-1")
         case.admin.asked.wait_for(count)
-    case.watch.close()
+    case.watch.close(10)
     assert len(case.refused.items) == 1
     assert case.found.items == []
 
@@ -140,5 +140,26 @@ def test_a_route_that_can_not_be_read_is_told(monkeypatch: pytest.MonkeyPatch) -
     case.admin.names = ["orders-1"]
     new_topics.tell("orders-1")
     (event,) = case.refused.wait_for(1)
-    case.watch.close()
+    case.watch.close(10)
     assert str(event.fields["error"]) == "no caller"
+
+
+def test_a_route_that_fails_because_the_app_stops_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(monkeypatch)
+    case.add_pattern("orders.*")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fail(route: object) -> None:
+        begun.set()
+        go_on.wait(10)
+        raise awoke.ClosedError("the member is closed")
+
+    case.watch = TopicWatch(case.app, case.app.settings, fail)
+    case.watch.start()
+    case.admin.names = ["orders-1"]
+    new_topics.tell("orders-1")
+    assert begun.wait(10)
+    case.watch.close(0)
+    go_on.set()
+    case.watch.close(10)
+    assert case.refused.items == []
