@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import CORO_CREATED, getcoroutinestate
+from types import CoroutineType
 from typing import Any
 
 from awoke.drive import run_now
-from awoke.errors import ConfigError
+from awoke.errors import ConfigError, HandlerDidNotRun
 from awoke.handlers import kind_of
 from awoke.signatures import signature_of
 
@@ -47,8 +49,12 @@ def check_suits(function: Incoming, where: str, handler: str, *, is_async: bool)
 def around(functions: Sequence[Incoming], call: Callable[[Any], Any], *, is_async: bool) -> Callable[[Any], Any]:
     """Returns a call with middleware around it, the first function outermost."""
     for function in reversed(functions):
-        is_flow = kind_of(function) == "async def" and not is_async
-        call = _driven(function, call) if is_flow else _around(function, call)
+        if is_async:
+            call = _awaited(function, call)
+        elif kind_of(function) == "async def":
+            call = _driven(function, call)
+        else:
+            call = _around(function, call)
     return call
 
 
@@ -62,7 +68,39 @@ def _driven(function: Incoming, call: Callable[[Any], Any]) -> Callable[[Any], A
     async def call_next(received: Any) -> Any:
         return call(received)
 
-    return lambda received: run_now(function(received, call_next), _name(function))
+    around_def = _awaited(function, call_next)
+    return lambda received: run_now(around_def(received), _name(function))
+
+
+def _awaited(function: Incoming, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Calls an `async def`, and checks that it has awaited what it called: else the handler has not run."""
+    name = _name(function)
+
+    async def awaited(received: Any) -> Any:
+        called: list[Any] = []
+
+        def call_next(received: Any) -> Any:
+            called.append(call(received))
+            return called[-1]
+
+        try:
+            result = await function(received, call_next)
+        except BaseException:
+            _end_unawaited(called)
+            raise
+        if _end_unawaited(called):
+            raise HandlerDidNotRun(f"{name}: has called call_next and not awaited it, so the handler has not run")
+        return result
+
+    return awaited
+
+
+def _end_unawaited(called: list[Any]) -> bool:
+    """Closes the coroutines that were not awaited, so that Python does not warn of them; returns whether one was."""
+    found = [each for each in called if isinstance(each, CoroutineType) and getcoroutinestate(each) == CORO_CREATED]
+    for each in found:
+        each.close()
+    return bool(found)
 
 
 def _name(function: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import awoke
+from awoke.drive import drive
 from awoke.incoming import around, check_incoming, check_suits
 from tests.unit.runtime.fakes import KINDS
 
@@ -198,3 +199,38 @@ def test_objects_with_a_call_are_middleware_too() -> None:
     check_incoming(counter, "app")
     assert [result("it", lambda message: message, counter, is_async=each) for each in (False, True)] == ["it", "it"]
     assert counter.count == 2
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
+def test_one_that_does_not_await_the_handler_fails_the_message(is_async: bool) -> None:
+    ran: list[Any] = []
+
+    async def forget(message: Any, call_next: Any) -> Any:
+        call_next(message)
+
+    async def handle_later(message: Any) -> None:
+        ran.append(message)
+
+    call = around([forget], handle_later if is_async else ran.append, is_async=is_async)
+    with pytest.raises(awoke.HandlerDidNotRun, match=r"forget: has called call_next and not awaited it"):
+        drive(call(1)) if is_async else call(1)
+    assert ran == []
+
+
+def test_one_may_call_the_handler_twice_or_not_at_all() -> None:
+    ran: list[Any] = []
+
+    async def handle(message: Any) -> int:
+        ran.append(message)
+        return len(ran)
+
+    async def twice(message: Any, call_next: Any) -> Any:
+        await call_next(message)
+        return await call_next(message)
+
+    async def never(message: Any, call_next: Any) -> Any:
+        return "skipped"
+
+    assert drive(around([twice], handle, is_async=True)(1)) == 2
+    assert drive(around([never], handle, is_async=True)(1)) == "skipped"
+    assert ran == [1, 1]

@@ -73,6 +73,8 @@ class OfFunction(NamedTuple):
 
 Source = PerCall | PerAssignment | OfApp | OfFunction
 
+MARKS = (IsValue, IsKey, Header, Service, Depends)
+
 GIVEN: dict[type, Callable[[Application], Any]] = {
     Producer: lambda app: app.producer,
     Settings: lambda app: app.settings,
@@ -107,6 +109,12 @@ def received_by(annotation: str) -> PerCall | None:
     """Returns the message or the batch, for a text that names it and a type that does not exist at run time."""
     found = RECEIVED.match(annotation)
     return None if found is None else PerCall(itself, True, is_of_message=found[1] == "Message")
+
+
+def is_marked(annotation: Any) -> bool:
+    """Tells whether an annotation has a mark for a handler's parameter."""
+    marks = typing.get_args(annotation)[1:] if typing.get_origin(annotation) is typing.Annotated else ()
+    return any(isinstance(mark, MARKS) or mark in MARKS for mark in marks)
 
 
 def _received(kind: Any) -> Source | None:

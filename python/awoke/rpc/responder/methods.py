@@ -13,6 +13,7 @@ import msgspec
 
 from awoke.errors import ConfigError, RpcError
 from awoke.handlers import check_ran, kind_of
+from awoke.injection.sources import is_marked
 from awoke.registry.schemas import Schemas
 from awoke.rpc import forms
 from awoke.rpc.context import current
@@ -155,6 +156,10 @@ class Method:
         try:
             hints = typing.get_type_hints(self.function, include_extras=True)
             names = list(signature_of(self.function).parameters)
+            for name in names:
+                if is_marked(hints.get(name)):
+                    text = f"rpc method {self.name!r}: parameter {name!r}: callers give all arguments of a method"
+                    raise ConfigError(f"{text}; Depends, Header and the like are for handlers of routes", "method")
             result = self._result_hint(hints.pop("return", Any))
             self._prepare_forms({name: hints.get(name, Any) for name in names}, result)
             is_json = self.argument_form is None

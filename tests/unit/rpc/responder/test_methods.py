@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
 import pytest
@@ -208,3 +208,14 @@ def test_other_errors_are_sent_as_they_are_or_as_internal_ones() -> None:
 def test_only_exceptions_are_mapped_and_only_to_errors(kind: Any, to: Any) -> None:
     with pytest.raises(awoke.ConfigError, match="can't be mapped"):
         Rpc("shop").map_error(kind, to)
+
+
+def database() -> str:
+    return "db"
+
+
+def test_a_mark_of_a_handler_s_parameter_is_refused_as_callers_give_all_arguments() -> None:
+    def save(order: int, db: Annotated[str, awoke.Depends(database)]) -> None: ...
+
+    with pytest.raises(awoke.ConfigError, match="parameter 'db': callers give all arguments of a method"):
+        awoke.App("shop").rpc.method(save)
