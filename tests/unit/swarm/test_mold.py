@@ -95,6 +95,21 @@ def test_nodes_are_forked_from_the_app_that_was_imported_once(tmp_path: Path) ->
     assert noted.read_text() == "imported first second ", "before the first fork, and never again"
 
 
+def test_what_processes_share_is_made_before_the_first_fork(tmp_path: Path) -> None:
+    noted = tmp_path / "made"
+    source = f"""{APP}from typing import Annotated
+def table() -> str:
+    open({str(noted)!r}, 'a').write('made ')
+    return 'table'
+@app.on('orders')
+def handle(message: awoke.Message[bytes], it: Annotated[str, awoke.Depends(table, 'app')]) -> None: ...
+"""
+    with mold_of(tmp_path, source) as mold:
+        ready, _ = mold.says()
+        assert isinstance(ready, protocol.MoldReady)
+        assert noted.read_text() == "made "
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
