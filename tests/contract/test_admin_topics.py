@@ -64,7 +64,7 @@ def test_settings_that_are_not_named_stay_as_they_are(admin: awoke.Admin, topic:
     found = admin.describe_configs(topic)
     assert [found[name].value for name in ("cleanup.policy", "retention.ms")] == ["compact,delete", "1000"]
     admin.alter_configs(topic, {"retention.ms": None, "segment.ms": None})
-    wait_until(lambda: admin.describe_configs(topic)["retention.ms"].is_default, "the broker knows of the change")
+    wait_until(lambda: admin.describe_configs(topic)["segment.ms"].is_default, "the broker knows of the change")
     found = admin.describe_configs(topic)
     assert found["cleanup.policy"].value == "compact,delete"
     assert found["segment.ms"].is_default

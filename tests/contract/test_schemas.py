@@ -136,6 +136,9 @@ def test_a_registry_that_goes_away_later_stops_only_what_needs_a_new_schema(
     app.events.subscribe("registry.waited", waits.add)
     with running(app):
         seen.wait_for(1)
+        with awoke.SchemaRegistry(registry.url) as client:
+            schema = awoke.registry.Schema(msgspec.json.encode(newer).decode())
+            assert client.register(unique("any"), schema).id == 2
         registry.set_up(False)
         with awoke.Producer(cluster.bootstrap_servers) as producer:
             producer.produce(str(orders), b"\0\0\0\0\1\2", key=b"1").wait(30)
@@ -144,9 +147,6 @@ def test_a_registry_that_goes_away_later_stops_only_what_needs_a_new_schema(
             producer.produce(str(orders), b"\0\0\0\0\2\4", key=b"2").wait(30)
             waits.wait_for(1)
         registry.set_up(True)
-        with awoke.SchemaRegistry(registry.url) as client:
-            schema = awoke.registry.Schema(msgspec.json.encode(newer).decode())
-            assert client.register(unique("any"), schema).id == 2
         assert seen.wait_for(3) == [(0, 0, 1), (1, 1, 1), (2, 2, 1)]
 
 

@@ -258,6 +258,8 @@ class KafkaCluster:
             "transaction.state.log.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
             "auto.create.topics.enable": "false",
+            # Tests write messages with timestamps of long ago, which the check of each five minutes would delete.
+            "log.retention.ms": "-1",
             # What is given may name the broker's own ports.
             **{name: value.format(port=port, controller=controller) for name, value in self._extra.items()},
         }
