@@ -27,10 +27,11 @@ impl Lifeline {
         Ok(Self { inner: unsafe { engine::Lifeline::start(socket, tripwire, settings) }? })
     }
 
-    /// Begins to report the jobs of these schedulers and the state of this member. Does not block.
-    fn watch(&self, schedulers: Vec<Py<Scheduler>>, member: &GroupMember) -> Result<()> {
+    /// Begins to report the jobs of these schedulers and the state of these members. Does not block.
+    fn watch(&self, schedulers: Vec<Py<Scheduler>>, members: Vec<Py<GroupMember>>) -> Result<()> {
         let schedulers = schedulers.iter().map(|scheduler| Arc::downgrade(&scheduler.get().inner)).collect();
-        self.inner.watch(schedulers, member.inner.weak()?);
+        let members = members.iter().map(|member| member.get().inner.weak()).collect::<Result<_, _>>()?;
+        self.inner.watch(schedulers, members);
         Ok(())
     }
 

@@ -24,7 +24,7 @@ use crate::{Error, Result};
 struct Activity {
     /// The time for which the oldest job has run.
     oldest_job: Duration,
-    /// The time since the group member's thread came up last.
+    /// The time since the thread of a group member came up last; of several members, the longest.
     poll_age: Duration,
     /// Jobs given to workers.
     jobs: u64,
@@ -125,15 +125,16 @@ impl Lifeline {
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Begins to report the jobs of these schedulers and the state of this member, as long as they exist. Does not
+    /// Begins to report the jobs of these schedulers and the state of these members, as long as they exist. Does not
     /// block.
-    pub fn watch(&self, schedulers: Vec<Weak<PartitionScheduler>>, member: Weak<GroupMember>) {
+    pub fn watch(&self, schedulers: Vec<Weak<PartitionScheduler>>, members: Vec<Weak<GroupMember>>) {
         let read = move || {
             let schedulers = || schedulers.iter().filter_map(Weak::upgrade);
+            let members = || members.iter().filter_map(Weak::upgrade);
             let oldest = schedulers().filter_map(|scheduler| scheduler.oldest_running()).min();
             Activity {
                 oldest_job: oldest.map_or_else(Default::default, |since| since.elapsed()),
-                poll_age: member.upgrade().map_or_else(Default::default, |member| member.poll_age()),
+                poll_age: members().map(|member| member.poll_age()).max().unwrap_or_default(),
                 jobs: schedulers().map(|scheduler| scheduler.counters().jobs.get()).sum(),
             }
         };

@@ -37,6 +37,7 @@ fn join(cluster: &Cluster, topic: &str, scheduler: &Arc<PartitionScheduler>) -> 
         scheduler: Arc::clone(scheduler),
         settings: PartitionSettings::default(),
         start: None,
+        partitions: Vec::new(),
     };
     let settings = GroupSettings {
         commit_interval: Duration::from_secs(5),

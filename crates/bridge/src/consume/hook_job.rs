@@ -17,6 +17,9 @@ pub struct HookJob {
     /// The number of the assignment of the partition.
     #[pyo3(get)]
     generation: u64,
+    /// The number of its route.
+    #[pyo3(get)]
+    route_number: u64,
     /// `assigned`, `tick`, `revoked`, `lost` or `shutdown`.
     #[pyo3(get)]
     name: &'static str,
@@ -34,7 +37,8 @@ impl HookJob {
             engine::Hook::Shutdown => "shutdown",
         };
         let (at, generation) = (hook.partition().topic_partition().clone(), hook.partition().generation());
-        Self { at, generation, name, inner: Mutex::new(Some(hook)) }
+        let route_number = hook.partition().route_number();
+        Self { at, generation, route_number, name, inner: Mutex::new(Some(hook)) }
     }
 }
 

@@ -15,9 +15,12 @@ use crate::values::seconds;
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Job {
     at: TopicPartition,
-    /// The number of the assignment of the partition, counted by the group member.
+    /// The number of the assignment of the partition, among all of the process.
     #[pyo3(get)]
     generation: u64,
+    /// The number of its route.
+    #[pyo3(get)]
+    route_number: u64,
     attempt: u32,
     /// Seconds that the partition was ready before a worker came.
     #[pyo3(get)]
@@ -31,6 +34,7 @@ impl Job {
         Self {
             at: job.batch().topic_partition().clone(),
             generation: job.partition().map_or(0, |partition| partition.generation()),
+            route_number: job.partition().map_or(0, |partition| partition.route_number()),
             attempt: job.attempt(),
             waited_s: job.waited().as_secs_f64(),
             inner: SharedJob::new(job),

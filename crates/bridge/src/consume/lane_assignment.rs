@@ -15,6 +15,9 @@ use crate::errors::Result;
 #[pyclass(frozen, module = "awoke._native")]
 pub struct LaneAssignment {
     at: TopicPartition,
+    /// The number of its route.
+    #[pyo3(get)]
+    route_number: u64,
     /// `None` when it has ended.
     inner: Mutex<Option<engine::LaneAssignment>>,
     lent: PyOnceLock<Py<Batch>>,
@@ -23,7 +26,8 @@ pub struct LaneAssignment {
 impl LaneAssignment {
     pub fn new(assignment: engine::LaneAssignment) -> Self {
         let at = assignment.batch().topic_partition().clone();
-        Self { at, inner: Mutex::new(Some(assignment)), lent: PyOnceLock::new() }
+        let route_number = assignment.partition().map_or(0, |partition| partition.route_number());
+        Self { at, route_number, inner: Mutex::new(Some(assignment)), lent: PyOnceLock::new() }
     }
 
     /// Returns the engine's batch; `None` when the assignment has ended.

@@ -24,7 +24,7 @@ impl Route {
     #[pyo3(signature = (
         topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
         tick_every_s=None, start=None, concurrency=None, is_transactional=false, request_clock_skew_s=None,
-        turn_max_s=None, batch_time_max_s=None, stores_by_hand=false, jobs_max=None
+        turn_max_s=None, batch_time_max_s=None, stores_by_hand=false, jobs_max=None, number=0, partitions=None
     ))]
     fn new(
         topic: String,
@@ -44,6 +44,8 @@ impl Route {
         batch_time_max_s: Option<f64>,
         stores_by_hand: bool,
         jobs_max: Option<usize>,
+        number: u64,
+        partitions: Option<Vec<i32>>,
     ) -> Result<Self> {
         let flow = engine::Flow {
             limits: engine::PullLimits { messages_max, bytes_max },
@@ -62,9 +64,11 @@ impl Route {
             tick_every: duration(tick_every_s)?,
             concurrency: concurrency.map(|lanes| lanes.settings(expiry.clone())).transpose()?,
             is_transactional,
+            route_number: number,
         };
         let start = start.map(|(word, number)| engine::StartAt::of(&word, number)).transpose()?;
-        Ok(Self { inner: engine::Route { topic, scheduler, settings, start }, expiry })
+        let partitions = partitions.unwrap_or_default();
+        Ok(Self { inner: engine::Route { topic, scheduler, settings, start, partitions }, expiry })
     }
 
     /// The number of requests that were skipped because their deadline had passed.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::partition_queue::{PartitionContext, PartitionQueue};
 use super::route::Route;
@@ -11,19 +12,21 @@ use crate::kafka::{CommittedOffset, TopicPartition};
 use crate::wake::Parker;
 use crate::{Error, Result};
 
+/// Counts the assignments of all members of the process, so that each has a number of its own: several groups may read
+/// one partition.
+static GENERATIONS: AtomicU64 = AtomicU64::new(1);
+
 /// The partitions of a group member.
 pub(super) struct Assignment {
     routes: HashMap<String, Route>,
     partitions: HashMap<TopicPartition, Arc<PartitionQueue>>,
     context: PartitionContext,
-    /// Counts assignments of any partition, so that each has a number of its own.
-    generations: u64,
 }
 
 impl Assignment {
     pub(super) fn new(routes: Vec<Route>, context: PartitionContext) -> Self {
         let routes = routes.into_iter().map(|route| (route.topic.clone(), route)).collect();
-        Self { routes, partitions: HashMap::new(), context, generations: 0 }
+        Self { routes, partitions: HashMap::new(), context }
     }
 
     /// Adds a route, in place of an earlier one of its topic.
@@ -36,6 +39,15 @@ impl Assignment {
         let mut topics: Vec<_> = self.routes.keys().cloned().collect();
         topics.sort();
         topics
+    }
+
+    /// Returns the partitions that routes name, which no group assigns.
+    pub(super) fn fixed(&self) -> Vec<TopicPartition> {
+        let of = |route: &Route| {
+            let at = |partition: &i32| TopicPartition::new(route.topic.as_str(), *partition);
+            route.partitions.iter().map(at).collect::<Vec<_>>()
+        };
+        self.routes.values().flat_map(of).collect()
     }
 
     /// Returns all partitions.
@@ -69,10 +81,9 @@ impl Assignment {
             let route = self.routes.get(&*at.topic).ok_or_else(|| Error::Invalid {
                 reason: format!("the group assigned {at}, which no route asked for"),
             })?;
-            self.generations += 1;
             let partition = PartitionQueue::open(
                 at.clone(),
-                self.generations,
+                GENERATIONS.fetch_add(1, Ordering::Relaxed),
                 &route.settings,
                 &route.scheduler,
                 self.context.clone(),

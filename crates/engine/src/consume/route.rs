@@ -15,4 +15,6 @@ pub struct Route {
     pub settings: PartitionSettings,
     /// Where reading begins when the group has committed nothing; `None` leaves it to `auto.offset.reset`.
     pub start: Option<StartAt>,
+    /// The partitions that the member reads without its group assigning them; empty where the group does.
+    pub partitions: Vec<i32>,
 }

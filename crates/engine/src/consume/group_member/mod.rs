@@ -97,6 +97,9 @@ impl GroupMember {
     /// Joins the group of the configuration's `group.id` and starts the member's thread. The batcher commits offsets of
     /// transactional routes that no record goes with.
     ///
+    /// Where a route names its partitions, all of the member's have to. It does not join then: it reads them, and
+    /// commits their offsets under the group's name.
+    ///
     /// # Errors
     /// [`Error::Config`]: a property that belongs to awoke, no `group.id`, or one that librdkafka refuses.
     /// [`Error::System`]: the thread did not start.
@@ -117,6 +120,7 @@ impl GroupMember {
         let poll_interval = Duration::from_millis(native.effective_number("max.poll.interval.ms")?);
         let client = consumer(&native, events)?;
         let fetch_memory = fetch_memory.map(|bytes| FetchMemory::of(&client, bytes, settings.partitions_total));
+        let is_fixed = routes.iter().any(|route| !route.partitions.is_empty());
         let topics: Vec<_> = routes.iter().map(|route| route.topic.clone()).collect();
         let begins_at_end = matches!(native.get("auto.offset.reset"), Some("latest" | "largest" | "end"));
         let shared = Arc::new(Shared::new(client, &routes, begins_at_end)?);
@@ -125,7 +129,7 @@ impl GroupMember {
         }
         let member = Member::new(&shared, routes, settings, poll_interval, fetch_memory);
         shared.client.on_topic_renewed(renewal(&shared.open_partitions));
-        if !topics.is_empty() {
+        if !topics.is_empty() && !is_fixed {
             shared.client.subscribe(&topics)?;
         }
         let ended = Arc::<Completion<()>>::default();

@@ -31,8 +31,8 @@ impl Member {
         self.shared.client.emit(if is_lost { What::Lost(partitions) } else { What::Revoked(partitions) });
     }
 
-    /// Opens partitions that the group assigned.
-    fn accept(&mut self, partitions: &[TopicPartition]) {
+    /// Opens partitions that the group assigned, or that the routes name.
+    pub(super) fn accept(&mut self, partitions: &[TopicPartition]) {
         let Some((list, committed)) = self.starts_of(partitions) else { return };
         if let Err(error) = self.assignment.open(partitions, &committed) {
             self.shared.client.emit(What::Error { code: Code::UNKNOWN_TOPIC, text: error.to_string(), fatal: false });

@@ -1,6 +1,6 @@
 //! The group member's thread.
 //!
-//! Its loop:
+//! Partitions that no group assigns are opened first. Its loop:
 //! 1. execute requests: a commit, a restart, the close;
 //! 2. begin a commit that is due;
 //! 3. wait for librdkafka: a rebalance, a commit's answer, an error, or an interrupt. The wait ends at the next commit,
@@ -68,6 +68,10 @@ impl Member {
 
     /// Runs the loop until a close was requested.
     pub(super) fn run(mut self) {
+        let fixed = self.assignment.fixed();
+        if !fixed.is_empty() {
+            self.accept(&fixed);
+        }
         loop {
             self.shared.note_came_up();
             if let Some(deadline) = self.execute_requests() {

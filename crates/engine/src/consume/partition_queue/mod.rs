@@ -88,12 +88,15 @@ pub struct PartitionSettings {
     pub concurrency: Option<Concurrency>,
     /// True if offsets are committed in transactions only, with the records that go with them.
     pub is_transactional: bool,
+    /// The number of the route among those of the process.
+    pub route_number: u64,
 }
 
 /// The fetched messages of one assigned partition.
 pub struct PartitionQueue {
     at: TopicPartition,
     generation: u64,
+    route_number: u64,
     flow: Flow,
     queue: Queue,
     scheduler: Arc<PartitionScheduler>,
@@ -163,6 +166,7 @@ impl PartitionQueue {
         let partition = Arc::new(Self {
             at,
             generation,
+            route_number: settings.route_number,
             flow: settings.flow.clone(),
             queue,
             scheduler: Arc::clone(scheduler),
@@ -241,9 +245,14 @@ impl PartitionQueue {
         &self.at
     }
 
-    /// Returns the number of the assignment, counted by the group member.
+    /// Returns the number of the assignment, among all of the process.
     pub const fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Returns the number of the route.
+    pub const fn route_number(&self) -> u64 {
+        self.route_number
     }
 
     /// Refuses use in another process than the group member's.
