@@ -74,8 +74,8 @@ from .patterns import Pattern, pattern
 from .producer import Producer, Variant, wait_all
 from .reader import Reader
 from .registry import AsyncSchemaRegistry, SchemaRegistry
+from .route_options import Batching, Flow, Retry
 from .router import Router
-from .routing import Batching, Flow, Retry
 from .runtime.runner import AppRunner
 from .topics import Topic
 from .transaction import Transaction

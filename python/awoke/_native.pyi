@@ -428,7 +428,10 @@ class Job:
         """The partition."""
     @property
     def generation(self) -> int:
-        """The number of the assignment of the partition, counted by the group member."""
+        """The number of the assignment of the partition, among all of the process."""
+    @property
+    def route_number(self) -> int:
+        """The number of its route."""
     @property
     def attempt(self) -> int:
         """The number of the attempt at the first message that is not done, from 1."""
@@ -740,6 +743,9 @@ class LaneAssignment:
     @property
     def partition(self) -> int:
         """The partition."""
+    @property
+    def route_number(self) -> int:
+        """The number of its route."""
     def batch(self, decoders: Decoders | None = None) -> Batch[Any, Any]:
         """Returns the messages, decoded by these functions. Raises ClosedError when the assignment has ended."""
     def finish(self, numbers: Sequence[int]) -> None:
@@ -758,6 +764,9 @@ class HookJob:
     @property
     def generation(self) -> int:
         """The number of the assignment of the partition."""
+    @property
+    def route_number(self) -> int:
+        """The number of its route."""
     @property
     def name(self) -> str:
         """`assigned`, `tick`, `revoked`, `lost` or `shutdown`."""
@@ -831,6 +840,8 @@ class Route:
         batch_time_max_s: float | None = None,
         stores_by_hand: bool = False,
         jobs_max: int | None = None,
+        number: int = 0,
+        partitions: Sequence[int] | None = None,
     ) -> Route: ...
     @property
     def expired(self) -> int:
@@ -933,8 +944,8 @@ class Lifeline:
     """
 
     def __new__(cls, socket: int, tripwire: int, interval_s: float, drain_s: float, exit_code: int) -> Lifeline: ...
-    def watch(self, schedulers: Sequence[Scheduler], member: GroupMember) -> None:
-        """Begins to report the jobs of these schedulers and the state of this member. Does not block."""
+    def watch(self, schedulers: Sequence[Scheduler], members: Sequence[GroupMember]) -> None:
+        """Begins to report the jobs of these schedulers and the state of these members. Does not block."""
     def pulse(self, assigned: int, lag: int) -> bool:
         """Answers with Python's state, and waits for the next request. Returns False at the end.
 

@@ -16,12 +16,13 @@ from awoke.declared_topics.collection import DeclaredTopics
 from awoke.declared_topics.declaration import ConfigValue
 from awoke.errors import ConfigError
 from awoke.events import Events
+from awoke.group_routes import OWN, GroupKey, GroupRoutes
 from awoke.incoming import Incoming
 from awoke.injection.overrides import AppDependencies
 from awoke.injection.sources import GIVEN
 from awoke.lifecycle import BackgroundFunction, Lifecycle, Runner, StopRequests
 from awoke.middleware import Middleware
-from awoke.patterns import Matches, Pattern
+from awoke.patterns import Pattern
 from awoke.producer import Producer
 from awoke.registry.opening import open_registry
 from awoke.registry.schemas import Schemas
@@ -59,12 +60,8 @@ class App(Router):
         self.codec = codec
         """Encodes what the app sends, and decodes what its handlers get; bytes and text pass it untouched."""
         self.events = Events()
-        self.routes: dict[str, Route] = {}
-        """The routes by topic; those of patterns are there when a topic was found."""
-        self.patterns: dict[Pattern, Route] = {}
-        """The routes of patterns, each for any topic."""
-        self._of_patterns: dict[Pattern, Declared] = {}
-        self._matches = Matches()
+        self.groups: dict[GroupKey, GroupRoutes] = {OWN: GroupRoutes(OWN)}
+        """The routes by their consumer group, first those of the app's own."""
         self.rpc = Rpc(name)
         """The methods that others may call over Kafka: see `awoke.rpc`."""
         self._arguments: dict[str, Any] = {**settings, "kafka": kafka}
@@ -244,24 +241,26 @@ class App(Router):
             )
             raise ConfigError(text, "topic")
 
-    def resume(self, topic: str, partition: int) -> bool:
+    def resume(self, topic: str, partition: int, *, group: str | None = None) -> bool:
         """Resumes a partition that its route has paused, or that is stuck; returns whether it was.
 
+        Where several groups of the app read it, in all of them, or in the one of this name.
         A stuck partition is read from its first message. Does not block. Any thread. See `awoke resume`, too.
         """
-        return self._runner is not None and self._runner.resume(topic, partition)
+        return self._runner is not None and self._runner.resume(topic, partition, group)
 
-    def skip(self, topic: str, partition: int, offset: int) -> bool:
+    def skip(self, topic: str, partition: int, offset: int, *, group: str | None = None) -> bool:
         """Skips a failing message that blocks its partition, or its key; returns false where it does not fail.
 
+        Where it fails in several groups of the app, in all of them, or in the one of this name.
         It is skipped at once instead of being tried again: its back-off ends. The partition goes on behind it,
         with the event `message.skipped`. Does not block. Any thread. See `awoke skip`.
         """
-        return self._runner is not None and self._runner.skip(topic, partition, offset)
+        return self._runner is not None and self._runner.skip(topic, partition, offset, group)
 
-    def blocking(self, topic: str, partition: int) -> list[int]:
+    def blocking(self, topic: str, partition: int, *, group: str | None = None) -> list[int]:
         """Returns the offsets of a partition's messages that fail and are tried again, in order. Does not block."""
-        return [] if self._runner is None else self._runner.blocking(topic, partition)
+        return [] if self._runner is None else self._runner.blocking(topic, partition, group)
 
     def is_assigned(self, topic: str, partition: int) -> bool:
         """Returns whether a partition is assigned to this process now. Does not block."""
@@ -274,16 +273,13 @@ class App(Router):
     def _declare(self, declared: Declared) -> None:
         route, topic = declared.route(self._coding), declared.topic
         self._check_incoming(route)
-        earlier = self.patterns.get(topic) if isinstance(topic, Pattern) else self.routes.get(route.topic)
-        if earlier is not None:
-            name = topic if isinstance(topic, Pattern) else route.topic
-            raise ConfigError(f"topic {name!r} has a route already: {earlier.name}", "topic")
+        group = self.groups.get(GroupKey.of(route)) or GroupRoutes(GroupKey.of(route))
+        group.check(topic, route)
         for named in ([] if isinstance(topic, Pattern) else [route.topic]) + list(route.topics_out):
             self._topics.add(named)
-        if isinstance(topic, Pattern):
-            self.patterns[topic], self._of_patterns[topic] = route, declared.read(route)
-        else:
-            self.routes[route.topic] = route
+        read = declared.read(route)
+        group.add(topic, route, lambda name: read.route(self._coding, name))
+        self.groups[group.key] = group
         for each in route.topics_out:
             self._encode(each)
 
@@ -291,35 +287,38 @@ class App(Router):
         return self.all_routes
 
     @property
-    def all_routes(self) -> list[Route]:
-        """The routes of topics, and one for each pattern, which no topic belongs to."""
-        return [*self.routes.values(), *self.patterns.values()]
+    def routes(self) -> Mapping[str, Route]:
+        """The routes of the app's own group by topic; those of patterns are there when a topic was found."""
+        return self.groups[OWN].routes
 
     @property
-    def subscribed(self) -> list[str]:
-        """The topics that its routes name, and the patterns, for a name of what it reads."""
-        return [
-            *(topic for topic in self.routes if topic not in self._matches),
-            *(each.regex for each in self.patterns),
-        ]
+    def all_routes(self) -> list[Route]:
+        """The routes of topics in all groups, and one for each pattern, which no topic belongs to."""
+        return [route for group in self.groups.values() for route in group.all_routes]
+
+    @property
+    def patterns(self) -> list[Pattern]:
+        """The patterns of all groups."""
+        return [pattern for group in self.groups.values() for pattern in group.patterns]
+
+    @property
+    def read_topics(self) -> list[str]:
+        """The topics that are read, each once; those of patterns when a topic was found."""
+        return list(dict.fromkeys(topic for group in self.groups.values() for topic in group.routes))
 
     def match(self, topics: Iterable[str]) -> tuple[list[Route], list[ConfigError]]:
-        """Makes the routes of topics that patterns match and that had none, and adds them to `routes`.
+        """Makes the routes of topics that patterns match and that had none, and adds them to their groups.
 
-        Returns them, and an error for each topic that would have two routes, which gets none. Does not block. One
-        thread at a time: the runtime calls it.
+        Returns them, and an error for each topic that would have two routes in a group, which gets none. Does not
+        block. One thread at a time: the runtime calls it.
         """
-        written = {pattern: route.topics_out for pattern, route in self.patterns.items()}
-        found = []
-        new, refused = self._matches.new(topics, written, self.routes.__contains__)
-        for topic, pattern in new:
-            route = self.routes[topic] = self._of_patterns[pattern].route(self._coding, topic)
-            found.append(route)
-        return found, refused
+        names = list(topics)
+        each = [group.match(names) for group in self.groups.values()]
+        return [route for found, _ in each for route in found], [error for _, refused in each for error in refused]
 
     def unmatched(self) -> list[Pattern]:
         """Returns the patterns that have matched no topic yet. Does not block."""
-        return self._matches.without(self.patterns)
+        return [pattern for group in self.groups.values() for pattern in group.unmatched()]
 
     def load_settings(self) -> Loaded:
         """Reads the settings anew, from arguments, environment and file; `settings` returns them from now on.

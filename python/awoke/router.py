@@ -16,7 +16,8 @@ from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.incoming import Incoming, check_incoming
 from awoke.patterns import Pattern
-from awoke.routing import HandlerNotes, KindOptions, Route, RouteOptions
+from awoke.route_options import KindOptions, RouteOptions
+from awoke.routing import HandlerNotes, Route
 from awoke.topics import Topic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -32,6 +33,11 @@ class Declared(NamedTuple):
     options: RouteOptions
     own: KindOptions
     notes: HandlerNotes = HandlerNotes()
+
+    @property
+    def place(self) -> tuple[str | Pattern, str | None, bool]:
+        """The topic, its group, and whether the route names partitions: each has one route."""
+        return self.topic, self.options.get("group"), bool(self.options.get("partitions"))
 
     def route(self, coding: Coding, topic: str | None = None) -> Route:
         """Makes the route, with what encodes and decodes for its app; that of a pattern for one of its topics.
@@ -163,7 +169,7 @@ class Router:
         on the message's headers: all (True), or those of these names. Where several messages of a partition are
         worked on at once (`concurrency`), results are sent as they come, or, with `ordered`, in the order of the
         messages. With `exactly_once`, results, dead letters and offsets are one transaction. The other options are
-        those of `awoke.routing.RouteOptions`.
+        those of `awoke.route_options.RouteOptions`.
 
         The function's other parameters get what their annotations say: see `awoke.injection`. Instead of a function,
         `awoke.Handlers` are several, of which each message goes to one.
@@ -201,7 +207,7 @@ class Router:
         With `offsets="manual"` only `mark` moves the offset. With `tick_every_s`, `tick` is called about that often,
         between batches. With `own_thread`, `__init__`, all hooks and `consume` of an instance run on one thread, which
         belongs to its assignment: for connections that only the thread which opened them may use. The other
-        options are those of `awoke.routing.RouteOptions`.
+        options are those of `awoke.route_options.RouteOptions`.
 
         Raises:
             ConfigError: the topic has a route already; the class does not derive from `awoke.Consumer`; a wrong option;
@@ -247,7 +253,7 @@ class Router:
             raise ConfigError(text, "router")
         route = declared.route(Coding(UNKNOWN))
         self._check_incoming(route)
-        if declared.topic in [each.topic for each in self._declared]:
+        if declared.place in [each.place for each in self._declared]:
             raise ConfigError(f"topic {declared.topic!r} has a route already in this router", "topic")
         self._declared.append(declared.read(route))
 

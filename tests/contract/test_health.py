@@ -60,11 +60,11 @@ def test_a_message_that_blocks_its_partition_is_named_until_it_is_done(
         (reason,) = server.health().reasons
         for word in (f"{name}[0] is blocked", "offset 2", "key-2", "the database is away", "tried"):
             assert word in reason
-        assert server.failing() == [(name, 0)]
+        assert server.own.failing() == [(name, 0)]
         is_mended.set()
         assert set(seen.wait_for(5)) == {b"%d" % n for n in range(5)}
         assert became(lambda: server.health().is_healthy, 20)
-        assert server.failing() == []
+        assert server.own.failing() == []
 
 
 def test_one_failure_is_no_reason(cluster: Cluster, topic: CreateTopic) -> None:
@@ -78,7 +78,7 @@ def test_one_failure_is_no_reason(cluster: Cluster, topic: CreateTopic) -> None:
     send(cluster, name, 1)
     with running(app) as server:
         assert failed.wait(20)
-        assert became(lambda: server.failing() == [(name, 0)], 20)
+        assert became(lambda: server.own.failing() == [(name, 0)], 20)
         assert server.health().is_healthy
 
 

@@ -121,8 +121,8 @@ def test_a_slow_key_delays_no_other_key_and_the_offset_waits_for_it(cluster: Clu
 
         # A handler that has returned is noted when its job ends, or when the lanes behind a slow one are taken away.
         wait_until(lambda: gap() == (3, 397), "all but the slow key are done", WITHIN_S, every_s=0.001)
-        assert server.member is not None
-        server.member.commit().wait(30)
+        assert server.own.member is not None
+        server.own.member.commit().wait(30)
         assert_committed(cluster, app, {(name, 0): 3})
         release.set()
         done.wait_for(400)

@@ -1,6 +1,7 @@
 """An app that writes down what it has processed: run by the restart scenarios in processes of its own.
 
-For each batch it appends one line `partition first last` to the file of `COUNTING_LOG` after its work is done.
+For each batch it appends one line `partition first last` to the file of `COUNTING_LOG` after its work is done. With
+`COUNTING_PARTITIONS` it reads these, without a group.
 One system call writes the line, so that a kill leaves no half line.
 """
 
@@ -11,10 +12,11 @@ import os
 import awoke
 
 app = awoke.App("counting")
+named = [int(each) for each in os.environ.get("COUNTING_PARTITIONS", "").split()] or None
 log = os.open(os.environ["COUNTING_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 
-@app.consumer(os.environ["COUNTING_TOPIC"], batch=awoke.Batching(max_messages=1_000))
+@app.consumer(os.environ["COUNTING_TOPIC"], batch=awoke.Batching(max_messages=1_000), partitions=named)
 class Counting(awoke.Consumer):
     """Counts the messages of one partition."""
 

@@ -34,8 +34,8 @@ def test_what_is_done_beyond_the_offset_is_not_done_again_after_a_restart(real_c
 
         # A handler that has returned is noted when its job ends, or when the lanes behind a slow one are taken away.
         wait_until(lambda: gaps() == [(5, 94)], "all but one are noted", WITHIN_S, every_s=0.01)
-        assert server.member is not None
-        server.member.commit().wait(30)
+        assert server.own.member is not None
+        server.own.member.commit().wait(30)
         # The job at offset 5 outlives the shutdown's deadline.
     release.set()
     assert_committed(cluster, app, {(name, 0): 5})

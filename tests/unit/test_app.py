@@ -102,16 +102,16 @@ class FakeRunner:
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
 
-    def resume(self, topic: str, partition: int) -> bool:
-        self.asked.append(("resume", topic, partition))
+    def resume(self, topic: str, partition: int, group: str | None = None) -> bool:
+        self.asked.append(("resume", topic, partition, group))
         return True
 
-    def skip(self, topic: str, partition: int, offset: int) -> bool:
-        self.asked.append(("skip", topic, partition, offset))
+    def skip(self, topic: str, partition: int, offset: int, group: str | None = None) -> bool:
+        self.asked.append(("skip", topic, partition, offset, group))
         return True
 
-    def blocking(self, topic: str, partition: int) -> list[int]:
-        return [7, 9]
+    def blocking(self, topic: str, partition: int, group: str | None = None) -> list[int]:
+        return [7, 9] if group is None else [9]
 
     def is_assigned(self, topic: str, partition: int) -> bool:
         return True
@@ -127,9 +127,18 @@ def test_an_app_that_runs_asks_its_runtime() -> None:
     assert app.skip("orders", 0, 7)
     assert app.is_assigned("orders", 0)
     assert (app.blocking("orders", 0), app.threads()) == ([7, 9], [("orders[0]", "flush", "shop.py:7")])
-    assert runner.asked == [("resume", "orders", 0), ("skip", "orders", 0, 7)]
+    assert runner.asked == [("resume", "orders", 0, None), ("skip", "orders", 0, 7, None)]
     app.runs(None, None)
     assert not app.is_assigned("orders", 0)
+
+
+def test_an_app_that_runs_asks_for_one_of_its_groups() -> None:
+    app, runner = awoke.App("shop"), FakeRunner()
+    app.runs(None, runner)
+    assert app.resume("orders", 0, group="audit")
+    assert app.skip("orders", 0, 7, group="audit")
+    assert app.blocking("orders", 0, group="audit") == [9]
+    assert runner.asked == [("resume", "orders", 0, "audit"), ("skip", "orders", 0, 7, "audit")]
 
 
 def test_background_functions_start_with_the_app_and_later_ones_at_once() -> None:

@@ -12,7 +12,8 @@ import pytest
 import awoke
 from awoke.choosing import Handlers, choice, union
 from awoke.injection import Depends, Header, Key, Value
-from awoke.routing import KindOptions, Route
+from awoke.route_options import KindOptions
+from awoke.routing import Route
 
 
 class Placed(msgspec.Struct, tag=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import awoke
+from awoke.group_routes import OWN
 from awoke.patterns import Matches, Pattern, pattern
 
 
@@ -77,6 +78,6 @@ def test_an_app_makes_the_routes_of_topics_that_match() -> None:
     assert (route.topic, route.output, route.types) == ("orders-1", "out", (int, None))
     assert list(app.routes) == ["orders-1"]
     assert app.match(["orders-1"]) == ([], [])
-    assert app.subscribed == ["orders.*"]
+    assert app.groups[OWN].subscribed == ["orders.*"]
     with pytest.raises(awoke.ConfigError, match="has a route already"):
         app.on(awoke.pattern("orders.*"))(handle)

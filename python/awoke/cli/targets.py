@@ -96,7 +96,7 @@ def reads_of(app: str) -> Callable[[str], bool]:
     from awoke.application import find_app  # Imported here, because other commands need no app.
 
     found = find_app(app)
-    return lambda topic: topic in found.routes or any(each.matches(topic) for each in found.patterns)
+    return lambda topic: topic in found.read_topics or any(each.matches(topic) for each in found.patterns)
 
 
 def summary(counts: Counter[str]) -> str:

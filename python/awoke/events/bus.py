@@ -78,6 +78,10 @@ class Events:
         if isinstance(event, str):
             event = user_event(event, fields)
         log(event, self._broker_lines)
+        self.tell(event)
+
+    def tell(self, event: Event) -> None:
+        """Calls the subscribers of an event, on this thread, and logs nothing."""
         with self._lock:
             subscribers = [*self._subscribers.get(event.name, ()), *self._subscribers.get(ALL, ())]
         for subscriber in subscribers:

@@ -49,6 +49,7 @@ class PartitionsChanged(Event, frozen=True, kw_only=True):
 
     change: ClassVar[str]
     counter: ClassVar[Counter | None] = REBALANCES
+    group: str = ""
     client: str
     partitions: list[tuple[str, int]]
 
@@ -91,6 +92,7 @@ class JobOverdue(Event, frozen=True, kw_only=True):
     advice: ClassVar[str] = "make it faster, or raise `revoke_timeout_s`"
     counter: ClassVar[Counter | None] = OVERDUE
     reason: ClassVar[str] = "revoked"
+    group: str = ""
     client: str
     partitions: list[tuple[str, int]]
 
@@ -104,6 +106,7 @@ class OffsetsCommitted(Event, frozen=True, kw_only=True):
     """The brokers hold these offsets: (topic, partition, next offset)."""
 
     name: ClassVar[str] = "offsets.committed"
+    group: str = ""
     client: str
     offsets: list[tuple[str, int, int]]
 
@@ -117,6 +120,7 @@ class CommitFailed(Event, frozen=True, kw_only=True):
     counter: ClassVar[Counter | None] = Counter(
         "awoke_commit_failures_total", "Commits that the brokers refused.", {"code": "code_name"}
     )
+    group: str = ""
     client: str
     partitions: list[tuple[str, int]]
     code: int
@@ -138,6 +142,7 @@ class OffsetsNotCommitted(Event, frozen=True, kw_only=True):
     name: ClassVar[str] = "offsets.not_committed"
     usual_level: ClassVar[int] = logging.ERROR
     advice: ClassVar[str] = "expect repeated messages; look for brokers that were away"
+    group: str = ""
     places: str
     messages: int | None
 
@@ -148,6 +153,7 @@ class PartitionPaused(Event, frozen=True, kw_only=True):
     name: ClassVar[str] = "partition.paused"
     usual_level: ClassVar[int] = logging.ERROR
     advice: ClassVar[str] = "remove the cause, then `awoke resume`"
+    group: str = ""
     topic: str
     partition: int
     error: BaseException
@@ -158,6 +164,7 @@ class PartitionResumed(Event, frozen=True, kw_only=True):
 
     name: ClassVar[str] = "partition.resumed"
     usual_level: ClassVar[int] = logging.INFO
+    group: str = ""
     topic: str
     partition: int
 
@@ -168,6 +175,7 @@ class PartitionStuck(Event, frozen=True, kw_only=True):
     name: ClassVar[str] = "partition.stuck"
     usual_level: ClassVar[int] = logging.ERROR
     advice: ClassVar[str] = "see `text`; `awoke resume` reads it from its first message"
+    group: str = ""
     client: str
     topic: str
     partition: int
@@ -187,6 +195,7 @@ class PartitionRewound(Event, frozen=True, kw_only=True):
         "Partitions whose log went back: truncated, or the topic created again.",
         {"topic": "topic"},
     )
+    group: str = ""
     client: str
     topic: str
     partition: int
@@ -220,6 +229,7 @@ class FetchFailed(Event, frozen=True, kw_only=True):
     name: ClassVar[str] = "fetch.failed"
     usual_level: ClassVar[int] = logging.WARNING
     advice: ClassVar[str] = "see `text`; it is tried again"
+    group: str = ""
     client: str
     topic: str
     partition: int

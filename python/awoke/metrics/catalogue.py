@@ -43,37 +43,42 @@ JOB_RUN = Metric("awoke_job_run_seconds", "histogram", ("topic", "handler"), "Ru
 LAG = Metric(
     "awoke_lag_messages",
     "gauge",
-    ("topic", "partition"),
+    ("group", "topic", "partition"),
     "Messages from the first that is not completed to the end of the partition, as the last fetch saw it.",
 )
 COMMIT_GAP = Metric(
     "awoke_commit_gap_messages",
     "gauge",
-    ("topic", "partition"),
+    ("group", "topic", "partition"),
     "Messages from the first that is not completed to the last that was begun, where several of a partition run at "
     "once.",
 )
 DONE_BEYOND = Metric(
     "awoke_done_beyond_messages",
     "gauge",
-    ("topic", "partition"),
+    ("group", "topic", "partition"),
     "Messages that are completed behind the first that is not, where several of a partition run at once.",
 )
 COMMIT_GAP_AGE = Metric(
     "awoke_commit_gap_seconds",
     "gauge",
-    ("topic", "partition"),
+    ("group", "topic", "partition"),
     "The time since the first message that is not completed was begun, in seconds.",
 )
-ASSIGNED = Metric("awoke_assigned_partitions", "gauge", (), "Partitions that are assigned now.")
+ASSIGNED = Metric("awoke_assigned_partitions", "gauge", ("group",), "Partitions that are assigned now.")
 STUCK = Metric(
-    "awoke_stuck_partitions", "gauge", ("topic",), "Partitions whose messages no longer come until they are resumed."
+    "awoke_stuck_partitions",
+    "gauge",
+    ("group", "topic"),
+    "Partitions whose messages no longer come until they are resumed.",
 )
-FAILING = Metric("awoke_failing_messages", "gauge", ("topic",), "Messages that have failed and are tried again.")
+FAILING = Metric(
+    "awoke_failing_messages", "gauge", ("group", "topic"), "Messages that have failed and are tried again."
+)
 FETCH_QUEUE = Metric(
     "awoke_fetch_queue_limit_bytes",
     "gauge",
-    (),
+    ("group",),
     "The maximum of bytes that are fetched ahead of each assigned partition.",
 )
 THREADS = Metric(

@@ -5,6 +5,7 @@ It uses prometheus-client with a registry of its own, so that two apps in a proc
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
@@ -92,10 +93,24 @@ class Owned(Protocol):
     def owner(self) -> str: ...
 
 
+class GroupSource(Protocol):
+    """A consumer group of the app."""
+
+    @property
+    def group(self) -> str: ...
+    def partitions(self) -> Sequence[PartitionState]: ...
+    def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
+    def failing(self) -> Sequence[tuple[str, int]]: ...
+    def fetch_queue_bytes(self) -> int | None: ...
+
+
 class Sources(Protocol):
     """The owners of values that are read on request."""
 
-    def partitions(self) -> Sequence[PartitionState]: ...
+    @property
+    def joining(self) -> Sequence[GroupSource]:
+        """The consumer groups that the app has routes of."""
+
     def counters(self) -> dict[str, dict[str, int]]: ...
     def threads(self) -> Sequence[Owned]: ...
     def queued(self) -> tuple[int, int]: ...
@@ -103,9 +118,6 @@ class Sources(Protocol):
     def calls(self) -> dict[str, int]: ...
     def callers(self) -> dict[str, dict[str, int]]: ...
     def registry(self) -> dict[str, float]: ...
-    def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
-    def failing(self) -> Sequence[tuple[str, int]]: ...
-    def fetch_queue_bytes(self) -> int | None: ...
 
 
 class Recorder:
@@ -202,21 +214,7 @@ class SourcesCollector(Collector):
 
     def collect(self) -> Iterable[Family]:
         """Yields the metrics with their present values."""
-        partitions = self._sources.partitions()
-        lags = [((each.topic, str(each.partition)), each.lag) for each in partitions]
-        yield gauge(catalogue.LAG, [(labels, lag) for labels, lag in lags if lag is not None])
-        gaps = [((each.topic, str(each.partition)), each.commit_gap) for each in partitions]
-        behind = [(labels, gap) for labels, gap in gaps if gap is not None]
-        yield gauge(catalogue.COMMIT_GAP, [(labels, gap.messages) for labels, gap in behind])
-        yield gauge(catalogue.DONE_BEYOND, [(labels, gap.done) for labels, gap in behind])
-        yield gauge(catalogue.COMMIT_GAP_AGE, [(labels, gap.oldest_s) for labels, gap in behind])
-        yield gauge(catalogue.ASSIGNED, [((), len(partitions))])
-        stuck = [topic for topic, *_ in self._sources.stuck()]
-        yield gauge(catalogue.STUCK, [((topic,), stuck.count(topic)) for topic in sorted(set(stuck))])
-        failing = [topic for topic, _ in self._sources.failing()]
-        yield gauge(catalogue.FAILING, [((topic,), failing.count(topic)) for topic in sorted(set(failing))])
-        fetch_bytes = self._sources.fetch_queue_bytes()
-        yield gauge(catalogue.FETCH_QUEUE, [] if fetch_bytes is None else [((), fetch_bytes)])
+        yield from self._of_groups()
         owners = [thread.owner for thread in self._sources.threads()]
         yield gauge(catalogue.THREADS, [((owner,), owners.count(owner)) for owner in sorted(set(owners))])
         messages, size_bytes = self._sources.queued()
@@ -240,6 +238,24 @@ class SourcesCollector(Collector):
         yield counter(catalogue.CALLER, counted)
         yield from self._of_registry()
         yield from self._of_brokers()
+
+    def _of_groups(self) -> Iterable[Family]:
+        groups = self._sources.joining
+        states = [(each.group, each.partitions()) for each in groups]
+        placed = [((name, each.topic, str(each.partition)), each) for name, found in states for each in found]
+        yield gauge(catalogue.LAG, [(labels, each.lag) for labels, each in placed if each.lag is not None])
+        gaps = [(labels, each.commit_gap) for labels, each in placed]
+        behind = [(labels, gap) for labels, gap in gaps if gap is not None]
+        yield gauge(catalogue.COMMIT_GAP, [(labels, gap.messages) for labels, gap in behind])
+        yield gauge(catalogue.DONE_BEYOND, [(labels, gap.done) for labels, gap in behind])
+        yield gauge(catalogue.COMMIT_GAP_AGE, [(labels, gap.oldest_s) for labels, gap in behind])
+        yield gauge(catalogue.ASSIGNED, [((name,), len(found)) for name, found in states])
+        stuck = Tally((each.group, topic) for each in groups for topic, *_ in each.stuck())
+        yield gauge(catalogue.STUCK, sorted(stuck.items()))
+        failing = Tally((each.group, topic) for each in groups for topic, _ in each.failing())
+        yield gauge(catalogue.FAILING, sorted(failing.items()))
+        limits = [((each.group,), each.fetch_queue_bytes()) for each in groups]
+        yield gauge(catalogue.FETCH_QUEUE, [(labels, limit) for labels, limit in limits if limit is not None])
 
     def _of_registry(self) -> Iterable[Family]:
         counts = self._sources.registry()

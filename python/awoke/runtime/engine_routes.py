@@ -29,4 +29,6 @@ def engine_route(route: Route, settings: Settings, scheduler: _native.Scheduler)
         batch_time_max_s=route.batch.max_time_s,
         stores_by_hand=route.is_manual,
         jobs_max=route.jobs_max,
+        number=route.number,
+        partitions=list(route.partitions),
     )

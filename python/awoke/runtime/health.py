@@ -15,8 +15,8 @@ from awoke.runtime.refusals import Refusals
 from awoke.settings import Settings
 
 
-class Watched(Protocol):
-    """The parts of a running app that reasons come from."""
+class WatchedGroup(Protocol):
+    """The parts of a running consumer group that reasons come from."""
 
     @property
     def settings(self) -> Settings: ...
@@ -25,32 +25,41 @@ class Watched(Protocol):
     @property
     def member(self) -> _native.GroupMember | None: ...
     @property
-    def fatal_error(self) -> BaseException | None: ...
-    @property
     def failures(self) -> Failures: ...
     @property
     def refusals(self) -> Refusals: ...
     @property
-    def overdue(self) -> OverdueWatch: ...
-    @property
     def paused(self) -> Mapping[tuple[str, int], tuple[_native.Partition, BaseException]]: ...
     def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
     def partitions(self) -> Sequence[PartitionState]: ...
+    def place(self, topic: str, partition: int) -> str: ...
+
+
+class Watched(Protocol):
+    """The parts of a running app that reasons come from."""
+
+    @property
+    def fatal_error(self) -> BaseException | None: ...
+    @property
+    def overdue(self) -> OverdueWatch: ...
+    @property
+    def groups(self) -> Sequence[WatchedGroup]: ...
 
 
 def reasons(app: Watched) -> Iterator[str]:
     """Gives each reason. Does not block and asks no broker."""
     if app.fatal_error is not None:
         yield f"fatal error: {app.fatal_error}"
-    yield from app.refusals.reasons()
     yield from _overdue(app)
-    yield from _paused(app)
-    yield from _stuck(app)
-    yield from _blocked(app)
-    yield from _full(app)
-    fatal = None if app.member is None else app.member.fatal_error()
-    if fatal is not None:
-        yield f"the group member can't go on: {fatal[2]} ({fatal[1]})"
+    for group in app.groups:
+        yield from group.refusals.reasons()
+        yield from _paused(group)
+        yield from _stuck(group)
+        yield from _blocked(group)
+        yield from _full(group)
+        fatal = None if group.member is None else group.member.fatal_error()
+        if fatal is not None:
+            yield f"the group member can't go on: {fatal[2]} ({fatal[1]})"
 
 
 def way_on(topic: str, partition: int) -> str:
@@ -65,38 +74,38 @@ def _overdue(app: Watched) -> Iterator[str]:
         yield f"{each.handler} works on {at} for {ran_s:.0f} s, allowed are {each.limit_s:g} s"
 
 
-def _paused(app: Watched) -> Iterator[str]:
-    for (topic, partition), (assignment, error) in list(app.paused.items()):
+def _paused(group: WatchedGroup) -> Iterator[str]:
+    for (topic, partition), (assignment, error) in list(group.paused.items()):
         if assignment.is_current:
-            yield f"{topic}[{partition}] is paused: {error}; {way_on(topic, partition)} lets it go on"
+            yield f"{group.place(topic, partition)} is paused: {error}; {way_on(topic, partition)} lets it go on"
 
 
-def _stuck(app: Watched) -> Iterator[str]:
-    for topic, partition, text, is_resumable in app.stuck():
-        place = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
+def _stuck(group: WatchedGroup) -> Iterator[str]:
+    for topic, partition, text, is_resumable in group.stuck():
+        place = f"topic {topic}" if partition < 0 else group.place(topic, partition)
         reads = f"{way_on(topic, partition)} reads it from its first message"
         what_next = reads if is_resumable else "it goes on by itself when that is mended"
         yield f"{place} gives no messages any more: {text}; {what_next}"
 
 
-def _blocked(app: Watched) -> Iterator[str]:
+def _blocked(group: WatchedGroup) -> Iterator[str]:
     """Names the oldest failure of each partition that has been blocked for too long."""
-    for (topic, partition), failures in app.failures.blocked(app.settings.blocked_after_s).items():
-        if (topic, partition) in app.paused:
+    for (topic, partition), failures in group.failures.blocked(group.settings.blocked_after_s).items():
+        if (topic, partition) in group.paused:
             continue
         others = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
         skip = f"`awoke skip MODULE:APP {topic} {partition} {failures[0].offset}` goes on without it"
-        yield f"{topic}[{partition}] is blocked: {failures[0]}{others}; {skip}"
+        yield f"{group.place(topic, partition)} is blocked: {failures[0]}{others}; {skip}"
 
 
-def _full(app: Watched) -> Iterator[str]:
-    for state in app.partitions():
-        route = app.routes.get(state.topic)
+def _full(group: WatchedGroup) -> Iterator[str]:
+    for state in group.partitions():
+        route = group.routes.get(state.topic)
         if (
             state.commit_gap is not None
             and route is not None
             and state.commit_gap.messages >= route.concurrency.commit_gap
         ):
-            at = f"{state.topic}[{state.partition}]"
+            at = group.place(state.topic, state.partition)
             oldest = f"offset {state.commit_gap.oldest_offset} is not done after {state.commit_gap.oldest_s:.0f} s"
             yield f"{at} takes in no more: {oldest}, with {state.commit_gap.messages} messages behind it"

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
-from awoke import _native
 from awoke.events import Events
 from awoke.metrics.recorder import Health, PartitionState, Recorder
-from awoke.routing import Route
 from awoke.rpc.responder.responder import Responder
 from awoke.runtime.connections import Connections
-from awoke.runtime.context import Producing, RunnableApp
-from awoke.runtime.failures import Failures
+from awoke.runtime.context import RunnableApp
+from awoke.runtime.group_run import GroupRun
 from awoke.runtime.health import reasons
 from awoke.runtime.ledger import Ledger, ThreadEntry
 from awoke.runtime.overdue import OverdueWatch
-from awoke.runtime.refusals import GROUP, Refusals
 from awoke.runtime.worker_pool import WorkerPool
 from awoke.settings import Settings
-from awoke.topics import TopicEncoder
 
 
 class Observed:
@@ -29,15 +25,12 @@ class Observed:
 
     app: RunnableApp
     settings: Settings
-    member: _native.GroupMember | None
+    groups: Sequence[GroupRun]
+    """The consumer groups, first the app's own."""
     responder: Responder | None
     ledger: Ledger
     overdue: OverdueWatch
-    paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]]
-    """Partitions that are paused because a message is exhausted, and why."""
     metrics: Recorder | None
-    failures: Failures
-    refusals: Refusals
     connections: Connections
     fatal_error: BaseException | None
     is_quiet: bool
@@ -52,24 +45,14 @@ class Observed:
         return self.settings.group or self.app.name
 
     @property
+    def joining(self) -> list[GroupRun]:
+        """The groups that have routes; the app's own also where the app has methods."""
+        return [each for each in self.groups if each.has_routes or (each.is_own and self.app.rpc.methods)]
+
+    @property
     def events(self) -> Events:
         """The app's events."""
         return self.app.events
-
-    @property
-    def routes(self) -> Mapping[str, Route]:
-        """The app's routes, by topic."""
-        return self.app.routes
-
-    @property
-    def encoder(self) -> TopicEncoder:
-        """Encodes what is sent to topics that have types."""
-        return self.app.encoder
-
-    @property
-    def producer(self) -> Producing:
-        """The app's producer."""
-        return self.app.producer
 
     def counters(self) -> dict[str, dict[str, int]]:
         """Returns the counters of the schedulers. Does not block."""
@@ -83,28 +66,11 @@ class Observed:
 
     def partitions(self) -> list[PartitionState]:
         """Returns the partitions that are assigned now, with their offsets. Does not block."""
-        return [] if self.member is None else [PartitionState.of(state) for state in self.member.partitions()]
+        return [state for group in self.groups for state in group.partitions()]
 
     def is_assigned(self, topic: str, partition: int) -> bool:
-        """Returns whether a partition is assigned now. Does not block."""
+        """Returns whether a partition is assigned now, in any group. Does not block."""
         return any((each.topic, each.partition) == (topic, partition) for each in self.partitions())
-
-    def stuck(self) -> list[tuple[str, int, str, bool]]:
-        """Returns partitions, and topics (partition -1), that give no messages any more: why, and whether `resume`
-        helps.
-
-        Does not block.
-        """
-        return [] if self.member is None else self.member.stuck()
-
-    def failing(self) -> list[tuple[str, int]]:
-        """Returns topic and partition of each message that has failed and is tried again. Does not block."""
-        return [place for place, _ in self.failures.all()]
-
-    def fetch_queue_bytes(self) -> int | None:
-        """Returns the most bytes that are fetched ahead of each partition; None where librdkafka's own settings
-        decide."""
-        return None if self.member is None else self.member.fetch_queue_bytes()
 
     def threads(self) -> list[ThreadEntry]:
         """Returns the threads of this process by owner. Does not block."""
@@ -144,9 +110,8 @@ class Observed:
             return f"it has a fatal error: {self.fatal_error}"
         if self.is_quiet:
             return "it begins no new jobs: it is quiet, or stops"
-        if self.member is None or not self.refusals.is_allowed(GROUP):
-            return "its group has not given it partitions yet"
-        return self.connections.why_not_ready()
+        reasons = (why for group in self.joining if (why := group.why_not_ready()) is not None)
+        return next(reasons, None) or self.connections.why_not_ready()
 
     def status(self) -> dict[str, Any]:
         """Returns the state of the app as values that JSON can hold. Does not block."""
@@ -154,6 +119,7 @@ class Observed:
         return {
             "app": self.app.name,
             "group": self.group,
+            "groups": [each.group for each in self.joining],
             "pid": os.getpid(),
             "uptime_s": round(time.monotonic() - self.began_s, 1),
             "is_quiet": self.is_quiet,
@@ -162,6 +128,7 @@ class Observed:
             "health": self.health()._asdict(),
             "partitions": [
                 {
+                    "group": group.group,
                     "topic": each.topic,
                     "partition": each.partition,
                     "position": each.position,
@@ -169,6 +136,7 @@ class Observed:
                     "end_offset": each.end_offset,
                     "lag": each.lag,
                 }
-                for each in sorted(self.partitions(), key=lambda each: each[:2])
+                for group in self.joining
+                for each in sorted(group.partitions(), key=lambda each: each[:2])
             ],
         }

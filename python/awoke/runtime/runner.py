@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from awoke import _native
 from awoke.drive import drive
-from awoke.errors import ConfigError, FencedError
-from awoke.events import (
-    AppResized,
-    AppStarted,
-    AppStopped,
-    AppStopping,
-    ClientError,
-    CommitFailed,
-    EventSource,
-    OffsetsCommitted,
-    PartitionPaused,
-    PartitionResumed,
-    PartitionRewound,
-    PartitionsAssigned,
-    TopicMatched,
-)
+from awoke.errors import ConfigError
+from awoke.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
 from awoke.metrics.recorder import Recorder
 from awoke.routing import Route
 from awoke.rpc.responder.responder import Responder
@@ -36,31 +21,17 @@ from awoke.runtime.alone import AloneProducer
 from awoke.runtime.connections import Connections
 from awoke.runtime.context import RunnableApp
 from awoke.runtime.dependencies import ProcessDependencies
-from awoke.runtime.engine_routes import engine_route
-from awoke.runtime.failures import Failures
-from awoke.runtime.joining import JoinWatch, fatal_error, instance_properties
+from awoke.runtime.group_run import GroupRun
+from awoke.runtime.joining import fatal_error
 from awoke.runtime.ledger import Ledger
 from awoke.runtime.lifecycle import LifecycleRun, until
 from awoke.runtime.observed import Observed
 from awoke.runtime.overdue import OverdueWatch
-from awoke.runtime.refusals import Refusals
 from awoke.runtime.scope import Scope
 from awoke.runtime.startup_checks import check_topics
-from awoke.runtime.stopping import (
-    COMMIT_S,
-    LEAVE_GRACE_S,
-    EngineEvents,
-    InterruptibleWait,
-    LastCommits,
-    remaining_s,
-    running_places,
-    store_progress,
-)
+from awoke.runtime.stopping import InterruptibleWait, remaining_s, store_progress
 from awoke.runtime.topic_watch import TopicWatch
-from awoke.runtime.transactions import Transactions, sends_letters, transactional_id_of
 from awoke.runtime.worker_pool import WorkerPool, report_late
-from awoke.settings import client_properties
-from awoke.tracing import Tracer
 from awoke.web.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
@@ -86,14 +57,10 @@ class AppRunner(Observed):
         self.app: RunnableApp = app
         self._loaded = app.load_settings()
         self.settings = self._loaded.values
-        self.member: _native.GroupMember | None = None
         self.ledger = Ledger()
         self.overdue = OverdueWatch(app.events)
-        self.tracer = Tracer(app.name, self.group) if self.settings.tracing else None
         is_asked_for = collects_metrics or self.settings.metrics_port is not None
         self.metrics = Recorder() if is_asked_for else None
-        self.transactions: Transactions | None = None
-        """Commits results with offsets, where a route is exactly-once."""
         self.alone = AloneProducer(self.settings, app.codec, app.events, app.middleware)
         """Sends records that brokers could refuse because of others in their batch."""
         self.responder: Responder | None = None
@@ -108,25 +75,19 @@ class AppRunner(Observed):
         self._on_stop = on_stop or self.stop_soon
         self._stop_wait = InterruptibleWait()
         self._pool = WorkerPool(app, self._stop_wait)
-        self.paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]] = {}
-        """Partitions that are paused because a message is exhausted, and why."""
-        self.failures = Failures()
-        """The messages that fail and are tried again, and those that are to be skipped."""
-        self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.stop_app)
-        """The permissions that brokers deny."""
         self.connections = Connections(self.settings)
         self._topic_watch = TopicWatch(app, self.settings, self._read_topic)
-        self._join_watch = JoinWatch(app.events, self.group, self.settings)
         self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._pool.call_async)
         self.dependencies = ProcessDependencies(app.dependencies, app.all_routes, app.events, self._pool.call_async)
         """The values of functions of `Depends` that live as long as this process."""
-        self._source: EventSource | None = None
+        self.groups = [GroupRun(self, each, self._pool, self._stop_wait) for each in app.groups.values()]
+        """The consumer groups, first the app's own, which a process may have no routes of."""
+        self._has_begun = False
         self._changing = threading.Lock()
         """Held while the app starts or stops: a stop that comes during the start waits for it."""
         self._asking = threading.Lock()
         """Guards `_stopper` and `fatal_error`."""
         self._stopper: threading.Thread | None = None
-        self.last_commits = LastCommits(app.events)
         self._is_clean = True
         self._ended: Future[None] = Future()
         self._end_stop_requests: Callable[[], None] | None = None
@@ -142,8 +103,8 @@ class AppRunner(Observed):
         before.
 
         Raises:
-            ConfigError: no route, or a setting that librdkafka refuses; BrokerUnreachable; UnknownTopic; what a
-            start-up function raises.
+            ConfigError: no route, two groups of one name, or a setting that librdkafka refuses; BrokerUnreachable;
+            UnknownTopic; what a start-up function raises.
         """
         with self._changing:
             self._end_stop_requests = self.app.stop_requests.listen(lambda: self._on_stop())
@@ -165,7 +126,7 @@ class AppRunner(Observed):
         2. Listen to the engine's events; serve metrics and health.
         3. Start what jobs need: the watch on overdue jobs, transactions, workers and event loop.
         4. Call the start-up functions, and the functions of `Depends` that live as long as the process.
-        5. Answer calls, join the group, and watch for new topics of patterns.
+        5. Answer calls, join the groups, and watch for new topics of patterns.
         6. Start the background functions.
 
         If a step raises, the shutdown functions run and everything is ended again.
@@ -175,60 +136,65 @@ class AppRunner(Observed):
             raise ConfigError(text, "routes")
         self._loaded.check_member()
         self.app.schemas.check()
-        self._partitions_total = check_topics(self.app, self.settings)
-        self._source = EventSource(EngineEvents(self.app.events, self._is_running))
+        self._check_groups()
+        partitions = check_topics(self.app, self.settings)
+        self._has_begun = True
         self._end_listening = self._listen()
         ledger.install()
         try:
             self._open_endpoint()
             if any(route.max_processing_s is not None for route in self.app.all_routes):
                 self.overdue.start()
-            if self._has_transactions:
-                self.transactions = self._make_transactions()
-            self._pool.start(self)
+            for group in self.groups:
+                group.open_transactions()
+            self._pool.start((group, route) for group in self.groups for route in group.routes.values())
             self._lifecycle.start_up()
             self._lifecycle.also(self.dependencies.open, self.dependencies.close, "dependencies")
             self._pool.bind()
             if self.app.rpc.methods:
-                self.responder = Responder(self, self.app.rpc, self.app.events, self._source.box)
+                self.responder = Responder(self.own, self.app.rpc, self.app.events, self.own.box)
                 self.responder.start()
-            self._join_watch.start()
             self.app.schemas.start()
-            self.member = self._join()
+            self._join(partitions)
             self._topic_watch.start()
             self.app.runs(lambda each: self._scope.background(*each), self)
         except BaseException:
+            self.quiet()
+            self._leave_groups(time.monotonic() + self.settings.shutdown_timeout_s)
             self._lifecycle.shut_down(time.monotonic() + self.settings.shutdown_timeout_s)
             self._end(time.monotonic() + 1.0)
             raise
-        self.app.events.emit(AppStarted(app=self.app.name, group=self.group, topics=sorted(self._topics_in())))
+        names, topics = [each.group for each in self.joining], sorted(self._topics_in())
+        self.app.events.emit(AppStarted(app=self.app.name, group=", ".join(names), topics=topics))
+
+    def _check_groups(self) -> None:
+        names = [each.group for each in self.groups]
+        for name in names:
+            if names.count(name) > 1:
+                text = f"two of its groups are called {name!r}; leave group=… out where the app's own one is meant"
+                raise ConfigError(f"app {self.app.name!r}: {text}", "group")
+
+    @property
+    def own(self) -> GroupRun:
+        """The app's own group, which remote calls belong to."""
+        return self.groups[0]
+
+    def _join(self, partitions: Mapping[str, int]) -> None:
+        _native.set_fetched_batch_max(self.settings.fetch_batch_max_mb * 1024 * 1024)
+        for group in self.joining:
+            responder = self.responder if group.is_own else None
+            calls = [] if responder is None else [responder.topics.calls]
+            total = sum(partitions[topic] for topic in [*group.routes, *calls])
+            group.join([] if responder is None else [responder.route], calls, total, len(self.joining))
 
     def _read_topic(self, route: Route) -> None:
         """Reads a topic that a pattern has matched."""
-        self._pool.add(self, route)
-        if self.member is not None:
-            self.member.read(engine_route(route, self.settings, self._pool.scheduler_of(route)))
-            self.app.events.emit(TopicMatched(topic=route.topic))
-
-    def _make_transactions(self) -> Transactions:
-        assert self._source is not None
-        may_send_letters = sends_letters(self.app.all_routes)
-        box, middleware = self._source.box, self.app.middleware
-        return Transactions(
-            self.settings, self.group, self.app.codec, middleware, box, may_send_letters=may_send_letters
-        )
-
-    def _named_in(self) -> list[str]:
-        return [*self.app.subscribed, *([self.responder.topics.calls] if self.responder is not None else [])]
+        for group in self.groups:
+            if group.owns(route):
+                group.read(route)
 
     def _topics_in(self) -> list[str]:
-        return [*self.app.routes, *([self.responder.topics.calls] if self.responder is not None else [])]
-
-    @property
-    def _has_transactions(self) -> bool:
-        rpc = self.app.rpc
-        is_rpc = bool(rpc.methods) and rpc.settings.mode == "exactly_once"
-        return is_rpc or any(route.is_exactly_once for route in self.app.all_routes)
+        return [*self.app.read_topics, *([self.responder.topics.calls] if self.responder is not None else [])]
 
     @property
     def schedulers(self) -> list[_native.Scheduler]:
@@ -250,22 +216,9 @@ class AppRunner(Observed):
         if not self._stop_wait.interrupt():
             return False
         store_progress(self._pool.running())
-        if self.member is not None:
-            self._note_commits()
-            self.member.stop_waiting()
+        for group in self.groups:
+            group.stop_waiting()
         return True
-
-    def _note_commits(self) -> None:
-        is_rpc_exactly_once = self.app.rpc.settings.mode == "exactly_once"
-        self.last_commits.note_all(self.routes, self.partitions(), is_rpc_exactly_once=is_rpc_exactly_once)
-
-    def _is_running(self, topic: str, partition: int) -> bool:
-        route = self.app.routes.get(topic)
-        # The others' jobs last until their results are acknowledged, which keeps no thread.
-        is_seen = route is not None and route.output is None and not route.is_exactly_once
-        is_interrupted = self._stop_wait.is_interrupted
-        found = running_places(self._pool.running(), with_hooks=not is_interrupted)
-        return (topic, partition) in found or not (is_seen or is_interrupted)
 
     def stop(self, timeout_s: float | None = None) -> bool:
         """Finishes running jobs, commits, leaves the group, delivers what was produced, and joins the workers.
@@ -274,7 +227,7 @@ class AppRunner(Observed):
         A second call waits for the first and returns the same.
         """
         with self._changing:
-            if self._source is not None:
+            if self._has_begun:
                 try:
                     self._is_clean = self._stop(timeout_s)
                 finally:
@@ -289,21 +242,16 @@ class AppRunner(Observed):
         deadline_s = time.monotonic() + (self.settings.shutdown_timeout_s if timeout_s is None else timeout_s)
         self.app.events.emit(AppStopping(app=self.app.name))
         self.quiet()
-        return self._end(deadline_s, is_clean=self._leave_group(deadline_s))
+        return self._end(deadline_s, is_clean=self._leave_groups(deadline_s))
 
-    def _leave_group(self, deadline_s: float) -> bool:
-        """Commits and leaves the group; returns whether all that is stored is committed."""
+    def _leave_groups(self, deadline_s: float) -> bool:
+        """Commits and leaves the groups, all at once; returns whether all that is stored is committed."""
         self._topic_watch.close(remaining_s(deadline_s))
-        member = self.member
-        if member is None:
-            return True
-        end = self.last_commits.watch()
-        self._note_commits()
-        within_s = remaining_s(deadline_s) + LEAVE_GRACE_S
-        has_left = self._stop_wait.call(lambda: member.close(remaining_s(deadline_s)), False, COMMIT_S, within_s)
-        is_committed = self.last_commits.report()
-        end()
-        return has_left and is_committed
+        joined = [each for each in self.groups if each.member is not None]
+        if len(joined) < 2:
+            return all(each.leave(deadline_s) for each in joined)
+        with ThreadPoolExecutor(len(joined), "awoke-leaving") as threads:
+            return all(list(threads.map(lambda each: each.leave(deadline_s), joined)))
 
     def stop_soon(self) -> None:
         """Stops the app on a thread of its own. Does not block: a handler may call it, too."""
@@ -350,49 +298,34 @@ class AppRunner(Observed):
         self._pool.resize(workers)
         self.app.events.emit(AppResized(app=self.app.name, workers=workers))
 
-    def pause_exhausted(self, job: _native.Job, error: BaseException) -> None:
-        """Pauses a job's partition, until `app.resume` or a rebalance. Does not block."""
-        with contextlib.suppress(FencedError):
-            partition = job.assignment()
-            partition.pause()
-            self.paused[(job.topic, job.partition)] = (partition, error)
-        self.app.events.emit(PartitionPaused(topic=job.topic, partition=job.partition, error=error))
+    def _named(self, group: str | None) -> list[GroupRun]:
+        """Returns all groups, or the one of this name."""
+        return [each for each in self.groups if group in (None, each.group)]
 
-    def resume(self, topic: str, partition: int) -> bool:
-        """Resumes a partition that is paused or stuck; returns whether it was. Does not block."""
-        assignment, _ = self.paused.pop((topic, partition), (None, None))
-        is_paused = assignment is not None and assignment.is_current  # A rebalance has ended an earlier pause.
-        is_stuck = self.member is not None and self.member.resume(topic, partition)
-        if not is_paused and not is_stuck:
-            return False
-        if assignment is not None:
-            with contextlib.suppress(FencedError):
-                assignment.resume()
-        self.app.events.emit(PartitionResumed(topic=topic, partition=partition))
-        return True
+    def resume(self, topic: str, partition: int, group: str | None = None) -> bool:
+        """Resumes a partition that is paused or stuck, in all groups or in one; returns whether it was. Does not
+        block."""
+        return True in [each.resume(topic, partition) for each in self._named(group)]
 
-    def skip(self, topic: str, partition: int, offset: int) -> bool:
-        """Skips a failing message at its next try; returns false where it does not fail. Does not block."""
-        if not self.failures.ask(topic, partition, offset):
-            return False
-        if (topic, partition) in self.paused:
-            self.resume(topic, partition)
-        return True
+    def skip(self, topic: str, partition: int, offset: int, group: str | None = None) -> bool:
+        """Skips a failing message at its next try, in all groups or in one; returns false where it does not fail.
 
-    def blocking(self, topic: str, partition: int) -> list[int]:
+        Does not block.
+        """
+        return True in [each.skip(topic, partition, offset) for each in self._named(group)]
+
+    def blocking(self, topic: str, partition: int, group: str | None = None) -> list[int]:
         """Returns the offsets of the messages that fail and are tried again, in order. Does not block."""
-        return self.failures.blocking(topic, partition)
+        found = [each.failures.blocking(topic, partition) for each in self._named(group)]
+        return sorted({offset for offsets in found for offset in offsets})
 
     def _listen(self) -> Callable[[], None]:
         events = self.app.events
+        for group in self.groups:
+            group.open()
         ends = [
-            events.subscribe(ClientError, self.refusals.on_refused),
-            events.subscribe(CommitFailed, self.refusals.on_refused),
-            events.subscribe(OffsetsCommitted, self.refusals.on_group_allowed),
-            events.subscribe(PartitionsAssigned, self.refusals.on_group_allowed),
             events.subscribe(ClientError, self._on_client_error),
             events.subscribe(ClientError, self.connections.on_error),
-            events.subscribe(PartitionRewound, self.failures.on_rewound),
         ]
         if self.metrics is not None:
             ends.append(self.app.events.subscribe("*", self.metrics.on_event))
@@ -415,27 +348,27 @@ class AppRunner(Observed):
     def _end(self, deadline_s: float, *, is_clean: bool = True) -> bool:
         """Ends everything that `start` began; returns whether all was done in time, and was `is_clean` before.
 
-        The partitions have been given back before, by `_leave_group`.
+        The partitions have been given back before, by `_leave_groups`.
 
         1. Look for no more topics, hear no more requests to stop, and start no more background functions.
         2. Join the workers, then the background functions.
-        3. Commit the last transaction.
+        3. Commit the last transactions.
         4. Call the shutdown functions, then end the event loop that ran the async ones.
         5. Close callers, producers and the registry's client: what is queued is delivered.
         6. End the observers: overdue watch, thread ledger, endpoint, events.
         """
-        assert self._source is not None
         self._topic_watch.close(remaining_s(deadline_s))
         if self._end_stop_requests is not None:
             self._end_stop_requests()
-        self._join_watch.close()
+        for group in self.groups:
+            group.close_join_watch()
         self.connections.close()
         self.app.runs(None, None)
         call = self._stop_wait.call
         late = self._end_workers(deadline_s)
         late += call(lambda: drive(self._scope.close(remaining_s(deadline_s))), ["background functions"])
-        if self.transactions is not None:
-            call(self.transactions.close, None, COMMIT_S)
+        for group in self.groups:
+            group.close_transactions()
         shutdown_s = time.monotonic() + remaining_s(deadline_s, 1.0)
         late += call(lambda: self._lifecycle.shut_down(shutdown_s), ["shutdown functions"], 1.0)
         late += self._pool.end_loop(deadline_s)
@@ -450,8 +383,9 @@ class AppRunner(Observed):
         if self.endpoint is not None:
             self.endpoint.close()
         self._end_listening()
-        self._source.close()
-        self._source = None
+        for group in self.groups:
+            group.close()
+        self._has_begun = False
         return is_clean
 
     def _end_producers(self, deadline_s: float) -> int:
@@ -462,24 +396,6 @@ class AppRunner(Observed):
         if undelivered:
             logger.error("%d produced messages were not acknowledged before the shutdown's deadline", undelivered)
         return undelivered
-
-    def _join(self) -> _native.GroupMember:
-        assert self._source is not None
-        routes = [
-            engine_route(route, self.settings, self._pool.scheduler_of(route)) for route in self.app.routes.values()
-        ]
-        if self.responder is not None:
-            routes.append(self.responder.route)
-        _native.set_fetched_batch_max(self.settings.fetch_batch_max_mb * 1024 * 1024)
-        return _native.GroupMember(
-            client_properties(
-                self.settings, **{"group.id": self.group, **instance_properties(self.settings, self._named_in())}
-            ),
-            routes,
-            self.settings.for_engine(self._partitions_total),
-            None if self.transactions is None else self.transactions.native,
-            self._source.box,
-        )
 
     def _end_workers(self, deadline_s: float) -> list[str]:
         """Joins the threads that run jobs and calls; returns the names of those that still run at the deadline."""

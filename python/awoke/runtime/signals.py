@@ -95,7 +95,7 @@ def stop_waiting(server: AppRunner) -> None:
 def embedded_brokers(app: RunnableApp) -> Iterator[str]:
     """Runs brokers inside the process, with the topics of the app's routes; gives their address."""
     with EmbeddedCluster() as cluster:
-        read, written = list(app.routes), [topic for route in app.all_routes for topic in route.topics_out]
+        read, written = list(app.read_topics), [topic for route in app.all_routes for topic in route.topics_out]
         for topic in dict.fromkeys([*read, *written]):
             cluster.create_topic(topic, partitions=getattr(topic, "partitions", None) or 4)
         logger.info("embedded brokers at %s", cluster.bootstrap_servers)

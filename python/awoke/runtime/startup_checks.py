@@ -9,6 +9,7 @@ from awoke.declared_topics.differences import Difference, Row, numbers_that_diff
 from awoke.declared_topics.plan import Unread, compared_settings
 from awoke.errors import AuthorizationFailed, ConfigError, UnknownTopic
 from awoke.events import TopicDiffers, TopicUnchecked
+from awoke.routing import Route
 from awoke.rpc import topics as rpc_topics
 from awoke.rpc.protocol import Topics
 from awoke.runtime.context import RunnableApp
@@ -22,24 +23,28 @@ SHOWN_MAX = 5
 """The most differences that the error at start names."""
 
 
-def check_topics(app: RunnableApp, settings: Settings) -> int:
-    """Looks up the app's topics, and creates those of its methods; returns the partitions of all that it reads. Blocks.
+def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
+    """Looks up the app's topics, and creates those of its methods. Blocks.
+
+    Returns the number of partitions of each topic that it reads.
 
     Topics that the app declares are compared with the cluster's, as `topics_check` says. Brokers in memory are not
     compared: they know no settings and one replica.
 
     Raises:
         UnknownTopic: its text names the command that creates it; BrokerUnreachable.
-        ConfigError: A topic is not as it is declared, and `topics_check` is `error`.
+        ConfigError: A topic is not as it is declared, and `topics_check` is `error`; a route names a partition that
+        its topic does not have.
     """
-    total = 0
+    counts: dict[str, int] = {}
     if app.rpc.methods:
         partitions = app.rpc.settings.partitions
-        rpc_topics.ensure(settings, Topics.of(app.rpc.service), partitions)
-        total += partitions
+        topics = Topics.of(app.rpc.service)
+        rpc_topics.ensure(settings, topics, partitions)
+        counts[topics.calls] = partitions
     is_compared = settings.topics_check != "off" and not _is_in_memory(settings.bootstrap_servers)
     compared: Mapping[str, Topic] = app.topics if is_compared else {}
-    wanted = set(app.routes) | {topic for route in app.routes.values() for topic in route.topics_out} | set(compared)
+    wanted = {*app.read_topics, *_written(app), *compared}
     described: dict[str, TopicInfo] = {}
     with Admin(settings=settings) as admin:
         if app.patterns:
@@ -48,8 +53,23 @@ def check_topics(app: RunnableApp, settings: Settings) -> int:
             described[topic] = _described(app, admin, topic, settings)
         differences = list(_differences(app, admin, [described[topic] for topic in sorted(compared)]))
     _report(app, settings, [row for each in differences for row in each.rows()])
-    total += sum(len(described[topic].partitions) for topic in app.routes)
-    return total
+    counts |= {topic: len(described[topic].partitions) for topic in app.read_topics}
+    for route in app.all_routes:
+        _check_partitions(route, counts)
+    return counts
+
+
+def _written(app: RunnableApp) -> Iterator[str]:
+    """Yields the topics that routes write to; those of a pattern's routes when it has found topics."""
+    for group in app.groups.values():
+        for route in group.routes.values():
+            yield from route.topics_out
+
+
+def _check_partitions(route: Route, counts: Mapping[str, int]) -> None:
+    if route.partitions and max(route.partitions) >= counts[route.topic]:
+        text = f"route {route.topic!r}: partitions={list(route.partitions)}, and the topic has {counts[route.topic]}"
+        raise ConfigError(f"{text}: from 0 to {counts[route.topic] - 1}", "partitions")
 
 
 def _matched(app: RunnableApp, admin: Admin, settings: Settings) -> set[str]:
@@ -62,7 +82,7 @@ def _matched(app: RunnableApp, admin: Admin, settings: Settings) -> set[str]:
             text = f"{pattern!r} matches no topic of {settings.bootstrap_servers}"
             text = f"{text}; create one, or say may_match_nothing=True"
             raise UnknownTopic(text, UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
-    return set(app.routes)
+    return set(app.read_topics)
 
 
 def _is_in_memory(bootstrap_servers: str) -> bool:

@@ -24,7 +24,7 @@ class Worker:
     2. Run it through its route's executor, which gives it back.
     """
 
-    def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[str, Executor]) -> None:
+    def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[int, Executor]) -> None:
         self._scheduler = scheduler
         self._executors = executors
         self.running: Job | HookJob | None = None
@@ -42,7 +42,7 @@ class Worker:
 
     def _run(self) -> None:
         while (work := self._scheduler.next()) is not None:
-            executor = self._executors[work.topic]
+            executor = self._executors[work.route_number]
             if isinstance(work, LaneAssignment):
                 executor.assign_lanes(work)
                 del work
@@ -67,7 +67,7 @@ class AsyncWorker:
     4. End the loop when `finish` was called, too.
     """
 
-    def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[str, Executor], jobs_max: int) -> None:
+    def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[int, Executor], jobs_max: int) -> None:
         self._scheduler = scheduler
         self._executors = executors
         self._jobs_max = jobs_max
@@ -141,14 +141,14 @@ class AsyncWorker:
                 self._set_timer(seconds)
                 return
             if isinstance(work, LaneAssignment):
-                self._executors[work.topic].assign_lanes(work)
+                self._executors[work.route_number].assign_lanes(work)
                 continue
             task = self._loop.create_task(self._run(work))
             self._tasks[task] = work
             task.add_done_callback(self._on_done)
 
     async def _run(self, work: Job | HookJob) -> None:
-        executor = self._executors[work.topic]
+        executor = self._executors[work.route_number]
         if isinstance(work, Job):
             await executor.process(work)
         else:

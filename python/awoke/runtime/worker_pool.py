@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -36,8 +36,9 @@ class WorkerPool:
     def __init__(self, app: RunnableApp, stop_wait: InterruptibleWait) -> None:
         self._app, self._stop_wait = app, stop_wait
         self._scheduler, self._async_scheduler = _native.Scheduler(), _native.Scheduler()
-        self._executors: dict[str, Executor] = {}
-        self._async_executors: dict[str, Executor] = {}
+        self._executors: dict[int, Executor] = {}
+        """Those of `def` handlers, by the number of the route."""
+        self._async_executors: dict[int, Executor] = {}
         self._resizing = threading.Lock()
         """Guards `_wanted`, `_is_started` and `workers`."""
         self._is_started = False
@@ -60,10 +61,10 @@ class WorkerPool:
         """Returns what the schedulers count about themselves. Does not block."""
         return {"threads": self._scheduler.counters(), "loop": self._async_scheduler.counters()}
 
-    def start(self, context: RouteContext) -> None:
-        """Starts the threads that the app's routes need; returns when the event loop runs."""
-        for route in self._app.routes.values():
-            self._executors_of(route)[route.topic] = self._executor(context, route)
+    def start(self, routes: Iterable[tuple[RouteContext, Route]]) -> None:
+        """Starts the threads that the app's routes need, each in its context; returns when the event loop runs."""
+        for context, route in routes:
+            self._executors_of(route)[route.number] = self._executor(context, route)
         if self._has_threads:
             with self._resizing:
                 self._is_started = True
@@ -82,7 +83,7 @@ class WorkerPool:
     def _has_loop(self) -> bool:
         return any(route.is_async for route in self._app.all_routes)
 
-    def _executors_of(self, route: Route) -> dict[str, Executor]:
+    def _executors_of(self, route: Route) -> dict[int, Executor]:
         return self._async_executors if route.is_async else self._executors
 
     def _executor(self, context: RouteContext, route: Route) -> Executor:
@@ -95,7 +96,7 @@ class WorkerPool:
         """
         executor = self._executor(context, route)
         executor.bind()
-        self._executors_of(route)[route.topic] = executor
+        self._executors_of(route)[route.number] = executor
 
     def bind(self) -> None:
         """Makes all handlers ready to be called, before the first job. May block.

@@ -130,12 +130,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if not self.bootstrap_servers.strip():
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
 
-    def for_engine(self, partitions_total: int = 0) -> EngineSettings:
-        """Returns the settings that reach the engine; `partitions_total` are the partitions of the routes' topics."""
+    def for_engine(self, partitions_total: int = 0, members: int = 1) -> EngineSettings:
+        """Returns the settings that reach the engine, for one of `members` group members of the process.
+
+        `partitions_total` are the partitions of the topics of its routes.
+        """
         return EngineSettings(
             commit_interval_s=self.commit_interval_s * COMMIT_SHARE,
             revoke_timeout_s=self.revoke_timeout_s,
-            fetch_memory_bytes=self.fetch_memory_mb * 1024 * 1024,
+            fetch_memory_bytes=self.fetch_memory_mb * 1024 * 1024 // members,
             partitions_total=partitions_total,
             transaction_interval_s=self.transaction_interval_s,
             transaction_records_max=self.transaction_records_max,

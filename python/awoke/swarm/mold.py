@@ -76,6 +76,7 @@ def _import(options: Options) -> App:
     try:
         with threads.acting_for("import", 0):
             app = find_app(options.target)
+            _check_partitions(app, options.nodes)
             for hook in app.before_forks:
                 hook()
             app.dependencies.share(parameters_of_routes(app.all_routes))
@@ -93,6 +94,15 @@ def _import(options: Options) -> App:
     gc.collect()
     gc.freeze()
     return app
+
+
+def _check_partitions(app: App, nodes: int) -> None:
+    """Refuses several nodes for an app whose routes name their partitions: each node would read all of them."""
+    for route in app.all_routes:
+        if route.partitions and nodes > 1:
+            text = f"partitions={list(route.partitions)} are read by each process, so that {nodes} nodes would each"
+            text = f"{text} process all their messages; run one node, or leave partitions=… out"
+            raise ConfigError(f"route {route.topic!r}: {text}", "partitions")
 
 
 def _not_forked(control: socket.socket, node: int, why: str) -> None:

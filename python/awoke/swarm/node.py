@@ -155,8 +155,7 @@ class Node:
         for changed in (PartitionsAssigned, PartitionsRevoked, PartitionsLost):
             self._app.events.subscribe(changed, lambda event: self._say(protocol.Holds(len(server.partitions()))))
         server.start()
-        assert server.member is not None
-        lifeline.watch(server.schedulers, server.member)
+        lifeline.watch(server.schedulers, [each.member for each in server.groups if each.member is not None])
         pulse = threading.Thread(target=self._pulse, args=(lifeline, server), name="awoke-pulse", daemon=True)
         pulse.start()
         control = threading.Thread(target=self._execute, args=(server,), name="awoke-control", daemon=True)

@@ -43,6 +43,15 @@ def test_a_subscriber_that_raises_disturbs_no_other(caplog: pytest.LogCaptureFix
     assert "a subscriber of shop.opened failed" in caplog.text
 
 
+def test_subscribers_may_be_told_of_an_event_that_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    events, heard = Events(), list[Event]()
+    events.subscribe("*", heard.append)
+    with caplog.at_level(logging.DEBUG):
+        events.tell(PartitionResumed(topic="orders", partition=3))
+    assert [event.name for event in heard] == ["partition.resumed"]
+    assert caplog.records == []
+
+
 def test_an_async_subscriber_is_refused() -> None:
     async def subscriber(event: Event) -> None: ...
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
 import pytest
 
 from awoke.events import CommitFailed, Event, JobOverdue, PartitionsAssigned, PartitionsLost, PartitionsRevoked
+from awoke.events.catalogue import CATALOGUE
 from tests.support.events import example_of
 
 
@@ -24,6 +26,19 @@ def test_a_rebalance_is_counted_by_its_change_and_for_debugging_if_it_changes_no
     assert example_of(kind).log_level == level
     nothing = example_of(kind, partitions=[])
     assert (nothing.log_level, nothing.label_values, nothing.increment) == (logging.DEBUG, (change,), 1)
+
+
+OF_A_GROUP = [
+    event
+    for name, event in CATALOGUE.items()
+    if name.startswith(("partitions.", "offsets.")) or name in ("commit.failed", "fetch.failed", "job.overdue")
+]
+
+
+@pytest.mark.parametrize("kind", OF_A_GROUP, ids=lambda each: str(each.name))
+def test_an_event_of_the_engine_names_no_group_by_itself(kind: type[Event]) -> None:
+    (group,) = (each for each in msgspec.structs.fields(kind) if each.name == "group")
+    assert (group.type, group.default) == (str, "")
 
 
 def test_each_partition_with_an_overdue_job_is_counted() -> None:

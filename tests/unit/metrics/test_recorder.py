@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -38,8 +39,10 @@ MESSAGE: Any = {"handler": "handle", "topic": "t", "partition": 0, "offset": 7}
 ERROR = ValueError("no good")
 
 
-class Fake:
-    """An app's state."""
+class FakeGroup:
+    """The state of a consumer group."""
+
+    group = "shop"
 
     def partitions(self) -> list[PartitionState]:
         return [
@@ -47,6 +50,40 @@ class Fake:
             PartitionState("t", 1, None, 5, 5, 10, None),
             PartitionState("t", 2, 1, 1, 1, None, None),
         ]
+
+    def stuck(self) -> list[tuple[str, int, str, bool]]:
+        return [("t", 3, "no offset", True), ("gone", -1, "no topic", False)]
+
+    def failing(self) -> list[tuple[str, int]]:
+        return [("t", 0), ("t", 0)]
+
+    def fetch_queue_bytes(self) -> int | None:
+        return 2_000_000
+
+
+class Other(FakeGroup):
+    """The state of a second group, which reads the same topic and has no fetch queue yet."""
+
+    group = "audit"
+
+    def partitions(self) -> list[PartitionState]:
+        return [PartitionState("t", 0, 1, 1, 1, 10, None)]
+
+    def stuck(self) -> list[tuple[str, int, str, bool]]:
+        return []
+
+    def failing(self) -> list[tuple[str, int]]:
+        return [("t", 0)]
+
+    def fetch_queue_bytes(self) -> int | None:
+        return None
+
+
+class Fake:
+    """An app's state."""
+
+    def __init__(self, *groups: FakeGroup) -> None:
+        self.joining: Sequence[FakeGroup] = groups or [FakeGroup()]
 
     def counters(self) -> dict[str, dict[str, int]]:
         return {"threads": {"jobs": 5, "job_wakes": 4, "clock_wakes": 1}}
@@ -66,15 +103,6 @@ class Fake:
     def registry(self) -> dict[str, float]:
         counts = {"hits": 9, "misses": 2, "evictions": 1, "entries": 4, "requests": 3, "errors": 1, "wait_s": 0.25}
         return {name: float(count) for name, count in counts.items()}
-
-    def stuck(self) -> list[tuple[str, int, str, bool]]:
-        return [("t", 3, "no offset", True), ("gone", -1, "no topic", False)]
-
-    def failing(self) -> list[tuple[str, int]]:
-        return [("t", 0), ("t", 0)]
-
-    def fetch_queue_bytes(self) -> int | None:
-        return 2_000_000
 
     def health(self) -> Health:
         return Health(False, ["something"])
@@ -188,15 +216,15 @@ def test_the_rest_is_read_when_asked() -> None:
     recorder.attach(Fake())
     found = lines(recorder)
     assert {each for each in found if each.startswith("awoke_lag")} == {
-        'awoke_lag_messages{partition="0",topic="t"} 3.0',
-        'awoke_lag_messages{partition="1",topic="t"} 5.0',
+        'awoke_lag_messages{group="shop",partition="0",topic="t"} 3.0',
+        'awoke_lag_messages{group="shop",partition="1",topic="t"} 5.0',
     }
     assert 'awoke_threads{owner="t[0]"} 2.0' in found
     assert 'awoke_job_wakeups_total{pool="threads"} 4.0' in found
     assert "awoke_producer_queue_bytes 300.0" in found
     assert "awoke_healthy 0.0" in found
-    assert 'awoke_stuck_partitions{topic="t"} 1.0' in found
-    assert "awoke_fetch_queue_limit_bytes 2e+06" in found
+    assert 'awoke_stuck_partitions{group="shop",topic="t"} 1.0' in found
+    assert 'awoke_fetch_queue_limit_bytes{group="shop"} 2e+06' in found
     assert found >= {
         "awoke_registry_cache_hits_total 9.0",
         "awoke_registry_cache_misses_total 2.0",
@@ -237,8 +265,32 @@ def test_calls_are_counted_by_their_outcome_and_measured_in_each_phase() -> None
     }
 
 
+def test_two_groups_of_one_topic_are_told_apart() -> None:
+    recorder = Recorder()
+    recorder.attach(Fake(FakeGroup(), Other()))
+    found = {line for line in lines(recorder) if "group=" in line}
+    assert found == {
+        'awoke_lag_messages{group="shop",partition="0",topic="t"} 3.0',
+        'awoke_lag_messages{group="shop",partition="1",topic="t"} 5.0',
+        'awoke_lag_messages{group="audit",partition="0",topic="t"} 9.0',
+        'awoke_commit_gap_messages{group="shop",partition="0",topic="t"} 4.0',
+        'awoke_done_beyond_messages{group="shop",partition="0",topic="t"} 2.0',
+        'awoke_commit_gap_seconds{group="shop",partition="0",topic="t"} 2.5',
+        'awoke_assigned_partitions{group="shop"} 3.0',
+        'awoke_assigned_partitions{group="audit"} 1.0',
+        'awoke_stuck_partitions{group="shop",topic="t"} 1.0',
+        'awoke_stuck_partitions{group="shop",topic="gone"} 1.0',
+        'awoke_failing_messages{group="shop",topic="t"} 2.0',
+        'awoke_failing_messages{group="audit",topic="t"} 1.0',
+        'awoke_fetch_queue_limit_bytes{group="shop"} 2e+06',
+    }
+
+
 class WithoutCalls(Fake):
-    """An app that neither answers calls nor makes them, and has no fetch queue yet."""
+    """An app that neither answers calls nor makes them, and whose group has no fetch queue yet."""
+
+    def __init__(self) -> None:
+        super().__init__(Other())
 
     def calls(self) -> dict[str, int]:
         return {}
@@ -248,9 +300,6 @@ class WithoutCalls(Fake):
 
     def registry(self) -> dict[str, float]:
         return {}
-
-    def fetch_queue_bytes(self) -> int | None:
-        return None
 
 
 def test_what_an_app_does_not_have_has_no_value() -> None:

@@ -18,7 +18,8 @@ from awoke.codecs.formats import Coding
 from awoke.drive import drive
 from awoke.incoming import Incoming
 from awoke.injection.overrides import AppDependencies
-from awoke.routing import KindOptions, Route
+from awoke.route_options import KindOptions
+from awoke.routing import Route
 from awoke.runtime.dependencies import ProcessDependencies
 from awoke.runtime.executor import Executor
 from awoke.runtime.failures import Failures
@@ -176,7 +177,7 @@ class FakeResults:
 class FakeJob:
     """A job, or with `name` a hook, of `orders[0]`; notes what it is told."""
 
-    topic, partition, generation, epoch, waited_s = "orders", 0, 1, 0, 0.25
+    topic, partition, generation, epoch, waited_s, route_number = "orders", 0, 1, 0, 0.25, 1
 
     def __init__(self, messages: int = 3, *, attempt: int = 1, is_of_lanes: bool = False, name: str = "") -> None:
         self.offsets, self.attempt, self.is_of_lanes, self.name = list(range(messages)), attempt, is_of_lanes, name

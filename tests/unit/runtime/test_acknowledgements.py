@@ -10,7 +10,8 @@ import pytest
 import awoke
 from awoke._native import Job
 from awoke.drive import drive
-from awoke.routing import KindOptions, Route
+from awoke.route_options import KindOptions
+from awoke.routing import Route
 from awoke.runtime.acknowledgements import Acknowledgements, leave_refused
 from tests.unit.runtime.fakes import FakeContext, FakeHandle, FakeJob, FakeResults
 

@@ -1,4 +1,4 @@
-"""The small interfaces to the runner: the runner has every part of them, and so has the app."""
+"""The small interfaces to the runner and its groups: each has every part of them, and so has the app."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import awoke
+from awoke.metrics.recorder import GroupSource, Sources
 from awoke.runtime import context
 from awoke.runtime.context import (
     CommitContext,
@@ -18,17 +19,34 @@ from awoke.runtime.context import (
     RouteContext,
     RunnableApp,
 )
-from awoke.runtime.health import Watched
+from awoke.runtime.group_run import Process
+from awoke.runtime.health import Watched, WatchedGroup
 from awoke.runtime.job_watch import WatchContext
 from awoke.runtime.runner import AppRunner
 from tests.support.protocols import missing_parts, parts_of
 
-OF_THE_RUNNER = [CommitContext, InstanceContext, OutputContext, RecoveryContext, RouteContext, Watched, WatchContext]
+OF_A_GROUP = [
+    CommitContext,
+    InstanceContext,
+    OutputContext,
+    RecoveryContext,
+    RouteContext,
+    WatchContext,
+    WatchedGroup,
+    GroupSource,
+]
 
 
-@pytest.mark.parametrize("protocol", OF_THE_RUNNER, ids=lambda each: str(each.__name__))
-def test_the_runner_has_what_each_part_of_the_runtime_needs(protocol: type[Any]) -> None:
-    runner: RouteContext = AppRunner(awoke.App("context"))  # mypy compares the types of its parts.
+@pytest.mark.parametrize("protocol", OF_A_GROUP, ids=lambda each: str(each.__name__))
+def test_a_group_has_what_each_part_of_the_runtime_needs(protocol: type[Any]) -> None:
+    group: RouteContext = AppRunner(awoke.App("context")).own  # mypy compares the types of its parts.
+    assert parts_of(protocol)
+    assert missing_parts(protocol, group) == set()
+
+
+@pytest.mark.parametrize("protocol", [Process, Sources, Watched], ids=lambda each: str(each.__name__))
+def test_the_runner_has_what_its_groups_and_its_observers_need(protocol: type[Any]) -> None:
+    runner = AppRunner(awoke.App("context"))
     assert parts_of(protocol)
     assert missing_parts(protocol, runner) == set()
 
@@ -40,4 +58,4 @@ def test_the_app_has_what_the_runtime_needs() -> None:
 
 def test_every_context_of_the_file_is_compared() -> None:
     declared = {each for _, each in inspect.getmembers(context, inspect.isclass) if each.__module__ == context.__name__}
-    assert declared - {RunnableApp, Producing} <= set(OF_THE_RUNNER)
+    assert declared - {RunnableApp, Producing} <= set(OF_A_GROUP)

@@ -9,7 +9,8 @@ import pytest
 
 import awoke
 from awoke import _native
-from awoke.routing import KindOptions, Route
+from awoke.route_options import KindOptions
+from awoke.routing import Route
 from awoke.runtime import engine_routes
 from awoke.runtime.engine_routes import TURN_S_MIN, engine_route
 from awoke.settings import Settings
@@ -44,10 +45,10 @@ def test_each_option_reaches_the_engine_under_its_own_name(made: list[Any]) -> N
         "weight": 17,
         "start": "latest",
         "jobs_max": 18,
+        "partitions": (0, 3),
     }
-    engine_route(
-        Route("orders", Handler, options, KindOptions(tick_every_s=19.0, offsets="manual")), Settings(), scheduler
-    )
+    route = Route("orders", Handler, options, KindOptions(tick_every_s=19.0, offsets="manual"))
+    engine_route(route, Settings(), scheduler)
     ((topic, given, found),) = made
     assert (topic, given) == ("orders", scheduler)
     assert found == {
@@ -65,7 +66,14 @@ def test_each_option_reaches_the_engine_under_its_own_name(made: list[Any]) -> N
         "concurrency": None,
         "is_transactional": False,
         "turn_max_s": None,
+        "number": route.number,
+        "partitions": [0, 3],
     }
+
+
+def test_a_route_of_a_group_names_no_partitions(made: list[Any]) -> None:
+    engine_route(Route("orders", handle, {}), Settings(), cast("_native.Scheduler", object()))
+    assert made[0][2]["partitions"] == []
 
 
 def test_a_route_with_lanes_and_transactions_says_so(made: list[Any]) -> None:

@@ -13,7 +13,8 @@ import awoke
 from awoke._native import HookJob, Job
 from awoke.drive import drive
 from awoke.injection import Assignment, Depends, Header
-from awoke.routing import KindOptions, Route
+from awoke.route_options import KindOptions
+from awoke.routing import Route
 from awoke.runtime.executor import Executor
 from awoke.runtime.handler_calls import HandlerCalls, collected
 from awoke.runtime.outputs import Yielded

@@ -24,9 +24,13 @@ def handle(message: Any) -> None: ...
 
 
 class Watched:
-    """A running app without a fault, and with these parts instead of its own."""
+    """A running app with one group, without a fault, and with these parts instead of its own.
+
+    It stands for the group, too.
+    """
 
     def __init__(self, **parts: Any) -> None:
+        self.groups: list[Any] = [self]
         self.settings, self.failures = Settings(blocked_after_s=0.0), Failures()
         self.routes = {"orders": Route("orders", handle, {"concurrency": awoke.by_key(commit_gap=64, in_flight=64)})}
         self.member: Any = None
@@ -43,6 +47,9 @@ class Watched:
 
     def partitions(self) -> list[PartitionState]:
         return self.states
+
+    def place(self, topic: str, partition: int) -> str:
+        return f"{topic}[{partition}]"
 
     def fail(self, offset: int) -> None:
         """Has a message of `orders[0]` fail."""
@@ -141,3 +148,31 @@ def test_a_partition_that_takes_in_no_more_is_named_with_its_oldest_message(
 def test_a_group_member_that_can_not_go_on_says_why(fatal: Any, count: int) -> None:
     found = list(reasons(Watched(member=SimpleNamespace(fatal_error=lambda: fatal))))
     assert found == ["the group member can't go on: fenced (FENCED_INSTANCE_ID)"] * count
+
+
+class Audit(Watched):
+    """A second group of an app."""
+
+    def place(self, topic: str, partition: int) -> str:
+        return f"{super().place(topic, partition)} of group audit"
+
+
+def test_a_reason_of_another_group_names_it() -> None:
+    gap = CommitGap(64, 3, 7, 90.0)
+    group = Audit(
+        paused={("orders", 3): (FakePartition(), ERROR)},
+        stuck_places=[("orders", 4, "no offset", True)],
+        states=[PartitionState("orders", 5, 7, 7, 7, 99, gap)],
+    )
+    group.fail(0)
+    found = list(reasons(Watched(groups=[Watched(), group])))
+    places = [reason.split(" of group audit ")[0] for reason in found]
+    assert places == ["orders[3]", "orders[4]", "orders[0]", "orders[5]"]
+
+
+def test_the_reasons_of_all_groups_are_told() -> None:
+    own, audit = Watched(refusals=SimpleNamespace(reasons=lambda: ["not allowed"])), Audit()
+    audit.paused[("orders", 3)] = (cast(Any, FakePartition()), ERROR)
+    found = list(reasons(Watched(groups=[own, audit])))
+    assert found[0] == "not allowed"
+    assert found[1].startswith("orders[3] of group audit is paused: no good")

@@ -11,7 +11,8 @@ import pytest
 import awoke
 from awoke._native import HookJob, Job, Message
 from awoke.message import Record
-from awoke.routing import KindOptions, Route
+from awoke.route_options import KindOptions
+from awoke.routing import Route
 from awoke.runtime import outgoing as module
 from awoke.runtime.outgoing import OrderedOutput, OrderedOutputs, Outgoing, Results
 from tests.unit.runtime.fakes import FakeBatch, FakeContext, FakeHandle, FakeJob, FakeProducer

@@ -9,7 +9,8 @@ from typing import Any, Optional, cast
 import pytest
 
 import awoke
-from awoke.routing import KindOptions, Route
+from awoke.route_options import KindOptions
+from awoke.routing import Route
 from awoke.runtime.outputs import (
     PLAIN_MAX,
     Outputs,

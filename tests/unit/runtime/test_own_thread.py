@@ -11,7 +11,8 @@ import pytest
 
 import awoke
 from awoke._native import HookJob, Job
-from awoke.routing import KindOptions, Route
+from awoke.route_options import KindOptions
+from awoke.routing import Route
 from awoke.runtime.executor import Executor
 from awoke.runtime.own_thread import OwnThread, OwnThreadExecutor, executor_of
 from tests.unit.runtime.fakes import FakeContext, FakeJob

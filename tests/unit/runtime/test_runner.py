@@ -59,7 +59,7 @@ def test_an_app_starts_and_stops_once(case: Case) -> None:
 
 def test_start_up_functions_run_before_the_group_is_joined_and_shutdown_functions_after_it_is_left(case: Case) -> None:
     members: list[bool] = []
-    case.app.on_startup(lambda: members.append(case.runner.member is None))
+    case.app.on_startup(lambda: members.append(case.runner.own.member is None))
     case.app.on_shutdown(lambda: members.append("app.stopping" in case.heard.items))
     case.runner.start()
     assert members == [True]
@@ -88,7 +88,7 @@ def test_a_start_that_fails_ends_what_it_began(case: Case) -> None:
         case.runner.start()
     assert called == ["start", "stop"]
     assert case.runner.has_ended
-    assert case.runner.member is None
+    assert case.runner.own.member is None
     assert case.heard_of_app() == ["app.stopped"]
 
 
@@ -96,7 +96,7 @@ def test_functions_of_the_process_live_between_the_start_up_and_the_shutdown_fun
     called: list[str] = []
 
     def pool() -> Iterator[str]:
-        called.append("open" if runner.member is None else "too late")
+        called.append("open" if runner.own.member is None else "too late")
         yield "pool"
         called.append("close")
 
@@ -129,7 +129,7 @@ def test_a_function_of_the_process_that_fails_ends_the_start(case: Case) -> None
     runner = AppRunner(case.app)
     with pytest.raises(ValueError, match="no good"):
         runner.start()
-    assert (called, runner.has_ended, runner.member) == (["close"], True, None)
+    assert (called, runner.has_ended, runner.own.member) == (["close"], True, None)
 
 
 def test_an_argument_that_the_app_can_not_give_ends_the_start(case: Case) -> None:
@@ -139,7 +139,7 @@ def test_an_argument_that_the_app_can_not_give_ends_the_start(case: Case) -> Non
     runner = AppRunner(case.app)
     with pytest.raises(awoke.ConfigError, match="a caller needs the name of a service"):
         runner.start()
-    assert (runner.has_ended, runner.member) == (True, None)
+    assert (runner.has_ended, runner.own.member) == (True, None)
 
 
 def test_an_app_that_was_stopped_before_its_start_does_not_start(case: Case) -> None:
@@ -266,8 +266,8 @@ def pause(runner: AppRunner, *, is_lost: bool = False) -> FakePartition:
     """Pauses the partition of a message that is exhausted."""
     job = FakeJob()
     job.assigned.is_lost = is_lost
-    runner.failures.failed(cast(Job, job), ERROR, 0.0)
-    runner.pause_exhausted(cast(Job, job), ERROR)
+    runner.own.failures.failed(cast(Job, job), ERROR, 0.0)
+    runner.own.pause_exhausted(cast(Job, job), ERROR)
     return job.assigned
 
 
@@ -290,7 +290,7 @@ def test_a_pause_that_a_rebalance_has_ended_is_not_resumed(case: Case) -> None:
 
 def test_a_lost_partition_is_not_paused(case: Case) -> None:
     pause(case.runner, is_lost=True)
-    assert case.runner.paused == {}
+    assert case.runner.own.paused == {}
     assert case.heard.items == ["partition.paused"]
 
 
@@ -307,4 +307,4 @@ def test_a_skipped_message_resumes_its_partition(case: Case) -> None:
     assert partition.said == ["pause"]
     assert case.runner.skip("orders", 0, 0)
     assert partition.said == ["pause", "clear_backoff", "resume"]
-    assert case.runner.paused == {}
+    assert case.runner.own.paused == {}

@@ -41,11 +41,35 @@ def app_of(*routes: tuple[str, str]) -> awoke.App:
 
 
 def test_the_partitions_of_topics_that_are_read_are_counted(admin: FakeAdmin) -> None:
-    assert check_topics(app_of(("orders", "out"), ("clicks", "out")), SETTINGS) == 5
+    assert check_topics(app_of(("orders", "out"), ("clicks", "out")), SETTINGS) == {"orders": 2, "clicks": 3}
 
 
 def test_a_topic_that_is_read_and_written_counts_once(admin: FakeAdmin) -> None:
-    assert check_topics(app_of(("orders", "clicks"), ("clicks", "out")), SETTINGS) == 5
+    assert check_topics(app_of(("orders", "clicks"), ("clicks", "out")), SETTINGS) == {"orders": 2, "clicks": 3}
+
+
+def test_a_topic_that_two_groups_read_is_looked_up_once(admin: FakeAdmin) -> None:
+    app = app_of(("orders", "out"))
+    app.on("orders", group="audit", output="clicks")(handle)
+    app.on("orders", partitions=[0, 1])(handle)
+    assert check_topics(app, SETTINGS) == {"orders": 2}
+
+
+def test_a_topic_that_only_a_named_group_writes_to_must_exist(admin: FakeAdmin) -> None:
+    app = app_of(("orders", "out"))
+    app.on("orders", group="audit", output="audited")(handle)
+    with pytest.raises(awoke.UnknownTopic, match="'audited' does not exist"):
+        check_topics(app, SETTINGS)
+
+
+def test_a_partition_that_the_topic_does_not_have_is_refused(admin: FakeAdmin) -> None:
+    app = app_of(("orders", "out"))
+    app.on("clicks", partitions=[0, 3])(handle)
+    with pytest.raises(
+        awoke.ConfigError, match=r"route 'clicks': partitions=\[0, 3\], and .* 3: from 0 to 2"
+    ) as refused:
+        check_topics(app, SETTINGS)
+    assert refused.value.property == "partitions"
 
 
 @pytest.mark.parametrize("missing", ["orders", "out", "dead"])
@@ -62,7 +86,7 @@ def test_a_declared_topic_that_does_not_exist_is_created_as_it_is_declared(admin
     with pytest.raises(awoke.UnknownTopic, match="'audit' does not exist on kafka:9092; create it: awoke topics apply"):
         check_topics(app, SETTINGS)
     off = Settings(bootstrap_servers="kafka:9092", topics_check="off")
-    assert check_topics(app, off) == 2
+    assert check_topics(app, off) == {"orders": 2}
 
 
 def differences_of(
@@ -75,7 +99,7 @@ def differences_of(
     app.on(app.topic("orders", partitions=3, replication=2, config=config))(handle)
     found: list[tuple[Any, ...]] = []
     app.events.subscribe("*", lambda event: found.append((event.name, *event.fields.values())))
-    assert check_topics(app, Settings(bootstrap_servers="kafka:9092", topics_check=mode)) == 2
+    assert check_topics(app, Settings(bootstrap_servers="kafka:9092", topics_check=mode)) == {"orders": 2}
     return found
 
 
@@ -161,14 +185,15 @@ def test_brokers_inside_the_process_are_not_compared() -> None:
     with EmbeddedCluster() as cluster:
         for name in ("orders", "out", "dead"):
             cluster.create_topic(name)
-        assert check_topics(app, Settings(bootstrap_servers=cluster.bootstrap_servers, topics_check="error")) == 1
+        settings = Settings(bootstrap_servers=cluster.bootstrap_servers, topics_check="error")
+        assert check_topics(app, settings) == {"orders": 1}
 
 
 def test_the_topics_of_methods_are_created_and_count_with_those_of_routes(admin: FakeAdmin) -> None:
     app = app_of(("orders", "out"))
     app.rpc.method(handle)
     app.rpc.options(partitions=4)
-    assert check_topics(app, SETTINGS) == 6
+    assert check_topics(app, SETTINGS) == {"shop.rpc.calls": 4, "orders": 2}
     assert [(name, partitions) for name, partitions, _ in admin.created] == [
         ("shop.rpc.calls", 4),
         ("shop.rpc.replies", 4),

@@ -10,7 +10,8 @@ import awoke
 from awoke import _native
 from awoke.codecs.codec import BY_TYPE
 from awoke.message import Outgoing, Record
-from awoke.routing import KindOptions, Route
+from awoke.route_options import KindOptions
+from awoke.routing import Route
 from awoke.runtime.transactions import (
     TransactionEntry,
     Transactions,

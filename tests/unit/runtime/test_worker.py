@@ -23,10 +23,10 @@ WITHIN_S = 30.0
 
 
 class FakeWork:
-    """Work for one topic."""
+    """Work for one route."""
 
-    def __init__(self, topic: str = "orders") -> None:
-        self.topic = topic
+    def __init__(self, route_number: int = 1) -> None:
+        self.route_number = route_number
 
 
 class FakeJob(FakeWork): ...
@@ -48,8 +48,8 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
 class FakeExecutor:
     """The code of one route; its jobs on the event loop run until they are let go."""
 
-    def __init__(self, name: str = "orders") -> None:
-        self.name, self.ran = name, Collected[str]()
+    def __init__(self, number: int = 1) -> None:
+        self.number, self.ran = number, Collected[str]()
         self.open: dict[int, asyncio.Event] = {}
         self.is_broken = False
 
@@ -110,21 +110,21 @@ class FakeScheduler:
             self._notifier.notify()
 
 
-def executors(*found: FakeExecutor) -> dict[str, Executor]:
-    return {each.name: cast(Executor, each) for each in found}
+def executors(*found: FakeExecutor) -> dict[int, Executor]:
+    return {each.number: cast(Executor, each) for each in found}
 
 
 def worker_of(scheduler: Any, *found: FakeExecutor) -> Worker:
     return Worker("awoke-worker-1", cast(Scheduler, scheduler), executors(*found))
 
 
-def test_each_kind_of_work_goes_to_the_executor_of_its_topic() -> None:
-    orders, clicks = FakeExecutor("orders"), FakeExecutor("clicks")
-    works = [FakeHook("clicks"), FakeJob(), FakeLanes(), FakeJob("clicks")]
-    worker = worker_of(FakeScheduler(*works), orders, clicks)
+def test_each_kind_of_work_goes_to_the_executor_of_its_route() -> None:
+    first, second = FakeExecutor(1), FakeExecutor(2)
+    works = [FakeHook(2), FakeJob(), FakeLanes(), FakeJob(2)]
+    worker = worker_of(FakeScheduler(*works), first, second)
     worker.start()
     assert worker.join(WITHIN_S)
-    assert (orders.ran.items, clicks.ran.items) == (["job", "lanes"], ["hook", "job"])
+    assert (first.ran.items, second.ran.items) == (["job", "lanes"], ["hook", "job"])
 
 
 def test_a_job_is_freed_before_the_worker_waits_for_the_next() -> None:

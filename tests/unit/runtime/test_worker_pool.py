@@ -40,7 +40,8 @@ class Case:
         self.pool = WorkerPool(self.app, InterruptibleWait())
 
     def start(self) -> WorkerPool:
-        self.pool.start(cast(RouteContext, FakeContext(app=self.app)))
+        context = cast(RouteContext, FakeContext(app=self.app))
+        self.pool.start((context, route) for route in self.app.all_routes)
         return self.pool
 
     def end(self) -> list[threading.Thread]:

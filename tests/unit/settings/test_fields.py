@@ -85,6 +85,11 @@ def test_the_engine_gets_its_settings_as_one_value() -> None:
     assert (engine.transaction_interval_s, engine.transaction_records_max) == (0.0, 5)
 
 
+def test_the_members_of_a_process_share_the_memory_for_fetched_messages() -> None:
+    settings = Settings(fetch_memory_mb=3)
+    assert settings.for_engine(members=2).fetch_memory_bytes == 3 * 1024 * 1024 // 2
+
+
 def test_the_bridge_reads_every_setting_of_the_engine() -> None:
     source = (REPOSITORY / "crates" / "bridge" / "src" / "settings.rs").read_text()
     struct = source.partition("pub struct EngineSettings {")[2].partition("}")[0]

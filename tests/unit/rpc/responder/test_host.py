@@ -1,4 +1,4 @@
-"""The small interfaces to the process of a responder: the runner and its parts have every part of them."""
+"""The small interfaces to the process of a responder: the app's own group and its parts have every part of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from awoke.tracing import Tracer
 from tests.support.protocols import missing_parts, parts_of
 
 
-def test_the_runner_is_a_host() -> None:
-    runner: host.Host = AppRunner(awoke.App("host"))  # mypy compares the types of its parts.
-    assert missing_parts(host.Host, runner) == set()
+def test_the_apps_own_group_is_a_host() -> None:
+    group: host.Host = AppRunner(awoke.App("host")).own  # mypy compares the types of its parts.
+    assert missing_parts(host.Host, group) == set()
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,6 @@ def test_the_runner_is_a_host() -> None:
         (host.Tracer, Tracer),
     ],
 )
-def test_the_parts_of_the_runner_are_those_of_a_host(protocol: type, kind: type) -> None:
+def test_the_parts_of_a_group_are_those_of_a_host(protocol: type, kind: type) -> None:
     assert parts_of(protocol)
     assert missing_parts(protocol, kind) == set()

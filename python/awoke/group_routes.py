@@ -1,0 +1,97 @@
+"""The routes of one consumer group of an app."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from awoke.errors import ConfigError
+from awoke.patterns import Matches, Pattern
+from awoke.routing import Route
+
+RouteOf = Callable[[str], Route]
+"""Makes the route of a pattern for one of its topics."""
+
+
+class GroupKey(NamedTuple):
+    """Tells the groups of an app apart, before the setting of the app's own is known."""
+
+    said: str | None = None
+    """The name that the routes say; None for the app's own group."""
+    is_fixed: bool = False
+    """True for routes that name their partitions: no group assigns them, and offsets are committed under a name."""
+
+    @classmethod
+    def of(cls, route: Route) -> GroupKey:
+        """Returns the key of the group that a route belongs to."""
+        return cls(route.group, bool(route.partitions))
+
+    def name(self, own: str) -> str:
+        """Returns the name of the group, with the name of the app's own."""
+        return f"{own}.partitions" if self.is_fixed else self.said or own
+
+
+OWN = GroupKey()
+
+
+class GroupRoutes:
+    """The routes that one member reads. Nothing here blocks."""
+
+    def __init__(self, key: GroupKey) -> None:
+        self.key = key
+        self.routes: dict[str, Route] = {}
+        """The routes by topic; those of patterns are there when a topic was found."""
+        self.patterns: dict[Pattern, Route] = {}
+        """The routes of patterns, each for any topic."""
+        self._made_by: dict[Pattern, RouteOf] = {}
+        self._matches = Matches()
+
+    def check(self, topic: str | Pattern, route: Route) -> None:
+        """Checks that a route can be added.
+
+        Raises:
+            ConfigError: The topic, or the pattern, has a route already; the route of a pattern names partitions.
+        """
+        earlier = self.patterns.get(topic) if isinstance(topic, Pattern) else self.routes.get(route.topic)
+        if earlier is not None:
+            group = "" if self.key.said is None else f" in group {self.key.said!r}"
+            name = topic if isinstance(topic, Pattern) else route.topic
+            raise ConfigError(f"topic {name!r} has a route already{group}: {earlier.name}", "topic")
+        if isinstance(topic, Pattern) and route.partitions:
+            text = f"route {topic!r}: partitions=… names those of one topic, and a pattern may match several"
+            raise ConfigError(text, "partitions")
+
+    def add(self, topic: str | Pattern, route: Route, route_of: RouteOf) -> None:
+        """Adds a route that was checked; that of a pattern with what makes it for a topic."""
+        if isinstance(topic, Pattern):
+            self.patterns[topic], self._made_by[topic] = route, route_of
+        else:
+            self.routes[route.topic] = route
+
+    @property
+    def all_routes(self) -> Sequence[Route]:
+        """The routes of topics, and one for each pattern, which no topic belongs to."""
+        return [*self.routes.values(), *self.patterns.values()]
+
+    @property
+    def subscribed(self) -> Sequence[str]:
+        """The topics that its routes name, and the patterns, for a name of what it reads."""
+        named = (topic for topic in self.routes if topic not in self._matches)
+        return [*named, *(each.regex for each in self.patterns)]
+
+    def match(self, topics: Iterable[str]) -> tuple[list[Route], list[ConfigError]]:
+        """Makes the routes of topics that patterns match and that had none, and adds them to `routes`.
+
+        Returns them, and an error for each topic that would have two routes, which gets none. One thread at a time.
+        """
+        written = {pattern: route.topics_out for pattern, route in self.patterns.items()}
+        found = []
+        new, refused = self._matches.new(topics, written, self.routes.__contains__)
+        for topic, pattern in new:
+            route = self.routes[topic] = self._made_by[pattern](topic)
+            found.append(route)
+        return found, refused
+
+    def unmatched(self) -> list[Pattern]:
+        """Returns the patterns that have matched no topic yet."""
+        return self._matches.without(self.patterns)
