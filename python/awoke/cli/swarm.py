@@ -27,6 +27,7 @@ ANSWER_WITHIN_S = 10.0
 RELOADED_WITHIN_S = 600.0
 
 Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The swarm's app, as in shop:app.")]
+Group = Annotated[str | None, typer.Option(metavar="NAME", help="The consumer group; left out, all groups of the app.")]
 
 
 def ask(
@@ -190,10 +191,11 @@ def resume(
     target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The partition's topic.")],
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition's number.")],
+    group: Group = None,
     socket: Socket = None,
 ) -> None:
     """Resume a partition that its route has paused, or that is stuck. A stuck one continues at its first message."""
-    ask(target, socket, "resume", topic=topic, partition=partition)
+    ask(target, socket, "resume", topic=topic, partition=partition, group=group)
     say(f"resumed {topic}[{partition}]")
 
 
@@ -203,8 +205,9 @@ def skip(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The message's topic.")],
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition's number.")],
     offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="The message's offset.")],
+    group: Group = None,
     socket: Socket = None,
 ) -> None:
     """Skip a message that fails and blocks its partition. The partition continues after it."""
-    ask(target, socket, "skip", topic=topic, partition=partition, offset=offset)
+    ask(target, socket, "skip", topic=topic, partition=partition, offset=offset, group=group)
     say(f"{topic}[{partition}] goes on behind offset {offset}")

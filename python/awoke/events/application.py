@@ -66,6 +66,7 @@ class TopicMatched(Event, frozen=True, kw_only=True):
 
     name: ClassVar[str] = "topic.matched"
     usual_level: ClassVar[int] = logging.INFO
+    group: str = ""
     topic: str
 
 

@@ -214,6 +214,7 @@ class PartitionCareful(Event, frozen=True, kw_only=True):
     name: ClassVar[str] = "partition.careful"
     usual_level: ClassVar[int] = logging.WARNING
     advice: ClassVar[str] = "look for the cause of the death; it is slower until then"
+    group: str = ""
     handler: str
     topic: str
     partition: int

@@ -114,12 +114,13 @@ class CommitContext(Protocol):
     def transactions(self) -> Transactions | None:
         """None where no route is exactly-once."""
 
+    @property
+    def group(self) -> str: ...
+
 
 class RecoveryContext(CommitContext, Protocol):
     """Ends jobs, and handles messages that fail."""
 
-    @property
-    def group(self) -> str: ...
     @property
     def failures(self) -> Failures: ...
     @property

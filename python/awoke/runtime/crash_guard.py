@@ -64,7 +64,9 @@ class CrashGuard:
             "a process that had begun this message died before its next commit; to find a message that kills its "
             f"process, the messages before offset {careful.until_offset} are taken one by one, each with a commit"
         )
-        self._context.events.emit(PartitionCareful(handler=self._route.name, **careful._asdict(), text=text))
+        self._context.events.emit(
+            PartitionCareful(group=self._context.group, handler=self._route.name, **careful._asdict(), text=text)
+        )
 
 
 def died(check: CrashCheck) -> ProcessDied:

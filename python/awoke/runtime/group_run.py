@@ -162,10 +162,6 @@ class GroupRun:
         assert self._source is not None
         return self._source.box
 
-    def place(self, topic: str, partition: int) -> str:
-        """Returns the name of a partition; of another group than the app's own with the group."""
-        return f"{topic}[{partition}]" + ("" if self.is_own else f" of group {self.group}")
-
     def open(self) -> None:
         """Listens to the events of its clients. Does not block."""
         listen = self._heard.subscribe
@@ -219,7 +215,7 @@ class GroupRun:
         self._pool.add(self, route)
         if self.member is not None:
             self.member.read(engine_route(route, self.settings, self._pool.scheduler_of(route)))
-            self.app.events.emit(TopicMatched(topic=route.topic))
+            self._heard.emit(TopicMatched(topic=route.topic))
 
     def running(self) -> list[Job | HookJob]:
         """Returns its jobs and hooks that run now. Does not block."""

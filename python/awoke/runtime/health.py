@@ -19,6 +19,10 @@ class WatchedGroup(Protocol):
     """The parts of a running consumer group that reasons come from."""
 
     @property
+    def group(self) -> str: ...
+    @property
+    def is_own(self) -> bool: ...
+    @property
     def settings(self) -> Settings: ...
     @property
     def routes(self) -> Mapping[str, Route]: ...
@@ -32,7 +36,6 @@ class WatchedGroup(Protocol):
     def paused(self) -> Mapping[tuple[str, int], tuple[_native.Partition, BaseException]]: ...
     def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
     def partitions(self) -> Sequence[PartitionState]: ...
-    def place(self, topic: str, partition: int) -> str: ...
 
 
 class Watched(Protocol):
@@ -59,12 +62,23 @@ def reasons(app: Watched) -> Iterator[str]:
         yield from _full(group)
         fatal = None if group.member is None else group.member.fatal_error()
         if fatal is not None:
-            yield f"the group member can't go on: {fatal[2]} ({fatal[1]})"
+            yield f"the member of group {group.group} can't go on: {fatal[2]} ({fatal[1]})"
 
 
-def way_on(topic: str, partition: int) -> str:
+def place(group: WatchedGroup, topic: str, partition: int) -> str:
+    """Returns the name of a partition, or of a topic (-1); of another group than the app's own with the group."""
+    name = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
+    return name if group.is_own else f"{name} of group {group.group}"
+
+
+def way_on(group: WatchedGroup, topic: str, partition: int) -> str:
     """Returns the ways to resume a partition."""
-    return f"`awoke resume MODULE:APP {topic} {partition}` (in the process: app.resume)"
+    return f"`awoke resume MODULE:APP {topic} {partition}{option(group)}` (in the process: app.resume)"
+
+
+def option(group: WatchedGroup) -> str:
+    """Returns the option that names a group in a command; nothing for the app's own."""
+    return "" if group.is_own else f" --group {group.group}"
 
 
 def _overdue(app: Watched) -> Iterator[str]:
@@ -77,15 +91,15 @@ def _overdue(app: Watched) -> Iterator[str]:
 def _paused(group: WatchedGroup) -> Iterator[str]:
     for (topic, partition), (assignment, error) in list(group.paused.items()):
         if assignment.is_current:
-            yield f"{group.place(topic, partition)} is paused: {error}; {way_on(topic, partition)} lets it go on"
+            at, resumed = place(group, topic, partition), way_on(group, topic, partition)
+            yield f"{at} is paused: {error}; {resumed} lets it go on"
 
 
 def _stuck(group: WatchedGroup) -> Iterator[str]:
     for topic, partition, text, is_resumable in group.stuck():
-        place = f"topic {topic}" if partition < 0 else group.place(topic, partition)
-        reads = f"{way_on(topic, partition)} reads it from its first message"
+        reads = f"{way_on(group, topic, partition)} reads it from its first message"
         what_next = reads if is_resumable else "it goes on by itself when that is mended"
-        yield f"{place} gives no messages any more: {text}; {what_next}"
+        yield f"{place(group, topic, partition)} gives no messages any more: {text}; {what_next}"
 
 
 def _blocked(group: WatchedGroup) -> Iterator[str]:
@@ -94,8 +108,8 @@ def _blocked(group: WatchedGroup) -> Iterator[str]:
         if (topic, partition) in group.paused:
             continue
         others = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
-        skip = f"`awoke skip MODULE:APP {topic} {partition} {failures[0].offset}` goes on without it"
-        yield f"{group.place(topic, partition)} is blocked: {failures[0]}{others}; {skip}"
+        skip = f"`awoke skip MODULE:APP {topic} {partition} {failures[0].offset}{option(group)}` goes on without it"
+        yield f"{place(group, topic, partition)} is blocked: {failures[0]}{others}; {skip}"
 
 
 def _full(group: WatchedGroup) -> Iterator[str]:
@@ -106,6 +120,6 @@ def _full(group: WatchedGroup) -> Iterator[str]:
             and route is not None
             and state.commit_gap.messages >= route.concurrency.commit_gap
         ):
-            at = group.place(state.topic, state.partition)
+            at = place(group, state.topic, state.partition)
             oldest = f"offset {state.commit_gap.oldest_offset} is not done after {state.commit_gap.oldest_s:.0f} s"
             yield f"{at} takes in no more: {oldest}, with {state.commit_gap.messages} messages behind it"

@@ -103,9 +103,11 @@ class AdminEndpoint:
             if name == "reload":
                 self._reload(answer)
             elif name == "resume":
-                self._answers.resumes.begin(*command_lines.place_of(command), answer)
+                place, group = command_lines.place_of(command), command_lines.group_of(command)
+                self._answers.resumes.begin(*place, answer, group=group)
             elif name == "skip":
-                self._answers.resumes.begin(*command_lines.place_of(command), answer, command_lines.offset_of(command))
+                place, group = command_lines.place_of(command), command_lines.group_of(command)
+                self._answers.resumes.begin(*place, answer, command_lines.offset_of(command), group)
             elif name == "threads":
                 self._answers.gatherings.begin(
                     "threads", lambda texts: answer({"done": name, "threads": threads_of(texts)})

@@ -24,9 +24,10 @@ class AppCommands:
         """
         match name := command.get("command"):
             case "resume":
-                return self._resume(*command_lines.place_of(command))
+                return self._resume(*command_lines.place_of(command), command_lines.group_of(command))
             case "skip":
-                return self._skip(*command_lines.place_of(command), command_lines.offset_of(command))
+                place, offset = command_lines.place_of(command), command_lines.offset_of(command)
+                return self._skip(*place, offset, command_lines.group_of(command))
             case "threads":
                 entries = [thread_of(each) for each in self._app.threads()]
                 return {"done": name, "threads": entries}
@@ -34,15 +35,15 @@ class AppCommands:
                 text = f"{reprlib.repr(name)} is for swarms (awoke run --nodes): this app runs in a single process"
                 raise ConfigError(text, "command")
 
-    def _resume(self, topic: str, partition: int) -> dict[str, Any]:
-        if resumed(self._app, topic, partition):
+    def _resume(self, topic: str, partition: int, group: str | None) -> dict[str, Any]:
+        if resumed(self._app, topic, partition, group):
             return {"done": "resume"}
         if not self._app.is_assigned(topic, partition):
             return {"failed": command_lines.not_assigned(f"{topic}[{partition}]", "this process does not hold")}
         return {"failed": f"{topic}[{partition}] is neither paused nor stuck"}
 
-    def _skip(self, topic: str, partition: int, offset: int) -> dict[str, Any]:
-        is_skipped, blocking = skipped(self._app, topic, partition, offset)
+    def _skip(self, topic: str, partition: int, offset: int, group: str | None) -> dict[str, Any]:
+        is_skipped, blocking = skipped(self._app, topic, partition, offset, group)
         if is_skipped:
             return {"done": "skip"}
         if not self._app.is_assigned(topic, partition):
@@ -50,21 +51,21 @@ class AppCommands:
         return {"failed": command_lines.why_not_skipped(f"{topic}[{partition}]", offset, blocking)}
 
 
-def resumed(app: App, topic: str, partition: int) -> bool:
+def resumed(app: App, topic: str, partition: int, group: str | None) -> bool:
     """Resumes a partition of an app in this process; returns false if it was neither paused nor stuck."""
     try:
-        return app.resume(topic, partition)
+        return app.resume(topic, partition, group=group)
     except AwokeError:
         return False  # The partition is revoked, or the app stops: there is nothing to resume here.
 
 
-def skipped(app: App, topic: str, partition: int, offset: int) -> tuple[bool, list[int]]:
+def skipped(app: App, topic: str, partition: int, offset: int, group: str | None) -> tuple[bool, list[int]]:
     """Skips a message that fails, of an app in this process.
 
     Returns false if that message does not fail, and the offsets of those that do.
     """
     try:
-        return app.skip(topic, partition, offset), app.blocking(topic, partition)
+        return app.skip(topic, partition, offset, group=group), app.blocking(topic, partition, group=group)
     except AwokeError:
         return False, []  # The partition is revoked, or the app stops: there is nothing to skip here.
 

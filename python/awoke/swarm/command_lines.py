@@ -16,6 +16,8 @@ from awoke.printable import harmless_json
 
 TOPIC_MAX = 249
 """The most characters of a topic's name in Kafka."""
+GROUP_MAX = 1_000
+"""The most characters of a group's name in a command; Kafka has no bound."""
 PARTITION_MAX = (1 << 31) - 1
 OFFSETS_SHOWN_MAX = 20
 """The most offsets that an answer names."""
@@ -67,6 +69,18 @@ def place_of(command: dict[str, Any]) -> tuple[str, int]:
     if not isinstance(topic, str) or not 0 < len(topic) <= TOPIC_MAX:
         raise ConfigError(f"{reprlib.repr(topic)} is no topic", "topic")
     return topic, number_of(command, "partition", most=PARTITION_MAX)
+
+
+def group_of(command: dict[str, Any]) -> str | None:
+    """Returns the consumer group of a command, or None for all groups of the app.
+
+    Raises:
+        ConfigError: The field is no name.
+    """
+    group = command.get("group")
+    if group is not None and (not isinstance(group, str) or not 0 < len(group) <= GROUP_MAX):
+        raise ConfigError(f"{reprlib.repr(group)} is no consumer group", "group")
+    return group
 
 
 def offset_of(command: dict[str, Any]) -> int:

@@ -218,11 +218,11 @@ class Node:
 
     def _answer(self, server: AppRunner, message: protocol.NodeIsAsked) -> protocol.NodeSays:
         match message:
-            case protocol.Resume(topic=topic, partition=partition, request=request):
-                is_resumed = app_commands.resumed(self._app, topic, partition)
+            case protocol.Resume(topic=topic, partition=partition, request=request, group=group):
+                is_resumed = app_commands.resumed(self._app, topic, partition, group)
                 return protocol.Resumed(request, is_resumed, is_assigned=self._app.is_assigned(topic, partition))
-            case protocol.Skip(topic=topic, partition=partition, offset=offset, request=request):
-                is_skipped, blocking = app_commands.skipped(self._app, topic, partition, offset)
+            case protocol.Skip(topic=topic, partition=partition, offset=offset, request=request, group=group):
+                is_skipped, blocking = app_commands.skipped(self._app, topic, partition, offset, group)
                 # A failing topic may have many such messages, and the size of a message between processes is limited.
                 is_assigned, shown = self._app.is_assigned(topic, partition), blocking[:BLOCKING_MAX]
                 return protocol.Resumed(request, is_skipped, shown, is_assigned)

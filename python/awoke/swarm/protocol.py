@@ -147,20 +147,22 @@ class Gather(msgspec.Struct, tag_field="kind", tag="gather"):
 
 
 class Resume(msgspec.Struct, tag_field="kind", tag="resume"):
-    """Asks to resume a partition."""
+    """Asks to resume a partition, in all groups of the app or in one."""
 
     topic: str
     partition: Number
     request: Number
+    group: str | None = None
 
 
 class Skip(msgspec.Struct, tag_field="kind", tag="skip"):
-    """Asks to skip a message."""
+    """Asks to skip a message, in all groups of the app or in one."""
 
     topic: str
     partition: Number
     offset: Number
     request: Number
+    group: str | None = None
 
 
 MoldSays = MoldReady | Refused | Forked | NotForked

@@ -48,14 +48,16 @@ class Resumes:
         self._open: dict[int, Request] = {}
         self._requests = 0
 
-    def begin(self, topic: str, partition: int, answer: Answer, offset: int | None = None) -> None:
+    def begin(
+        self, topic: str, partition: int, answer: Answer, offset: int | None = None, group: str | None = None
+    ) -> None:
         """Asks all nodes that are up to resume a partition, or to skip its message at `offset`."""
         self._requests += 1
         request = self._requests
         if offset is None:
-            command, question = "resume", protocol.encode(protocol.Resume(topic, partition, request))
+            command, question = "resume", protocol.encode(protocol.Resume(topic, partition, request, group))
         else:
-            command, question = "skip", protocol.encode(protocol.Skip(topic, partition, offset, request))
+            command, question = "skip", protocol.encode(protocol.Skip(topic, partition, offset, request, group))
         missing = set()
         for node in self._nodes.values():
             if node.state is NodeState.UP and node.control is not None:

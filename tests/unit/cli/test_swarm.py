@@ -77,8 +77,17 @@ STATUS: dict[str, Any] = {
         (["reload", "shop:app", "--timeout-s", "5"], "reload", {"within_s": 5.0}),
         (["scale", "shop:app", "3"], "scale", {"nodes": 3}),
         (["dump", "shop:app", "1"], "dump", {"node": 1}),
-        (["resume", "shop:app", "orders", "2"], "resume", {"topic": "orders", "partition": 2}),
-        (["skip", "shop:app", "orders", "2", "7"], "skip", {"topic": "orders", "partition": 2, "offset": 7}),
+        (["resume", "shop:app", "orders", "2"], "resume", {"topic": "orders", "partition": 2, "group": None}),
+        (
+            ["resume", "shop:app", "orders", "2", "--group", "audit"],
+            "resume",
+            {"topic": "orders", "partition": 2, "group": "audit"},
+        ),
+        (
+            ["skip", "shop:app", "orders", "2", "7", "--group", "audit"],
+            "skip",
+            {"topic": "orders", "partition": 2, "offset": 7, "group": "audit"},
+        ),
     ],
 )
 def test_a_command_asks_the_process_of_its_target(

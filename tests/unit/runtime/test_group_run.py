@@ -12,6 +12,7 @@ import awoke
 from awoke._native import HookJob, Job
 from awoke.events import ClientError, PartitionPaused, PartitionsAssigned, PartitionsLost
 from awoke.group_routes import OWN, GroupKey, GroupRoutes
+from awoke.runtime import health
 from awoke.runtime.group_run import GroupEvents, GroupRun, settings_of
 from awoke.runtime.refusals import GROUP
 from awoke.runtime.runner import AppRunner
@@ -96,8 +97,8 @@ def test_the_setting_names_the_apps_own_group_only() -> None:
 
 def test_a_place_of_another_group_than_the_apps_own_names_it() -> None:
     own, audit = groups_of(app_of(None, "audit"))
-    assert own.place("orders", 3) == "orders[3]"
-    assert audit.place("orders", 3) == "orders[3] of group audit"
+    assert health.place(own, "orders", 3) == "orders[3]"
+    assert health.place(audit, "orders", 3) == "orders[3] of group audit"
 
 
 def test_a_group_owns_its_routes() -> None:

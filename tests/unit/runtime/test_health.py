@@ -31,6 +31,7 @@ class Watched:
 
     def __init__(self, **parts: Any) -> None:
         self.groups: list[Any] = [self]
+        self.group, self.is_own = "shop", True
         self.settings, self.failures = Settings(blocked_after_s=0.0), Failures()
         self.routes = {"orders": Route("orders", handle, {"concurrency": awoke.by_key(commit_gap=64, in_flight=64)})}
         self.member: Any = None
@@ -47,9 +48,6 @@ class Watched:
 
     def partitions(self) -> list[PartitionState]:
         return self.states
-
-    def place(self, topic: str, partition: int) -> str:
-        return f"{topic}[{partition}]"
 
     def fail(self, offset: int) -> None:
         """Has a message of `orders[0]` fail."""
@@ -147,19 +145,17 @@ def test_a_partition_that_takes_in_no_more_is_named_with_its_oldest_message(
 @pytest.mark.parametrize(("fatal", "count"), [((82, "FENCED_INSTANCE_ID", "fenced"), 1), (None, 0)])
 def test_a_group_member_that_can_not_go_on_says_why(fatal: Any, count: int) -> None:
     found = list(reasons(Watched(member=SimpleNamespace(fatal_error=lambda: fatal))))
-    assert found == ["the group member can't go on: fenced (FENCED_INSTANCE_ID)"] * count
+    assert found == ["the member of group shop can't go on: fenced (FENCED_INSTANCE_ID)"] * count
 
 
-class Audit(Watched):
-    """A second group of an app."""
-
-    def place(self, topic: str, partition: int) -> str:
-        return f"{super().place(topic, partition)} of group audit"
+def audit_group(**parts: Any) -> Watched:
+    """Returns a second group of an app."""
+    return Watched(group="audit", is_own=False, **parts)
 
 
 def test_a_reason_of_another_group_names_it() -> None:
     gap = CommitGap(64, 3, 7, 90.0)
-    group = Audit(
+    group = audit_group(
         paused={("orders", 3): (FakePartition(), ERROR)},
         stuck_places=[("orders", 4, "no offset", True)],
         states=[PartitionState("orders", 5, 7, 7, 7, 99, gap)],
@@ -168,10 +164,12 @@ def test_a_reason_of_another_group_names_it() -> None:
     found = list(reasons(Watched(groups=[Watched(), group])))
     places = [reason.split(" of group audit ")[0] for reason in found]
     assert places == ["orders[3]", "orders[4]", "orders[0]", "orders[5]"]
+    assert "`awoke resume MODULE:APP orders 3 --group audit`" in found[0]
+    assert "`awoke skip MODULE:APP orders 0 0 --group audit`" in found[2]
 
 
 def test_the_reasons_of_all_groups_are_told() -> None:
-    own, audit = Watched(refusals=SimpleNamespace(reasons=lambda: ["not allowed"])), Audit()
+    own, audit = Watched(refusals=SimpleNamespace(reasons=lambda: ["not allowed"])), audit_group()
     audit.paused[("orders", 3)] = (cast(Any, FakePartition()), ERROR)
     found = list(reasons(Watched(groups=[own, audit])))
     assert found[0] == "not allowed"

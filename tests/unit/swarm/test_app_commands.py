@@ -23,15 +23,15 @@ class FakeApp:
     def is_assigned(self, topic: str, partition: int) -> bool:
         return self._is_assigned and (topic, partition) == ("orders", 3)
 
-    def resume(self, *place: Any) -> bool:
-        self._ask("resume", *place)
+    def resume(self, *place: Any, group: str | None) -> bool:
+        self._ask("resume", *place, group)
         return self._is_paused
 
-    def skip(self, topic: str, partition: int, offset: int) -> bool:
-        self._ask("skip", topic, partition, offset)
+    def skip(self, topic: str, partition: int, offset: int, *, group: str | None) -> bool:
+        self._ask("skip", topic, partition, offset, group)
         return offset in self._failing
 
-    def blocking(self, topic: str, partition: int) -> list[int]:
+    def blocking(self, topic: str, partition: int, *, group: str | None) -> list[int]:
         return self._failing
 
     def threads(self) -> list[tuple[str, str, str]]:
@@ -47,10 +47,11 @@ def execute(app: FakeApp, name: str, **fields: Any) -> dict[str, Any]:
     return AppCommands(cast(awoke.App, app)).execute({"command": name, **fields})
 
 
-def test_a_paused_partition_is_resumed() -> None:
+@pytest.mark.parametrize("group", [None, "audit"])
+def test_a_paused_partition_is_resumed(group: str | None) -> None:
     app = FakeApp(is_paused=True)
-    assert execute(app, "resume", **PLACE) == {"done": "resume"}
-    assert app.asked == [("resume", "orders", 3)]
+    assert execute(app, "resume", **PLACE, group=group) == {"done": "resume"}
+    assert app.asked == [("resume", "orders", 3, group)]
 
 
 def test_a_partition_that_needs_no_resume_is_told_so() -> None:
@@ -65,10 +66,11 @@ def test_a_partition_of_another_process_is_told_so(command: dict[str, Any]) -> N
     }
 
 
-def test_a_message_that_fails_is_skipped() -> None:
+@pytest.mark.parametrize("group", [None, "audit"])
+def test_a_message_that_fails_is_skipped(group: str | None) -> None:
     app = FakeApp(failing=(7, 9))
-    assert execute(app, "skip", **PLACE, offset=9) == {"done": "skip"}
-    assert app.asked == [("skip", "orders", 3, 9)]
+    assert execute(app, "skip", **PLACE, offset=9, group=group) == {"done": "skip"}
+    assert app.asked == [("skip", "orders", 3, 9, group)]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,8 @@ def test_threads_are_told_with_owner_and_place() -> None:
         ({"command": ["resume"]}, "command"),
         ({}, "command"),
         ({"command": "resume", "topic": "", "partition": 3}, "topic"),
+        ({"command": "resume", "topic": "orders", "partition": 3, "group": 7}, "group"),
+        ({"command": "skip", "topic": "orders", "partition": 3, "offset": 1, "group": ""}, "group"),
         ({"command": "resume", "topic": "orders", "partition": "3"}, "partition"),
         ({"command": "skip", **PLACE}, "offset"),
     ],

@@ -27,17 +27,17 @@ class FakeApp:
         self.failing = [42]
         self.error: Exception | None = None
 
-    def resume(self, topic: str, partition: int) -> bool:
+    def resume(self, topic: str, partition: int, *, group: str | None) -> bool:
         if self.error is not None:
             raise self.error
         was_paused = (topic, partition) in self.paused
         self.paused.discard((topic, partition))
         return was_paused
 
-    def skip(self, topic: str, partition: int, offset: int) -> bool:
+    def skip(self, topic: str, partition: int, offset: int, *, group: str | None) -> bool:
         return offset in self.failing
 
-    def blocking(self, topic: str, partition: int) -> list[int]:
+    def blocking(self, topic: str, partition: int, *, group: str | None) -> list[int]:
         return self.failing
 
     def is_assigned(self, topic: str, partition: int) -> bool:

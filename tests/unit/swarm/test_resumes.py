@@ -29,7 +29,7 @@ class Nodes:
         self.answers: list[dict[str, Any]] = []
 
     def begin(self, offset: int | None = None) -> None:
-        self.resumes.begin("t", 1, self.answers.append, offset)
+        self.resumes.begin("t", 1, self.answers.append, offset, "audit")
 
     def close(self) -> None:
         for number, node in self.handles.items():
@@ -49,7 +49,7 @@ def test_all_nodes_are_asked_and_the_one_that_has_resumed_is_enough(nodes: Nodes
     nodes.begin()
     for end in nodes.ends.values():
         question = protocol.decode(end.recv(protocol.MESSAGE_MAX), protocol.TO_NODE)
-        assert question == protocol.Resume("t", 1, 1)
+        assert question == protocol.Resume("t", 1, 1, "audit")
     nodes.resumes.on_answer(3, protocol.Resumed(1, False))
     assert nodes.answers == []
     nodes.resumes.on_answer(2, protocol.Resumed(1, True))
@@ -94,7 +94,7 @@ def test_all_nodes_are_asked_to_skip_and_the_one_that_has_skipped_is_enough(node
     nodes.begin(42)
     for end in nodes.ends.values():
         question = protocol.decode(end.recv(protocol.MESSAGE_MAX), protocol.TO_NODE)
-        assert question == protocol.Skip("t", 1, 42, 1)
+        assert question == protocol.Skip("t", 1, 42, 1, "audit")
     nodes.resumes.on_answer(3, protocol.Resumed(1, False))
     nodes.resumes.on_answer(2, protocol.Resumed(1, True))
     assert nodes.answers == [{"done": "skip"}]
