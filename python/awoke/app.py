@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from awoke import handlers
 from awoke.codecs.codec import BY_TYPE, Codec
 from awoke.codecs.formats import Coding
+from awoke.config_values import ConfigValue
 from awoke.declared_topics.collection import DeclaredTopics
-from awoke.declared_topics.declaration import ConfigValue
 from awoke.errors import ConfigError
 from awoke.events import Events
 from awoke.group_routes import OWN, GroupKey, GroupRoutes

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Self
 
 from awoke import checks
 from awoke.codecs.formats import DESCRIBING, EVENT, Coding, Encoder, Format, Part, Place, encoder_of
-from awoke.declared_topics.declaration import ConfigValue, Declaration, declaration_of
+from awoke.config_values import ConfigValue
+from awoke.declared_topics.declaration import Declaration, declaration_of
 from awoke.errors import ConfigError
 from awoke.message import Outgoing, header_pairs
 from awoke.registry.schemas import SchemaNeeded, load_here

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.clusters import RealCluster
+
 REPOSITORY = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted(file.stem for file in (REPOSITORY / "examples").glob("*.py") if file.stem != "__init__")
+EXAMPLES = sorted({file.stem for file in (REPOSITORY / "examples").glob("*.py")} - {"__init__", "admin"})
 
 
 def run(*arguments: str) -> str:
@@ -22,6 +24,12 @@ def run(*arguments: str) -> str:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs(name: str) -> None:
     assert run(f"examples.{name}")
+
+
+def test_the_example_of_administration_resets_a_group(real_cluster: RealCluster) -> None:
+    shown = run("examples.admin", real_cluster.bootstrap_servers)
+    assert "committed: 10 of 10" in shown
+    assert "committed now: 0" in shown
 
 
 def test_the_demo_checks_its_answer() -> None:

@@ -31,7 +31,7 @@ from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 LAYERS = [
     {"_installation", "errors", "printable", "secrets"},
     {"_native", "_waiting", "drive"},
-    {"checks", "environment", "exit_codes", "memory_limit", "backoff", "signatures", "socket_paths"},
+    {"checks", "environment", "exit_codes", "memory_limit", "backoff", "signatures", "socket_paths", "config_values"},
     {"broker_lines", "oauth", "events", "settings"},
     {"registry"},
     {"codecs", "message", "topics", "declared_topics"},

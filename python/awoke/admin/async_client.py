@@ -20,6 +20,7 @@ from awoke.admin.results import (
     TopicInfo,
 )
 from awoke.admin.topics import EARLIEST, LATEST, NEW_WITHIN_S
+from awoke.config_values import ConfigValue
 from awoke.drive import elsewhere
 
 
@@ -47,7 +48,7 @@ class AsyncAdmin(Client):
         *,
         partitions: int = -1,
         replicas: int = -1,
-        config: Mapping[str, str] | None = None,
+        config: Mapping[str, ConfigValue] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         """Creates a topic. See `Admin.create_topic`."""
@@ -79,12 +80,14 @@ class AsyncAdmin(Client):
         """Returns all settings of a broker by name, with the source of each. See `Admin.describe_broker_configs`."""
         return await self._configs.of_broker(broker_id, timeout_s)
 
-    async def alter_configs(self, topic: str, configs: Mapping[str, str | None], timeout_s: float = TIMEOUT_S) -> None:
+    async def alter_configs(
+        self, topic: str, configs: Mapping[str, ConfigValue | None], timeout_s: float = TIMEOUT_S
+    ) -> None:
         """Changes some settings of a topic and leaves the others. See `Admin.alter_configs`."""
         await self._configs.alter_topic(topic, configs, timeout_s)
 
     async def alter_broker_configs(
-        self, broker_id: int, configs: Mapping[str, str | None], timeout_s: float = TIMEOUT_S
+        self, broker_id: int, configs: Mapping[str, ConfigValue | None], timeout_s: float = TIMEOUT_S
     ) -> None:
         """Changes some dynamic settings of a broker. See `Admin.alter_broker_configs`."""
         await self._configs.alter_broker(broker_id, configs, timeout_s)

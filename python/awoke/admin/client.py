@@ -24,6 +24,7 @@ from awoke.admin.results import (
     TopicInfo,
 )
 from awoke.admin.topics import EARLIEST, LATEST, NEW_WITHIN_S, Topics
+from awoke.config_values import ConfigValue
 from awoke.drive import drive
 from awoke.oauth import TokenFunction
 from awoke.settings import KafkaValue, Settings
@@ -84,13 +85,14 @@ class Admin(Client):
         *,
         partitions: int = -1,
         replicas: int = -1,
-        config: Mapping[str, str] | None = None,
+        config: Mapping[str, ConfigValue] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         """Creates a topic; -1 takes the brokers' defaults. Waits, within `timeout_s`, until a broker knows of it.
 
         Raises:
             KafkaError: `TOPIC_ALREADY_EXISTS`, or another error of the brokers.
+            ConfigError: A setting has no name, or no value.
         """
         drive(self._topics.create(name, partitions, replicas, config, timeout_s))
 
@@ -147,17 +149,20 @@ class Admin(Client):
         """
         return drive(self._configs.of_broker(broker_id, timeout_s))
 
-    def alter_configs(self, topic: str, configs: Mapping[str, str | None], timeout_s: float = TIMEOUT_S) -> None:
+    def alter_configs(
+        self, topic: str, configs: Mapping[str, ConfigValue | None], timeout_s: float = TIMEOUT_S
+    ) -> None:
         """Changes some settings of a topic and leaves the others. None takes a setting back to its default.
 
         Raises:
             KafkaError: `INVALID_CONFIG`: there is no such setting, or its value is wrong; nothing was changed.
             UnknownTopic: There is no such topic.
+            ConfigError: A setting has no name.
         """
         drive(self._configs.alter_topic(topic, configs, timeout_s))
 
     def alter_broker_configs(
-        self, broker_id: int, configs: Mapping[str, str | None], timeout_s: float = TIMEOUT_S
+        self, broker_id: int, configs: Mapping[str, ConfigValue | None], timeout_s: float = TIMEOUT_S
     ) -> None:
         """Changes some dynamic settings of a broker. None takes a setting back to that of its file, or its default.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from awoke.admin.connection import Connection, Entries, Refusal, check
 from awoke.admin.results import ConfigEntry
+from awoke.config_values import ConfigValue, changes_of
 from awoke.errors import UNKNOWN_TOPIC_CODES, ConfigError, UnknownTopic
 
 TOPIC, BROKER = 2, 4
@@ -36,10 +37,10 @@ class Configs:
         await self._check_broker(broker_id, timeout_s)
         return await self._describe(BROKER, str(broker_id), f"describe settings of broker {broker_id}", timeout_s)
 
-    async def alter_topic(self, topic: str, configs: Mapping[str, str | None], timeout_s: float) -> None:
+    async def alter_topic(self, topic: str, configs: Mapping[str, ConfigValue | None], timeout_s: float) -> None:
         await self._alter(TOPIC, topic, configs, f"alter settings of topic {topic!r}", timeout_s)
 
-    async def alter_broker(self, broker_id: int, configs: Mapping[str, str | None], timeout_s: float) -> None:
+    async def alter_broker(self, broker_id: int, configs: Mapping[str, ConfigValue | None], timeout_s: float) -> None:
         await self._check_broker(broker_id, timeout_s)
         await self._alter(BROKER, str(broker_id), configs, f"alter settings of broker {broker_id}", timeout_s)
 
@@ -53,11 +54,11 @@ class Configs:
         }
 
     async def _alter(
-        self, kind: int, name: str, configs: Mapping[str, str | None], what: str, timeout_s: float
+        self, kind: int, name: str, configs: Mapping[str, ConfigValue | None], what: str, timeout_s: float
     ) -> None:
         if not configs:
             return
-        changes = [(kind, name, list(configs.items()))]
+        changes = [(kind, name, changes_of(what, configs))]
         altered: Entries = await self._connection.request("alter_configs", changes, timeout_s, what)
         _check(kind, name, [refusal for _, refusal in altered], what)
 

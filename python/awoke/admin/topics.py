@@ -10,6 +10,7 @@ from typing import Literal
 from awoke import new_topics
 from awoke.admin.connection import ASK_AGAIN_S, Connection, Entries, Offsets, check, check_offsets
 from awoke.admin.results import BrokerInfo, PartitionInfo, TopicInfo
+from awoke.config_values import ConfigValue, config_of
 from awoke.errors import AUTHORIZATION_CODES, ConfigError, KafkaError, UnknownTopic, kafka_error
 
 NEW_WITHIN_S = 2.0
@@ -47,10 +48,10 @@ class Topics:
         raise kafka_error(f"topic {name!r} does not exist", 3, "UNKNOWN_TOPIC_OR_PART", False)
 
     async def create(
-        self, name: str, partitions: int, replicas: int, config: Mapping[str, str] | None, timeout_s: float
+        self, name: str, partitions: int, replicas: int, config: Mapping[str, ConfigValue] | None, timeout_s: float
     ) -> None:
         until_s = time.monotonic() + timeout_s
-        topic = (name, partitions, replicas, list((config or {}).items()))
+        topic = (name, partitions, replicas, list(config_of(f"topic {name!r}", config).items()))
         created: Entries = await self._connection.request("create_topics", [topic], timeout_s, f"create topic {name!r}")
         check(created, "create topic")
         with contextlib.suppress(KafkaError):  # It is created even if an ACL does not allow to describe it.

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from awoke import checks
+from awoke.config_values import ConfigValue, config_of
 from awoke.errors import ConfigError
-
-ConfigValue = str | int | float | bool
-"""A value of a topic's setting, as user code gives it."""
 
 PARTITIONS_MAX, REPLICATION_MAX = 2**31 - 1, 2**15 - 1
 """The largest numbers that fit Kafka's protocol."""
-SETTING = re.compile(r"[a-zA-Z0-9._-]+")
-"""The names that a topic's setting may have."""
 
 
 class Declaration(NamedTuple):
@@ -58,32 +52,7 @@ def declaration_of(
             checks.whole(owner, name, number, 1, name)
             if number > most:
                 raise ConfigError(f"{owner}: {name} must be at most {most}, not {number}", name)
-    return Declaration(partitions, replication, _config(owner, config))
-
-
-def _config(owner: str, config: Any) -> Mapping[str, str]:
-    if config is not None and not isinstance(config, Mapping):
-        text = f'{owner}: config is given as in config={{"cleanup.policy": "compact"}}, not {config!r}'
-        raise ConfigError(text, "config")
-    written = {}
-    for name, value in (config or {}).items():
-        if not isinstance(name, str) or not SETTING.fullmatch(name):
-            raise ConfigError(f"{owner}: {name!r} is no name of a topic's setting, as retention.ms is", "config")
-        written[name] = _written(f"{owner}: setting {name}", value)
-    return written
-
-
-def _written(setting: str, value: Any) -> str:
-    """Returns a value as Kafka writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and math.isfinite(value):
-        # Kafka takes a decimal point only where a setting is a fraction: 7 * 24 * 3.6e6 is a time in milliseconds.
-        return str(int(value)) if value.is_integer() else str(value)
-    if isinstance(value, int) or (isinstance(value, str) and "\0" not in value):
-        return str(value)
-    text = f"{setting} is a text, a finite number, True or False, not {value!r}"
-    raise ConfigError(f"{text}; leave a setting out to keep the cluster's" if value is None else text, "config")
+    return Declaration(partitions, replication, config_of(owner, config))
 
 
 def is_same(declared: str, found: str) -> bool:

@@ -7,35 +7,12 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.declared_topics.declaration import ConfigValue, Declaration, declaration_of, is_same
+from awoke.declared_topics.declaration import Declaration, declaration_of, is_same
 
 
 def test_a_topic_without_options_is_not_declared() -> None:
     assert declaration_of("orders", None, None, None) is None
     assert declaration_of("orders", None, None, {}) == Declaration(None, None, {})
-
-
-def test_values_are_written_as_kafka_writes_them() -> None:
-    config: dict[str, ConfigValue] = {
-        "a": "b",
-        "b": 604_800_000,
-        "c": 7 * 24 * 3.6e6,
-        "d": 0.25,
-        "e": True,
-        "f": False,
-        "g": "",
-    }
-    declared = declaration_of("orders", 12, 3, config)
-    assert declared is not None
-    assert declared.config == {
-        "a": "b",
-        "b": "604800000",
-        "c": "604800000",
-        "d": "0.25",
-        "e": "true",
-        "f": "false",
-        "g": "",
-    }
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 import awoke
-from awoke.declared_topics.declaration import ConfigValue
+from awoke.config_values import ConfigValue
 from awoke.events import TopicUnchecked
 from awoke.rpc import topics
 from awoke.runtime import startup_checks as module
