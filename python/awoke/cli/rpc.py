@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Annotated, Any
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -13,8 +13,13 @@ import awoke
 from awoke.cli.commands import group
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say_json, show_table
+from awoke.cli.registry_options import RegistryUrl, registry_at
 from awoke.errors import ConfigError, RpcError
 from awoke.printable import printable
+
+if TYPE_CHECKING:
+    from awoke.cli.calling.arguments import ArgumentFormat
+    from awoke.codecs.formats import Encoded
 
 app = group("rpc", "Call methods of a service over Kafka.")
 
@@ -37,19 +42,29 @@ def call(
     stream: Annotated[bool, typer.Option("--stream", hidden=True)] = False,
     group: Group = None,
     secret: Secret = None,
+    registry_url: RegistryUrl = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Call a method, and print its result as JSON: `awoke rpc call shop quote sku=A1 quantity=3`.
 
-    Each result of a stream is one line, printed when it comes.
+    Each result of a stream is one line, printed when it comes. An argument in a format of a schema registry is written
+    by the schema that the registry has for it, and a result is read by the schema that it names.
     """
+    from awoke.cli.calling.results import Results  # Here, because it loads formats, and `--help` needs none.
+    from awoke.registry.schemas import Schemas
+
     named = {name: value_of(text) for name, text in pairs(arguments, "an argument").items()}
-    with open_caller(service, timeout_s, group, secret, bootstrap_servers, kafka) as caller:
+    schemas = Schemas(lambda: registry_at(registry_url))
+    options = {"timeout_s": timeout_s, "group": group, "schemas": schemas}
+    with (
+        contextlib.closing(schemas),
+        open_caller(service, bootstrap_servers, secret, kafka, **options) as caller,
+    ):
+        results = Results(service, method, schemas)
         try:
-            # A method with one result answers with a stream of that one.
-            for result in caller.stream(method, key=key, **named):
-                say_json(json.dumps(result, ensure_ascii=False))
+            for result in called(caller, method, key, named):
+                say_json(results.json(result))
         except TypeError as error:
             raise ConfigError(f"{method}: {error}", "arguments") from None
         except RpcError as error:
@@ -66,9 +81,61 @@ def methods(
     kafka: Kafka = None,
 ) -> None:
     """Show the methods of a service: signature, description, and whether a call may be repeated."""
-    with open_caller(service, timeout_s, group, secret, bootstrap_servers, kafka) as caller:
+    with open_caller(service, bootstrap_servers, secret, kafka, timeout_s=timeout_s, group=group) as caller:
         found = caller.methods()
     show_table(("method", "idempotent", "returns", "what it does"), map(cells, found), title=service)
+
+
+def called(caller: awoke.rpc.Caller, method: str, key: str | None, named: dict[str, Any]) -> Iterator[Encoded | None]:
+    """Calls a method with JSON, or in its format if it refuses JSON; yields its results as they come.
+
+    So a method that takes JSON costs one request. A method in a format can't have been executed: its argument was not
+    read. No parameter may be named as an option of calls, but a field of a record may.
+
+    Raises:
+        TypeError: The arguments can't be sent. RpcError: The method's, or the caller's. ConfigError: No registry is
+        set. AwokeError: The registry gives no schema, or the arguments do not fit it.
+    """
+    from awoke.cli.calling.results import RawFormat
+    from awoke.rpc.protocol import CALLER_WORDS
+
+    raw = RawFormat()
+    form = argument_format(caller, method) if CALLER_WORDS & named.keys() else None
+    if form is None:
+        has_results = False
+        try:
+            # A method with one result answers with a stream of that one.
+            for result in caller.stream(method, key=key, returns=raw, **named):
+                has_results = True
+                yield result
+        except awoke.rpc.InvalidArgument:
+            form = None if has_results else argument_format(caller, method)
+            if form is None:
+                raise
+        else:
+            return
+    try:
+        results = caller.stream(method, named, key=key, argument=form, returns=raw)
+    except (ConfigError, awoke.registry.RegistryError) as error:
+        raise form.explained(error) from None
+    yield from results
+
+
+def argument_format(caller: awoke.rpc.Caller, method: str) -> ArgumentFormat | None:
+    """Returns the format of a method's argument; None if it is JSON, or if the service does not tell.
+
+    Raises:
+        AwokeError: It can't be written at the shell.
+    """
+    try:
+        found = next((each for each in caller.methods() if each["name"] == method), None)
+    except RpcError:  # The error of the call says more.
+        return None
+    if found is None or found.get("argument_format") is None:
+        return None
+    from awoke.cli.calling.arguments import ArgumentFormat  # Here, because calls with JSON do not need it.
+
+    return ArgumentFormat(found)
 
 
 def cells(method: Mapping[str, Any]) -> tuple[str, ...]:
@@ -80,22 +147,15 @@ def cells(method: Mapping[str, Any]) -> tuple[str, ...]:
 
 def open_caller(
     service: str,
-    timeout_s: float,
-    group: str | None,
-    secret: str | None,
     bootstrap_servers: str | None,
+    secret: str | None,
     kafka: list[str] | None,
+    **options: Any,
 ) -> awoke.rpc.Caller:
-    """Returns a caller with these options."""
-    return awoke.rpc.Caller(
-        service,
-        bootstrap_servers,
-        name="awoke rpc",
-        group=group,
-        timeout_s=timeout_s,
-        secret=None if secret is None else secret.encode(),
-        kafka=pairs(kafka, "--kafka"),
-    )
+    """Returns a caller with these options; the others are those of `Caller`."""
+    key = None if secret is None else secret.encode()
+    properties = pairs(kafka, "--kafka")
+    return awoke.rpc.Caller(service, bootstrap_servers, name="awoke rpc", secret=key, kafka=properties, **options)
 
 
 def value_of(text: str) -> Any:

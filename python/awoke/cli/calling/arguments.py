@@ -1,0 +1,78 @@
+"""Writes the argument of a method by the schema that a registry has for it, from words of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from awoke.cli.calling.avro_values import fitted
+from awoke.cli.calling.protobuf_arguments import written
+from awoke.codecs import avro, json_schema
+from awoke.codecs.avro import parsed
+from awoke.codecs.formats import Encoded, Encoder, Format, HeaderDecoder, Place
+from awoke.errors import AwokeError, ConfigError, EncodeError
+from awoke.printable import printable
+from awoke.registry.errors import RegistryRefused
+from awoke.registry.schema import RegisteredSchema
+from awoke.registry.schemas import SchemaNeeded, Schemas
+from awoke.registry.subjects import topic_name
+
+WRITABLE = ("Avro", "JsonSchema", "Protobuf")
+"""The formats that the registry has schemas of, as methods name them."""
+
+
+class ArgumentFormat(Format):
+    """Writes the fields of a record by the latest schema of the argument's subject.
+
+    `description` is that of the method, as `caller.methods()` returns it.
+
+    Raises:
+        AwokeError: The method takes its argument in a format that can't be written at the shell.
+    """
+
+    value_type = None
+    reads_headers = True
+    needs_registry = True
+
+    def __init__(self, description: Mapping[str, Any]) -> None:
+        self._kind, self._method = printable(description["argument_format"]), description["name"]
+        self._signature = str(description.get("signature", ""))
+        if self._kind not in WRITABLE:
+            text = f"{self._method} takes its argument as {self._kind}, which can't be written at the shell"
+            raise AwokeError(f"{text}: call it in Python, with caller.call(…, argument=…)")
+
+    def decoder(self, place: Place, schemas: Schemas) -> HeaderDecoder:
+        """Raises TypeError: nothing is read."""
+        raise TypeError("this format only writes")
+
+    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
+        """Returns the function that writes fields. It raises EncodeError where they do not fit the schema."""
+        subject = topic_name(place.topic, place.part)
+
+        def encode(fields: dict[str, Any]) -> Encoded:
+            registered = schemas.for_writing(subject, None)
+            try:
+                return self._written(fields, registered, place, schemas)
+            except SchemaNeeded:
+                raise
+            except ValueError as error:
+                text = f"the argument of {self._method} can't be written by schema {registered.id} of {subject!r}"
+                raise EncodeError(f"{text}: {error}; see: awoke schema show {subject}") from None
+
+        return encode
+
+    def explained(self, error: AwokeError) -> AwokeError:
+        """Returns an error of the registry's with what needs the registry."""
+        before = f"{self._method} takes its argument as {self._kind}, by a schema of a registry"
+        if isinstance(error, ConfigError):
+            return ConfigError(f"{before}: {error}", error.property)
+        after = "; a class without awoke.protobuf has none: call it in Python" if self._kind == "Protobuf" else ""
+        return AwokeError(f"{before}: {error}{after if isinstance(error, RegistryRefused) else ''}")
+
+    def _written(self, fields: dict[str, Any], registered: RegisteredSchema, place: Place, schemas: Schemas) -> Encoded:
+        kind = registered.schema.kind
+        if kind == "PROTOBUF":
+            return written(fields, registered, schemas, self._signature)
+        if kind == "AVRO":
+            return avro().encoder(place, schemas)(fitted(fields, parsed(registered, schemas)))
+        return json_schema().encoder(place, schemas)(fields)

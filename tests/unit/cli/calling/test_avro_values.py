@@ -1,0 +1,96 @@
+"""Values of JSON for Avro: what fits is made, and what does not fit is named without its value."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from typing import Any
+
+import fastavro
+import pytest
+
+from awoke.cli.calling.avro_values import fitted
+
+LINE = {"type": "record", "name": "shop.Line", "fields": [{"name": "sku", "type": "string"}]}
+STATE = {"type": "enum", "name": "State", "symbols": ["OPEN", "PAID"]}
+DAY = {"type": "int", "logicalType": "date"}
+AT = {"type": "long", "logicalType": "timestamp-micros"}
+PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+NEW_YEAR = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+
+def record(*types: Any) -> Any:
+    """Returns the schema of a record with the fields a, b and so on."""
+    fields = [{"name": chr(ord("a") + number), "type": each} for number, each in enumerate(types)]
+    return fastavro.parse_schema({"type": "record", "name": "shop.Order", "fields": fields})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "made"),
+    [
+        ("string", "A1", "A1"),
+        ("long", -(1 << 63), -(1 << 63)),
+        ("double", 3, 3),
+        ("boolean", True, True),
+        ("null", None, None),
+        ("bytes", "/w==", b"\xff"),
+        ({"type": "fixed", "name": "F", "size": 1}, "/w==", b"\xff"),
+        (STATE, "PAID", "PAID"),
+        (DAY, "2026-01-01", NEW_YEAR.date()),
+        (DAY, 7, 7),
+        (AT, "2026-01-01T00:00:00Z", NEW_YEAR),
+        (PRICE, "1.50", decimal.Decimal("1.50")),
+        (PRICE, 1.5, decimal.Decimal("1.5")),
+        (["null", "bytes"], None, None),
+        (["null", "bytes"], "/w==", b"\xff"),
+        (["long", "string"], "A1", "A1"),
+        ({"type": "map", "values": "bytes"}, {"x": "/w=="}, {"x": b"\xff"}),
+        ({"type": "array", "items": LINE}, [{"sku": "A1"}], [{"sku": "A1"}]),
+    ],
+)
+def test_a_value_becomes_what_fastavro_takes(kind: Any, value: Any, made: Any) -> None:
+    assert fitted({"a": value}, record(kind)) == {"a": made}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "why"),
+    [
+        ("string", 7, "field 'a' takes string, not a number"),
+        ("long", "seven", "field 'a' takes long, not text"),
+        ("long", True, "field 'a' takes long, not true or false"),
+        ("int", 1 << 31, "field 'a' is a number that is too large for int"),
+        ("bytes", "no base64!", "field 'a' takes bytes as base64, not text"),
+        ("bytes", 7, "field 'a' takes bytes as base64, not a number"),
+        (STATE, "LOST", "field 'a' takes one of OPEN, PAID, not text"),
+        (AT, "today", "field 'a' takes timestamp-micros, not text"),
+        (PRICE, True, "field 'a' takes decimal, not true or false"),
+        (PRICE, "cheap", "field 'a' takes decimal, not text"),
+        (["null", LINE], {"sku": 7}, "field 'a.sku' takes string, not a number"),
+        (["long", "boolean"], [], "field 'a' takes long or boolean, not an array"),
+        ({"type": "array", "items": LINE}, [{}], r"field 'a\[0\].sku' \(string\) is missing"),
+        ({"type": "map", "values": LINE}, 7, "field 'a' takes map, not a number"),
+        (LINE, None, "field 'a' takes the record shop.Line, not null"),
+        (LINE, {"sku": "", "sku2": ""}, "there is no field 'a.sku2'; the fields are sku"),
+    ],
+)
+def test_what_does_not_fit_is_named(kind: Any, value: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=f"^{why}$"):
+        fitted({"a": value}, record(kind))
+
+
+def test_a_type_that_comes_again_is_known_by_its_name() -> None:
+    schema = record(LINE, "shop.Line", ["null", "shop.Line"])
+    value = {"a": {"sku": "1"}, "b": {"sku": "2"}, "c": {"sku": "3"}}
+    assert fitted(value, schema) == value
+
+
+def test_a_field_with_a_default_may_be_missing() -> None:
+    fields = [{"name": "note", "type": "string", "default": ""}]
+    assert fitted({}, fastavro.parse_schema({"type": "record", "name": "Order", "fields": fields})) == {}
+
+
+def test_words_are_no_argument_of_another_type_than_a_record_or_a_map() -> None:
+    with pytest.raises(ValueError, match="the argument takes string, not an object"):
+        fitted({"id": 1}, "string")
+    union = fastavro.parse_schema([LINE, {"type": "map", "values": "long"}])
+    assert fitted({"id": 1}, union) == {"id": 1}
