@@ -150,7 +150,7 @@ impl GroupMember {
     /// [`Error::Closed`]: the member is closed. [`Error::Forked`].
     pub fn read(&self, route: Route) -> Result<()> {
         self.shared.client.check_process()?;
-        self.shared.request(Request::Read(route))
+        self.shared.request(Request::Read(Box::new(route)))
     }
 
     /// Commits the stored offsets. Does not block; the completion has the broker's answer.

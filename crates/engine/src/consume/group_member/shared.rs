@@ -18,7 +18,7 @@ use crate::{Error, Result};
 pub(super) enum Request {
     Commit(Arc<Commit>),
     /// Read the topic of one more route.
-    Read(Route),
+    Read(Box<Route>),
     /// Fetch a partition again, from its first message.
     Restart(TopicPartition),
     /// Give all partitions back by then, and leave the group.

@@ -95,7 +95,7 @@ impl Member {
         loop {
             match self.shared.next_request()? {
                 Request::Commit(commit) => self.committer.request(commit),
-                Request::Read(route) => self.read(route),
+                Request::Read(route) => self.read(*route),
                 Request::Restart(at) => self.restart(&at),
                 Request::Close(deadline) => return Some(deadline),
             }
