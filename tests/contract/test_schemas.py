@@ -14,6 +14,7 @@ from awoke import dead_letter
 from awoke.testing import EmbeddedRegistry, running
 from tests.contract.test_consume import assert_committed, committed, new_app
 from tests.contract.test_recovery import letters
+from tests.scenarios.test_command_line import awoke_says
 from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected, stays_so, wait_until
 
@@ -250,6 +251,31 @@ def test_a_reader_decodes_keys_and_values(cluster: Cluster, topic: CreateTopic, 
                 third.value  # noqa: B018 - it is read here.
     with awoke.Reader(orders, bootstrap_servers=servers, value=bytes, key=str) as reader:
         assert [message.key for message in reader.read_until_end(30)] == ["0", "1", "2"]
+
+
+def test_messages_of_proto_sources_are_decoded_at_the_shell(
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+) -> None:
+    orders = topic()
+    item = awoke.registry.Schema('syntax = "proto3"; package shop; message Item { string name = 1; }', "PROTOBUF")
+    imports = 'import "shop/item.proto"; import "google/protobuf/duration.proto";'
+    fields = "Item item = 1; google.protobuf.Duration within = 2;"
+    text = f'syntax = "proto3"; package shop; {imports} message Other {{}} message Order {{ {fields} }}'
+    reference = awoke.registry.Reference("shop/item.proto", "item", 1)
+    with awoke.registry.SchemaRegistry(registry.url) as client:
+        client.register("item", item)
+        good = client.register(f"{orders}-value", awoke.registry.Schema(text, "PROTOBUF", (reference,))).id
+        bad = client.register("bad", awoke.registry.Schema("message Bad { Nothing a = 1; }", "PROTOBUF")).id
+    payload = b"\x0a\x05\x0a\x03tea\x12\x02\x08\x3c"
+    values = [b"\0" + good.to_bytes(4) + b"\2\2" + payload, b"\0" + bad.to_bytes(4) + b"\0" + payload]
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
+        awoke.wait_all([producer.produce(orders, each, partition=0) for each in values], 30)
+    at = ("--bootstrap-servers", cluster.bootstrap_servers, "--registry-url", registry.url)
+    shown = awoke_says("tail", orders, "--until-end", "--decode", "--json", *at)
+    decoded, undecoded = map(msgspec.json.decode, shown.splitlines())
+    assert (decoded["value"], decoded["value_schema"]) == ({"item": {"name": "tea"}, "within": "60s"}, good)
+    assert "Protobuf message Bad" in undecoded["value_note"]
+    assert "does not compile: the schema.proto:1:15: " in undecoded["value_note"]
 
 
 def test_a_producer_closes_the_client_that_it_has_opened(

@@ -1,4 +1,4 @@
-"""Protobuf messages without generated classes: from the descriptions that a registry has."""
+"""Protobuf messages without generated classes: from the descriptions or the sources that a registry has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from awoke.cli.decoding.protobuf_messages import placed, pool_of, protobuf_reader
+from awoke.cli.decoding import protobuf_sources
+from awoke.cli.decoding.protobuf_messages import add_known, placed, pool_of, pool_with, protobuf_reader
 from awoke.registry.schema import RegisteredSchema, Schema
 from awoke.registry.schemas import Schemas
 from awoke.registry.wire_format import Framed
@@ -68,10 +69,66 @@ def test_a_message_that_the_schema_does_not_have_is_named_by_its_place() -> None
         read(Framed(6, b"\x02\x06"))
 
 
-def test_a_message_whose_schema_is_source_is_named() -> None:
-    read = protobuf_reader(RegisteredSchema(Schema("package shop; message Stock {}", "PROTOBUF"), 6), KnownSchemas())
-    with pytest.raises(ValueError, match=r"Protobuf message shop\.Stock of schema 6, which is .*source; awoke has no"):
-        read(Framed(6, b"\x00"))
+STOCK = """
+syntax = "proto3";
+package shop;
+import "place.proto";
+import "google/protobuf/struct.proto";
+message Other {}
+message Stock { int64 item_id = 1; Place place = 2; google.protobuf.Value more = 3; }
+"""
+PLACE = 'syntax = "proto3"; package shop; message Place { string city = 1; }'
+
+
+class NamedSchemas(Schemas):
+    """Schemas that refer to these, by the names of their files."""
+
+    def __init__(self, **references: Schema) -> None:
+        self._known = {f"{name}.proto": each for name, each in references.items()}
+
+    def references(self, schema: Schema) -> dict[str, Schema]:
+        return self._known
+
+
+@pytest.mark.parametrize("place", [Schema(PLACE, "PROTOBUF"), described(place_file())], ids=["source", "description"])
+@pytest.mark.parametrize("stock", [Schema(STOCK, "PROTOBUF"), described(stock_file())], ids=["source", "description"])
+def test_a_message_is_read_by_sources_and_descriptions(stock: Schema, place: Schema) -> None:
+    read = protobuf_reader(RegisteredSchema(stock, 6), NamedSchemas(place=place))
+    assert read(Framed(6, b"\x02\x02" + PAYLOAD)) == {"item_id": "5", "place": {"city": "Rome"}}
+
+
+def source_reader(text: str) -> Any:
+    return protobuf_reader(RegisteredSchema(Schema(text, "PROTOBUF"), 6), KnownSchemas())
+
+
+SOURCE = r"it is the Protobuf message shop\.Stock of schema 6, which is registered as \.proto source"
+
+
+def test_a_message_whose_schema_is_source_is_named_without_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protobuf_sources, "DISTRIBUTION", "awoke-has-no-such-package")
+    with pytest.raises(ValueError, match=SOURCE + r"; to decode it, .*: pip install 'awoke\[protoc\]'$"):
+        source_reader("package shop; message Stock {}")(Framed(6, b"\x00"))
+
+
+def test_a_source_is_compiled_once_though_it_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, runs = protobuf_sources.run, 0
+
+    def counted(*arguments: Any) -> bytes:
+        nonlocal runs
+        runs += 1
+        return run(*arguments)
+
+    monkeypatch.setattr(protobuf_sources, "run", counted)
+    read = source_reader("package shop; message Stock { Nothing a = 1; }")
+    for _ in range(2):
+        with pytest.raises(ValueError, match=SOURCE + r" and does not compile: the schema\.proto:1:31: Expected "):
+            read(Framed(6, b"\x00"))
+    assert runs == 1
+
+
+def test_a_file_that_protobuf_for_python_does_not_have_is_named() -> None:
+    with pytest.raises(ValueError, match=r"imports 'google/protobuf/nothing\.proto', which protobuf for Python"):
+        add_known(pool_with([]), "google/protobuf/nothing.proto", set())
 
 
 def test_a_source_among_the_imports_leaves_the_message_undecoded() -> None:
