@@ -98,7 +98,7 @@ def show(news: awoke.Value[str]) -> None:
     """Shows what has happened."""
     print(news)
     if news.startswith("only"):
-        seen.wait(10)
+        seen.wait(30)
 
 
 def main() -> None:
@@ -110,7 +110,7 @@ def main() -> None:
             app.producer.produce("changes", Delivered("pear", 5), headers={"clerk": "Ada"}).wait()
             app.producer.produce("changes", Sold("pear", 9)).wait()
             app.producer.produce("changes", Sold("pear", 3)).wait()
-            seen.wait(10)
+            seen.wait(30)
 
 
 if __name__ == "__main__":

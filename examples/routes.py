@@ -1,4 +1,4 @@
-"""What routes can say: a router with a prefix, a pattern, several handlers of one topic, and middleware around them.
+"""Shows routes: a router with a prefix, a pattern, several handlers of one topic, and middleware around them.
 
 Run it without anything else: `python -m examples.routes` brings its own broker.
 """

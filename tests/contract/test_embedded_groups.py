@@ -31,7 +31,7 @@ class Member:
 
 def send(cluster: Cluster, topic: str, value: bytes) -> None:
     with awoke.Producer(cluster.bootstrap_servers) as producer:
-        producer.produce(topic, value).wait(10)
+        producer.produce(topic, value).wait(30)
 
 
 def test_a_member_that_joins_a_group_which_all_members_left_gets_its_messages_at_once(

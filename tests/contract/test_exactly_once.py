@@ -253,7 +253,7 @@ def test_an_aborted_message_is_not_processed(cluster: RealCluster, topic: Create
     app.on(name, output=output, exactly_once=True)(lambda message: message.value)
     with awoke.Producer(cluster.bootstrap_servers, transactional_id=unique("id")) as producer:
         with pytest.raises(ZeroDivisionError), producer.transaction() as t:
-            t.produce(name, b"aborted").wait(10)
+            t.produce(name, b"aborted").wait(30)
             raise ZeroDivisionError
         with producer.transaction() as t:
             t.produce(name, b"committed")

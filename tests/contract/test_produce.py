@@ -27,7 +27,7 @@ def producer(cluster: Cluster) -> Iterator[awoke.Producer]:
 
 def test_a_handle_says_where_the_message_went(producer: awoke.Producer, topic: CreateTopic) -> None:
     name = topic()
-    first, second = (producer.produce(name, b"value").wait(10) for _ in range(2))
+    first, second = (producer.produce(name, b"value").wait(30) for _ in range(2))
     assert (first.topic, first.partition) == (name, 0)
     assert second.offset == first.offset + 1
 
@@ -42,8 +42,8 @@ async def test_an_awaited_handle_resolves_on_the_acknowledgement(producer: awoke
 def test_every_part_of_a_message_arrives(producer: awoke.Producer, topic: CreateTopic, cluster: Cluster) -> None:
     name = topic(partitions=3)
     headers = [("trace", b"1"), ("trace", None), ("kind", "text")]
-    producer.produce(name, {"n": 1}, key="k", headers=headers, partition=2, timestamp_ms=1_700_000_000_000).wait(10)
-    producer.produce(name, None, key=b"gone", partition=2).wait(10)
+    producer.produce(name, {"n": 1}, key="k", headers=headers, partition=2, timestamp_ms=1_700_000_000_000).wait(30)
+    producer.produce(name, None, key=b"gone", partition=2).wait(30)
     with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
         full, tombstone = reader.read_until_end(30)
     assert (full.value, full.key, full.partition, full.offset) == (b'{"n":1}', b"k", 2, 0)
@@ -174,7 +174,7 @@ def test_waiting_from_many_threads_wakes_each(producer: awoke.Producer, topic: C
 
     def send() -> None:
         for _ in range(20):
-            offsets.add(producer.produce(name, b"value").wait(10).offset)
+            offsets.add(producer.produce(name, b"value").wait(30).offset)
 
     threads = [threading.Thread(target=send) for _ in range(10)]
     for thread in threads:

@@ -39,12 +39,12 @@ def test_a_transaction_is_seen_whole_or_not_at_all(
     with producer.transaction() as t:
         first = t.produce(orders, {"sku": "A1"}, key="A1", headers={"h": b"1"})
         t.produce_many(stock, [b"-1", (b"-2", "key")])
-        assert first.wait(10).offset == 0
+        assert first.wait(30).offset == 0
         assert values(cluster, orders) == []  # It is there, and not seen.
     assert values(cluster, orders) == [b'{"sku":"A1"}']
     assert values(cluster, stock) == [b"-1", b"-2"]
     with pytest.raises(ZeroDivisionError), producer.transaction() as t:
-        t.produce(orders, b"aborted").wait(10)
+        t.produce(orders, b"aborted").wait(30)
         t.produce(stock, b"aborted")
         raise ZeroDivisionError
     with producer.transaction() as t:
@@ -153,7 +153,7 @@ def test_a_newer_producer_fences_an_older_one(cluster: RealCluster, topic: Creat
         awoke.Producer(servers, transactional_id=identifier) as newer,
     ):
         with pytest.raises(awoke.ProducerFenced), older.transaction() as t:
-            t.produce(name, b"zombie").wait(10)
+            t.produce(name, b"zombie").wait(30)
             with newer.transaction() as other:
                 other.produce(name, b"newer")
         with pytest.raises(awoke.ProducerFenced), older.transaction() as t:

@@ -113,10 +113,10 @@ def described(text: str) -> str | None:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         return None
-    file = needs("google.protobuf.descriptor_pb2", "registry").FileDescriptorProto()
+    file = needs("google.protobuf.descriptor_pb2", "protobuf").FileDescriptorProto()
     try:
         file.ParseFromString(data)
-    except needs("google.protobuf.message", "registry").DecodeError:
+    except needs("google.protobuf.message", "protobuf").DecodeError:
         return None
     return str(file)
 

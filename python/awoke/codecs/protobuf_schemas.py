@@ -33,10 +33,10 @@ def places(text: str) -> Mapping[Indexes, str]:
 
 
 def _of_description(data: bytes) -> dict[Indexes, str]:
-    file = needs("google.protobuf.descriptor_pb2", "registry").FileDescriptorProto()
+    file = needs("google.protobuf.descriptor_pb2", "protobuf").FileDescriptorProto()
     try:
         file.ParseFromString(data)
-    except needs("google.protobuf.message", "registry").DecodeError as error:
+    except needs("google.protobuf.message", "protobuf").DecodeError as error:
         raise ValueError(f"the schema is no description of a protobuf file: {error}") from None
     return dict(_described(file.message_type, (), file.package))
 

@@ -129,7 +129,7 @@ def test_a_listener_may_remove_its_box_on_the_thread_of_the_pump(pumped: Pumped)
     thread = pumped.pump._thread
     assert thread is not None
     box.put("a")
-    assert ended.wait(10)
+    assert ended.wait(30)
     thread.join(10)
     assert not thread.is_alive()
 

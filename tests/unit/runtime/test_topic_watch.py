@@ -151,14 +151,14 @@ def test_a_route_that_fails_because_the_app_stops_is_not_told(monkeypatch: pytes
 
     def fail(route: object) -> None:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(30)
         raise awoke.ClosedError("the member is closed")
 
     case.watch = TopicWatch(case.app, case.app.settings, fail)
     case.watch.start()
     case.admin.names = ["orders-1"]
     new_topics.tell("orders-1")
-    assert begun.wait(10)
+    assert begun.wait(30)
     case.watch.close(0)
     go_on.set()
     case.watch.close(10)
