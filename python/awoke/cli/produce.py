@@ -8,19 +8,36 @@ import stat
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import msgspec
 import typer
 
 import awoke
 from awoke.cli.commands import command
+from awoke.cli.encoding_options import (
+    EncodeKey,
+    EncodeValue,
+    KeyMessage,
+    KeySubject,
+    PartOptions,
+    ValueMessage,
+    ValueSubject,
+    encoded_parts,
+    encoders,
+    open_encoding,
+)
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say
+from awoke.cli.registry_options import RegistryUrl
 from awoke.cli.tables import plural
 from awoke.errors import AwokeError
+
+if TYPE_CHECKING:
+    from awoke.cli.encoding.documents import Encode
+    from awoke.codecs.formats import Part
 
 WINDOW = 50_000
 """The most messages without an answer. At this number the command waits for the older half."""
@@ -52,6 +69,8 @@ class Shape(msgspec.Struct, frozen=True):
     key_field: str | None = None
     key_separator: str | None = None
     headers: dict[str, str] = {}
+    encoders: Mapping[str, Encode] = {}
+    """The functions that write a `key`, or a `value`, in a schema. Without one it is sent as it is."""
 
     def record(self, line: bytes) -> awoke.Record:
         """Returns the message of one line.
@@ -64,10 +83,11 @@ class Shape(msgspec.Struct, frozen=True):
         if self.is_json:
             return self._json(line)
         if self.key_separator is None:
-            return awoke.Record(line, headers=self.headers or None)
+            return awoke.Record(self._encoded("value", line), headers=self.headers or None)
         key, found, value = line.partition(self.key_separator.encode())
         if not found:
             raise ValueError(f"has no key separator {self.key_separator!r}")
+        key, value = self._encoded("key", key), self._encoded("value", value)
         return awoke.Record(value, key=key, headers=self.headers or None)
 
     def _json(self, line: bytes) -> awoke.Record:
@@ -79,19 +99,28 @@ class Shape(msgspec.Struct, frozen=True):
         if self.key_field is not None:
             if not isinstance(document, dict) or self.key_field not in document:
                 raise ValueError(f"has no field {self.key_field!r}")
-            key = key_text(document[self.key_field])
-        return awoke.Record(line, key=key, headers=self.headers or None)
+            key = self._key(document[self.key_field])
+        return awoke.Record(self._encoded("value", line), key=key, headers=self.headers or None)
 
     def _envelope(self, line: bytes) -> awoke.Record:
         try:
             parts = msgspec.json.decode(line, type=Envelope)
             value: Any = bytes(parts.value)
-            if value == b"null" or value.startswith(b'"'):
+            if value == b"null" or (value.startswith(b'"') and "value" not in self.encoders):
                 value = msgspec.json.decode(value)
         except msgspec.DecodeError as error:
             raise ValueError(f"is no envelope: {error}") from None
+        value = value if value is None else self._encoded("value", value)
         headers = {**self.headers, **parts.headers}
-        return awoke.Record(value, key_text(parts.key), headers or None, parts.partition, parts.timestamp_ms)
+        return awoke.Record(value, self._key(parts.key), headers or None, parts.partition, parts.timestamp_ms)
+
+    def _key(self, value: Any) -> str | bytes | None:
+        is_encoded = value is not None and "key" in self.encoders
+        return self._encoded("key", msgspec.json.encode(value)) if is_encoded else key_text(value)
+
+    def _encoded(self, part: Part, data: Any) -> Any:
+        encode = self.encoders.get(part)
+        return data if encode is None else encode(data)
 
 
 def key_text(value: Any) -> str | None:
@@ -110,16 +139,29 @@ def produce(
     ] = False,
     key_separator: Annotated[str | None, typer.Option(help="Without --json: the text between key and value.")] = None,
     header: Annotated[list[str] | None, typer.Option(help="A header for every message, name=value.")] = None,
+    encode: EncodeValue = False,
+    value_subject: ValueSubject = None,
+    value_message: ValueMessage = None,
+    encode_key: EncodeKey = False,
+    key_subject: KeySubject = None,
+    key_message: KeyMessage = None,
+    registry_url: RegistryUrl = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Send each line as a message, and wait until all are acknowledged. An empty line is an empty value."""
     check(json, envelope, key_field, key_separator)
+    if encode_key and not (envelope or key_field or key_separator):
+        raise typer.BadParameter("needs --key-field, --key-separator or --envelope", param_hint="--encode-key")
     shape = Shape(json, envelope, key_field, key_separator, pairs(header, "--header"))
     properties = pairs(kafka, "--kafka")
-    with opened(file) as stream:
+    values = PartOptions("value", encode, value_subject, value_message)
+    parts = encoded_parts(values, PartOptions("key", encode_key, key_subject, key_message))
+    with opened(file) as stream, open_encoding(registry_url) if parts else contextlib.nullcontext() as encoding:
         with awoke.Admin(bootstrap_servers, kafka=properties) as admin:
             admin.describe_topic(topic)
+        if encoding is not None:
+            shape = msgspec.structs.replace(shape, encoders=encoders(encoding, topic, parts))
         with awoke.Producer(bootstrap_servers, kafka=properties) as producer:
             sent = Sent()
             refused = send(producer, topic, stream, shape, sent)

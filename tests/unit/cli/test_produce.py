@@ -11,9 +11,12 @@ import pytest
 import awoke
 from awoke.cli import produce as module
 from awoke.cli.produce import Sent, Shape, key_text, opened, size_of
+from awoke.registry import Schema, SchemaRegistry
+from awoke.testing.registry import EmbeddedRegistry
 from tests.unit.cli.fakes import FakeAdmin, run
 
 ENVELOPE = Shape(is_envelope=True)
+ORDER = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 
 
 def test_an_envelope_says_everything_about_its_message() -> None:
@@ -82,6 +85,33 @@ def test_a_line_of_json_is_sent_as_it_is_under_the_key_of_a_field() -> None:
             shape.record(line)
     with pytest.raises(ValueError, match="is no JSON: "):
         shape.record(b"{")
+
+
+ENCODERS = {"key": lambda text: b"K" + text, "value": lambda text: b"V" + text}
+BOTH: dict[str, Any] = {"encoders": ENCODERS}
+SEPARATED: dict[str, Any] = {"key_separator": ":", **BOTH}
+BY_FIELD: dict[str, Any] = {"is_json": True, "key_field": "a", **BOTH}
+IN_ENVELOPE: dict[str, Any] = {"is_envelope": True, **BOTH}
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "value", "key"),
+    [
+        (BOTH, b'{"a": 1}', b'V{"a": 1}', None),
+        (SEPARATED, b'"k":{"a": 1}', b'V{"a": 1}', b'K"k"'),
+        (BY_FIELD, b'{"a": "k"}', b'V{"a": "k"}', b'K"k"'),
+        (BY_FIELD, b'{"a": null}', b'V{"a": null}', None),
+        (IN_ENVELOPE, b'{"value": {"a":  1}, "key": [7]}', b'V{"a":  1}', b"K[7]"),
+        (IN_ENVELOPE, b'{"value": "text"}', b'V"text"', None),
+        (IN_ENVELOPE, b'{"value": null, "key": "k"}', None, b'K"k"'),
+        ({**IN_ENVELOPE, "encoders": {"value": ENCODERS["value"]}}, b'{"value": 1, "key": "k"}', b"V1", "k"),
+        ({**IN_ENVELOPE, "encoders": {"key": ENCODERS["key"]}}, b'{"value": "a", "key": "k"}', "a", b'K"k"'),
+    ],
+)
+def test_keys_and_values_are_encoded_as_json_and_a_tombstone_stays_one(
+    options: dict[str, Any], line: bytes, value: Any, key: Any
+) -> None:
+    assert Shape(**options).record(line) == awoke.Record(value, key)
 
 
 @pytest.mark.parametrize(("value", "key"), [(None, None), ("k", "k"), (7, "7"), ([1, "a"], '[1,"a"]'), (True, "true")])
@@ -176,6 +206,32 @@ def test_messages_that_were_not_delivered_are_counted_with_the_first_error(
     assert failed.value.__cause__ is REFUSED
 
 
+def test_values_are_encoded_until_one_does_not_fit(
+    made: list[FakeProducer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b'{"id": 7}\n{"id": "secret"}\n{"id": 8}\n')
+    with EmbeddedRegistry() as registry, SchemaRegistry(registry.url) as client:
+        client.register("shop.Order", Schema(ORDER))
+        options: dict[str, Any] = {"encode": True, "value_subject": "shop.Order", "registry_url": registry.url}
+        with pytest.raises(awoke.AwokeError) as refused:
+            module.produce("orders", file, **options)
+        with pytest.raises(awoke.registry.RegistryRefused, match="no schema of 'orders-value'"):
+            module.produce("orders", file, encode=True, registry_url=registry.url)
+    why = "the value can't be written by schema 1 of 'shop.Order': field 'id' takes long, not text"
+    end = "see: awoke schema show shop.Order; nothing from there on was sent"
+    assert str(refused.value) == f"{file}, line 2: {why}; {end}"
+    assert capsys.readouterr().err == "1 message delivered to orders\n"
+    assert [each.sent for each in made] == [[("orders", b"\0\0\0\0\1\x0e")]]
+
+
+def test_encoding_needs_a_registry(made: list[FakeProducer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWOKE_REGISTRY_URL", raising=False)
+    with pytest.raises(awoke.ConfigError, match="no schema registry is set"):
+        run("produce", "orders", "/dev/null", "--encode")
+    assert made == []
+
+
 def test_a_topic_that_does_not_exist_is_named_before_anything_is_sent(made: list[FakeProducer], tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"one\n")
@@ -192,6 +248,9 @@ def test_a_topic_that_does_not_exist_is_named_before_anything_is_sent(made: list
         (["--key-separator", ":", "--json"], "--key-separator"),
         (["--key-separator", ":", "--envelope"], "--key-separator"),
         (["--key-separator", ""], "--key-separator"),
+        (["--encode-key"], "--encode-key"),
+        (["--value-subject", "a"], "--value-subject"),
+        (["--encode", "--key-subject", "a"], "--key-subject"),
     ],
 )
 def test_options_that_contradict_one_another_are_refused(

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from awoke.cli.calling.avro_values import fitted
-from awoke.cli.calling.protobuf_arguments import written
-from awoke.codecs import avro, json_schema
-from awoke.codecs.avro import parsed
+from awoke.cli.calling.protobuf_arguments import chosen
+from awoke.cli.encoding.registered import writer
+from awoke.codecs import json
 from awoke.codecs.formats import Encoded, Encoder, Format, HeaderDecoder, Place
 from awoke.errors import AwokeError, ConfigError, EncodeError
 from awoke.printable import printable
 from awoke.registry.errors import RegistryRefused
-from awoke.registry.schema import RegisteredSchema
 from awoke.registry.schemas import SchemaNeeded, Schemas
 from awoke.registry.subjects import topic_name
 
@@ -52,7 +50,8 @@ class ArgumentFormat(Format):
         def encode(fields: dict[str, Any]) -> Encoded:
             registered = schemas.for_writing(subject, None)
             try:
-                return self._written(fields, registered, place, schemas)
+                write = writer(registered, schemas, lambda places: chosen(places, self._signature))
+                return Encoded(write(fields, json.encode(fields)))
             except SchemaNeeded:
                 raise
             except ValueError as error:
@@ -68,11 +67,3 @@ class ArgumentFormat(Format):
             return ConfigError(f"{before}: {error}", error.property)
         after = "; a class without awoke.protobuf has none: call it in Python" if self._kind == "Protobuf" else ""
         return AwokeError(f"{before}: {error}{after if isinstance(error, RegistryRefused) else ''}")
-
-    def _written(self, fields: dict[str, Any], registered: RegisteredSchema, place: Place, schemas: Schemas) -> Encoded:
-        kind = registered.schema.kind
-        if kind == "PROTOBUF":
-            return written(fields, registered, schemas, self._signature)
-        if kind == "AVRO":
-            return avro().encoder(place, schemas)(fitted(fields, parsed(registered, schemas)))
-        return json_schema().encoder(place, schemas)(fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from awoke.cli.decoding.protobuf_sources import KNOWN, OWN_NAME, NotCompiled, compiled
@@ -78,12 +78,6 @@ def placed(framed: Framed) -> tuple[list[int], bytes]:
         return wire_format.read_indexes(framed.indexes or b"\0")[0], framed.payload
     indexes, at = wire_format.read_indexes(framed.payload)
     return indexes, framed.payload[at:]
-
-
-def pool_of(files: Sequence[Schema]) -> Any:
-    """Returns a pool with these files, each after those that it imports; None if one of them is no description."""
-    descriptions = list(map(description, files))
-    return None if None in descriptions else pool_with(descriptions)
 
 
 def description(schema: Schema) -> Any:

@@ -59,10 +59,14 @@ def test_what_does_not_fit_says_where_the_schema_is_shown(write: Write) -> None:
     assert str(refused.value) == f"{said}; the fields are id; see: awoke schema show {SUBJECT}"
 
 
-def test_source_of_protobuf_is_an_error(write: Write) -> None:
+def test_the_message_of_protobuf_is_the_one_that_the_signature_names(write: Write) -> None:
     text = SHOP_TEXT.replace('import "money.proto";', "").replace("money.Amount price = 4;", "")
-    with pytest.raises(EncodeError, match=r"registered as \.proto source"):
-        write(Schema(text, "PROTOBUF"), id=7)
+    assert write(Schema(text, "PROTOBUF"), id=7) == b"\0\0\0\0\1\2\2\x08\7"
+
+
+def test_source_of_protobuf_that_does_not_compile_is_an_error(write: Write) -> None:
+    with pytest.raises(EncodeError, match=r"it is registered as \.proto source and does not compile"):
+        write(Schema("message Order { Nothing a = 1; }", "PROTOBUF"), id=7)
 
 
 def test_a_format_without_schemas_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from awoke.cli.decoding import protobuf_sources
-from awoke.cli.decoding.protobuf_messages import add_known, placed, pool_of, pool_with, protobuf_reader
+from awoke.cli.decoding.protobuf_messages import add_known, placed, pool_with, protobuf_reader
 from awoke.registry.schema import RegisteredSchema, Schema
 from awoke.registry.schemas import Schemas
 from awoke.registry.wire_format import Framed
@@ -129,10 +129,6 @@ def test_a_source_is_compiled_once_though_it_is_wrong(monkeypatch: pytest.Monkey
 def test_a_file_that_protobuf_for_python_does_not_have_is_named() -> None:
     with pytest.raises(ValueError, match=r"imports 'google/protobuf/nothing\.proto', which protobuf for Python"):
         add_known(pool_with([]), "google/protobuf/nothing.proto", set())
-
-
-def test_a_source_among_the_imports_leaves_the_message_undecoded() -> None:
-    assert pool_of([Schema("message Place {}", "PROTOBUF"), described(stock_file())]) is None
 
 
 @pytest.mark.parametrize(

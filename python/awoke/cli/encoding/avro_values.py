@@ -8,11 +8,13 @@ from __future__ import annotations
 import base64
 import datetime
 import decimal
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from awoke.cli.encoding.misfits import inside, misfit, place, unknown_field
 from awoke.codecs.extras import needs
 
 Convert = Callable[[Any], Any]
@@ -28,6 +30,8 @@ PLAIN: dict[str, tuple[type, ...]] = {
 }
 """The types of JSON that the plain types of Avro take. A bool is no number."""
 BITS = {"int": 31, "long": 63}
+FLOATS_MAX = {"float": 3.4028234663852886e38, "double": sys.float_info.max}
+"""The greatest numbers; fastavro writes greater ones as infinite."""
 TIMES: dict[str, Any] = {
     "date": datetime.date,
     "time-millis": datetime.time,
@@ -37,18 +41,16 @@ TIMES: dict[str, Any] = {
     "local-timestamp-millis": datetime.datetime,
     "local-timestamp-micros": datetime.datetime,
 }
-JSON_NAMES = {str: "text", bool: "true or false", type(None): "null", dict: "an object", list: "an array"}
 
 
-def fitted(value: Any, schema: Any) -> Any:
-    """Returns a value of JSON as fastavro takes it for a schema that fastavro has parsed.
+def fitting(schema: Any) -> Convert:
+    """Returns the function that makes values of JSON what fastavro takes for a schema that fastavro has parsed.
 
-    Raises:
-        ValueError: It does not fit; the text names the field, and has no part of the value.
+    It raises ValueError if a value does not fit; the text names the field, and has no part of the value.
     """
     named: dict[str, Any] = {}
     schema = needs("fastavro", "registry").parse_schema(schema, named_schemas=named)
-    return _Fitting(named).of(value, schema, "")
+    return lambda value: _Fitting(named).of(value, schema, "")
 
 
 class _Fitting:
@@ -67,7 +69,8 @@ class _Fitting:
             return self._record(_checked(value, dict, schema, at), schema, at)
         if kind == "map":
             items = _checked(value, dict, schema, at).items()
-            return {name: self.of(each, schema["values"], _inside(at, name)) for name, each in items}
+            # The keys are data, so errors do not have them.
+            return {name: self.of(each, schema["values"], f"{at}[…]") for name, each in items}
         if kind == "array":
             items = enumerate(_checked(value, list, schema, at))
             return [self.of(each, schema["items"], f"{at}[{number}]") for number, each in items]
@@ -84,19 +87,17 @@ class _Fitting:
                 return self.of(value, each, at)
             except ValueError:
                 continue
-        raise _misfit(value, schema, at)
+        raise misfit(value, _name_of(schema), at)
 
     def _record(self, value: dict[str, Any], schema: dict[str, Any], at: str) -> dict[str, Any]:
         fields = {each["name"]: each for each in schema["fields"]}
         for name in value:
             if name not in fields:
-                raise ValueError(
-                    f"there is no field {_inside(at, name)!r}; the fields are {', '.join(fields) or 'none'}"
-                )
-        made = {name: self.of(each, fields[name]["type"], _inside(at, name)) for name, each in value.items()}
+                raise unknown_field(name, at, list(fields))
+        made = {name: self.of(each, fields[name]["type"], inside(at, name)) for name, each in value.items()}
         for name, field in fields.items():
             if name not in made and "default" not in field:
-                raise ValueError(f"field {_inside(at, name)!r} ({_name_of(field['type'])}) is missing")
+                raise ValueError(f"field {inside(at, name)!r} ({_name_of(field['type'])}) is missing")
         return made
 
 
@@ -111,14 +112,17 @@ def _leaf(value: Any, schema: Any, at: str) -> Any:
         convert = _bytes
     if convert is not None:
         try:
-            return convert(value)
+            made = convert(value)
         except (ValueError, ArithmeticError, msgspec.ValidationError):
-            raise _misfit(value, schema, at) from None
+            raise misfit(value, _name_of(schema), at) from None
+        _check_size(made, schema, at)
+        return made
     fits = value in schema["symbols"] if kind == "enum" else isinstance(value, PLAIN.get(kind, (object,)))
     if not fits or (isinstance(value, bool) and kind != "boolean"):
-        raise _misfit(value, schema, at)
-    if kind in BITS and not -(1 << BITS[kind]) <= value < 1 << BITS[kind]:
-        raise ValueError(f"{_place(at)} is a number that is too large for {kind}")
+        raise misfit(value, _name_of(schema), at)
+    is_beyond = kind in FLOATS_MAX and not -FLOATS_MAX[kind] <= value <= FLOATS_MAX[kind]
+    if is_beyond or (kind in BITS and not -(1 << BITS[kind]) <= value < 1 << BITS[kind]):
+        raise ValueError(f"{place(at)} is a number that is too large for {kind}")
     return value
 
 
@@ -134,22 +138,25 @@ def _decimal(value: Any) -> decimal.Decimal:
     return decimal.Decimal(str(value))
 
 
+def _check_size(made: Any, schema: Any, at: str) -> None:
+    """Checks the size of a decimal or of bytes: fastavro's errors about it do not name the field.
+
+    Raises:
+        ValueError: It does not fit into the type.
+    """
+    if isinstance(made, decimal.Decimal):
+        scale, precision = schema.get("scale", 0), schema["precision"]
+        _, digits, exponent = made.as_tuple()
+        if not isinstance(exponent, int) or -exponent > scale or len(digits) + max(0, exponent + scale) > precision:
+            raise ValueError(f"{place(at)} has more digits than a decimal of {precision}, {scale} after the point")
+    elif isinstance(made, bytes) and isinstance(schema, dict) and len(made) != schema.get("size", len(made)):
+        raise ValueError(f"{place(at)} takes {schema['size']} bytes as base64, not {len(made)}")
+
+
 def _checked(value: Any, kind: type, schema: Any, at: str) -> Any:
     if not isinstance(value, kind):
-        raise _misfit(value, schema, at)
+        raise misfit(value, _name_of(schema), at)
     return value
-
-
-def _misfit(value: Any, schema: Any, at: str) -> ValueError:
-    return ValueError(f"{_place(at)} takes {_name_of(schema)}, not {JSON_NAMES.get(type(value), 'a number')}")
-
-
-def _place(at: str) -> str:
-    return f"field {at!r}" if at else "the argument"
-
-
-def _inside(at: str, name: str) -> str:
-    return f"{at}.{name}" if at else name
 
 
 def _name_of(schema: Any) -> str:

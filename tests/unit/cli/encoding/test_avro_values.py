@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from awoke.cli.calling.avro_values import fitted
+from awoke.cli.encoding.avro_values import fitting
 
 LINE = {"type": "record", "name": "shop.Line", "fields": [{"name": "sku", "type": "string"}]}
 STATE = {"type": "enum", "name": "State", "symbols": ["OPEN", "PAID"]}
@@ -49,7 +49,7 @@ def record(*types: Any) -> Any:
     ],
 )
 def test_a_value_becomes_what_fastavro_takes(kind: Any, value: Any, made: Any) -> None:
-    assert fitted({"a": value}, record(kind)) == {"a": made}
+    assert fitting(record(kind))({"a": value}) == {"a": made}
 
 
 @pytest.mark.parametrize(
@@ -70,27 +70,36 @@ def test_a_value_becomes_what_fastavro_takes(kind: Any, value: Any, made: Any) -
         ({"type": "array", "items": LINE}, [{}], r"field 'a\[0\].sku' \(string\) is missing"),
         ({"type": "map", "values": LINE}, 7, "field 'a' takes map, not a number"),
         (LINE, None, "field 'a' takes the record shop.Line, not null"),
+        ("float", -1e39, "field 'a' is a number that is too large for float"),
+        ("double", 10**400, "field 'a' is a number that is too large for double"),
+        ("long", 1.5, "field 'a' takes long, not a number with a fraction"),
+        (PRICE, "1.505", "field 'a' has more digits than a decimal of 9, 2 after the point"),
+        (PRICE, "NaN", "field 'a' has more digits than a decimal of 9, 2 after the point"),
+        (PRICE, "1e9", "field 'a' has more digits than a decimal of 9, 2 after the point"),
+        ({"type": "fixed", "name": "F", "size": 2}, "/w==", "field 'a' takes 2 bytes as base64, not 1"),
+        ({"type": "map", "values": "long"}, {"Anna": ""}, r"field 'a\[…\]' takes long, not text"),
+        (LINE, {"sku": "", "Anna!": ""}, "field 'a' has a field that is not known; the fields are sku"),
         (LINE, {"sku": "", "sku2": ""}, "there is no field 'a.sku2'; the fields are sku"),
     ],
 )
 def test_what_does_not_fit_is_named(kind: Any, value: Any, why: str) -> None:
     with pytest.raises(ValueError, match=f"^{why}$"):
-        fitted({"a": value}, record(kind))
+        fitting(record(kind))({"a": value})
 
 
 def test_a_type_that_comes_again_is_known_by_its_name() -> None:
     schema = record(LINE, "shop.Line", ["null", "shop.Line"])
     value = {"a": {"sku": "1"}, "b": {"sku": "2"}, "c": {"sku": "3"}}
-    assert fitted(value, schema) == value
+    assert fitting(schema)(value) == value
 
 
 def test_a_field_with_a_default_may_be_missing() -> None:
     fields = [{"name": "note", "type": "string", "default": ""}]
-    assert fitted({}, fastavro.parse_schema({"type": "record", "name": "Order", "fields": fields})) == {}
+    assert fitting(fastavro.parse_schema({"type": "record", "name": "Order", "fields": fields}))({}) == {}
 
 
-def test_words_are_no_argument_of_another_type_than_a_record_or_a_map() -> None:
-    with pytest.raises(ValueError, match="the argument takes string, not an object"):
-        fitted({"id": 1}, "string")
+def test_an_object_fits_a_record_or_a_map_only() -> None:
+    with pytest.raises(ValueError, match="it takes string, not an object"):
+        fitting("string")({"id": 1})
     union = fastavro.parse_schema([LINE, {"type": "map", "values": "long"}])
-    assert fitted({"id": 1}, union) == {"id": 1}
+    assert fitting(union)({"id": 1}) == {"id": 1}

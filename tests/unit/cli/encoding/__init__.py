@@ -1,0 +1,1 @@
+"""Tests of documents that the command line writes in schemas of a registry."""
