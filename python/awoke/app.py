@@ -246,6 +246,9 @@ class App(Router):
 
         Where several groups of the app read it, in all of them, or in the one of this name.
         A stuck partition is read from its first message. Does not block. Any thread. See `awoke resume`, too.
+
+        Raises:
+            ConfigError: The app that runs has no group of this name.
         """
         return self._runner is not None and self._runner.resume(topic, partition, group)
 

@@ -70,8 +70,10 @@ class Handlers:
         Of several headers of the name, the last one counts.
 
         Raises:
-            ConfigError: From the decorator, as `of_type`.
+            ConfigError: `value` is neither text nor bytes. From the decorator, as `of_type`.
         """
+        if value is not None and not isinstance(value, str | bytes):
+            raise ConfigError(f"with_header: the value of a header is bytes or text, not {value!r}", "with_header")
         wanted = value.encode() if isinstance(value, str) else value
 
         def takes(message: Message[Any, Any]) -> bool:

@@ -39,7 +39,9 @@ def changes_of(owner: str, changes: Mapping[str, ConfigValue | None]) -> list[tu
     Raises:
         ConfigError: A setting has no name, or a wrong value.
     """
-    written: dict[str, str] = config_of(owner, {name: value for name, value in changes.items() if value is not None})
+    if not isinstance(changes, Mapping):
+        config_of(owner, changes if changes is not None else [])  # Refuses it.
+    written = config_of(owner, {name: value for name, value in changes.items() if value is not None})
     return [(name, written.get(name)) for name in changes]
 
 

@@ -32,6 +32,7 @@ class GroupKey(NamedTuple):
 
 
 OWN = GroupKey()
+FIXED = GroupKey(is_fixed=True)
 
 
 class GroupRoutes:
@@ -56,7 +57,8 @@ class GroupRoutes:
         if earlier is not None:
             group = "" if self.key.said is None else f" in group {self.key.said!r}"
             name = topic if isinstance(topic, Pattern) else route.topic
-            raise ConfigError(f"topic {name!r} has a route already{group}: {earlier.name}", "topic")
+            text = "join their partitions=… in one" if self.key.is_fixed else "use awoke.Handlers, or another group=…"
+            raise ConfigError(f"topic {name!r} has a route already{group}: {earlier.name}; {text}", "topic")
         if isinstance(topic, Pattern) and route.partitions:
             text = f"route {topic!r}: partitions=… names those of one topic, and a pattern may match several"
             raise ConfigError(text, "partitions")

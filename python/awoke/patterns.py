@@ -21,9 +21,11 @@ class Pattern:
     __slots__ = ("_matches", "may_match_nothing", "regex")
 
     def __init__(self, regex: str, *, may_match_nothing: bool = False) -> None:
+        if not isinstance(regex, str) or not regex:
+            raise ConfigError(f"pattern: {regex!r} is no regular expression, as pattern(r'orders\\..*') has", "pattern")
         try:
             self._matches = re.compile(regex).fullmatch
-        except (re.error, TypeError) as error:
+        except re.error as error:
             text = f"pattern: {regex!r} is no regular expression: {error}; write one as in pattern(r'orders\\..*')"
             raise ConfigError(text, "pattern") from None
         self.regex = regex

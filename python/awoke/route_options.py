@@ -182,8 +182,9 @@ def check_kinds(topic: str, options: RouteOptions, output: object) -> None:
     checks.kind(owner, "batch", options.get("batch"), Batching, "awoke.Batching(max_messages=100)")
     checks.kind(owner, "flow", options.get("flow"), Flow, "awoke.Flow(per_s=100)")
     checks.kind(owner, "group", options.get("group"), str, "'billing'")
-    if options.get("group") == "":
-        raise ConfigError(f"{owner}: group is the name of a consumer group, and it is empty", "group")
+    group = options.get("group")
+    if group is not None and (not group or group != group.strip() or not group.isprintable()):
+        raise ConfigError(f"{owner}: group={group!r} is no name of a consumer group, as group='billing' is", "group")
     checks.kind(owner, "partitions", options.get("partitions"), Sequence, "[0, 3]")
     checks.kind(owner, "incoming", options.get("incoming"), Sequence, "[measure]")
     checks.kind(owner, "dead_letter", options.get("dead_letter"), str, f"'{topic}.dead'")

@@ -236,6 +236,8 @@ class Router:
         """
         if type(router) is not Router or router is self:
             raise ConfigError(f"{self._called}.include takes another awoke.Router, not {router!r}", "router")
+        if not isinstance(prefix, str):
+            raise ConfigError(f"{self._called}.include: prefix is a text, as in prefix='eu.', not {prefix!r}", "prefix")
         router._is_included = True
         for each in router._declared:
             around = router._incoming_batches if isinstance(each.target, type) else router._incoming

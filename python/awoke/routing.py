@@ -245,9 +245,8 @@ class Route:
         if partitions is None:
             return ()
         owner = f"route {self.topic!r}"
-        for each in partitions:
-            checks.whole(owner, "partitions", each, 0, "partitions")
-        if not partitions or len(set(partitions)) < len(partitions):
+        are_numbers = all(type(each) is int and each >= 0 for each in partitions)
+        if not partitions or not are_numbers or len(set(partitions)) < len(partitions):
             text = f"{owner}: partitions are numbers from 0, each once, as in [0, 3], not {partitions!r}"
             raise ConfigError(text, "partitions")
         if self.group is not None:

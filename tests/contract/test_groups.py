@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -225,8 +227,34 @@ def test_a_group_that_is_the_own_one_already_is_refused(cluster: Cluster, topic:
     name, app = topic(), new_app(cluster)
     app.on(name)(note_in(Collected()))
     app.on(name, group=app.name)(note_in(Collected()))
-    with pytest.raises(awoke.ConfigError, match=f"two of its groups are called '{app.name}'"), running(app):
+    with pytest.raises(awoke.ConfigError, match=f"group='{app.name}' is the app's own group already"), running(app):
         pass
+
+
+ENDING = """
+import atexit, sys, threading
+import awoke
+from awoke.runtime.runner import AppRunner
+
+app, seen = awoke.App(sys.argv[2], bootstrap_servers=sys.argv[1]), threading.Semaphore(0)
+for group in (None, sys.argv[2] + "-audit"):
+    app.on(sys.argv[3], group=group)(lambda message: seen.release())
+runner = AppRunner(app)
+runner.start()
+atexit.register(lambda: print("stopped", runner.stop()))
+assert seen.acquire(timeout=30) and seen.acquire(timeout=30)
+"""
+"""A program that stops its app when the interpreter ends already."""
+
+
+def test_an_app_of_two_groups_may_be_stopped_when_the_interpreter_ends(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app = topic(), unique("app")
+    fill(cluster, name, 1, 1)
+    arguments = [sys.executable, "-c", ENDING, cluster.bootstrap_servers, app, name]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (0, "stopped True\n"), done.stderr
+    if cluster.is_real:
+        assert committed(cluster, app) == committed(cluster, f"{app}-audit") == {(name, 0): 1}
 
 
 # Partitions that routes name.
@@ -307,7 +335,7 @@ def test_a_named_partition_begins_where_the_route_says(cluster: Cluster, topic: 
 def test_a_partition_that_the_topic_does_not_have_ends_the_start(cluster: Cluster, topic: CreateTopic) -> None:
     name, app = topic(partitions=2), new_app(cluster)
     app.on(name, partitions=[0, 2])(note_in(Collected()))
-    text = rf"route '{name}': partitions=\[0, 2\], and the topic has 2: from 0 to 1"
+    text = rf"route '{name}': partitions=\[0, 2\]: the topic has 2 partitions, 0 to 1"
     with pytest.raises(awoke.ConfigError, match=text), running(app):
         pass
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -138,6 +139,16 @@ def test_a_group_that_may_not_be_joined_ends_the_start(acls: Acls) -> None:
     app, _ = new_reader(acls, make_topic(acls))
     acls.deny(ResourceType.GROUP, app.name)
     assert_stopped(app, app.name, "group", "not allowed")
+
+
+@pytest.mark.parametrize("start", [None, "earliest"])
+def test_the_group_of_named_partitions_that_may_not_be_used_ends_the_start(
+    acls: Acls, start: Literal["earliest"] | None
+) -> None:
+    topic, app = make_topic(acls), new_app(acls)
+    app.on(topic, partitions=[0], start=start)(lambda message: None)
+    acls.deny(ResourceType.GROUP, f"{app.name}.partitions")
+    assert_stopped(app, f"{app.name}.partitions", "group", "not allowed")
 
 
 def test_a_transactional_id_that_may_not_be_used_ends_the_start(acls: Acls) -> None:

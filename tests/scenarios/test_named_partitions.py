@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,6 +89,38 @@ def test_a_broker_that_was_away_is_read_again(broker: RealCluster, protocol: str
         wait_until(lambda: server.health().is_healthy, "it is healthy", 60)
     ends = {(topic, 0): 200, (topic, 1): 200}
     assert broker.admin.group_offsets(f"{group}.partitions") == ends
+
+
+def test_a_deleted_topic_is_named_and_does_not_keep_another_one_from_its_commits(broker: RealCluster) -> None:
+    deleted, other, group = unique("deleted"), unique("other"), unique("group")
+    seen: Collected[str] = Collected()
+    app = awoke.App(unique("app"), group=group, bootstrap_servers=broker.bootstrap_servers, kafka=KAFKA)
+    app.use(commit_interval_s=0.2)
+    is_deleted = threading.Event()
+
+    @app.on([deleted, other], partitions=[0])
+    def see(message: awoke.Message[bytes]) -> None:
+        if message.topic == deleted:
+            is_deleted.wait(30)  # So that its offset is to be committed when the topic is gone.
+        seen.add(message.topic)
+
+    fill(broker, created(broker, deleted), 1, 1)
+    fill(broker, created(broker, other), 1, 10)
+    with running(app) as server:
+        seen.wait_until(lambda items: items.count(other) == 10)
+        broker.admin.delete_topic(deleted)
+        is_deleted.set()
+        wait_until(lambda: any(deleted in reason for reason in server.health().reasons), "the topic is named", 60)
+        fill(broker, other, 1, 10)
+        seen.wait_until(lambda items: items.count(other) == 20)
+        ends = {(other, 0): 20}
+        wait_until(lambda: ends.items() <= broker.admin.group_offsets(f"{group}.partitions").items(), "it commits")
+
+
+def created(cluster: RealCluster, topic: str) -> str:
+    """Creates a topic and returns its name."""
+    cluster.create_topic(topic, 1)
+    return topic
 
 
 def test_the_topic_is_created_again_while_its_partitions_are_read(broker: RealCluster) -> None:

@@ -248,7 +248,7 @@ def test_the_message_that_holds_up_a_single_process_is_skipped(app: App) -> None
         wait_for_each(process, "partition.paused")
         place = f"{app.topic}[1]"
         assert app.asks("skip", app.topic, "1", "1", code=1) == refused(place, 1, 0)
-        assert app.asks("skip", app.topic, "1", "0") == f"{place} goes on behind offset 0"
+        assert app.asks("skip", app.topic, "1", "0") == f"{place} continues after offset 0"
         process.wait_for("message.skipped handler='handle'")
         assert app.asks("skip", app.topic, "1", "0", code=1) == f"error: skip failed: no message of {place} fails"
         assert f"this process does not hold {app.topic}[9]" in app.asks("skip", app.topic, "9", "0", code=1)
@@ -268,7 +268,7 @@ def test_the_message_that_holds_up_a_swarm_is_skipped(app: App) -> None:
         for partition in range(PARTITIONS):
             place = f"{app.topic}[{partition}]"
             assert app.asks("skip", app.topic, str(partition), "7", code=1) == refused(place, 7, 0)
-            assert app.asks("skip", app.topic, str(partition), "0") == f"{place} goes on behind offset 0"
+            assert app.asks("skip", app.topic, str(partition), "0") == f"{place} continues after offset 0"
         wait_for_each(swarm.process, "message.skipped")
         said = f"error: skip failed: no message of {app.topic}[0] fails on any node"
         assert app.asks("skip", app.topic, "0", "0", code=1) == said

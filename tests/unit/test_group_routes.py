@@ -9,6 +9,8 @@ import pytest
 import awoke
 from awoke.group_routes import OWN, GroupKey
 
+USE = "use awoke.Handlers, or another group=…"
+
 
 def handle(message: Any) -> None: ...
 
@@ -54,9 +56,9 @@ def test_an_app_without_routes_has_its_own_group() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "topic 'orders' has a route already: handle"),
-        ({"group": "audit"}, "topic 'orders' has a route already in group 'audit': handle"),
-        ({"partitions": [3]}, "topic 'orders' has a route already: handle"),
+        ({}, f"topic 'orders' has a route already: handle; {USE}"),
+        ({"group": "audit"}, f"topic 'orders' has a route already in group 'audit': handle; {USE}"),
+        ({"partitions": [3]}, "topic 'orders' has a route already: handle; join their partitions=… in one"),
     ],
     ids=["own", "named", "partitions"],
 )
@@ -155,11 +157,11 @@ def test_a_topic_has_one_route_in_a_group_of_a_router(options: dict[str, Any]) -
         ([], "partitions are numbers from 0, each once, as in [0, 3], not []"),
         ((), "partitions are numbers from 0, each once, as in [0, 3], not ()"),
         ([0, 3, 0], "partitions are numbers from 0, each once, as in [0, 3], not [0, 3, 0]"),
-        ([0, -1], "partitions must be a whole number from 0, not -1"),
-        (["0"], "partitions must be a whole number from 0, not '0'"),
-        ([0, 1.5], "partitions must be a whole number from 0, not 1.5"),
-        ([True], "partitions must be a whole number from 0, not True"),
-        ("03", "partitions must be a whole number from 0, not '0'"),
+        ([0, -1], "partitions are numbers from 0, each once, as in [0, 3], not [0, -1]"),
+        (["0"], "partitions are numbers from 0, each once, as in [0, 3], not ['0']"),
+        ([0, 1.5], "partitions are numbers from 0, each once, as in [0, 3], not [0, 1.5]"),
+        ([True], "partitions are numbers from 0, each once, as in [0, 3], not [True]"),
+        ("03", "partitions are numbers from 0, each once, as in [0, 3], not '03'"),
         (3, "partitions is given as in partitions=[0, 3], not 3"),
         ({0, 3}, "partitions is given as in partitions=[0, 3], not {0, 3}"),
     ],

@@ -85,7 +85,10 @@ def test_a_wrong_option_is_refused_where_the_route_is_made(wrong: dict[str, obje
 @pytest.mark.parametrize(
     ("group", "said"),
     [
-        ("", "route 'orders': group is the name of a consumer group, and it is empty"),
+        ("", "route 'orders': group='' is no name of a consumer group, as group='billing' is"),
+        (" ", "route 'orders': group=' ' is no name of a consumer group, as group='billing' is"),
+        ("audit ", "route 'orders': group='audit ' is no name of a consumer group, as group='billing' is"),
+        ("a\0b", "route 'orders': group='a\\x00b' is no name of a consumer group, as group='billing' is"),
         (5, "route 'orders': group is given as in group='billing', not 5"),
     ],
 )

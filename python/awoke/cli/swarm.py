@@ -210,4 +210,4 @@ def skip(
 ) -> None:
     """Skip a message that fails and blocks its partition. The partition continues after it."""
     ask(target, socket, "skip", topic=topic, partition=partition, offset=offset, group=group)
-    say(f"{topic}[{partition}] goes on behind offset {offset}")
+    say(f"{topic}[{partition}] continues after offset {offset}")

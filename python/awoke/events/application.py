@@ -25,7 +25,7 @@ __all__ = [
 
 
 class AppStarted(Event, frozen=True, kw_only=True):
-    """The app has joined its group."""
+    """The app has joined its groups; `group` has their names, separated by commas."""
 
     name: ClassVar[str] = "app.started"
     usual_level: ClassVar[int] = logging.INFO

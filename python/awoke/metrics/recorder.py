@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from awoke.events import ClientStatistics, Event
 from awoke.metrics import catalogue
 from awoke.metrics.catalogue import Metric
-from awoke.metrics.statistics import BrokerStatistics, brokers_of
+from awoke.metrics.statistics import BrokerStatistics, brokers_of, merged
 
 BUCKETS_S = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0)
 
@@ -127,8 +127,8 @@ class Recorder:
         self._registry = CollectorRegistry()
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
-        self._brokers: dict[tuple[str, str], BrokerStatistics] = {}
-        """librdkafka's last statistics, by client and broker."""
+        self._brokers: dict[tuple[str, str, str], BrokerStatistics] = {}
+        """librdkafka's last statistics, by name and kind of the client, and by broker."""
         for metric in catalogue.CATALOGUE:
             if metric.kind == "histogram":
                 self._histograms[metric.name] = Histogram(
@@ -167,7 +167,7 @@ class Recorder:
         """Counts an event by the counter of its class, and keeps what librdkafka measures. Does not block."""
         if isinstance(event, ClientStatistics):
             for each in brokers_of(event):
-                self._brokers[(each.client, each.broker)] = each
+                self._brokers[(event.client, each.client, each.broker)] = each
         if event.counter is not None and event.increment > 0:
             self._increment(event.counter.name, event.increment, event.label_values)
 
@@ -209,7 +209,7 @@ READ_WHEN_ASKED = frozenset(
 class SourcesCollector(Collector):
     """Reads the metrics that the engine, librdkafka and the runtime keep."""
 
-    def __init__(self, sources: Sources, brokers: Mapping[tuple[str, str], BrokerStatistics]) -> None:
+    def __init__(self, sources: Sources, brokers: Mapping[tuple[str, str, str], BrokerStatistics]) -> None:
         self._sources, self._brokers = sources, brokers
 
     def collect(self) -> Iterable[Family]:
@@ -264,7 +264,8 @@ class SourcesCollector(Collector):
         yield gauge(catalogue.REGISTRY_ENTRIES, [((), counts["entries"])] if counts else [])
 
     def _of_brokers(self) -> Iterable[Family]:
-        brokers = dict(self._brokers).items()  # A copy: a client may report meanwhile.
+        # A copy: a client may report meanwhile. Each group of the app has a consumer.
+        brokers = merged(dict(self._brokers).values()).items()
         clients = sorted({client for (client, _), _ in brokers})
         connected = {client: sum(each.is_connected for (of, _), each in brokers if of == client) for client in clients}
         yield gauge(catalogue.BROKERS_CONNECTED, [((client,), count) for client, count in connected.items()])

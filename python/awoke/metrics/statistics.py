@@ -5,7 +5,7 @@ The event comes every `statistics.interval.ms` (librdkafka's property; 5 s where
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -60,6 +60,20 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
     errors: int
     """Requests that failed, timed out, or had an invalid answer."""
 
+    def plus(self, other: BrokerStatistics) -> BrokerStatistics:
+        """Returns the same broker as both clients see it."""
+        return BrokerStatistics(
+            client=self.client,
+            broker=self.broker,
+            is_connected=self.is_connected or other.is_connected,
+            queue_s=max(self.queue_s, other.queue_s),
+            round_trip_s=max(self.round_trip_s, other.round_trip_s),
+            sent_bytes=self.sent_bytes + other.sent_bytes,
+            received_bytes=self.received_bytes + other.received_bytes,
+            retries=self.retries + other.retries,
+            errors=self.errors + other.errors,
+        )
+
 
 _decoder = msgspec.json.Decoder(Client)
 
@@ -86,3 +100,13 @@ def brokers_of(event: ClientStatistics) -> list[BrokerStatistics]:
         for broker in client.brokers.values()
         if broker.nodeid >= 0 and broker.nodename
     ]
+
+
+def merged(found: Iterable[BrokerStatistics]) -> dict[tuple[str, str], BrokerStatistics]:
+    """Returns the brokers by kind of client and address: counts of several clients are added, times are the longest."""
+    brokers: dict[tuple[str, str], BrokerStatistics] = {}
+    for each in found:
+        key = (each.client, each.broker)
+        other = brokers.get(key)
+        brokers[key] = each if other is None else each.plus(other)
+    return brokers

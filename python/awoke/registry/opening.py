@@ -20,6 +20,7 @@ def open_registry(settings: Settings) -> SchemaRegistry:
     """
     if settings.registry_url is None:
         text = "a format reads and writes schemas of a registry, and none is set: say registry_url='http://…'"
+        text = f"{text}, or set AWOKE_REGISTRY_URL"
         raise ConfigError(text, "registry_url")
     from awoke.registry.access import BasicAuth, BearerToken, OAuth, Tls
     from awoke.registry.client import SchemaRegistry

@@ -336,6 +336,7 @@ def is_on_this_machine(url: str) -> bool:
 
 def _no_registry() -> NoReturn:
     text = "a format reads and writes schemas of a registry, and none is set: say registry_url='http://…'"
+    text = f"{text}, or set AWOKE_REGISTRY_URL"
     raise ConfigError(text, "registry_url")
 
 

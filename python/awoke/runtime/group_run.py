@@ -254,6 +254,8 @@ class GroupRun:
     def why_not_ready(self) -> str | None:
         """Returns why it processes no messages, as far as it knows; None where it does. Does not block."""
         if self.member is None or not self.refusals.is_allowed(GROUP):
+            if self.is_fixed:
+                return "it does not read its named partitions yet"
             name = "its group" if self.is_own else f"its group {self.group}"
             return f"{name} has not given it partitions yet"
         return None

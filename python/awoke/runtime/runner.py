@@ -6,13 +6,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 
 from awoke import _native
 from awoke.drive import drive
 from awoke.errors import ConfigError
 from awoke.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
+from awoke.group_routes import FIXED
 from awoke.metrics.recorder import Recorder
 from awoke.routing import Route
 from awoke.rpc.responder.responder import Responder
@@ -168,11 +169,14 @@ class AppRunner(Observed):
         self.app.events.emit(AppStarted(app=self.app.name, group=", ".join(names), topics=topics))
 
     def _check_groups(self) -> None:
-        names = [each.group for each in self.groups]
-        for name in names:
-            if names.count(name) > 1:
-                text = f"two of its groups are called {name!r}; leave group=… out where the app's own one is meant"
-                raise ConfigError(f"app {self.app.name!r}: {text}", "group")
+        for key, routes in self.app.groups.items():
+            if key.said is None:
+                continue
+            owner = f"route {routes.all_routes[0].topic!r}: group={key.said!r}"
+            if key.said == self.group:
+                raise ConfigError(f"{owner} is the app's own group already; leave group=… out", "group")
+            if key.said == FIXED.name(self.group) and FIXED in self.app.groups:
+                raise ConfigError(f"{owner} is the name for the offsets of named partitions; choose another", "group")
 
     @property
     def own(self) -> GroupRun:
@@ -228,6 +232,7 @@ class AppRunner(Observed):
         """
         with self._changing:
             if self._has_begun:
+                self._is_clean = False  # Unless it is known better.
                 try:
                     self._is_clean = self._stop(timeout_s)
                 finally:
@@ -248,10 +253,20 @@ class AppRunner(Observed):
         """Commits and leaves the groups, all at once; returns whether all that is stored is committed."""
         self._topic_watch.close(remaining_s(deadline_s))
         joined = [each for each in self.groups if each.member is not None]
-        if len(joined) < 2:
-            return all(each.leave(deadline_s) for each in joined)
-        with ThreadPoolExecutor(len(joined), "awoke-leaving") as threads:
-            return all(list(threads.map(lambda each: each.leave(deadline_s), joined)))
+        are_committed: list[bool] = []
+
+        def leave(group: GroupRun) -> None:
+            are_committed.append(group.leave(deadline_s))
+
+        # An executor takes no work when the interpreter ends.
+        threads = [threading.Thread(target=leave, args=(each,), name="awoke-leaving") for each in joined[1:]]
+        for thread in threads:
+            thread.start()
+        for each in joined[:1]:
+            leave(each)
+        for thread in threads:
+            thread.join()
+        return all(are_committed) and len(are_committed) == len(joined)
 
     def stop_soon(self) -> None:
         """Stops the app on a thread of its own. Does not block: a handler may call it, too."""
@@ -299,8 +314,16 @@ class AppRunner(Observed):
         self.app.events.emit(AppResized(app=self.app.name, workers=workers))
 
     def _named(self, group: str | None) -> list[GroupRun]:
-        """Returns all groups, or the one of this name."""
-        return [each for each in self.groups if group in (None, each.group)]
+        """Returns all groups, or the one of this name.
+
+        Raises:
+            ConfigError: The app has no group of this name.
+        """
+        found = [each for each in self.joining if group in (None, each.group)]
+        if not found and group is not None:
+            names = ", ".join(each.group for each in self.joining)
+            raise ConfigError(f"app {self.app.name!r} has no group {group!r}; its groups are: {names}", "group")
+        return found
 
     def resume(self, topic: str, partition: int, group: str | None = None) -> bool:
         """Resumes a partition that is paused or stuck, in all groups or in one; returns whether it was. Does not

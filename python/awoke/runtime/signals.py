@@ -96,7 +96,8 @@ def embedded_brokers(app: RunnableApp) -> Iterator[str]:
     """Runs brokers inside the process, with the topics of the app's routes; gives their address."""
     with EmbeddedCluster() as cluster:
         read, written = list(app.read_topics), [topic for route in app.all_routes for topic in route.topics_out]
+        named = {route.topic: 1 + max(route.partitions) for route in app.all_routes if route.partitions}
         for topic in dict.fromkeys([*read, *written]):
-            cluster.create_topic(topic, partitions=getattr(topic, "partitions", None) or 4)
+            cluster.create_topic(topic, partitions=getattr(topic, "partitions", None) or max(4, named.get(topic, 0)))
         logger.info("embedded brokers at %s", cluster.bootstrap_servers)
         yield cluster.bootstrap_servers

@@ -68,8 +68,8 @@ def _written(app: RunnableApp) -> Iterator[str]:
 
 def _check_partitions(route: Route, counts: Mapping[str, int]) -> None:
     if route.partitions and max(route.partitions) >= counts[route.topic]:
-        text = f"route {route.topic!r}: partitions={list(route.partitions)}, and the topic has {counts[route.topic]}"
-        raise ConfigError(f"{text}: from 0 to {counts[route.topic] - 1}", "partitions")
+        count, owner = counts[route.topic], f"route {route.topic!r}: partitions={list(route.partitions)}"
+        raise ConfigError(f"{owner}: the topic has {count} partitions, 0 to {count - 1}", "partitions")
 
 
 def _matched(app: RunnableApp, admin: Admin, settings: Settings) -> set[str]:

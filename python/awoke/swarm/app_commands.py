@@ -52,9 +52,15 @@ class AppCommands:
 
 
 def resumed(app: App, topic: str, partition: int, group: str | None) -> bool:
-    """Resumes a partition of an app in this process; returns false if it was neither paused nor stuck."""
+    """Resumes a partition of an app in this process; returns false if it was neither paused nor stuck.
+
+    Raises:
+        ConfigError: The app has no group of this name.
+    """
     try:
         return app.resume(topic, partition, group=group)
+    except ConfigError:
+        raise  # There is no such group.
     except AwokeError:
         return False  # The partition is revoked, or the app stops: there is nothing to resume here.
 
@@ -63,9 +69,14 @@ def skipped(app: App, topic: str, partition: int, offset: int, group: str | None
     """Skips a message that fails, of an app in this process.
 
     Returns false if that message does not fail, and the offsets of those that do.
+
+    Raises:
+        ConfigError: The app has no group of this name.
     """
     try:
         return app.skip(topic, partition, offset, group=group), app.blocking(topic, partition, group=group)
+    except ConfigError:
+        raise  # There is no such group.
     except AwokeError:
         return False, []  # The partition is revoked, or the app stops: there is nothing to skip here.
 

@@ -7,9 +7,11 @@ import signal
 from enum import Enum, auto
 from typing import Any
 
+from awoke.errors import ConfigError
 from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN
 from awoke.swarm import systemd
 from awoke.swarm.answers import Answers
+from awoke.swarm.mold_control import several_nodes
 from awoke.swarm.node_control import NodeControl
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
@@ -98,9 +100,16 @@ class Commands:
         return bool(self.control.nodes) and not self.is_stopping and self.control.roll.begin(on_end)
 
     def scale(self, count: int) -> None:
-        """Changes the number of nodes; those with the highest numbers go first."""
+        """Changes the number of nodes; those with the highest numbers go first.
+
+        Raises:
+            ConfigError: Only one node may run the app.
+        """
         if self.is_stopping:
             return
+        mold = self.control.molds.current
+        if count > 1 and mold is not None and mold.single:
+            raise ConfigError(several_nodes(mold.single, count), "nodes")
         nodes = self.control.nodes
         for number in range(1, count + 1):
             node = nodes.get(number)
@@ -140,9 +149,9 @@ class Commands:
                 if not self.reload():
                     logger.warning("no reload: one is under way already, or the swarm starts or stops")
             case signal.SIGTTIN:
-                self.scale(self._wanted() + 1)
+                self._scale_by(1)
             case signal.SIGTTOU:
-                self.scale(max(1, self._wanted() - 1))
+                self._scale_by(-1)
             case signal.SIGUSR2:
                 self.control.signal_all(signal.SIGUSR2)
             case signal.SIGCHLD:
@@ -160,5 +169,8 @@ class Commands:
             self.exit_code = EXIT_AT_ONCE
             self.control.signal_all(signal.SIGKILL)
 
-    def _wanted(self) -> int:
-        return sum(not node.state.is_leaving for node in self.control.nodes.values())
+    def _scale_by(self, more: int) -> None:
+        try:
+            self.scale(max(1, self.control.wanted_nodes() + more))
+        except ConfigError as error:
+            logger.error("no other number of nodes: %s", error)

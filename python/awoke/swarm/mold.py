@@ -53,7 +53,7 @@ def main(descriptor: int, supervisor: int) -> int:
     except BaseException:
         control.send(protocol.encode(protocol.Refused(traceback.format_exc(limit=-5)[-protocol.TEXT_MAX :])))
         return EXIT_CONFIGURATION
-    control.send(protocol.encode(protocol.MoldReady(linux.resident_bytes(os.getpid()))))
+    control.send(protocol.encode(protocol.MoldReady(linux.resident_bytes(os.getpid()), _single(app))))
     while (received := protocol.receive(control)) and received.data:
         node = protocol.decode(received.data, protocol.TO_MOLD).node
         if received.descriptors:
@@ -76,7 +76,6 @@ def _import(options: Options) -> App:
     try:
         with threads.acting_for("import", 0):
             app = find_app(options.target)
-            _check_partitions(app, options.nodes)
             for hook in app.before_forks:
                 hook()
             app.dependencies.share(parameters_of_routes(app.all_routes))
@@ -96,13 +95,12 @@ def _import(options: Options) -> App:
     return app
 
 
-def _check_partitions(app: App, nodes: int) -> None:
-    """Refuses several nodes for an app whose routes name their partitions: each node would read all of them."""
+def _single(app: App) -> str:
+    """Returns the reason why only one node may run the app; empty where any number may."""
     for route in app.all_routes:
-        if route.partitions and nodes > 1:
-            text = f"partitions={list(route.partitions)} are read by each process, so that {nodes} nodes would each"
-            text = f"{text} process all their messages; run one node, or leave partitions=… out"
-            raise ConfigError(f"route {route.topic!r}: {text}", "partitions")
+        if route.partitions:
+            return f"route {route.topic!r}: each process reads partitions={list(route.partitions)}"
+    return ""
 
 
 def _not_forked(control: socket.socket, node: int, why: str) -> None:

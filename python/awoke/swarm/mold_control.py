@@ -65,6 +65,9 @@ class Host(Protocol):
     def has_running_nodes(self) -> bool:
         """Returns whether the process of any node runs."""
 
+    def wanted_nodes(self) -> int:
+        """Returns the number of nodes that are to run; 0 before the first mold is ready."""
+
     def end_swarm(self, code: int) -> None:
         """Ends the swarm."""
 
@@ -172,7 +175,7 @@ class MoldControl:
         """Acts on a message; takes the descriptor that it needs out of the list."""
         match message:
             case protocol.MoldReady():
-                self._on_ready(mold, message.resident_bytes)
+                self._on_ready(mold, message.resident_bytes, message.single)
             case protocol.Refused():
                 self._refuse(mold, message.text)
             case protocol.Forked():
@@ -184,7 +187,7 @@ class MoldControl:
             case protocol.NotForked():
                 self._host.on_not_forked(mold, message.node, message.text)
 
-    def _on_ready(self, mold: MoldHandle, resident_bytes: int) -> None:
+    def _on_ready(self, mold: MoldHandle, resident_bytes: int, single: str) -> None:
         self._loop.deadlines.cancel(Deadline(MoldTimer.BOOT, mold.generation))
         if mold.state is not MoldState.IMPORTING:
             return  # It was killed meanwhile.
@@ -193,6 +196,10 @@ class MoldControl:
             limit_mb, resident_mb = soft_bytes >> 20, resident_bytes >> 20
             what = f"the memory limit of {limit_mb} MB is below what the app has after its import, {resident_mb} MB"
             self._refuse(mold, what)
+            return
+        mold.single = single
+        if single and (nodes := self._host.wanted_nodes() or self._options.nodes) > 1:
+            self._refuse(mold, several_nodes(single, nodes))
             return
         mold.become_ready()
         self._policy.on_ready()
@@ -310,3 +317,8 @@ class MoldControl:
 
     def _set(self, mold: MoldHandle, timer: MoldTimer, in_s: float, action: Callable[[], object]) -> None:
         self._loop.deadlines.set(Deadline(timer, mold.generation), in_s, action)
+
+
+def several_nodes(single: str, nodes: int) -> str:
+    """Returns the reason why an app can't run on several nodes."""
+    return f"{single}: {nodes} nodes would process each message {nodes} times; run one node, or leave partitions=… out"

@@ -35,6 +35,8 @@ class MoldHandle:
         self.is_dropped = False
         """True if the supervisor ends it: that is no failure."""
         self.is_refused = False
+        self.single = ""
+        """The reason why only one node may run its app; empty where any number may."""
         """True if the app can't run as it is: another attempt ends the same way."""
         self.last_error = ""
         self._ready_s: float | None = None

@@ -108,6 +108,8 @@ class Node:
     def __init__(self, number: int, control: socket.socket, app: App, options: Options, heard: Inbox) -> None:
         self._number, self._control, self._app, self._options = number, control, app, options
         self._heard = heard
+        self._assigned: set[str] = set()
+        """The groups that have assigned partitions, or none, for the first time."""
 
     def run(self) -> int:
         """Runs until a signal comes or the app stops itself; returns the exit code. Blocks."""
@@ -151,7 +153,7 @@ class Node:
             collects_metrics=self._options.metrics_port is not None,
             serves_metrics=False,
         )
-        self._app.events.subscribe(PartitionsAssigned, lambda event: self._say(protocol.Assigned()))
+        self._app.events.subscribe(PartitionsAssigned, lambda event: self._on_assigned(server, event))
         for changed in (PartitionsAssigned, PartitionsRevoked, PartitionsLost):
             self._app.events.subscribe(changed, lambda event: self._say(protocol.Holds(len(server.partitions()))))
         server.start()
@@ -165,6 +167,12 @@ class Node:
         if server.fatal_error is not None:
             self._say(protocol.Failed(str(server.fatal_error)[: protocol.TEXT_MAX]))
         return code
+
+    def _on_assigned(self, server: AppRunner, event: PartitionsAssigned) -> None:
+        """Tells the supervisor when all groups have assigned partitions: the next node may be replaced then."""
+        self._assigned.add(event.group)
+        if self._assigned >= {each.group for each in server.joining}:
+            self._say(protocol.Assigned())
 
     def _names(self) -> dict[str, Any]:
         settings = self._app.settings
@@ -217,6 +225,12 @@ class Node:
             self._say(self._answer(server, message))
 
     def _answer(self, server: AppRunner, message: protocol.NodeIsAsked) -> protocol.NodeSays:
+        try:
+            return self._executed(server, message)
+        except ConfigError as error:
+            return protocol.Resumed(message.request, False, error=str(error)[: protocol.TEXT_MAX])
+
+    def _executed(self, server: AppRunner, message: protocol.NodeIsAsked) -> protocol.NodeSays:
         match message:
             case protocol.Resume(topic=topic, partition=partition, request=request, group=group):
                 is_resumed = app_commands.resumed(self._app, topic, partition, group)

@@ -200,6 +200,10 @@ class NodeControl:
         """Returns whether the process of any node runs."""
         return any(node.state.is_alive for node in self.nodes.values())
 
+    def wanted_nodes(self) -> int:
+        """Returns the number of nodes that are to run; 0 before the first mold is ready."""
+        return sum(not node.state.is_leaving for node in self.nodes.values())
+
     def end_swarm(self, code: int) -> None:
         """Ends the swarm with this exit code."""
         self._host.end_swarm(code)

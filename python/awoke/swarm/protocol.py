@@ -55,6 +55,8 @@ class MoldReady(msgspec.Struct, tag_field="kind", tag="ready"):
     """The app is imported."""
 
     resident_bytes: Number
+    single: str = ""
+    """The reason why only one node may run the app; empty where any number may."""
 
 
 class Refused(msgspec.Struct, tag_field="kind", tag="refused"):
@@ -134,6 +136,8 @@ class Resumed(msgspec.Struct, tag_field="kind", tag="resumed"):
     blocking: list[Number] = []
     is_assigned: bool = True
     """True if the partition is assigned to the node."""
+    error: str = ""
+    """The reason why the command is wrong; empty where it is right."""
 
 
 # A supervisor to a node.

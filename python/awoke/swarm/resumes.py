@@ -76,6 +76,8 @@ class Resumes:
             return
         if message.is_done:
             self._end(message.request, {"done": found.command})
+        elif message.error:
+            self._end(message.request, {"error": message.error})
         else:
             found.blocking += message.blocking
             found.is_assigned = bool(found.is_assigned) or message.is_assigned

@@ -99,7 +99,7 @@ def test_a_command_asks_the_process_of_its_target(
 
 def test_a_partition_that_goes_on_is_named(asked: list[tuple[Any, ...]]) -> None:
     assert run("resume", "shop:app", "orders", "2").output == "resumed orders[2]\n"
-    assert run("skip", "shop:app", "orders", "2", "7").output == "orders[2] goes on behind offset 7\n"
+    assert run("skip", "shop:app", "orders", "2", "7").output == "orders[2] continues after offset 7\n"
 
 
 def test_a_status_has_a_line_for_each_node_and_the_last_errors(asked: list[tuple[Any, ...]]) -> None:

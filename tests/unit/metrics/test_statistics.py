@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from awoke.events import ClientStatistics
-from awoke.metrics.statistics import BrokerStatistics, brokers_of
+from awoke.metrics.statistics import BrokerStatistics, brokers_of, merged
 
 BROKER = {
     "name": "127.0.0.1:9092/1",
@@ -46,6 +46,16 @@ def test_a_broker_is_shown_in_seconds_and_bytes() -> None:
             errors=1 + 4 + 3,
         )
     ]
+
+
+def test_clients_of_one_kind_are_added_up() -> None:
+    """Each consumer group of an app has a consumer."""
+    (one,) = brokers_of(said(a=BROKER))
+    (other,) = brokers_of(said(a={**BROKER, "state": "DOWN", "txbytes": 11, "rtt": {"avg": 900}}))
+    (both,) = merged([other, one]).values()
+    assert (both.is_connected, both.sent_bytes, both.received_bytes) == (True, 111, 140)
+    assert (both.queue_s, both.round_trip_s, both.errors) == (0.0015, 0.0009, 16)
+    assert list(merged([one])) == [("consumer", "127.0.0.1:9092")]
 
 
 @pytest.mark.parametrize("state", ["INIT", "DOWN", "CONNECT", "AUTH_REQ", ""])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import pytest
@@ -145,7 +145,8 @@ def test_the_apps_own_group_joins_for_remote_calls() -> None:
 def test_two_groups_of_one_name_are_refused_at_the_start() -> None:
     app = app_of("shop.partitions")
     app.on("orders", partitions=[0])(handle)
-    with pytest.raises(awoke.ConfigError, match=r"two of its groups are called 'shop\.partitions'"):
+    text = r"route 'orders': group='shop\.partitions' is the name for the offsets of named partitions; choose another"
+    with pytest.raises(awoke.ConfigError, match=text):
         AppRunner(app).start()
 
 
@@ -154,7 +155,7 @@ def test_the_name_of_the_apps_own_group_is_refused_at_the_start(routes: tuple[st
     runner = AppRunner(app_of(*routes))
     with pytest.raises(awoke.ConfigError) as refused:
         runner.start()
-    said = "app 'shop': two of its groups are called 'shop'; leave group=… out where the app's own one is meant"
+    said = "route 'orders': group='shop' is the app's own group already; leave group=… out"
     assert (str(refused.value), refused.value.property) == (said, "group")
     assert runner.has_ended
 
@@ -214,10 +215,15 @@ def test_a_partition_is_resumed_in_the_group_of_this_name(case: Paused) -> None:
     assert case.runner.resume("orders", 0), "it is paused in the other one"
 
 
-def test_a_group_of_another_name_has_nothing_to_resume_or_to_skip(case: Paused) -> None:
-    assert not case.runner.resume("orders", 0, "other")
-    assert not case.runner.skip("orders", 0, 0, "other")
-    assert case.runner.blocking("orders", 0, "other") == []
+def test_a_group_that_the_app_does_not_have_is_an_error(case: Paused) -> None:
+    asked: list[Callable[[], object]] = [
+        lambda: case.runner.resume("orders", 0, "other"),
+        lambda: case.runner.skip("orders", 0, 0, "other"),
+        lambda: case.runner.blocking("orders", 0, "other"),
+    ]
+    for ask in asked:
+        with pytest.raises(awoke.ConfigError, match="app 'shop' has no group 'other'; its groups are: shop, audit"):
+            ask()
     assert case.paused() == ["shop", "audit"]
 
 

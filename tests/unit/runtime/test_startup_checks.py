@@ -66,7 +66,7 @@ def test_a_partition_that_the_topic_does_not_have_is_refused(admin: FakeAdmin) -
     app = app_of(("orders", "out"))
     app.on("clicks", partitions=[0, 3])(handle)
     with pytest.raises(
-        awoke.ConfigError, match=r"route 'clicks': partitions=\[0, 3\], and .* 3: from 0 to 2"
+        awoke.ConfigError, match=r"route 'clicks': partitions=\[0, 3\]: the topic has 3 partitions, 0 to 2"
     ) as refused:
         check_topics(app, SETTINGS)
     assert refused.value.property == "partitions"

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
+import awoke
 from awoke import exit_codes
 from awoke.swarm import systemd
 from awoke.swarm.answers import Answers
 from awoke.swarm.commands import Commands, SwarmState
+from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.options import Options
+from awoke.swarm.pidfd import Pidfd
 from awoke.web.loop import Loop
-from tests.unit.swarm.fakes import signals_of, up
+from tests.unit.swarm.fakes import FakePidfd, signals_of, up
 
 
 class Commanded:
@@ -97,6 +102,20 @@ def test_signals_change_the_number_of_nodes_by_one(swarm: Commanded) -> None:
     assert swarm.states() == [NodeState.UP, NodeState.UP, NodeState.STOPPING]
     swarm.commands.on_signal(signal.SIGTTIN)
     assert len(swarm.nodes) == 4
+
+
+def test_an_app_for_one_node_is_not_scaled(swarm: Commanded, caplog: pytest.LogCaptureFixture) -> None:
+    mold = MoldHandle(1, cast(Pidfd, FakePidfd()), socket.socket())
+    mold.single = "route 'orders': each process reads partitions=[0]"
+    swarm.commands.control.molds.current = mold
+    with pytest.raises(awoke.ConfigError, match=r"partitions=\[0\]: 4 nodes would process each message 4 times"):
+        swarm.commands.scale(4)
+    swarm.commands.on_signal(signal.SIGTTIN)
+    assert swarm.states() == [NodeState.UP] * 3
+    assert "no other number of nodes: route 'orders'" in caplog.text
+    swarm.commands.scale(1)
+    assert swarm.states() == [NodeState.UP, NodeState.RETIRING, NodeState.RETIRING]
+    mold.close()
 
 
 def test_a_swarm_that_stops_does_not_grow(swarm: Commanded) -> None:

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from enum import Enum, auto
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -35,7 +36,7 @@ class FakeSupervisor:
 
     def __init__(self) -> None:
         self.heard: list[str] = []
-        self.has_nodes = False
+        self.has_nodes, self.wanted = False, 0
 
     def on_mold_ready(self, mold: MoldHandle) -> None:
         self.heard.append("ready")
@@ -54,6 +55,9 @@ class FakeSupervisor:
 
     def has_running_nodes(self) -> bool:
         return self.has_nodes
+
+    def wanted_nodes(self) -> int:
+        return self.wanted
 
     def end_swarm(self, code: int) -> None:
         self.heard.append(f"end swarm: {code}")
@@ -99,6 +103,29 @@ def test_a_mold_whose_app_is_refused_is_made_again_while_a_node_runs(loop: Loop)
     host.has_nodes = False
     molds.make_at_once()
     turn_until(loop, host, "end swarm: 78")
+
+
+@pytest.mark.parametrize(("nodes", "wanted", "end"), [(1, 0, "ready"), (2, 0, "over"), (1, 3, "over"), (3, 1, "ready")])
+def test_an_app_for_one_node_is_refused_where_several_are_to_run(
+    loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: int, wanted: int, end: str
+) -> None:
+    """Before the first node runs, the option tells their number."""
+    (tmp_path / "naming.py").write_text(
+        "import awoke\napp = awoke.App('shop')\n"
+        "@app.on('orders', partitions=[0, 3])\ndef handle(message: awoke.Message[bytes]) -> None: ...\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    host = FakeSupervisor()
+    host.wanted = wanted
+    molds = MoldControl(Options(target="naming:app", nodes=nodes, socket="s"), loop, host)
+    molds.make()
+    turn_until(loop, host, end)
+    if end == "over":
+        text = f"{wanted or nodes} nodes would process each message {wanted or nodes} times"
+        assert text in molds.status()["mold_error"]
+    molds.close()
+    while molds.pids():
+        loop.turn()
 
 
 def test_a_candidate_that_fails_changes_nothing(loop: Loop) -> None:

@@ -1,4 +1,4 @@
-"""The names of a node."""
+"""The names of a node, and its word that its groups have assigned partitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 import awoke
+from awoke.events import PartitionsAssigned
 from awoke.runtime.inbox import Inbox
+from awoke.runtime.runner import AppRunner
+from awoke.swarm import protocol
 from awoke.swarm.node import Node
 from awoke.swarm.options import Options
 
@@ -31,3 +34,18 @@ def test_a_node_has_a_name_in_its_group(settings: dict[str, Any], options: dict[
     with contextlib.closing(Inbox()) as heard, socket.socket() as control:
         node = Node(2, control, app, Options(target="a:b", nodes=2, socket="/tmp/s", **options), heard)
         assert node._names()["instance_id"] == (name and name.replace("HOST", socket.gethostname()))
+
+
+def test_a_node_tells_of_its_partitions_when_all_groups_have_assigned_them() -> None:
+    app = awoke.App("shop")
+    for group in (None, "audit"):
+        app.on("orders", group=group)(lambda message: None)
+    ours, theirs = protocol.pair()
+    with contextlib.closing(Inbox()) as heard, ours, theirs:
+        node = Node(2, theirs, app, Options(target="a:b", nodes=2, socket="/tmp/s"), heard)
+        runner = AppRunner(app)
+        for group in ("audit", "audit", "shop"):
+            node._on_assigned(runner, PartitionsAssigned(client=group, partitions=[], group=group))
+            node._say(protocol.Holds(0))
+        said = [protocol.decode_node(ours.recv(protocol.MESSAGE_MAX)) for _ in range(4)]
+        assert said == [protocol.Holds(0), protocol.Holds(0), protocol.Assigned(), protocol.Holds(0)]

@@ -59,6 +59,12 @@ def test_all_nodes_are_asked_and_the_one_that_has_resumed_is_enough(nodes: Nodes
     assert nodes.loop.deadlines.next_in_s() is None
 
 
+def test_a_group_that_the_app_does_not_have_is_an_error(nodes: Nodes) -> None:
+    nodes.begin()
+    nodes.resumes.on_answer(2, protocol.Resumed(1, False, error="app 'shop' has no group 'audit'"))
+    assert nodes.answers == [{"error": "app 'shop' has no group 'audit'"}]
+
+
 def test_no_node_that_holds_it_paused_is_a_failure(nodes: Nodes) -> None:
     nodes.begin()
     for number in nodes.handles:

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::offsets::Offsets;
 use crate::events::What;
-use crate::kafka::{Client, Code, Queue, QueueEvent, TopicPartitionList};
+use crate::kafka::{Client, Code, CommittedOffset, Position, Queue, QueueEvent, TopicPartition, TopicPartitionList};
 use crate::wake::Completion;
 use crate::{Error, Result};
 
@@ -23,6 +23,10 @@ pub(super) struct Committer {
     offsets: Arc<Offsets>,
     interval: Duration,
     last_began: Option<Instant>,
+    /// Offsets that the broker holds already, and is to hold for longer: they go with the next commit.
+    held: Vec<(TopicPartition, CommittedOffset)>,
+    /// True where no group has given the partitions: then an unknown topic is refused for good.
+    is_fixed: bool,
     under_way: bool,
     /// The callers that wait for the commit that is under way, and for the next one.
     waiting: Vec<Arc<Commit>>,
@@ -30,13 +34,21 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    pub(super) fn new(client: Arc<Client>, queue: Arc<Queue>, offsets: Arc<Offsets>, interval: Duration) -> Self {
+    pub(super) fn new(
+        client: Arc<Client>,
+        queue: Arc<Queue>,
+        offsets: Arc<Offsets>,
+        interval: Duration,
+        is_fixed: bool,
+    ) -> Self {
         Self {
             client,
             queue,
             offsets,
             interval,
             last_began: None,
+            held: Vec::new(),
+            is_fixed,
             under_way: false,
             waiting: Vec::new(),
             waiting_for_next: Vec::new(),
@@ -64,13 +76,24 @@ impl Committer {
         }
     }
 
+    /// Commits all stored offsets again, and of partitions without one those that the broker holds: it forgets the
+    /// offsets of a group without members a while after their last commit.
+    pub(super) fn renew(&mut self, held: impl IntoIterator<Item = (TopicPartition, CommittedOffset)>) {
+        self.offsets.renew();
+        self.held = held.into_iter().filter(|(at, _)| !self.offsets.has_stored(at)).collect();
+        self.begin();
+    }
+
     /// Sends the stored offsets; the answer comes to the queue.
     pub(super) fn begin(&mut self) {
         if self.under_way {
             return;
         }
         self.waiting = std::mem::take(&mut self.waiting_for_next);
-        let dirty = self.offsets.take_dirty();
+        let mut dirty = self.offsets.take_dirty();
+        dirty.extend(self.held.drain(..).map(|(at, CommittedOffset { offset, leader_epoch, metadata })| {
+            (at, Position { offset, leader_epoch }, metadata)
+        }));
         if dirty.is_empty() {
             self.answer(&Ok(()));
             return;
@@ -89,18 +112,25 @@ impl Committer {
         if code == Code::NONE {
             self.under_way = true;
         } else {
-            self.failed(&list, code);
+            self.failed(list.partitions(), code);
         }
     }
 
-    /// Handles the answer of the commit that is under way.
+    /// Handles the answer of the commit that is under way. Each partition has an answer of its own: one that is refused
+    /// does not hold up the others.
     pub(super) fn on_answer(&mut self, event: &QueueEvent) {
         self.under_way = false;
-        let (code, list) = (event.code(), event.partitions());
-        let refused = list.entries().into_iter().map(|(_, _, code)| code).find(|code| *code != Code::NONE);
-        match (code, refused) {
-            (Code::NONE | Code::NO_OFFSET, None) => self.succeeded(&list),
-            (Code::NONE, Some(code)) | (code, _) => self.failed(&list, code),
+        let (code, entries) = (event.code(), event.partitions().entries());
+        let is_answered = matches!(code, Code::NONE | Code::NO_OFFSET);
+        let (committed, refused): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|(_, _, each)| is_answered && *each == Code::NONE);
+        let why = if is_answered { refused.first().map(|(_, _, code)| *code) } else { Some(code) };
+        if !committed.is_empty() || why.is_none() {
+            self.succeeded(committed.into_iter().map(|(at, offset, _)| (at, offset)).collect());
+        }
+        match why {
+            Some(code) => self.failed(refused.into_iter().map(|(at, _, _)| at).collect(), code),
+            None => self.answer(&Ok(())),
         }
         if !self.waiting_for_next.is_empty() {
             self.begin();
@@ -114,20 +144,18 @@ impl Committer {
         self.answer(&Err(Error::Closed { what: "group member" }));
     }
 
-    fn succeeded(&mut self, list: &TopicPartitionList) {
-        let committed: Vec<_> = list.entries().into_iter().map(|(at, offset, _)| (at, offset)).collect();
+    fn succeeded(&self, committed: Vec<(TopicPartition, i64)>) {
         for (at, offset) in &committed {
             self.offsets.committed(at, *offset);
         }
         self.client.emit(What::Committed(committed));
-        self.answer(&Ok(()));
     }
 
-    fn failed(&mut self, list: &TopicPartitionList, code: Code) {
+    fn failed(&mut self, partitions: Vec<TopicPartition>, code: Code) {
         // A commit that a rebalance overtook does not void its offsets: the partitions that stay assigned must not lose
-        // them.
-        let will_retry = code.is_retriable() || code == Code::ILLEGAL_GENERATION;
-        let partitions = list.partitions();
+        // them. A rebalance takes a deleted topic away; without a group, its commit would be tried for ever.
+        let is_gone = self.is_fixed && code == Code::UNKNOWN_TOPIC;
+        let will_retry = !is_gone && (code.is_retriable() || code == Code::ILLEGAL_GENERATION);
         if will_retry {
             partitions.iter().for_each(|at| self.offsets.not_committed(at));
         }
@@ -155,7 +183,7 @@ mod tests {
         let client = consumer();
         let queue = Arc::new(Queue::consumer(&client).expect("a consumer has a queue"));
         let offsets = Arc::<Offsets>::default();
-        (Committer::new(client, queue, Arc::clone(&offsets), INTERVAL), offsets)
+        (Committer::new(client, queue, Arc::clone(&offsets), INTERVAL, true), offsets)
     }
 
     fn store(offsets: &Offsets, offset: i64) {
@@ -185,6 +213,25 @@ mod tests {
         let commit = Arc::<Commit>::default();
         committer.request(Arc::clone(&commit));
         assert_eq!(commit.get().map(|answer| answer.is_ok()), Some(true));
+    }
+
+    #[test]
+    fn all_offsets_are_committed_again_those_that_are_only_held_too() {
+        let (mut committer, offsets) = committer();
+        store(&offsets, 1);
+        committer.begin();
+        committer.abandon();
+        assert!(!offsets.is_dirty());
+        let (other, held) =
+            (TopicPartition::new("orders", 1), |offset| CommittedOffset { offset, leader_epoch: -1, metadata: None });
+        offsets.open(&other, 2, None, false);
+        committer.under_way = true;
+        committer.renew([(TopicPartition::new("orders", 0), held(0)), (other.clone(), held(7))]);
+        assert!(offsets.is_dirty(), "what is stored is committed again");
+        assert_eq!(committer.held.iter().map(|(at, _)| at).collect::<Vec<_>>(), [&other], "it has stored nothing");
+        committer.under_way = false;
+        committer.begin();
+        assert!(committer.held.is_empty() && !offsets.is_dirty());
     }
 
     #[test]

@@ -263,6 +263,18 @@ impl Offsets {
         }
     }
 
+    /// Has all stored offsets committed again.
+    pub(super) fn renew(&self) {
+        for entry in self.state().entries.values_mut() {
+            entry.is_dirty |= entry.stored().is_some();
+        }
+    }
+
+    /// Returns whether an offset of a partition is stored.
+    pub(super) fn has_stored(&self, at: &TopicPartition) -> bool {
+        self.state().entries.get(at).is_none_or(|entry| entry.stored().is_some())
+    }
+
     /// Returns the progress of every partition that is assigned.
     pub(super) fn all(&self) -> Vec<Progress> {
         let state = self.state();

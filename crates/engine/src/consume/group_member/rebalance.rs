@@ -34,6 +34,9 @@ impl Member {
     /// Opens partitions that the group assigned, or that the routes name.
     pub(super) fn accept(&mut self, partitions: &[TopicPartition]) {
         let Some((list, committed)) = self.starts_of(partitions) else { return };
+        if let Some((held, _)) = &mut self.fixed {
+            held.clone_from(&committed);
+        }
         if let Err(error) = self.assignment.open(partitions, &committed) {
             self.shared.client.emit(What::Error { code: Code::UNKNOWN_TOPIC, text: error.to_string(), fatal: false });
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::thread::Member;
 use crate::clock::Deadline;
 use crate::consume::StartAt;
-use crate::kafka::{CommittedOffset, Position, TopicPartition, TopicPartitionList};
+use crate::kafka::{CommittedOffset, EventKind, Position, TopicPartition, TopicPartitionList};
 use crate::{Error, Result};
 
 /// The time for which brokers are asked where to begin: twice the default time-out of a transaction, which may hold
@@ -72,10 +72,23 @@ impl Member {
         loop {
             match ask() {
                 Err(error) if error.is_retriable() && Instant::now() < until && !self.shared.is_ending() => {
-                    self.shared.parker.park_until(&Deadline::after(Some(LOOKUP_AGAIN)));
+                    self.wait_to_ask_again();
                 }
                 answer => return answer,
             }
+        }
+    }
+
+    /// Waits for a moment. Where no group assigns partitions, nothing else happens until they are known: errors, for
+    /// example a permission that is missing, are told meanwhile.
+    fn wait_to_ask_again(&self) {
+        let until = Deadline::after(Some(LOOKUP_AGAIN));
+        if self.fixed.is_none() {
+            self.shared.parker.park_until(&until);
+        } else if let Some(event) = self.shared.queue.poll(&until)
+            && event.kind() == EventKind::Error
+        {
+            self.on_error(&event);
         }
     }
 

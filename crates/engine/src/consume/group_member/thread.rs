@@ -1,6 +1,7 @@
 //! The group member's thread.
 //!
-//! Partitions that no group assigns are opened first. Its loop:
+//! Partitions that no group assigns are opened first, and committed again once an hour: brokers forget the offsets of a
+//! group without members. Its loop:
 //! 1. execute requests: a commit, a restart, the close;
 //! 2. begin a commit that is due;
 //! 3. wait for librdkafka: a rebalance, a commit's answer, an error, or an interrupt. The wait ends at the next commit,
@@ -8,7 +9,7 @@
 //!    clock, which this wait had suspended; coming up suspends it again, however long handlers run.
 //! 4. on a rebalance give partitions back (jobs end, offsets are committed, hooks run) or open new ones.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,8 +22,12 @@ use crate::consume::open_partitions::{OpenPartitions, unavailable_topic};
 use crate::consume::partition_queue::PartitionContext;
 use crate::consume::route::Route;
 use crate::events::What;
-use crate::kafka::{Code, EventKind, FetchMemory, QueueEvent};
+use crate::kafka::{Code, CommittedOffset, EventKind, FetchMemory, QueueEvent, TopicPartition};
 use crate::{Error, Result};
+
+/// The offsets of partitions that no group assigns are committed again after this time. Brokers keep them for
+/// `offsets.retention.minutes` (7 days) after their last commit.
+const RENEW_AFTER: Duration = Duration::from_hours(1);
 
 /// The state of the group member's thread.
 pub(super) struct Member {
@@ -31,6 +36,8 @@ pub(super) struct Member {
     pub(super) committer: Committer,
     pub(super) settings: GroupSettings,
     poll_interval: Duration,
+    /// The partitions that no group assigns, with the offsets that the broker held at the start; renewed at that time.
+    pub(super) fixed: Option<(HashMap<TopicPartition, CommittedOffset>, Instant)>,
     /// `None` where librdkafka's own settings bound it.
     pub(super) fetch_memory: Option<FetchMemory>,
     /// Rebalances that came during another one.
@@ -55,11 +62,13 @@ impl Member {
             tells_end: false,
         };
         let (client, queue) = (Arc::clone(&shared.client), Arc::clone(&shared.queue));
+        let is_fixed = routes.iter().any(|route| !route.partitions.is_empty());
         Self {
             shared: Arc::clone(shared),
             assignment: Assignment::new(routes, context),
-            committer: Committer::new(client, queue, Arc::clone(&shared.offsets), settings.commit_interval),
+            committer: Committer::new(client, queue, Arc::clone(&shared.offsets), settings.commit_interval, is_fixed),
             settings,
+            fixed: is_fixed.then(|| (HashMap::new(), Instant::now())),
             poll_interval,
             fetch_memory,
             deferred: VecDeque::new(),
@@ -78,6 +87,7 @@ impl Member {
                 self.leave(&deadline);
                 break;
             }
+            self.renew();
             if self.committer.due().is_some_and(|due| due <= Instant::now()) {
                 self.committer.begin();
             }
@@ -88,6 +98,14 @@ impl Member {
         }
         self.shared.close_requests();
         self.committer.abandon();
+    }
+
+    /// Commits again what the broker would forget.
+    fn renew(&mut self) {
+        if let Some((held, moment)) = self.fixed.as_mut().filter(|(_, moment)| moment.elapsed() >= RENEW_AFTER) {
+            *moment = Instant::now();
+            self.committer.renew(held.iter().map(|(at, offset)| (at.clone(), offset.clone())));
+        }
     }
 
     /// Executes the requests that wait. Returns the deadline of a close, if one was requested.
@@ -127,16 +145,38 @@ impl Member {
     pub(super) fn handle(&mut self, event: &QueueEvent) {
         match event.kind() {
             EventKind::Rebalance => self.rebalance(event),
-            EventKind::Commit => self.committer.on_answer(event),
-            EventKind::Error => {
-                // librdkafka gives a fatal error the code of its cause here.
-                let fatal = self.shared.client.fatal_error().is_some();
-                let (code, text) = (event.code(), event.error_text());
-                self.note_topic(code, &text);
-                self.shared.client.emit(What::Error { code, text, fatal });
+            EventKind::Commit => {
+                if self.fixed.is_some() {
+                    self.note_deleted(event);
+                }
+                self.committer.on_answer(event);
             }
+            EventKind::Error => self.on_error(event),
             EventKind::Messages | EventKind::Groups | EventKind::Other => (),
         }
+    }
+
+    /// Notes the topics of a commit that do not exist any more: no group takes their partitions away.
+    fn note_deleted(&self, event: &QueueEvent) {
+        for (at, _, code) in event.partitions().entries() {
+            let topic = TopicPartition::new(Arc::clone(&at.topic), -1);
+            if code != Code::UNKNOWN_TOPIC {
+                self.shared.open_partitions.clear_stuck(&topic);
+                continue;
+            }
+            let text = format!("partition {} does not exist any more", at.partition);
+            if self.shared.open_partitions.note_stuck(&topic, code, &text, None) {
+                self.shared.client.emit(What::Stuck { at: topic, code, text });
+            }
+        }
+    }
+
+    pub(super) fn on_error(&self, event: &QueueEvent) {
+        // librdkafka gives a fatal error the code of its cause here.
+        let fatal = self.shared.client.fatal_error().is_some();
+        let (code, text) = (event.code(), event.error_text());
+        self.note_topic(code, &text);
+        self.shared.client.emit(What::Error { code, text, fatal });
     }
 
     /// Notes a topic that is subscribed and cannot be read.
