@@ -1,4 +1,4 @@
-"""Settings of topics and brokers as user code gives them, and as Kafka writes them."""
+"""Converts settings of topics and brokers from values of Python to the texts that Kafka takes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ConfigValue = str | int | float | bool
 """A value of a setting, as user code gives it."""
 
 SETTING = re.compile(r"[a-zA-Z0-9._-]+")
-"""The names that a setting may have."""
+"""Matches the name of a setting."""
 
 
 def config_of(owner: str, config: Any) -> dict[str, str]:
@@ -28,7 +28,7 @@ def config_of(owner: str, config: Any) -> dict[str, str]:
     written = {}
     for name, value in (config or {}).items():
         if not isinstance(name, str) or not SETTING.fullmatch(name):
-            raise ConfigError(f"{owner}: {name!r} is no name of a topic's setting, as retention.ms is", "config")
+            raise ConfigError(f"{owner}: {name!r} is no name of a setting, as retention.ms is", "config")
         written[name] = _written(f"{owner}: setting {name}", value)
     return written
 

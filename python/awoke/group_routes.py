@@ -14,12 +14,12 @@ RouteOf = Callable[[str], Route]
 
 
 class GroupKey(NamedTuple):
-    """Tells the groups of an app apart, before the setting of the app's own is known."""
+    """Identifies a group of an app, when the name of the app's own group is not known yet."""
 
     said: str | None = None
     """The name that the routes say; None for the app's own group."""
     is_fixed: bool = False
-    """True for routes that name their partitions: no group assigns them, and offsets are committed under a name."""
+    """True for routes with named partitions: no group assigns them, and offsets have a name of their own."""
 
     @classmethod
     def of(cls, route: Route) -> GroupKey:
@@ -27,7 +27,7 @@ class GroupKey(NamedTuple):
         return cls(route.group, bool(route.partitions))
 
     def name(self, own: str) -> str:
-        """Returns the name of the group, with the name of the app's own."""
+        """Returns the name of the group; `own` is the name of the app's own group."""
         return f"{own}.partitions" if self.is_fixed else self.said or own
 
 
@@ -36,14 +36,14 @@ FIXED = GroupKey(is_fixed=True)
 
 
 class GroupRoutes:
-    """The routes that one member reads. Nothing here blocks."""
+    """The routes that one member reads. No method blocks."""
 
     def __init__(self, key: GroupKey) -> None:
         self.key = key
         self.routes: dict[str, Route] = {}
-        """The routes by topic; those of patterns are there when a topic was found."""
+        """The routes by topic. Those of a pattern are added when it matches a topic."""
         self.patterns: dict[Pattern, Route] = {}
-        """The routes of patterns, each for any topic."""
+        """The routes of patterns, which have no topic yet."""
         self._made_by: dict[Pattern, RouteOf] = {}
         self._matches = Matches()
 
@@ -64,7 +64,7 @@ class GroupRoutes:
             raise ConfigError(text, "partitions")
 
     def add(self, topic: str | Pattern, route: Route, route_of: RouteOf) -> None:
-        """Adds a route that was checked; that of a pattern with what makes it for a topic."""
+        """Adds a route that was checked. For a pattern, `route_of` makes the route of each topic."""
         if isinstance(topic, Pattern):
             self.patterns[topic], self._made_by[topic] = route, route_of
         else:
@@ -72,19 +72,20 @@ class GroupRoutes:
 
     @property
     def all_routes(self) -> Sequence[Route]:
-        """The routes of topics, and one for each pattern, which no topic belongs to."""
+        """The routes of topics, and the route of each pattern, which has no topic yet."""
         return [*self.routes.values(), *self.patterns.values()]
 
     @property
     def subscribed(self) -> Sequence[str]:
-        """The topics that its routes name, and the patterns, for a name of what it reads."""
+        """The topics and patterns that its routes name; a part of the member's instance id."""
         named = (topic for topic in self.routes if topic not in self._matches)
         return [*named, *(each.regex for each in self.patterns)]
 
     def match(self, topics: Iterable[str]) -> tuple[list[Route], list[ConfigError]]:
-        """Makes the routes of topics that patterns match and that had none, and adds them to `routes`.
+        """Makes and adds a route for each topic that a pattern matches and that has no route.
 
-        Returns them, and an error for each topic that would have two routes, which gets none. One thread at a time.
+        Returns the new routes, and an error for each topic that would have two routes; it gets none. To be called by
+        one thread at a time.
         """
         written = {pattern: route.topics_out for pattern, route in self.patterns.items()}
         found = []

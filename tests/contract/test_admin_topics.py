@@ -86,7 +86,7 @@ def test_a_wrong_setting_changes_nothing(change: dict[str, str], text: str, admi
 
 
 def test_a_setting_without_a_name_is_refused(admin: awoke.Admin, topic: str) -> None:
-    with pytest.raises(awoke.ConfigError, match="'' is no name of a topic's setting"):
+    with pytest.raises(awoke.ConfigError, match="'' is no name of a setting"):
         admin.alter_configs(topic, {"": "1"})
 
 

@@ -41,7 +41,7 @@ def test_changes_keep_their_order_and_none_takes_a_setting_back() -> None:
     ("config", "text"),
     [
         ("compact", "config is given as in config="),
-        ({5: "compact"}, "5 is no name of a topic's setting"),
+        ({5: "compact"}, "5 is no name of a setting"),
         ({"retention.ms": None}, "leave a setting out to keep the cluster's"),
         ({"retention.ms": ["1"]}, "setting retention.ms is a text, a finite number, True or False"),
     ],

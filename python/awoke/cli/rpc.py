@@ -142,7 +142,14 @@ def cells(method: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns a method as a row of a table. The responder chooses the texts, so they are made harmless."""
     is_idempotent = "yes" if method["is_idempotent"] else "no"
     returns = f"stream of {method['result_type']}" if method["is_stream"] else method["result_type"]
-    return printable(method["signature"]), is_idempotent, printable(returns), printable(method["doc"], keep="\n")
+    signature = method["signature"] + form(method.get("argument_format"))
+    returns += form(method.get("result_format"))
+    return printable(signature), is_idempotent, printable(returns), printable(method["doc"], keep="\n")
+
+
+def form(name: str | None) -> str:
+    """Returns the format of an argument or a result, to stand behind its type; nothing for JSON."""
+    return "" if name is None else f" as {name}"
 
 
 def open_caller(

@@ -78,7 +78,7 @@ class Process(Protocol):
 
 
 class GroupEvents(Events):
-    """The events of one group, which get its name on their way to the app's."""
+    """The events of one group. They get the name of the group, and go on to the app's events."""
 
     def __init__(self, events: Events, group: str) -> None:
         super().__init__()
@@ -110,9 +110,9 @@ class GroupRun:
         )
         self._declared, self._pool, self._stop_wait = declared, pool, stop_wait
         self.is_own = declared.key == OWN
-        """True for the group of all routes that name none, and of remote calls."""
+        """True for the app's own group: routes without `group`, and remote calls."""
         self.is_fixed = declared.key.is_fixed
-        """True if no group assigns the partitions: routes name them."""
+        """True for named partitions, which no group assigns."""
         self.group = declared.key.name(process.group)
         """The name of the group."""
         self.tracer = Tracer(self.app.name, self.group) if self.settings.tracing else None
@@ -143,7 +143,7 @@ class GroupRun:
 
     @property
     def has_routes(self) -> bool:
-        """True if a route belongs to it, or a pattern that may find one."""
+        """True if it has a route, or a pattern."""
         return bool(self._declared.all_routes)
 
     @property
@@ -189,9 +189,10 @@ class GroupRun:
             )
 
     def join(self, more: Iterable[_native.Route], topics_more: Iterable[str], partitions: int, members: int) -> None:
-        """Joins the group, for its routes and `more`, and watches how long that takes.
+        """Joins the group with its routes and `more`, and watches how long that takes.
 
-        `partitions` are those of all its topics; `members` share the memory for fetched messages.
+        `topics_more` are the topics of `more`, `partitions` is the number of partitions of all topics, and `members`
+        the number of members that share the memory for fetched messages.
         """
         if not self.is_fixed:
             self._join_watch.start()
@@ -211,7 +212,7 @@ class GroupRun:
         return self.routes.get(route.topic) is route
 
     def read(self, route: Route) -> None:
-        """Reads a topic that a pattern has matched."""
+        """Begins to read a topic that a pattern has matched."""
         self._pool.add(self, route)
         if self.member is not None:
             self.member.read(engine_route(route, self.settings, self._pool.scheduler_of(route)))
@@ -295,7 +296,7 @@ class GroupRun:
         self.last_commits.note_all(self.routes, self.partitions(), is_rpc_exactly_once=is_rpc_exactly_once)
 
     def stop_waiting(self) -> None:
-        """Ends the wait of a leave for running jobs. Does not block."""
+        """Ends the wait for running jobs while the group is left. Does not block."""
         if self.member is not None:
             self.note_commits()
             self.member.stop_waiting()
@@ -323,7 +324,7 @@ class GroupRun:
             self._stop_wait.call(self.transactions.close, None, COMMIT_S)
 
     def close(self) -> None:
-        """Listens no more. Closing again does nothing."""
+        """Stops listening. Closing again does nothing."""
         for each in self._end_listening:
             each()
         self._end_listening = []
@@ -333,7 +334,7 @@ class GroupRun:
 
 
 def settings_of(settings: Settings, declared: GroupRoutes) -> Settings:
-    """Returns the settings of a group: each of a process has a transactional id of its own, where one is set."""
+    """Returns the settings of a group. If a transactional id is set, each group gets one of its own."""
     if declared.key == OWN or settings.transactional_id is None:
         return settings
     name = declared.key.name("")

@@ -11,7 +11,7 @@ import pytest
 import awoke
 from awoke.cli.rpc import cells, value_of
 from awoke.codecs.formats import Encoded
-from awoke.registry import RegistryUnavailable, Schema, SchemaRegistry
+from awoke.registry import Schema, SchemaRegistry
 from awoke.registry.schemas import loading
 from awoke.rpc import forms
 from awoke.testing.registry import EmbeddedRegistry
@@ -165,6 +165,12 @@ def test_methods_are_a_table(service: type[FakeCaller]) -> None:
     ]
 
 
+def test_a_method_in_a_format_is_shown_with_it() -> None:
+    of_avro = {**METHOD, "argument_format": "Avro", "result_format": "Protobuf"}
+    assert cells(of_avro)[0] == f"{METHOD['signature']} as Avro"
+    assert cells(of_avro)[2] == f"{METHOD['result_type']} as Protobuf"
+
+
 def test_the_words_of_a_responder_are_harmless() -> None:
     hostile = {**METHOD, "signature": "a\n\x1b", "result_type": "\u202e", "doc": "one\ntwo\x1b"}
     assert cells(hostile) == (r"a\n\x1b", "yes", r"\u202e", "one\ntwo\\x1b")
@@ -235,5 +241,5 @@ def test_a_result_that_names_a_schema_needs_a_registry_that_answers(
     assert run("rpc", "call", "shop", "quote", "--registry-url", registry.url).output == '{"id":3,"key":1}\n'
     with pytest.raises(awoke.ConfigError, match=r"quote was executed, .*: no schema registry is set"):
         run("rpc", "call", "shop", "quote")
-    with pytest.raises(RegistryUnavailable):
+    with pytest.raises(awoke.AwokeError, match=r"quote was executed, .*: the schema registry does not answer"):
         run("rpc", "call", "shop", "quote", "--registry-url", "http://127.0.0.1:1")

@@ -9,7 +9,7 @@ import msgspec
 
 from awoke.cli.decoding.registered import RegisteredFormat, is_of_all, reason
 from awoke.codecs.formats import Encoded, Encoder, Format, HeaderDecoder, Headers, Place
-from awoke.errors import ConfigError, DecodeError
+from awoke.errors import AwokeError, ConfigError, DecodeError
 from awoke.registry.schemas import Schemas
 from awoke.registry.wire_format import HEADERS
 from awoke.rpc.forms import result_place
@@ -65,7 +65,7 @@ class Results:
             raise ConfigError(text, error.property) from None
         except Exception as error:
             if is_of_all(error):
-                raise
+                raise AwokeError(f"{self._name} was executed, and its result can't be read: {error}") from None
             raise DecodeError(f"the result of {self._name} is not decoded: {reason(error)}") from None
         return text
 
