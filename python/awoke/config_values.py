@@ -37,10 +37,11 @@ def changes_of(owner: str, changes: Mapping[str, ConfigValue | None]) -> list[tu
     """Returns changed settings as Kafka writes them; None takes one back to its default.
 
     Raises:
-        ConfigError: A setting has no name, or a wrong value.
+        ConfigError: It is no mapping, or a setting has no name or a wrong value.
     """
     if not isinstance(changes, Mapping):
-        config_of(owner, changes if changes is not None else [])  # Refuses it.
+        text = f'{owner}: settings are given as in {{"cleanup.policy": "compact"}}, not {changes!r}'
+        raise ConfigError(text, "configs")
     written = config_of(owner, {name: value for name, value in changes.items() if value is not None})
     return [(name, written.get(name)) for name in changes]
 

@@ -49,3 +49,9 @@ def test_changes_keep_their_order_and_none_takes_a_setting_back() -> None:
 def test_what_kafka_does_not_take_is_refused(config: Any, text: str) -> None:
     with pytest.raises(awoke.ConfigError, match=text):
         config_of("topic 'orders'", config)
+
+
+@pytest.mark.parametrize("changes", [None, ["retention.ms"], "retention.ms=1"])
+def test_changes_that_are_no_mapping_are_refused(changes: Any) -> None:
+    with pytest.raises(awoke.ConfigError, match=r"^alter settings: settings are given as in \{\"cleanup.policy\""):
+        changes_of("alter settings", changes)

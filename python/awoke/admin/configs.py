@@ -56,10 +56,10 @@ class Configs:
     async def _alter(
         self, kind: int, name: str, configs: Mapping[str, ConfigValue | None], what: str, timeout_s: float
     ) -> None:
-        if not configs:
+        changes = changes_of(what, configs)
+        if not changes:
             return
-        changes = [(kind, name, changes_of(what, configs))]
-        altered: Entries = await self._connection.request("alter_configs", changes, timeout_s, what)
+        altered: Entries = await self._connection.request("alter_configs", [(kind, name, changes)], timeout_s, what)
         _check(kind, name, [refusal for _, refusal in altered], what)
 
     async def _check_broker(self, broker_id: int, timeout_s: float) -> None:
