@@ -1,0 +1,112 @@
+//! The requests that the brokers answer: their numbers, their versions, and the function for each.
+
+use bytes::{Buf, Bytes};
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::api_versions_response::ApiVersion;
+use kafka_protocol::messages::{
+    ApiKey, ApiVersionsRequest, ApiVersionsResponse, FetchRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest,
+    RequestHeader,
+};
+use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
+
+use crate::cluster::{Answer, Caller, Cluster};
+use crate::{fetch, list_offsets, metadata, produce};
+
+/// A kind of request that is served.
+struct Served {
+    key: ApiKey,
+    min: i16,
+    max: i16,
+    serve: fn(&mut Cluster, &Caller, Bytes),
+}
+
+/// Names the kinds: the key, its versions, the type of the request, the function.
+macro_rules! served {
+    ($($key:ident $min:literal ..= $max:literal: $request:ty => $function:path;)*) => {
+        &[$(Served {
+            key: ApiKey::$key,
+            min: $min,
+            max: $max,
+            serve: |cluster, caller, body| serve::<$request, _>(cluster, caller, body, $function),
+        }),*]
+    };
+}
+
+/// All that is served. The lowest versions are those of Kafka 4; the highest those that are answered in full.
+const SERVED: &[Served] = served! {
+    Produce 3..=13: ProduceRequest => produce::produce;
+    Fetch 4..=17: FetchRequest => fetch::fetch;
+    ListOffsets 1..=9: ListOffsetsRequest => list_offsets::list_offsets;
+    Metadata 0..=13: MetadataRequest => metadata::metadata;
+    ApiVersions 0..=4: ApiVersionsRequest => api_versions;
+};
+
+/// Decodes a request, has it answered, and settles it.
+fn serve<Q: Decodable, A: Encodable + HeaderVersion>(
+    cluster: &mut Cluster,
+    caller: &Caller,
+    mut body: Bytes,
+    function: fn(&mut Cluster, &Caller, Q) -> Answer<A>,
+) {
+    let Ok(request) = Q::decode(&mut body, caller.version) else { return cluster.hang_up(caller) };
+    let answer = function(cluster, caller, request);
+    cluster.settle(caller, &answer);
+}
+
+/// The connection that a request came on.
+pub(crate) struct Origin<'a> {
+    pub ticket: u64,
+    pub broker: i32,
+    pub host: &'a str,
+}
+
+/// Handles a request without its length. One of an unknown kind or version closes the connection, as in Kafka.
+pub(crate) fn handle(cluster: &mut Cluster, origin: &Origin<'_>, mut request: Bytes) {
+    let mut caller = Caller {
+        ticket: origin.ticket,
+        broker: origin.broker,
+        key: -1,
+        version: -1,
+        correlation: 0,
+        client_id: String::new(),
+        host: origin.host.to_owned(),
+    };
+    if request.len() < 8 {
+        return cluster.hang_up(&caller);
+    }
+    caller.key = (&request[..]).get_i16();
+    caller.version = (&request[2..]).get_i16();
+    caller.correlation = (&request[4..]).get_i32();
+    let Some(served) = SERVED.iter().find(|served| served.key as i16 == caller.key) else {
+        return cluster.hang_up(&caller);
+    };
+    if caller.version < served.min || caller.version > served.max {
+        if served.key == ApiKey::ApiVersions {
+            // A client of a newer Kafka learns the versions from the oldest answer (KIP-511).
+            caller.version = 0;
+            let answer = versions(Some(ResponseError::UnsupportedVersion));
+            return cluster.settle(&caller, &Answer::Now(answer));
+        }
+        return cluster.hang_up(&caller);
+    }
+    let header_version = served.key.request_header_version(caller.version);
+    let Ok(header) = RequestHeader::decode(&mut request, header_version) else { return cluster.hang_up(&caller) };
+    caller.client_id = header.client_id.map(|id| id.to_string()).unwrap_or_default();
+    (served.serve)(cluster, &caller, request);
+}
+
+fn api_versions(cluster: &mut Cluster, caller: &Caller, _: ApiVersionsRequest) -> Answer<ApiVersionsResponse> {
+    Answer::Now(versions(cluster.fault(caller)))
+}
+
+fn versions(error: Option<ResponseError>) -> ApiVersionsResponse {
+    let version = |served: &Served| {
+        ApiVersion::default()
+            .with_api_key(served.key as i16)
+            .with_min_version(served.min)
+            .with_max_version(served.max)
+    };
+    ApiVersionsResponse::default()
+        .with_error_code(error.map_or(0, |error| error.code()))
+        .with_api_keys(SERVED.iter().map(version).collect())
+}

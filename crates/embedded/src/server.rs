@@ -1,0 +1,345 @@
+//! The thread of the brokers: it owns their sockets and the cluster, and waits for a socket, a timer, or a call.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime};
+
+use awoke_wake::fork_guard::Birthplace;
+use kafka_protocol::ResponseError;
+use mio::event::Event;
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use crate::cluster::{Cluster, HOST, Moment, Outgoing};
+use crate::connection::Connection;
+use crate::requests::{self, Origin};
+use crate::topics::is_topic_name;
+
+const WAKER: Token = Token(0);
+const BROKERS_MAX: usize = 100;
+
+/// What the brokers refuse.
+#[derive(Debug)]
+pub struct Error {
+    /// What happened.
+    pub reason: String,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for Error {}
+
+fn refuse<T>(reason: impl Into<String>) -> Result<T, Error> {
+    Err(Error { reason: reason.into() })
+}
+
+/// What another thread has done on the brokers' thread.
+type Call = Box<dyn FnOnce(&mut Loop) + Send>;
+
+/// Running brokers. They stop when it is dropped; in a forked child nothing happens then.
+pub struct Server {
+    bootstrap_servers: String,
+    calls: Option<Sender<Call>>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+    birthplace: Birthplace,
+}
+
+impl Server {
+    /// Starts that many brokers on free loopback ports. Does not wait for anything.
+    ///
+    /// # Errors
+    /// A count outside of 1 to 100, or no socket or thread to be had.
+    pub fn start(brokers: i32) -> Result<Self, Error> {
+        let count = usize::try_from(brokers).ok().filter(|count| (1..=BROKERS_MAX).contains(count));
+        let Some(count) = count else { return refuse(format!("an embedded cluster has 1 to 100 brokers, not {brokers}")) };
+        let started = Self::started(count);
+        started.or_else(|error| refuse(format!("an embedded cluster of {brokers} brokers could not start: {error}")))
+    }
+
+    fn started(count: usize) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let listeners = (0..count).map(|_| listen(0)).collect::<io::Result<Vec<_>>>()?;
+        let ports = listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<io::Result<Vec<_>>>()?;
+        let servers: Vec<String> = ports.iter().map(|port| format!("{HOST}:{port}")).collect();
+        let (calls, called) = channel();
+        let mut brokers = Loop::new(poll, listeners, Cluster::new(&ports, now()), called)?;
+        let thread = std::thread::Builder::new().name("awoke-brokers".into()).spawn(move || brokers.run())?;
+        Ok(Self {
+            bootstrap_servers: servers.join(","),
+            calls: Some(calls),
+            waker,
+            thread: Some(thread),
+            birthplace: Birthplace::here(),
+        })
+    }
+
+    /// Where the brokers listen, as `bootstrap.servers` takes it.
+    pub fn bootstrap_servers(&self) -> &str {
+        &self.bootstrap_servers
+    }
+
+    /// Creates a topic; one that exists stays as it is. Blocks until the brokers know it.
+    ///
+    /// # Errors
+    /// A name or a number that Kafka refuses.
+    pub fn create_topic(&self, name: &str, partitions: i32, replicas: i32) -> Result<(), Error> {
+        if !is_topic_name(name) {
+            return refuse(format!("{name:?} is no name of a topic"));
+        }
+        let name = name.to_owned();
+        let created = self.call(move |brokers| {
+            let cluster = &mut brokers.cluster;
+            let known = cluster.brokers.len();
+            let partitions = usize::try_from(partitions).ok().filter(|count| *count > 0);
+            let replicas = usize::try_from(replicas).ok().filter(|count| (1..=known).contains(count));
+            let (Some(partitions), Some(replicas)) = (partitions, replicas) else { return false };
+            if cluster.topics.get(&name).is_none() {
+                let replicas = cluster.spread(0, partitions, replicas);
+                cluster.topics.create(&name, replicas, std::collections::BTreeMap::new());
+            }
+            true
+        })?;
+        if created { Ok(()) } else { refuse(format!("no topic of {partitions} partitions with {replicas} replicas here")) }
+    }
+
+    /// Makes a broker refuse connections, or accept them again at its port. Blocks until that is done.
+    ///
+    /// # Errors
+    /// A broker that does not exist, or a port that another process has taken.
+    pub fn set_broker_up(&self, broker: i32, is_up: bool) -> Result<(), Error> {
+        let set = self.call(move |brokers| brokers.set_up(broker, is_up))?;
+        set.or_else(|error| refuse(format!("broker {broker}: {error}")))
+    }
+
+    /// Makes a broker answer this much later, in ms.
+    ///
+    /// # Errors
+    /// A broker that does not exist.
+    pub fn set_round_trip(&self, broker: i32, round_trip_ms: i32) -> Result<(), Error> {
+        let found = self.call(move |brokers| {
+            let found = brokers.cluster.brokers.iter_mut().find(|each| each.id == broker);
+            found.map(|found| found.round_trip = std::time::Duration::from_millis(round_trip_ms.max(0) as u64))
+        })?;
+        found.map_or_else(|| refuse(format!("there is no broker {broker}")), Ok)
+    }
+
+    /// Answers the next requests of a kind, by Kafka's number for it, with these errors.
+    ///
+    /// # Errors
+    /// The brokers have stopped.
+    pub fn fail_requests(&self, api_key: i16, codes: &[i32]) -> Result<(), Error> {
+        let errors: Vec<_> = codes.iter().filter_map(|code| ResponseError::try_from_code(*code as i16)).collect();
+        self.call(move |brokers| brokers.cluster.fail(api_key, errors))
+    }
+
+    /// Has a function run on the brokers' thread, and blocks until it has.
+    fn call<T: Send + 'static>(&self, function: impl FnOnce(&mut Loop) -> T + Send + 'static) -> Result<T, Error> {
+        let (done, result) = channel();
+        let call: Call = Box::new(move |brokers| drop(done.send(function(brokers))));
+        let sent = self.birthplace.check("embedded cluster").is_ok()
+            && self.calls.as_ref().is_some_and(|calls| calls.send(call).is_ok())
+            && self.waker.wake().is_ok();
+        match sent.then(|| result.recv()) {
+            Some(Ok(result)) => Ok(result),
+            _ => refuse("the embedded cluster has stopped, or belongs to another process"),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A forked child has no such thread, and the waker would wake its parent's.
+        if self.birthplace.is_foreign() {
+            std::mem::forget(self.thread.take());
+            return;
+        }
+        self.calls = None;
+        let woken = self.waker.wake();
+        if let Some(thread) = self.thread.take().filter(|_| woken.is_ok()) {
+            // A panic of the thread has been told on stderr.
+            drop(thread.join());
+        }
+    }
+}
+
+/// What the thread owns.
+struct Loop {
+    poll: Poll,
+    calls: Receiver<Call>,
+    cluster: Cluster,
+    /// By broker; a broker that is down has none.
+    listeners: Vec<Option<TcpListener>>,
+    connections: HashMap<Token, Connection>,
+    /// The connections of the requests that are not answered.
+    asked: HashMap<u64, Token>,
+    tokens: usize,
+    tickets: u64,
+}
+
+impl Loop {
+    fn new(poll: Poll, mut listeners: Vec<TcpListener>, cluster: Cluster, calls: Receiver<Call>) -> io::Result<Self> {
+        for (index, listener) in listeners.iter_mut().enumerate() {
+            poll.registry().register(listener, Token(index + 1), Interest::READABLE)?;
+        }
+        Ok(Self {
+            poll,
+            calls,
+            cluster,
+            tokens: listeners.len(),
+            listeners: listeners.into_iter().map(Some).collect(),
+            connections: HashMap::new(),
+            asked: HashMap::new(),
+            tickets: 0,
+        })
+    }
+
+    fn run(&mut self) {
+        let mut events = Events::with_capacity(256);
+        loop {
+            let wait = self.cluster.due().map(|due| due.saturating_duration_since(Instant::now()));
+            match self.poll.poll(&mut events, wait) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    eprintln!("awoke: the embedded brokers stop: {error}");
+                    return;
+                }
+                _ => {}
+            }
+            self.cluster.advance(now());
+            loop {
+                match self.calls.try_recv() {
+                    Ok(call) => call(self),
+                    Err(std::sync::mpsc::TryRecvError::Empty) => break,
+                    Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
+                }
+            }
+            events.iter().for_each(|event| self.on_event(event));
+            self.send_all();
+        }
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        let token = event.token();
+        if token == WAKER {
+        } else if token.0 <= self.listeners.len() {
+            self.accept(token.0 - 1);
+        } else if self.exchange(token, event.is_readable(), event.is_writable()).is_err() {
+            self.close(token);
+        }
+    }
+
+    fn accept(&mut self, index: usize) {
+        while let Some(Ok((mut stream, address))) = self.listeners[index].as_ref().map(TcpListener::accept) {
+            self.tokens += 1;
+            let token = Token(self.tokens);
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            let registered = self.poll.registry().register(&mut stream, token, interest);
+            // An answer is one write: waiting for more to send would only delay it.
+            if registered.and_then(|()| stream.set_nodelay(true)).is_ok() {
+                let connection = Connection::new(stream, index as i32 + 1, address.ip().to_string());
+                self.connections.insert(token, connection);
+            }
+        }
+    }
+
+    fn exchange(&mut self, token: Token, is_readable: bool, is_writable: bool) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(&token) else { return Ok(()) };
+        if is_writable {
+            connection.flush()?;
+        }
+        if is_readable {
+            connection.read()?;
+        }
+        self.handle_next(token)
+    }
+
+    /// Hands the connection's next request to the cluster, unless one is being answered.
+    fn handle_next(&mut self, token: Token) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(&token) else { return Ok(()) };
+        if connection.serves.is_some() {
+            return Ok(());
+        }
+        let Some(request) = connection.next_request()? else {
+            return if connection.is_over() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) };
+        };
+        self.tickets += 1;
+        connection.serves = Some(self.tickets);
+        self.asked.insert(self.tickets, token);
+        let origin = Origin { ticket: self.tickets, broker: connection.broker, host: &connection.host };
+        requests::handle(&mut self.cluster, &origin, request);
+        Ok(())
+    }
+
+    /// Sends the answers that there are. Each makes room for its connection's next request, whose answer may follow at once.
+    fn send_all(&mut self) {
+        loop {
+            let outgoing = self.cluster.take_outgoing();
+            if outgoing.is_empty() {
+                return;
+            }
+            for (ticket, outgoing) in outgoing {
+                let Some(token) = self.asked.get(&ticket).copied() else { continue };
+                if !matches!(outgoing, Outgoing::OnItsWay) {
+                    self.asked.remove(&ticket);
+                }
+                if self.send(token, ticket, &outgoing).and_then(|()| self.handle_next(token)).is_err() {
+                    self.close(token);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, token: Token, ticket: u64, outgoing: &Outgoing) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(&token) else { return Ok(()) };
+        connection.serves = connection.serves.filter(|served| *served != ticket);
+        match outgoing {
+            Outgoing::Answer(answer) => connection.send(answer),
+            Outgoing::Nothing | Outgoing::OnItsWay => Ok(()),
+            Outgoing::HangUp => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+
+    fn close(&mut self, token: Token) {
+        if let Some(mut connection) = self.connections.remove(&token) {
+            // Closing the socket removes it from the poll as well.
+            drop(self.poll.registry().deregister(&mut connection.stream));
+        }
+    }
+
+    fn set_up(&mut self, id: i32, is_up: bool) -> io::Result<()> {
+        let broker = self.cluster.broker(id).ok_or_else(|| io::Error::other("there is no such broker"))?;
+        let (index, port) = ((id - 1) as usize, broker.port);
+        if is_up && self.listeners[index].is_none() {
+            let mut listener = listen(port)?;
+            self.poll.registry().register(&mut listener, Token(index + 1), Interest::READABLE)?;
+            self.listeners[index] = Some(listener);
+        }
+        if !is_up {
+            if let Some(mut listener) = self.listeners[index].take() {
+                self.poll.registry().deregister(&mut listener)?;
+            }
+            let of_broker = |(token, each): (&Token, &Connection)| (each.broker == id).then_some(*token);
+            let gone: Vec<Token> = self.connections.iter().filter_map(of_broker).collect();
+            gone.into_iter().for_each(|token| self.close(token));
+        }
+        self.cluster.set_up(id, is_up);
+        Ok(())
+    }
+}
+
+fn listen(port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}
+
+fn now() -> Moment {
+    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Moment { at: Instant::now(), wall_ms: wall.as_millis() as i64 }
+}
