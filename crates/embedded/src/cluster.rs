@@ -172,7 +172,10 @@ impl Cluster {
         if let Err(error) = encoded {
             // A defect of this crate: shown, as a test would otherwise only see a broken connection.
             let kind = ApiKey::try_from(reply.key);
-            eprintln!("awoke: an embedded broker can't write its answer to {kind:?} version {}: {error}", reply.version);
+            eprintln!(
+                "awoke: an embedded broker can't write its answer to {kind:?} version {}: {error}",
+                reply.version
+            );
             return self.outbox.push((reply.ticket, Outgoing::HangUp));
         }
         let length = (bytes.len() - 4) as u32;
@@ -238,7 +241,13 @@ impl Cluster {
     ///
     /// # Errors
     /// `UnknownTopicOrPartition`, `NotLeaderOrFollower`, `FencedLeaderEpoch`, `UnknownLeaderEpoch`.
-    pub fn led(&mut self, caller: &Caller, topic: &str, index: i32, epoch: i32) -> Result<&mut Partition, ResponseError> {
+    pub fn led(
+        &mut self,
+        caller: &Caller,
+        topic: &str,
+        index: i32,
+        epoch: i32,
+    ) -> Result<&mut Partition, ResponseError> {
         let partition = self.topics.partition_mut(topic, index)?;
         if partition.leader != Some(caller.broker) {
             Err(ResponseError::NotLeaderOrFollower)

@@ -206,9 +206,8 @@ fn with_leader(cluster: &Cluster, topic: &str, data: PartitionData, error: &Resp
 
 fn refused(caller: &Caller, request: &FetchRequest, error: &ResponseError) -> FetchResponse {
     let _ = caller;
-    let partitions = |topic: &FetchTopic| {
-        topic.partitions.iter().map(|asked| failed(asked.partition, error)).collect::<Vec<_>>()
-    };
+    let partitions =
+        |topic: &FetchTopic| topic.partitions.iter().map(|asked| failed(asked.partition, error)).collect::<Vec<_>>();
     let topic = |topic: &FetchTopic| {
         FetchableTopicResponse::default()
             .with_topic(topic.topic.clone())

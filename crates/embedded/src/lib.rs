@@ -21,4 +21,4 @@ mod requests;
 mod server;
 mod topics;
 
-pub use server::{Error, Server};
+pub use server::Server;

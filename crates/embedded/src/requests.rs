@@ -101,10 +101,7 @@ fn api_versions(cluster: &mut Cluster, caller: &Caller, _: ApiVersionsRequest) -
 
 fn versions(error: Option<ResponseError>) -> ApiVersionsResponse {
     let version = |served: &Served| {
-        ApiVersion::default()
-            .with_api_key(served.key as i16)
-            .with_min_version(served.min)
-            .with_max_version(served.max)
+        ApiVersion::default().with_api_key(served.key as i16).with_min_version(served.min).with_max_version(served.max)
     };
     ApiVersionsResponse::default()
         .with_error_code(error.map_or(0, |error| error.code()))

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use awoke_wake::fork_guard::Birthplace;
+use awoke_wake::{Error, Result};
 use kafka_protocol::ResponseError;
 use mio::event::Event;
 use mio::net::TcpListener;
@@ -21,23 +22,14 @@ use crate::topics::is_topic_name;
 const WAKER: Token = Token(0);
 const BROKERS_MAX: usize = 100;
 
-/// What the brokers refuse.
-#[derive(Debug)]
-pub struct Error {
-    /// What happened.
-    pub reason: String,
+const WHAT: &str = "embedded cluster";
+
+fn refuse<T>(reason: String) -> Result<T> {
+    Err(Error::Invalid { reason })
 }
 
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.reason)
-    }
-}
-
-impl std::error::Error for Error {}
-
-fn refuse<T>(reason: impl Into<String>) -> Result<T, Error> {
-    Err(Error { reason: reason.into() })
+fn system<T>(operation: &'static str, error: &io::Error) -> Result<T> {
+    Err(Error::System { operation, detail: error.to_string() })
 }
 
 /// What another thread has done on the brokers' thread.
@@ -56,19 +48,21 @@ impl Server {
     /// Starts that many brokers on free loopback ports. Does not wait for anything.
     ///
     /// # Errors
-    /// A count outside of 1 to 100, or no socket or thread to be had.
-    pub fn start(brokers: i32) -> Result<Self, Error> {
+    /// [`Error::Invalid`] for a count outside of 1 to 100, [`Error::System`] without a socket or thread to be had.
+    pub fn start(brokers: i32) -> Result<Self> {
         let count = usize::try_from(brokers).ok().filter(|count| (1..=BROKERS_MAX).contains(count));
-        let Some(count) = count else { return refuse(format!("an embedded cluster has 1 to 100 brokers, not {brokers}")) };
-        let started = Self::started(count);
-        started.or_else(|error| refuse(format!("an embedded cluster of {brokers} brokers could not start: {error}")))
+        let Some(count) = count else {
+            return refuse(format!("an embedded cluster has 1 to 100 brokers, not {brokers}"));
+        };
+        Self::started(count).or_else(|error| system("start embedded brokers", &error))
     }
 
     fn started(count: usize) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
         let listeners = (0..count).map(|_| listen(0)).collect::<io::Result<Vec<_>>>()?;
-        let ports = listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<io::Result<Vec<_>>>()?;
+        let ports =
+            listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<io::Result<Vec<_>>>()?;
         let servers: Vec<String> = ports.iter().map(|port| format!("{HOST}:{port}")).collect();
         let (calls, called) = channel();
         let mut brokers = Loop::new(poll, listeners, Cluster::new(&ports, now()), called)?;
@@ -90,8 +84,8 @@ impl Server {
     /// Creates a topic; one that exists stays as it is. Blocks until the brokers know it.
     ///
     /// # Errors
-    /// A name or a number that Kafka refuses.
-    pub fn create_topic(&self, name: &str, partitions: i32, replicas: i32) -> Result<(), Error> {
+    /// [`Error::Invalid`] for a name or a number that Kafka refuses; [`Error::Forked`] in a forked child.
+    pub fn create_topic(&self, name: &str, partitions: i32, replicas: i32) -> Result<()> {
         if !is_topic_name(name) {
             return refuse(format!("{name:?} is no name of a topic"));
         }
@@ -108,23 +102,30 @@ impl Server {
             }
             true
         })?;
-        if created { Ok(()) } else { refuse(format!("no topic of {partitions} partitions with {replicas} replicas here")) }
+        if created {
+            Ok(())
+        } else {
+            refuse(format!("no topic of {partitions} partitions with {replicas} replicas here"))
+        }
     }
 
     /// Makes a broker refuse connections, or accept them again at its port. Blocks until that is done.
     ///
     /// # Errors
-    /// A broker that does not exist, or a port that another process has taken.
-    pub fn set_broker_up(&self, broker: i32, is_up: bool) -> Result<(), Error> {
+    /// [`Error::Invalid`] for a broker that does not exist, [`Error::System`] for a port that another process has taken.
+    pub fn set_broker_up(&self, broker: i32, is_up: bool) -> Result<()> {
         let set = self.call(move |brokers| brokers.set_up(broker, is_up))?;
-        set.or_else(|error| refuse(format!("broker {broker}: {error}")))
+        match set {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => refuse(format!("there is no broker {broker}")),
+            set => set.or_else(|error| system("start the embedded broker again", &error)),
+        }
     }
 
     /// Makes a broker answer this much later, in ms.
     ///
     /// # Errors
-    /// A broker that does not exist.
-    pub fn set_round_trip(&self, broker: i32, round_trip_ms: i32) -> Result<(), Error> {
+    /// [`Error::Invalid`] for a broker that does not exist.
+    pub fn set_round_trip(&self, broker: i32, round_trip_ms: i32) -> Result<()> {
         let found = self.call(move |brokers| {
             let found = brokers.cluster.brokers.iter_mut().find(|each| each.id == broker);
             found.map(|found| found.round_trip = std::time::Duration::from_millis(round_trip_ms.max(0) as u64))
@@ -135,23 +136,20 @@ impl Server {
     /// Answers the next requests of a kind, by Kafka's number for it, with these errors.
     ///
     /// # Errors
-    /// The brokers have stopped.
-    pub fn fail_requests(&self, api_key: i16, codes: &[i32]) -> Result<(), Error> {
+    /// [`Error::Forked`] in a forked child.
+    pub fn fail_requests(&self, api_key: i16, codes: &[i32]) -> Result<()> {
         let errors: Vec<_> = codes.iter().filter_map(|code| ResponseError::try_from_code(*code as i16)).collect();
         self.call(move |brokers| brokers.cluster.fail(api_key, errors))
     }
 
     /// Has a function run on the brokers' thread, and blocks until it has.
-    fn call<T: Send + 'static>(&self, function: impl FnOnce(&mut Loop) -> T + Send + 'static) -> Result<T, Error> {
+    fn call<T: Send + 'static>(&self, function: impl FnOnce(&mut Loop) -> T + Send + 'static) -> Result<T> {
+        self.birthplace.check(WHAT)?;
         let (done, result) = channel();
         let call: Call = Box::new(move |brokers| drop(done.send(function(brokers))));
-        let sent = self.birthplace.check("embedded cluster").is_ok()
-            && self.calls.as_ref().is_some_and(|calls| calls.send(call).is_ok())
-            && self.waker.wake().is_ok();
-        match sent.then(|| result.recv()) {
-            Some(Ok(result)) => Ok(result),
-            _ => refuse("the embedded cluster has stopped, or belongs to another process"),
-        }
+        let sent = self.calls.as_ref().is_some_and(|calls| calls.send(call).is_ok()) && self.waker.wake().is_ok();
+        // The thread drops the call unanswered only when it ends.
+        sent.then(|| result.recv().ok()).flatten().ok_or(Error::Closed { what: WHAT })
     }
 }
 
@@ -315,7 +313,7 @@ impl Loop {
     }
 
     fn set_up(&mut self, id: i32, is_up: bool) -> io::Result<()> {
-        let broker = self.cluster.broker(id).ok_or_else(|| io::Error::other("there is no such broker"))?;
+        let broker = self.cluster.broker(id).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let (index, port) = ((id - 1) as usize, broker.port);
         if is_up && self.listeners[index].is_none() {
             let mut listener = listen(port)?;
