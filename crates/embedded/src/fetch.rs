@@ -32,7 +32,7 @@ struct Kept {
 
 pub(crate) fn fetch(cluster: &mut Cluster, caller: &Caller, request: FetchRequest) -> Answer<FetchResponse> {
     if let Some(error) = cluster.fault(caller) {
-        return Answer::Now(refused(caller, &request, &error));
+        return Answer::Now(refused(&request, error));
     }
     if request.session_id != 0 {
         return Answer::Now(FetchResponse::default().with_error_code(ResponseError::FetchSessionIdNotFound.code()));
@@ -110,13 +110,11 @@ fn has_enough(cluster: &mut Cluster, caller: &Caller, request: &FetchRequest) ->
     for topic in &request.topics {
         let Ok(name) = name_of(cluster, caller, topic) else { return true };
         for asked in &topic.partitions {
-            match checked(cluster, caller, &name, asked) {
-                Err(_) => return true,
-                Ok(()) => {
-                    let log = &cluster.topics.partition(&name, asked.partition).expect("it was checked").log;
-                    found += log.readable(asked.fetch_offset, committed, wanted.saturating_sub(found).max(1));
-                }
+            if checked(cluster, caller, &name, asked).is_err() {
+                return true;
             }
+            let log = &cluster.topics.partition(&name, asked.partition).expect("it was checked").log;
+            found += log.readable(asked.fetch_offset, committed, wanted.saturating_sub(found).max(1));
         }
     }
     found >= wanted
@@ -140,12 +138,12 @@ fn read(cluster: &mut Cluster, caller: &Caller, request: &FetchRequest) -> Fetch
             let name = match &name {
                 Ok(name) => name,
                 Err(error) => {
-                    partitions.push(failed(asked.partition, error));
+                    partitions.push(failed(asked.partition, *error));
                     continue;
                 }
             };
             if let Err(error) = checked(cluster, caller, name, asked) {
-                partitions.push(with_leader(cluster, name, failed(asked.partition, &error), &error));
+                partitions.push(with_leader(cluster, name, failed(asked.partition, error), error));
                 continue;
             }
             let log = &cluster.topics.partition(name, asked.partition).expect("it was checked").log;
@@ -180,7 +178,7 @@ fn told(aborted: &Aborted) -> AbortedTransaction {
         .with_first_offset(aborted.first_offset)
 }
 
-fn failed(partition: i32, error: &ResponseError) -> PartitionData {
+fn failed(partition: i32, error: ResponseError) -> PartitionData {
     PartitionData::default()
         .with_partition_index(partition)
         .with_error_code(error.code())
@@ -192,7 +190,7 @@ fn failed(partition: i32, error: &ResponseError) -> PartitionData {
 }
 
 /// Tells the leader, so that the client need not ask (KIP-951).
-fn with_leader(cluster: &Cluster, topic: &str, data: PartitionData, error: &ResponseError) -> PartitionData {
+fn with_leader(cluster: &Cluster, topic: &str, data: PartitionData, error: ResponseError) -> PartitionData {
     let is_leader = matches!(error, ResponseError::NotLeaderOrFollower | ResponseError::FencedLeaderEpoch);
     match cluster.topics.partition(topic, data.partition_index) {
         Ok(partition) if is_leader => data.with_current_leader(
@@ -204,8 +202,7 @@ fn with_leader(cluster: &Cluster, topic: &str, data: PartitionData, error: &Resp
     }
 }
 
-fn refused(caller: &Caller, request: &FetchRequest, error: &ResponseError) -> FetchResponse {
-    let _ = caller;
+fn refused(request: &FetchRequest, error: ResponseError) -> FetchResponse {
     let partitions =
         |topic: &FetchTopic| topic.partitions.iter().map(|asked| failed(asked.partition, error)).collect::<Vec<_>>();
     let topic = |topic: &FetchTopic| {

@@ -19,6 +19,8 @@ mod producers;
 mod records;
 mod requests;
 mod server;
+#[cfg(test)]
+mod testing;
 mod topics;
 
 pub use server::Server;

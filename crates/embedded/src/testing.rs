@@ -1,0 +1,92 @@
+//! A client without a socket, for the tests of this crate: encodes requests, and decodes the answers that the cluster puts out.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::{Buf, Bytes, BytesMut};
+use kafka_protocol::messages::{RequestHeader, ResponseHeader};
+use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
+
+use crate::cluster::{Cluster, Moment, Outgoing};
+use crate::requests::{self, Origin};
+
+/// A cluster at a time that only the test changes.
+pub(crate) struct Driven {
+    pub cluster: Cluster,
+    tickets: u64,
+    answers: BTreeMap<u64, Outgoing>,
+}
+
+impl Driven {
+    /// Makes a cluster of that many brokers, with a topic `orders` of two partitions.
+    pub fn new(brokers: u16) -> Self {
+        let now = Moment { at: Instant::now(), wall_ms: 1_700_000_000_000 };
+        let ports: Vec<u16> = (0..brokers).map(|index| 9000 + index).collect();
+        let mut cluster = Cluster::new(&ports, now);
+        let replicas = cluster.spread(0, 2, 1);
+        cluster.topics.create("orders", replicas, BTreeMap::new());
+        Self { cluster, tickets: 0, answers: BTreeMap::new() }
+    }
+
+    /// Sends a request to broker 1 and returns its number.
+    pub fn send<Q: Request>(&mut self, version: i16, request: &Q) -> u64 {
+        self.send_to(1, version, request)
+    }
+
+    /// Sends a request to a broker and returns its number.
+    pub fn send_to<Q: Request>(&mut self, broker: i32, version: i16, request: &Q) -> u64 {
+        self.tickets += 1;
+        let header = RequestHeader::default()
+            .with_request_api_key(Q::KEY)
+            .with_request_api_version(version)
+            .with_correlation_id(7)
+            .with_client_id(Some(StrBytes::from_static_str("tests")));
+        let mut bytes = BytesMut::new();
+        header.encode(&mut bytes, Q::header_version(version)).expect("a header");
+        request.encode(&mut bytes, version).expect("a request of this version");
+        let origin = Origin { ticket: self.tickets, broker, host: "127.0.0.1" };
+        requests::handle(&mut self.cluster, &origin, bytes.freeze());
+        self.gather();
+        self.tickets
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, time: Duration) {
+        let Moment { at, wall_ms } = self.cluster.now;
+        self.cluster.advance(Moment { at: at + time, wall_ms: wall_ms + time.as_millis() as i64 });
+        self.gather();
+    }
+
+    /// Takes the answer to a request, if there is one by now.
+    pub fn answer<Q: Request>(&mut self, ticket: u64, version: i16) -> Option<Q::Response> {
+        match self.answers.remove(&ticket)? {
+            Outgoing::Answer(mut bytes) => Some(decoded::<Q>(&mut bytes, version)),
+            other => panic!("no answer but {other:?}"),
+        }
+    }
+
+    /// Sends a request to broker 1 and returns its answer, which must come at once.
+    pub fn ask<Q: Request>(&mut self, version: i16, request: &Q) -> Q::Response {
+        let ticket = self.send(version, request);
+        self.answer::<Q>(ticket, version).expect("an answer at once")
+    }
+
+    /// Returns whether the connection of a request was closed.
+    pub fn hung_up(&mut self, ticket: u64) -> bool {
+        matches!(self.answers.remove(&ticket), Some(Outgoing::HangUp))
+    }
+
+    fn gather(&mut self) {
+        let outgoing = self.cluster.take_outgoing().into_iter();
+        self.answers.extend(outgoing.filter(|(_, each)| !matches!(each, Outgoing::OnItsWay)));
+    }
+}
+
+fn decoded<Q: Request>(bytes: &mut Bytes, version: i16) -> Q::Response {
+    assert_eq!(bytes.get_u32() as usize, bytes.len());
+    let header = ResponseHeader::decode(bytes, Q::Response::header_version(version)).expect("a header");
+    assert_eq!(header.correlation_id, 7);
+    let response = Q::Response::decode(bytes, version).expect("an answer of this version");
+    assert!(bytes.is_empty(), "bytes are left behind the answer");
+    response
+}
