@@ -213,3 +213,129 @@ fn refused(request: &FetchRequest, error: ResponseError) -> FetchResponse {
     };
     FetchResponse::default().with_responses(request.topics.iter().map(topic).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use kafka_protocol::messages::TopicName;
+    use kafka_protocol::protocol::StrBytes;
+
+    use super::*;
+    use crate::testing::{By, Driven, NOT_NUMBERED, Written, batch, messages};
+
+    fn request(offset: i64, max_wait_ms: i32) -> FetchRequest {
+        let partition = FetchPartition::default()
+            .with_partition(0)
+            .with_fetch_offset(offset)
+            .with_current_leader_epoch(-1)
+            .with_partition_max_bytes(1_000_000);
+        let name = TopicName(StrBytes::from_static_str("orders"));
+        let topic = FetchTopic::default().with_topic(name).with_partitions(vec![partition]);
+        FetchRequest::default()
+            .with_max_wait_ms(max_wait_ms)
+            .with_min_bytes(1)
+            .with_max_bytes(1_000_000)
+            .with_topics(vec![topic])
+    }
+
+    fn append(driven: &mut Driven, by: By, written: &[Written]) {
+        let log = &mut driven.cluster.topics.partition_mut("orders", 0).expect("it exists").log;
+        log.append(&batch(by, written), 0, None);
+        wake(&mut driven.cluster, "orders", 0);
+    }
+
+    fn only(response: &FetchResponse) -> &PartitionData {
+        &response.responses[0].partitions[0]
+    }
+
+    fn values(response: &FetchResponse) -> Vec<(i64, Option<String>)> {
+        messages(only(response).records.as_ref().expect("records"))
+    }
+
+    #[test]
+    fn every_version_reads_whole_batches() {
+        let mut driven = Driven::new(1);
+        append(&mut driven, NOT_NUMBERED, &[("a", 1), ("b", 2)]);
+        append(&mut driven, NOT_NUMBERED, &[("c", 3)]);
+        let id = driven.cluster.topics.get("orders").expect("it exists").id;
+        for version in 4..=17 {
+            let mut request = request(1, 0);
+            if version >= IDS_SINCE {
+                request.topics[0].topic = TopicName::default();
+                request.topics[0].topic_id = id;
+            }
+            let response = driven.ask(version, &request);
+            let read: Vec<i64> = values(&response).iter().map(|(offset, _)| *offset).collect();
+            assert_eq!((only(&response).high_watermark, read), (3, vec![0, 1, 2]), "version {version}");
+        }
+    }
+
+    #[test]
+    fn a_fetch_waits_for_messages_or_for_its_time() {
+        let mut driven = Driven::new(1);
+        let first = driven.send(11, &request(0, 500));
+        assert!(driven.answer::<FetchRequest>(first, 11).is_none());
+        append(&mut driven, NOT_NUMBERED, &[("a", 1)]);
+        driven.pass(Duration::ZERO);
+        let response = driven.answer::<FetchRequest>(first, 11).expect("woken by the message");
+        assert_eq!(values(&response).len(), 1);
+        let second = driven.send(11, &request(1, 500));
+        driven.pass(Duration::from_millis(499));
+        assert!(driven.answer::<FetchRequest>(second, 11).is_none());
+        driven.pass(Duration::from_millis(1));
+        let response = driven.answer::<FetchRequest>(second, 11).expect("its time is over");
+        assert_eq!(only(&response).records.as_ref().map(bytes::Bytes::len), Some(0));
+        let partition = driven.cluster.topics.partition("orders", 0).expect("it exists");
+        assert!(partition.watchers.is_empty() && driven.cluster.fetches.kept.is_empty());
+    }
+
+    #[test]
+    fn a_reader_of_committed_messages_sees_decided_ones_and_learns_of_aborted_ones() {
+        let mut driven = Driven::new(1);
+        let by = |id: i64| By { id, epoch: 0, sequence: 0, in_transaction: true };
+        append(&mut driven, by(1), &[("a", 1)]);
+        append(&mut driven, by(2), &[("b", 1)]);
+        let committed = request(0, 0).with_isolation_level(READ_COMMITTED);
+        let response = driven.ask(11, &committed);
+        assert_eq!((only(&response).last_stable_offset, values(&response).len()), (0, 0));
+        assert_eq!(values(&driven.ask(11, &request(0, 0))).len(), 2);
+        let log = &mut driven.cluster.topics.partition_mut("orders", 0).expect("it exists").log;
+        log.end_transaction(1, 0, false, 0, 5);
+        let response = driven.ask(11, &committed);
+        assert_eq!((only(&response).last_stable_offset, values(&response).len()), (1, 1));
+        let aborted = only(&response).aborted_transactions.as_deref().expect("a list");
+        assert_eq!((aborted.len(), aborted[0].producer_id, aborted[0].first_offset), (1, ProducerId(1), 0));
+        let log = &mut driven.cluster.topics.partition_mut("orders", 0).expect("it exists").log;
+        log.end_transaction(2, 0, true, 0, 5);
+        let response = driven.ask(11, &committed);
+        assert_eq!((only(&response).last_stable_offset, values(&response).len()), (4, 4));
+        assert_eq!(values(&response)[2], (2, None));
+    }
+
+    #[test]
+    fn wrong_offsets_epochs_and_names_get_kafkas_errors() {
+        let mut driven = Driven::new(2);
+        let error = |driven: &mut Driven, request: &FetchRequest| only(&driven.ask(12, request)).error_code;
+        assert_eq!(error(&mut driven, &request(1, 500)), ResponseError::OffsetOutOfRange.code());
+        let mut ahead = request(0, 500);
+        ahead.topics[0].partitions[0].current_leader_epoch = 3;
+        assert_eq!(error(&mut driven, &ahead), ResponseError::UnknownLeaderEpoch.code());
+        let mut other = request(0, 500);
+        other.topics[0].partitions[0].partition = 1;
+        let response = driven.ask(12, &other);
+        assert_eq!(only(&response).error_code, ResponseError::NotLeaderOrFollower.code());
+        assert_eq!(only(&response).current_leader.leader_id, BrokerId(2));
+        let mut unknown = request(0, 500);
+        unknown.topics[0].topic = TopicName(StrBytes::from_static_str("none"));
+        assert_eq!(error(&mut driven, &unknown), ResponseError::UnknownTopicOrPartition.code());
+    }
+
+    #[test]
+    fn the_first_batch_is_read_whatever_its_size() {
+        let mut driven = Driven::new(1);
+        append(&mut driven, NOT_NUMBERED, &[("a", 1)]);
+        append(&mut driven, NOT_NUMBERED, &[("b", 1)]);
+        let mut small = request(0, 0);
+        small.topics[0].partitions[0].partition_max_bytes = 1;
+        assert_eq!(values(&driven.ask(11, &small)).len(), 1);
+    }
+}

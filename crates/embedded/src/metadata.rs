@@ -101,3 +101,66 @@ fn known_partition(cluster: &Cluster, index: usize, partition: &Partition) -> Me
         .with_isr_nodes(ids(&is_up))
         .with_offline_replicas(ids(&|id| !is_up(id)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Driven;
+
+    fn named(name: &str) -> MetadataRequest {
+        let name = TopicName(StrBytes::from_string(name.to_owned()));
+        MetadataRequest::default().with_topics(Some(vec![MetadataRequestTopic::default().with_name(Some(name))]))
+    }
+
+    #[test]
+    fn every_version_tells_brokers_topics_and_leaders() {
+        for version in 0..=13 {
+            let mut driven = Driven::new(3);
+            let response = driven.ask(version, &named("orders"));
+            let ports: Vec<i32> = response.brokers.iter().map(|broker| broker.port).collect();
+            assert_eq!(ports, [9000, 9001, 9002], "version {version}");
+            let leaders: Vec<i32> = response.topics[0].partitions.iter().map(|each| each.leader_id.0).collect();
+            assert_eq!(leaders, [1, 2], "version {version}");
+        }
+    }
+
+    #[test]
+    fn all_topics_are_told_where_none_is_named() {
+        let mut driven = Driven::new(1);
+        let all = |response: MetadataResponse| response.topics.len();
+        assert_eq!(all(driven.ask(9, &MetadataRequest::default().with_topics(None))), 1);
+        assert_eq!(all(driven.ask(9, &MetadataRequest::default().with_topics(Some(Vec::new())))), 0);
+        assert_eq!(all(driven.ask(0, &MetadataRequest::default().with_topics(Some(Vec::new())))), 1);
+    }
+
+    #[test]
+    fn an_unknown_topic_is_created_only_where_the_client_allows_it() {
+        let mut driven = Driven::new(1);
+        let error = |response: MetadataResponse| response.topics[0].error_code;
+        let refused = error(driven.ask(9, &named("new").with_allow_auto_topic_creation(false)));
+        assert_eq!(refused, ResponseError::UnknownTopicOrPartition.code());
+        assert_eq!(error(driven.ask(9, &named("new").with_allow_auto_topic_creation(true))), 0);
+        let wrong = error(driven.ask(9, &named("no/name").with_allow_auto_topic_creation(true)));
+        assert_eq!(wrong, ResponseError::InvalidTopicException.code());
+    }
+
+    #[test]
+    fn a_broker_that_is_down_leads_nothing() {
+        let mut driven = Driven::new(2);
+        driven.cluster.topics.create("kept", vec![vec![2, 1]], BTreeMap::new());
+        driven.cluster.set_up(2, false);
+        let response = driven.ask(9, &named("kept"));
+        let partition = &response.topics[0].partitions[0];
+        assert_eq!((partition.leader_id, partition.leader_epoch), (BrokerId(1), 1));
+        assert_eq!((partition.isr_nodes.len(), partition.offline_replicas.len()), (1, 1));
+        let response = driven.ask(9, &named("orders"));
+        let partition = &response.topics[0].partitions[1];
+        assert_eq!(
+            (partition.leader_id, partition.error_code),
+            (BrokerId(-1), ResponseError::LeaderNotAvailable.code())
+        );
+        driven.cluster.set_up(2, true);
+        let response = driven.ask(9, &named("orders"));
+        assert_eq!(response.topics[0].partitions[1].leader_id, BrokerId(2));
+    }
+}

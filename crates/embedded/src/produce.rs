@@ -147,3 +147,138 @@ fn told(
         _ => response,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use kafka_protocol::protocol::StrBytes;
+
+    use super::*;
+    use crate::testing::{By, Driven, NOT_NUMBERED, batch};
+    use kafka_protocol::messages::TopicName;
+
+    fn request(topic: &str, partition: i32, acks: i16, records: Bytes) -> ProduceRequest {
+        let data = PartitionProduceData::default().with_index(partition).with_records(Some(records));
+        let name = TopicName(StrBytes::from_string(topic.to_owned()));
+        let topic = TopicProduceData::default().with_name(name).with_partition_data(vec![data]);
+        ProduceRequest::default().with_acks(acks).with_topic_data(vec![topic])
+    }
+
+    fn produced(driven: &mut Driven, request: &ProduceRequest) -> (i16, i64) {
+        let response = driven.ask(9, request);
+        let partition = &response.responses[0].partition_responses[0];
+        (partition.error_code, partition.base_offset)
+    }
+
+    #[test]
+    fn batches_get_their_offsets_in_order() {
+        let mut driven = Driven::new(1);
+        for (offset, version) in [(0, 3), (2, 9), (4, 12)] {
+            let records = batch(NOT_NUMBERED, &[("a", 1), ("b", 2)]);
+            let response = driven.ask(version, &request("orders", 0, -1, records));
+            let partition = &response.responses[0].partition_responses[0];
+            assert_eq!((partition.error_code, partition.base_offset), (0, offset));
+        }
+    }
+
+    #[test]
+    fn a_numbered_batch_is_written_once_and_in_order() {
+        let mut driven = Driven::new(1);
+        let send = |driven: &mut Driven, epoch: i16, sequence: i32| {
+            let records = batch(By { id: 7, epoch, sequence, in_transaction: false }, &[("a", 1), ("b", 2)]);
+            produced(driven, &request("orders", 0, -1, records))
+        };
+        assert_eq!(send(&mut driven, 0, 0), (0, 0));
+        assert_eq!(send(&mut driven, 0, 2), (0, 2));
+        assert_eq!(send(&mut driven, 0, 0), (0, 0), "a repeated batch has its first offset");
+        assert_eq!(send(&mut driven, 0, 6), (ResponseError::OutOfOrderSequenceNumber.code(), -1));
+        assert_eq!(send(&mut driven, 1, 0), (0, 4));
+        assert_eq!(send(&mut driven, 0, 4), (ResponseError::InvalidProducerEpoch.code(), -1));
+    }
+
+    #[test]
+    fn wrong_batches_get_kafkas_errors() {
+        let mut driven = Driven::new(1);
+        let now = driven.cluster.now.wall_ms;
+        let good = batch(NOT_NUMBERED, &[("a", now)]);
+        let torn = good.slice(..good.len() - 1);
+        let mut changed = good.to_vec();
+        changed[68] ^= 1;
+        let mut old = good.to_vec();
+        old[16] = 1;
+        let twice = [good.clone(), good.clone()].concat();
+        let future = batch(NOT_NUMBERED, &[("a", now + 3_700_000)]);
+        let cases = [
+            (request("orders", 9, -1, good.clone()), ResponseError::UnknownTopicOrPartition),
+            (request("orders", -1, -1, good.clone()), ResponseError::UnknownTopicOrPartition),
+            (request("none", 0, -1, good.clone()), ResponseError::UnknownTopicOrPartition),
+            (request("orders", 0, 2, good.clone()), ResponseError::InvalidRequiredAcks),
+            (request("orders", 0, -1, Bytes::new()), ResponseError::CorruptMessage),
+            (request("orders", 0, -1, torn), ResponseError::CorruptMessage),
+            (request("orders", 0, -1, changed.into()), ResponseError::CorruptMessage),
+            (request("orders", 0, -1, old.into()), ResponseError::UnsupportedForMessageFormat),
+            (request("orders", 0, -1, twice.into()), ResponseError::InvalidRecord),
+            (request("orders", 0, -1, future), ResponseError::InvalidTimestamp),
+        ];
+        for (request, error) in cases {
+            assert_eq!(produced(&mut driven, &request), (error.code(), -1), "{error:?}");
+        }
+        let settings = BTreeMap::from([("max.message.bytes".to_owned(), "60".to_owned())]);
+        driven.cluster.topics.create("small", vec![vec![1]], settings);
+        let too_large = request("small", 0, -1, good);
+        assert_eq!(produced(&mut driven, &too_large).0, ResponseError::MessageTooLarge.code());
+    }
+
+    #[test]
+    fn a_request_without_acknowledgement_has_no_answer_and_a_failed_one_ends_the_connection() {
+        let mut driven = Driven::new(1);
+        let good = driven.send(9, &request("orders", 0, 0, batch(NOT_NUMBERED, &[("a", 1)])));
+        assert!(!driven.hung_up(good));
+        assert_eq!(driven.cluster.topics.partition("orders", 0).map(|each| each.log.end()), Ok(1));
+        let bad = driven.send(9, &request("none", 0, 0, batch(NOT_NUMBERED, &[("a", 1)])));
+        assert!(driven.hung_up(bad));
+    }
+
+    #[test]
+    fn a_broker_that_does_not_lead_says_who_does() {
+        let mut driven = Driven::new(2);
+        let request = request("orders", 1, -1, batch(NOT_NUMBERED, &[("a", 1)]));
+        let ticket = driven.send_to(1, 10, &request);
+        let response = driven.answer::<ProduceRequest>(ticket, 10).expect("an answer");
+        let partition = &response.responses[0].partition_responses[0];
+        assert_eq!(partition.error_code, ResponseError::NotLeaderOrFollower.code());
+        assert_eq!(partition.current_leader.leader_id, BrokerId(2));
+    }
+
+    #[test]
+    fn a_slow_broker_answers_later_and_an_error_is_answered_once() {
+        let mut driven = Driven::new(1);
+        driven.cluster.brokers[0].round_trip = Duration::from_millis(50);
+        driven.cluster.fail(0, [ResponseError::NotEnoughReplicas]);
+        let request = request("orders", 0, -1, batch(NOT_NUMBERED, &[("a", 1)]));
+        let ticket = driven.send(9, &request);
+        assert!(driven.answer::<ProduceRequest>(ticket, 9).is_none());
+        driven.pass(Duration::from_millis(50));
+        let response = driven.answer::<ProduceRequest>(ticket, 9).expect("an answer");
+        let failed = response.responses[0].partition_responses[0].error_code;
+        assert_eq!(failed, ResponseError::NotEnoughReplicas.code());
+        driven.cluster.brokers[0].round_trip = Duration::ZERO;
+        assert_eq!(produced(&mut driven, &request), (0, 0));
+    }
+
+    #[test]
+    fn a_topic_may_take_the_time_of_the_append() {
+        let mut driven = Driven::new(1);
+        let settings = BTreeMap::from([("message.timestamp.type".to_owned(), "LogAppendTime".to_owned())]);
+        driven.cluster.topics.create("timed", vec![vec![1]], settings);
+        let response = driven.ask(9, &request("timed", 0, -1, batch(NOT_NUMBERED, &[("a", 1)])));
+        let now = driven.cluster.now.wall_ms;
+        assert_eq!(response.responses[0].partition_responses[0].log_append_time_ms, now);
+        let log = &driven.cluster.topics.partition("timed", 0).expect("it exists").log;
+        let placed = log.batches().next().expect("a batch");
+        assert!(placed.header.has_append_time() && placed.header.max_timestamp == now);
+        assert_eq!(batch::check(&placed.bytes).map(|header| header.base_offset), Ok(0));
+    }
+}

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 use bytes::{Buf, Bytes, BytesMut};
 use kafka_protocol::messages::{RequestHeader, ResponseHeader};
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
+use kafka_protocol::records::{
+    Compression, Record, RecordBatchDecoder, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
+};
 
 use crate::cluster::{Cluster, Moment, Outgoing};
 use crate::requests::{self, Origin};
@@ -89,4 +92,58 @@ fn decoded<Q: Request>(bytes: &mut Bytes, version: i16) -> Q::Response {
     let response = Q::Response::decode(bytes, version).expect("an answer of this version");
     assert!(bytes.is_empty(), "bytes are left behind the answer");
     response
+}
+
+/// A message that a test produces: its value and its timestamp.
+pub(crate) type Written = (&'static str, i64);
+
+/// The producer of a batch: its id, its epoch, and the sequence of the batch's first message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct By {
+    pub id: i64,
+    pub epoch: i16,
+    pub sequence: i32,
+    pub in_transaction: bool,
+}
+
+/// A producer that does not number its batches.
+pub(crate) const NOT_NUMBERED: By = By { id: -1, epoch: -1, sequence: -1, in_transaction: false };
+
+/// Encodes a batch as a client does.
+pub(crate) fn batch(by: By, messages: &[Written]) -> Bytes {
+    let records: Vec<Record> = messages.iter().zip(0..).map(|(message, at)| record(by, *message, at)).collect();
+    let options = RecordEncodeOptions { version: 2, compression: Compression::None };
+    let mut bytes = BytesMut::new();
+    RecordBatchEncoder::encode(&mut bytes, &records, &options).expect("a batch");
+    bytes.freeze()
+}
+
+fn record(by: By, (value, timestamp): Written, at: i32) -> Record {
+    Record {
+        transactional: by.in_transaction,
+        control: false,
+        delete_horizon: false,
+        partition_leader_epoch: -1,
+        producer_id: by.id,
+        producer_epoch: by.epoch,
+        timestamp_type: TimestampType::Creation,
+        offset: i64::from(at),
+        // The encoder makes one batch of records whose sequences follow each other.
+        sequence: by.sequence + at,
+        timestamp,
+        key: None,
+        value: Some(Bytes::from_static(value.as_bytes())),
+        headers: kafka_protocol::indexmap::IndexMap::new(),
+    }
+}
+
+/// Returns the values and the offsets of the messages in what was fetched; a marker of a transaction has no value.
+pub(crate) fn messages(records: &Bytes) -> Vec<(i64, Option<String>)> {
+    let mut left = records.clone();
+    let sets = RecordBatchDecoder::decode_all(&mut left).expect("whole batches");
+    let text = |record: Record| {
+        let value = record.value.filter(|_| !record.control);
+        (record.offset, value.map(|value| String::from_utf8_lossy(&value).into_owned()))
+    };
+    sets.into_iter().flat_map(|set| set.records).map(text).collect()
 }
