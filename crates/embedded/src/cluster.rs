@@ -11,6 +11,7 @@ use kafka_protocol::messages::{ApiKey, ResponseHeader};
 use kafka_protocol::protocol::{Encodable, HeaderVersion};
 
 use crate::fetch;
+use crate::groups::{self, GroupTimer, Groups};
 use crate::topics::{Partition, Topics};
 
 /// The host that brokers tell their clients.
@@ -97,6 +98,8 @@ pub(crate) enum Timer {
     Fetch(u64),
     /// An answer leaves a slow broker.
     Send(u64, Bytes),
+    /// Something of a group.
+    Group(GroupTimer),
 }
 
 /// All brokers of a cluster and what they share.
@@ -105,6 +108,7 @@ pub(crate) struct Cluster {
     pub brokers: Vec<Broker>,
     pub topics: Topics,
     pub fetches: fetch::Waiting,
+    pub groups: Groups,
     pub now: Moment,
     faults: BTreeMap<i16, Vec<ResponseError>>,
     timers: BTreeMap<(Instant, u64), Timer>,
@@ -126,6 +130,7 @@ impl Cluster {
             brokers: ports.iter().enumerate().map(broker).collect(),
             topics: Topics::new(),
             fetches: fetch::Waiting::default(),
+            groups: Groups::default(),
             now,
             faults: BTreeMap::new(),
             timers: BTreeMap::new(),
@@ -145,6 +150,12 @@ impl Cluster {
         while let Some(entry) = self.timers.first_entry().filter(|entry| entry.key().0 <= now.at) {
             match entry.remove() {
                 Timer::Fetch(id) => fetch::end(self, id),
+                Timer::Group(GroupTimer::ConsumerSession { group, member }) => {
+                    groups::heartbeat::end_session(self, &group, &member)
+                }
+                Timer::Group(GroupTimer::Revocation { group, member, epoch }) => {
+                    groups::heartbeat::end_revocation(self, &group, &member, epoch)
+                }
                 Timer::Send(ticket, answer) => self.outbox.push((ticket, Outgoing::Answer(answer))),
             }
         }

@@ -11,6 +11,7 @@ mod batch;
 mod cluster;
 mod connection;
 mod fetch;
+mod groups;
 mod list_offsets;
 mod log;
 mod metadata;

@@ -4,13 +4,13 @@ use bytes::{Buf, Bytes};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::{
-    ApiKey, ApiVersionsRequest, ApiVersionsResponse, FetchRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest,
-    RequestHeader,
+    ApiKey, ApiVersionsRequest, ApiVersionsResponse, ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest,
+    FetchRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest, RequestHeader,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
 
 use crate::cluster::{Answer, Caller, Cluster};
-use crate::{fetch, list_offsets, metadata, produce};
+use crate::{fetch, groups, list_offsets, metadata, produce};
 
 /// A kind of request that is served.
 struct Served {
@@ -38,6 +38,8 @@ const SERVED: &[Served] = served! {
     Fetch 4..=17: FetchRequest => fetch::fetch;
     ListOffsets 1..=9: ListOffsetsRequest => list_offsets::list_offsets;
     Metadata 0..=13: MetadataRequest => metadata::metadata;
+    ConsumerGroupHeartbeat 0..=1: ConsumerGroupHeartbeatRequest => groups::heartbeat::heartbeat;
+    ConsumerGroupDescribe 0..=1: ConsumerGroupDescribeRequest => groups::describe_consumer::describe;
     ApiVersions 0..=4: ApiVersionsRequest => api_versions;
 };
 
