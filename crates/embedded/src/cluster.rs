@@ -11,7 +11,7 @@ use kafka_protocol::messages::{ApiKey, ResponseHeader};
 use kafka_protocol::protocol::{Encodable, HeaderVersion};
 
 use crate::fetch;
-use crate::groups::{self, GroupTimer, Groups};
+use crate::groups::{GroupTimer, Groups};
 use crate::topics::{Partition, Topics};
 
 /// The host that brokers tell their clients.
@@ -150,12 +150,7 @@ impl Cluster {
         while let Some(entry) = self.timers.first_entry().filter(|entry| entry.key().0 <= now.at) {
             match entry.remove() {
                 Timer::Fetch(id) => fetch::end(self, id),
-                Timer::Group(GroupTimer::ConsumerSession { group, member }) => {
-                    groups::heartbeat::end_session(self, &group, &member)
-                }
-                Timer::Group(GroupTimer::Revocation { group, member, epoch }) => {
-                    groups::heartbeat::end_revocation(self, &group, &member, epoch)
-                }
+                Timer::Group(timer) => timer.fire(self),
                 Timer::Send(ticket, answer) => self.outbox.push((ticket, Outgoing::Answer(answer))),
             }
         }

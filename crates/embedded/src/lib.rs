@@ -7,9 +7,13 @@
 //! The brokers behave as Apache Kafka 4 does: groups of both protocols, transactions with markers, topics that are made and deleted.
 //! They differ in what a test does not want: nothing is written to disk, replicas never lag, and retention deletes nothing by itself.
 
+// Each function takes its request, as some keep it.
+#![allow(clippy::needless_pass_by_value)]
+
 mod batch;
 mod cluster;
 mod connection;
+mod coordinator;
 mod fetch;
 mod groups;
 mod list_offsets;

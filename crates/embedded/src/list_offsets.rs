@@ -1,4 +1,4 @@
-//! ListOffsets: the start, the end, and offsets by time.
+//! `ListOffsets`: the start, the end, and offsets by time.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;

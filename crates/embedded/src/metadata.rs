@@ -61,7 +61,7 @@ fn asked_topic(
     let Some(name) = asked.name.as_ref() else {
         let name = cluster.topics.name_of(asked.topic_id).map(str::to_owned);
         let Some(name) = name else { return refused(ResponseError::UnknownTopicId) };
-        return known_topic(cluster, &name, &cluster.topics.get(&name).expect("an id has a topic"));
+        return known_topic(cluster, &name, cluster.topics.get(&name).expect("an id has a topic"));
     };
     if !is_topic_name(name) {
         return refused(ResponseError::InvalidTopicException);

@@ -5,12 +5,14 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::{
     ApiKey, ApiVersionsRequest, ApiVersionsResponse, ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest,
-    FetchRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest, RequestHeader,
+    DeleteGroupsRequest, DescribeGroupsRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
+    JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListOffsetsRequest, MetadataRequest, OffsetCommitRequest,
+    OffsetDeleteRequest, OffsetFetchRequest, ProduceRequest, RequestHeader, SyncGroupRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
 
 use crate::cluster::{Answer, Caller, Cluster};
-use crate::{fetch, groups, list_offsets, metadata, produce};
+use crate::{coordinator, fetch, groups, list_offsets, metadata, produce};
 
 /// A kind of request that is served.
 struct Served {
@@ -38,6 +40,17 @@ const SERVED: &[Served] = served! {
     Fetch 4..=17: FetchRequest => fetch::fetch;
     ListOffsets 1..=9: ListOffsetsRequest => list_offsets::list_offsets;
     Metadata 0..=13: MetadataRequest => metadata::metadata;
+    OffsetCommit 2..=9: OffsetCommitRequest => groups::offsets::commit;
+    OffsetFetch 1..=9: OffsetFetchRequest => groups::offsets::fetch;
+    FindCoordinator 0..=6: FindCoordinatorRequest => coordinator::find;
+    JoinGroup 0..=9: JoinGroupRequest => groups::join::join;
+    Heartbeat 0..=4: HeartbeatRequest => groups::sync::heartbeat;
+    LeaveGroup 0..=5: LeaveGroupRequest => groups::leave::leave;
+    SyncGroup 0..=5: SyncGroupRequest => groups::sync::sync;
+    DescribeGroups 0..=6: DescribeGroupsRequest => groups::describe::describe;
+    ListGroups 0..=5: ListGroupsRequest => groups::describe::list;
+    DeleteGroups 0..=2: DeleteGroupsRequest => groups::delete::delete;
+    OffsetDelete 0..=0: OffsetDeleteRequest => groups::offsets::delete;
     ConsumerGroupHeartbeat 0..=1: ConsumerGroupHeartbeatRequest => groups::heartbeat::heartbeat;
     ConsumerGroupDescribe 0..=1: ConsumerGroupDescribeRequest => groups::describe_consumer::describe;
     ApiVersions 0..=4: ApiVersionsRequest => api_versions;

@@ -109,6 +109,11 @@ impl ConsumerGroup {
         self.members.values().find(of_instance).map(|member| member.id.as_str())
     }
 
+    /// Returns whether a member reads a topic.
+    pub fn is_subscribed(&self, topic: &str) -> bool {
+        self.members.values().any(|member| member.subscription.wants(topic))
+    }
+
     /// Removes a member; the others get its partitions.
     pub fn remove(&mut self, member_id: &str) -> Option<Member> {
         let removed = self.members.remove(member_id)?;

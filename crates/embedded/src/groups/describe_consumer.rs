@@ -1,4 +1,4 @@
-//! ConsumerGroupDescribe: the members of groups of the new protocol, with what they have and are meant to have.
+//! `ConsumerGroupDescribe`: the members of groups of the new protocol, with what they have and are meant to have.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! ConsumerGroupHeartbeat: members join, tell what they have, learn what they are meant to have, and leave (KIP-848).
+//! `ConsumerGroupHeartbeat`: members join, tell what they have, learn what they are meant to have, and leave (KIP-848).
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
