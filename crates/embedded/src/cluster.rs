@@ -13,6 +13,7 @@ use kafka_protocol::protocol::{Encodable, HeaderVersion};
 use crate::fetch;
 use crate::groups::{GroupTimer, Groups};
 use crate::topics::{Partition, Topics};
+use crate::transactions::{self, Transactions};
 
 /// The host that brokers tell their clients.
 pub(crate) const HOST: &str = "127.0.0.1";
@@ -98,6 +99,8 @@ pub(crate) enum Timer {
     Fetch(u64),
     /// An answer leaves a slow broker.
     Send(u64, Bytes),
+    /// The transaction of an id has taken its time-out.
+    Transaction(String, u64),
     /// Something of a group.
     Group(GroupTimer),
 }
@@ -109,6 +112,7 @@ pub(crate) struct Cluster {
     pub topics: Topics,
     pub fetches: fetch::Waiting,
     pub groups: Groups,
+    pub transactions: Transactions,
     pub now: Moment,
     faults: BTreeMap<i16, Vec<ResponseError>>,
     timers: BTreeMap<(Instant, u64), Timer>,
@@ -131,6 +135,7 @@ impl Cluster {
             topics: Topics::new(),
             fetches: fetch::Waiting::default(),
             groups: Groups::default(),
+            transactions: Transactions::default(),
             now,
             faults: BTreeMap::new(),
             timers: BTreeMap::new(),
@@ -150,6 +155,7 @@ impl Cluster {
         while let Some(entry) = self.timers.first_entry().filter(|entry| entry.key().0 <= now.at) {
             match entry.remove() {
                 Timer::Fetch(id) => fetch::end(self, id),
+                Timer::Transaction(id, serial) => transactions::time_out(self, &id, serial),
                 Timer::Group(timer) => timer.fire(self),
                 Timer::Send(ticket, answer) => self.outbox.push((ticket, Outgoing::Answer(answer))),
             }

@@ -16,6 +16,7 @@ mod connection;
 mod coordinator;
 mod fetch;
 mod groups;
+mod leader_epochs;
 mod list_offsets;
 mod log;
 mod metadata;
@@ -27,5 +28,6 @@ mod server;
 #[cfg(test)]
 mod testing;
 mod topics;
+mod transactions;
 
 pub use server::Server;

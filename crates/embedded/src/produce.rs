@@ -6,7 +6,7 @@ use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use kafka_protocol::messages::produce_response::{LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse};
 use kafka_protocol::messages::{BrokerId, ProduceRequest, ProduceResponse};
 
-use crate::batch;
+use crate::batch::{self, Header};
 use crate::cluster::{Answer, Caller, Cluster};
 use crate::fetch;
 use crate::producers::Verdict;
@@ -113,11 +113,26 @@ fn check(
         Err(ResponseError::InvalidTimestamp)
     } else if request.acks == -1 && in_sync < topic.number("min.insync.replicas", 1) {
         Err(ResponseError::NotEnoughReplicas)
-    } else if header.is_transactional() != request.transactional_id.is_some() && header.is_transactional() {
-        Err(ResponseError::InvalidTxnState)
     } else {
+        verify(cluster, &header, request, name, partition)?;
         Ok(has_append_time.then_some(now_ms))
     }
+}
+
+/// Checks that a transactional batch belongs to a transaction which has named the partition.
+fn verify(
+    cluster: &Cluster,
+    header: &Header,
+    request: &ProduceRequest,
+    topic: &str,
+    partition: i32,
+) -> Result<(), ResponseError> {
+    if !header.is_transactional() {
+        return Ok(());
+    }
+    let id = request.transactional_id.as_ref().ok_or(ResponseError::InvalidTxnState)?;
+    let at = (topic.to_owned(), partition);
+    cluster.transactions.verify(id, header.producer_id, header.producer_epoch, &at)
 }
 
 fn told(

@@ -4,15 +4,18 @@ use bytes::{Buf, Bytes};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::{
-    ApiKey, ApiVersionsRequest, ApiVersionsResponse, ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest,
-    DeleteGroupsRequest, DescribeGroupsRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
-    JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListOffsetsRequest, MetadataRequest, OffsetCommitRequest,
-    OffsetDeleteRequest, OffsetFetchRequest, ProduceRequest, RequestHeader, SyncGroupRequest,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, ApiVersionsRequest, ApiVersionsResponse,
+    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, DeleteGroupsRequest, DescribeGroupsRequest,
+    DescribeProducersRequest, DescribeTransactionsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest,
+    HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest,
+    ListOffsetsRequest, ListTransactionsRequest, MetadataRequest, OffsetCommitRequest, OffsetDeleteRequest,
+    OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, RequestHeader, SyncGroupRequest,
+    TxnOffsetCommitRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
 
 use crate::cluster::{Answer, Caller, Cluster};
-use crate::{coordinator, fetch, groups, list_offsets, metadata, produce};
+use crate::{coordinator, fetch, groups, leader_epochs, list_offsets, metadata, produce, transactions};
 
 /// A kind of request that is served.
 struct Served {
@@ -51,6 +54,15 @@ const SERVED: &[Served] = served! {
     ListGroups 0..=5: ListGroupsRequest => groups::describe::list;
     DeleteGroups 0..=2: DeleteGroupsRequest => groups::delete::delete;
     OffsetDelete 0..=0: OffsetDeleteRequest => groups::offsets::delete;
+    InitProducerId 0..=5: InitProducerIdRequest => transactions::init::init;
+    OffsetForLeaderEpoch 2..=4: OffsetForLeaderEpochRequest => leader_epochs::find;
+    AddPartitionsToTxn 0..=3: AddPartitionsToTxnRequest => transactions::add::partitions;
+    AddOffsetsToTxn 0..=4: AddOffsetsToTxnRequest => transactions::add::offsets;
+    EndTxn 0..=4: EndTxnRequest => transactions::end::end;
+    TxnOffsetCommit 0..=4: TxnOffsetCommitRequest => transactions::offsets::commit;
+    DescribeProducers 0..=0: DescribeProducersRequest => transactions::describe::producers;
+    DescribeTransactions 0..=0: DescribeTransactionsRequest => transactions::describe::transactions;
+    ListTransactions 0..=2: ListTransactionsRequest => transactions::describe::list;
     ConsumerGroupHeartbeat 0..=1: ConsumerGroupHeartbeatRequest => groups::heartbeat::heartbeat;
     ConsumerGroupDescribe 0..=1: ConsumerGroupDescribeRequest => groups::describe_consumer::describe;
     ApiVersions 0..=4: ApiVersionsRequest => api_versions;
