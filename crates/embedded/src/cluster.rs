@@ -112,6 +112,8 @@ pub(crate) struct Cluster {
     pub topics: Topics,
     pub fetches: fetch::Waiting,
     pub groups: Groups,
+    /// The settings of brokers that were set.
+    pub settings: BTreeMap<String, String>,
     pub transactions: Transactions,
     pub now: Moment,
     faults: BTreeMap<i16, Vec<ResponseError>>,
@@ -135,6 +137,7 @@ impl Cluster {
             topics: Topics::new(),
             fetches: fetch::Waiting::default(),
             groups: Groups::default(),
+            settings: BTreeMap::new(),
             transactions: Transactions::default(),
             now,
             faults: BTreeMap::new(),

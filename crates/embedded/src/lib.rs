@@ -10,6 +10,7 @@
 // Each function takes its request, as some keep it.
 #![allow(clippy::needless_pass_by_value)]
 
+mod admin;
 mod batch;
 mod cluster;
 mod connection;

@@ -160,6 +160,7 @@ impl Log {
     }
 
     /// Returns the batches in order.
+    #[cfg(test)]
     pub fn batches(&self) -> impl Iterator<Item = &Placed> {
         self.batches.iter()
     }

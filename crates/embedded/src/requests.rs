@@ -4,10 +4,13 @@ use bytes::{Buf, Bytes};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::{
-    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, ApiVersionsRequest, ApiVersionsResponse,
-    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, DeleteGroupsRequest, DescribeGroupsRequest,
-    DescribeProducersRequest, DescribeTransactionsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest,
-    HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AlterConfigsRequest, ApiKey, ApiVersionsRequest,
+    ApiVersionsResponse, ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, CreateAclsRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest, DeleteGroupsRequest, DeleteRecordsRequest,
+    DeleteTopicsRequest, DescribeAclsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest,
+    DescribeLogDirsRequest, DescribeProducersRequest, DescribeTopicPartitionsRequest, DescribeTransactionsRequest,
+    ElectLeadersRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
+    IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest,
     ListOffsetsRequest, ListTransactionsRequest, MetadataRequest, OffsetCommitRequest, OffsetDeleteRequest,
     OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, RequestHeader, SyncGroupRequest,
     TxnOffsetCommitRequest,
@@ -15,7 +18,7 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
 
 use crate::cluster::{Answer, Caller, Cluster};
-use crate::{coordinator, fetch, groups, leader_epochs, list_offsets, metadata, produce, transactions};
+use crate::{admin, coordinator, fetch, groups, leader_epochs, list_offsets, metadata, produce, transactions};
 
 /// A kind of request that is served.
 struct Served {
@@ -54,6 +57,20 @@ const SERVED: &[Served] = served! {
     ListGroups 0..=5: ListGroupsRequest => groups::describe::list;
     DeleteGroups 0..=2: DeleteGroupsRequest => groups::delete::delete;
     OffsetDelete 0..=0: OffsetDeleteRequest => groups::offsets::delete;
+    CreateTopics 2..=7: CreateTopicsRequest => admin::create_topics::create;
+    DeleteTopics 1..=6: DeleteTopicsRequest => admin::topics::delete;
+    CreatePartitions 0..=3: CreatePartitionsRequest => admin::topics::create_partitions;
+    DeleteRecords 0..=2: DeleteRecordsRequest => admin::topics::delete_records;
+    DescribeConfigs 1..=4: DescribeConfigsRequest => admin::configs::describe;
+    AlterConfigs 0..=2: AlterConfigsRequest => admin::configs::replace;
+    IncrementalAlterConfigs 0..=1: IncrementalAlterConfigsRequest => admin::configs::change;
+    DescribeCluster 0..=1: DescribeClusterRequest => admin::brokers::describe_cluster;
+    DescribeTopicPartitions 0..=0: DescribeTopicPartitionsRequest => admin::brokers::describe_topic_partitions;
+    DescribeLogDirs 1..=4: DescribeLogDirsRequest => admin::brokers::describe_log_dirs;
+    ElectLeaders 0..=2: ElectLeadersRequest => admin::brokers::elect_leaders;
+    DescribeAcls 1..=3: DescribeAclsRequest => admin::acls::describe;
+    CreateAcls 1..=3: CreateAclsRequest => admin::acls::create;
+    DeleteAcls 1..=3: DeleteAclsRequest => admin::acls::delete;
     InitProducerId 0..=5: InitProducerIdRequest => transactions::init::init;
     OffsetForLeaderEpoch 2..=4: OffsetForLeaderEpochRequest => leader_epochs::find;
     AddPartitionsToTxn 0..=3: AddPartitionsToTxnRequest => transactions::add::partitions;

@@ -76,6 +76,13 @@ impl Topics {
         id
     }
 
+    /// Adds partitions to a topic.
+    pub fn add_partitions(&mut self, name: &str, replicas: Vec<Vec<i32>>) {
+        if let Some(topic) = self.by_name.get_mut(name) {
+            topic.partitions.extend(replicas.into_iter().map(Partition::new));
+        }
+    }
+
     /// Deletes a topic and returns it.
     pub fn delete(&mut self, name: &str) -> Option<Topic> {
         let topic = self.by_name.remove(name)?;

@@ -135,11 +135,6 @@ impl Groups {
         self.by_name.iter().map(|(name, group)| (name.as_str(), group))
     }
 
-    /// Returns the groups, to be changed.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Group> {
-        self.by_name.values_mut()
-    }
-
     /// Returns a group of the new protocol.
     pub fn consumer(&self, name: &str) -> Option<&ConsumerGroup> {
         match &self.get(name)?.members {

@@ -253,17 +253,15 @@ fn of_group(
     if let Err(error) = checked {
         return response.with_error_code(error.code());
     }
-    let topics = match &asked.topics {
-        Some(topics) => topics.iter().map(|topic| found_topic(group, topic, stable, None)).collect(),
-        None => {
-            let all = group.map(|group| group.offsets.partitions()).unwrap_or_default();
-            let topic = |(name, partitions): (&str, Vec<i32>)| {
-                let name = TopicName(StrBytes::from_string(name.to_owned()));
-                OffsetFetchRequestTopics::default().with_name(name).with_partition_indexes(partitions)
-            };
-            all.into_iter().map(topic).map(|topic| found_topic(group, &topic, stable, None)).collect()
-        }
-    };
+    let topics = asked.topics.clone().unwrap_or_else(|| {
+        let all = group.map(|group| group.offsets.partitions()).unwrap_or_default();
+        let topic = |(name, partitions): (&str, Vec<i32>)| {
+            let name = TopicName(StrBytes::from_string(name.to_owned()));
+            OffsetFetchRequestTopics::default().with_name(name).with_partition_indexes(partitions)
+        };
+        all.into_iter().map(topic).collect()
+    });
+    let topics = topics.iter().map(|topic| found_topic(group, topic, stable, None)).collect();
     response.with_topics(topics)
 }
 
