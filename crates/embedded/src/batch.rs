@@ -1,7 +1,8 @@
-//! A batch of records as producers write it (magic 2): its header, what is wrong with it, and batches that a broker writes itself.
+//! A batch of records as producers write it (magic 2): its header, what is wrong with it, and batches that a broker
+//! writes itself.
 //!
-//! The layout: <https://kafka.apache.org/documentation/#recordbatch>. The checksum covers everything behind it, so a broker may set the base
-//! offset and the leader's epoch, which stand before it, and leave the rest as it is.
+//! The layout: <https://kafka.apache.org/documentation/#recordbatch>. The checksum covers everything behind it, so a
+//! broker may set the base offset and the leader's epoch, which stand before it, and leave the rest as it is.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use kafka_protocol::ResponseError;
@@ -20,7 +21,7 @@ const APPEND_TIME: i16 = 1 << 3;
 const TRANSACTIONAL: i16 = 1 << 4;
 const CONTROL: i16 = 1 << 5;
 
-/// What the header of a batch says.
+/// The header of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub base_offset: i64,

@@ -32,7 +32,7 @@ pub(crate) struct Broker {
     pub id: i32,
     pub port: u16,
     pub is_up: bool,
-    /// How much later its answers leave.
+    /// The delay of its answers.
     pub round_trip: Duration,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Reply<A> {
     kind: PhantomData<fn(A)>,
 }
 
-/// What a request leads to.
+/// The answer to a request, or its absence.
 pub(crate) enum Answer<A> {
     Now(A),
     /// The [`Reply`] was kept and is used when something happens.
@@ -81,7 +81,7 @@ pub(crate) enum Answer<A> {
     HangUp,
 }
 
-/// What goes out to the connection that asked.
+/// An outgoing answer, or its absence, for the connection that asked.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     Answer(Bytes),

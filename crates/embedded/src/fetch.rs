@@ -54,7 +54,8 @@ pub(crate) fn fetch(cluster: &mut Cluster, caller: &Caller, request: FetchReques
     Answer::Later
 }
 
-/// Answers the fetches that waited for a partition and now have enough. To be called when its readable end or its leader changed.
+/// Answers the fetches that waited for a partition and now have enough. To be called when its readable end or its
+/// leader changed.
 pub(crate) fn wake(cluster: &mut Cluster, topic: &str, partition: i32) {
     let Ok(changed) = cluster.topics.partition_mut(topic, partition) else { return };
     let mut watchers = std::mem::take(&mut changed.watchers);

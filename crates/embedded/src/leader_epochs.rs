@@ -1,4 +1,5 @@
-//! `OffsetForLeaderEpoch`: the end of a leader's epoch, by which a consumer finds out whether its position was cut off (KIP-320).
+//! `OffsetForLeaderEpoch`: the end of a leader's epoch, by which a consumer finds out whether its position was cut off
+//! (KIP-320).
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;

@@ -1,11 +1,13 @@
 //! Kafka brokers inside the process, in memory: the protocol that clients speak, for tests and for a first try.
 //!
-//! `server` owns the only thread, the sockets and the clock. It hands each request to `cluster`, which knows no socket: a request and the
-//! time go in, answers come out, some of them later. So the whole cluster can be driven without a network. Each kind of request has its own
-//! file. Messages stay as the batches that producers wrote; no batch is unpacked, unless a client asks for an offset by time.
+//! `server` owns the only thread, the sockets and the clock. It hands each request to `cluster`, which knows no
+//! socket: a request and the time go in, answers come out, some of them later. So the whole cluster can be driven
+//! without a network. Each kind of request has its own file. Messages stay as the batches that producers wrote; no
+//! batch is unpacked, unless a client asks for an offset by time.
 //!
-//! The brokers behave as Apache Kafka 4 does: groups of both protocols, transactions with markers, topics that are made and deleted.
-//! They differ in what a test does not want: nothing is written to disk, replicas never lag, and retention deletes nothing by itself.
+//! The brokers behave as Apache Kafka 4 does: groups of both protocols, transactions with markers, topics that are
+//! made and deleted. They differ in what a test does not want: nothing is written to disk, replicas never lag, and
+//! retention deletes nothing by itself.
 
 // Each function takes its request, as some keep it.
 #![allow(clippy::needless_pass_by_value)]

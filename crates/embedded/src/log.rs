@@ -1,5 +1,5 @@
-//! The log of a partition: batches in the order of their offsets, which of them readers of committed messages may see, and which of them
-//! belong to aborted transactions.
+//! The log of a partition: batches in the order of their offsets, which of them readers of committed messages may see,
+//! and which of them belong to aborted transactions.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ pub(crate) struct Aborted {
     pub last_offset: i64,
 }
 
-/// What a reader gets.
+/// The part of a log that a reader gets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
     pub records: Bytes,
@@ -96,7 +96,8 @@ impl Log {
         }
     }
 
-    /// Reads whole batches from the one that contains the offset on. The first is read whatever its size where `at_least_one`.
+    /// Reads whole batches from the one that contains the offset on. The first is read whatever its size where
+    /// `at_least_one`.
     pub fn read(&self, offset: i64, max_bytes: usize, reads_committed: bool, at_least_one: bool) -> Slice {
         let end = self.end_for(reads_committed);
         let first = self.index_of(offset);

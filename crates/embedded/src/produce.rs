@@ -10,6 +10,7 @@ use crate::batch::{self, Header};
 use crate::cluster::{Answer, Caller, Cluster};
 use crate::fetch;
 use crate::producers::Verdict;
+use crate::records;
 
 /// Kafka's defaults of topic settings.
 const MAX_MESSAGE_BYTES: i64 = 1_048_588;
@@ -95,9 +96,9 @@ fn check(
     request: &ProduceRequest,
     name: &str,
     partition: i32,
-    records: &Bytes,
+    bytes: &Bytes,
 ) -> Result<Option<i64>, ResponseError> {
-    let header = batch::check(records)?;
+    let header = batch::check(bytes)?;
     let topic = cluster.topics.get(name).ok_or(ResponseError::UnknownTopicOrPartition)?;
     let now_ms = cluster.now.wall_ms;
     let has_append_time = topic.text("message.timestamp.type", "CreateTime") == "LogAppendTime";
@@ -113,6 +114,8 @@ fn check(
         Err(ResponseError::InvalidTimestamp)
     } else if request.acks == -1 && in_sync < topic.number("min.insync.replicas", 1) {
         Err(ResponseError::NotEnoughReplicas)
+    } else if topic.text("cleanup.policy", "delete").contains("compact") && records::lacks_a_key(&header, bytes) {
+        Err(ResponseError::InvalidRecord)
     } else {
         verify(cluster, &header, request, name, partition)?;
         Ok(has_append_time.then_some(now_ms))
@@ -171,7 +174,7 @@ mod tests {
     use kafka_protocol::protocol::StrBytes;
 
     use super::*;
-    use crate::testing::{By, Driven, NOT_NUMBERED, batch};
+    use crate::testing::{By, Driven, NOT_NUMBERED, batch, batch_with_key};
     use kafka_protocol::messages::TopicName;
 
     fn request(topic: &str, partition: i32, acks: i16, records: Bytes) -> ProduceRequest {
@@ -244,6 +247,17 @@ mod tests {
         driven.cluster.topics.create("small", vec![vec![1]], settings);
         let too_large = request("small", 0, -1, good);
         assert_eq!(produced(&mut driven, &too_large).0, ResponseError::MessageTooLarge.code());
+    }
+
+    #[test]
+    fn a_compacted_topic_takes_no_message_without_a_key() {
+        let mut driven = Driven::new(1);
+        let settings = BTreeMap::from([("cleanup.policy".to_owned(), "compact".to_owned())]);
+        driven.cluster.topics.create("states", vec![vec![1]], settings);
+        let keyless = request("states", 0, -1, batch(NOT_NUMBERED, &[("a", 1)]));
+        assert_eq!(produced(&mut driven, &keyless).0, ResponseError::InvalidRecord.code());
+        let keyed = request("states", 0, -1, batch_with_key(NOT_NUMBERED, Some("k"), &[("a", 1)]));
+        assert_eq!(produced(&mut driven, &keyed), (0, 0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! What a partition knows of the producers that number their batches: it takes each batch once and in order.
+//! The knowledge of a partition about the producers that number their batches: it takes each batch once and in order.
 //!
-//! Kafka's `ProducerStateManager` and KIP-98: the last five batches of a producer are remembered, since a client keeps at most five on
-//! their way.
+//! Kafka's `ProducerStateManager` and KIP-98: the last five batches of a producer are remembered, since a client keeps
+//! at most five on their way.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -37,7 +37,7 @@ impl Known {
     }
 }
 
-/// What to do with a batch.
+/// The decision about a batch.
 pub(crate) enum Verdict {
     Append,
     /// It is in the log already, at this offset.

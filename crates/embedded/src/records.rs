@@ -1,4 +1,4 @@
-//! The records inside a batch: only their timestamps are read, for offsets by time.
+//! The records inside a batch: only timestamps are read, for offsets by time, and whether there is a key.
 
 use crate::batch::{HEADER, Header};
 
@@ -22,6 +22,22 @@ pub(crate) fn first_since(header: &Header, batch: &[u8], timestamp: i64) -> Opti
         at = next;
     }
     None
+}
+
+/// Returns whether a record of a batch has no key. A compressed batch is not unpacked: its records count as having one.
+pub(crate) fn lacks_a_key(header: &Header, batch: &[u8]) -> bool {
+    let mut at = HEADER;
+    let mut lacks_key = || {
+        let length = number(batch, &mut at)?;
+        let next = at + usize::try_from(length).ok()?;
+        at += 1; // attributes
+        number(batch, &mut at)?; // timestamp
+        number(batch, &mut at)?; // offset
+        let key = number(batch, &mut at)?;
+        at = next;
+        Some(key < 0)
+    };
+    header.codec() == 0 && (0..header.count).any(|_| lacks_key().unwrap_or(false))
 }
 
 /// Reads a zigzag number of variable length.

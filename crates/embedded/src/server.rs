@@ -32,7 +32,7 @@ fn system<T>(operation: &'static str, error: &io::Error) -> Result<T> {
     Err(Error::System { operation, detail: error.to_string() })
 }
 
-/// What another thread has done on the brokers' thread.
+/// A function that another thread has run on the brokers' thread.
 type Call = Box<dyn FnOnce(&mut Loop) + Send>;
 
 /// Running brokers. They stop when it is dropped; in a forked child nothing happens then.
@@ -112,7 +112,8 @@ impl Server {
     /// Makes a broker refuse connections, or accept them again at its port. Blocks until that is done.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a broker that does not exist, [`Error::System`] for a port that another process has taken.
+    /// [`Error::Invalid`] for a broker that does not exist, [`Error::System`] for a port that another process has
+    /// taken.
     pub fn set_broker_up(&self, broker: i32, is_up: bool) -> Result<()> {
         let set = self.call(move |brokers| brokers.set_up(broker, is_up))?;
         match set {
@@ -169,7 +170,7 @@ impl Drop for Server {
     }
 }
 
-/// What the thread owns.
+/// All that the thread owns.
 struct Loop {
     poll: Poll,
     calls: Receiver<Call>,
@@ -276,7 +277,8 @@ impl Loop {
         Ok(())
     }
 
-    /// Sends the answers that there are. Each makes room for its connection's next request, whose answer may follow at once.
+    /// Sends the answers that there are. Each makes room for its connection's next request, whose answer may follow at
+    /// once.
     fn send_all(&mut self) {
         loop {
             let outgoing = self.cluster.take_outgoing();

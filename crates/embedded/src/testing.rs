@@ -1,4 +1,5 @@
-//! A client without a socket, for the tests of this crate: encodes requests, and decodes the answers that the cluster puts out.
+//! A client without a socket, for the tests of this crate: encodes requests, and decodes the answers that the cluster
+//! puts out.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -109,9 +110,17 @@ pub(crate) struct By {
 /// A producer that does not number its batches.
 pub(crate) const NOT_NUMBERED: By = By { id: -1, epoch: -1, sequence: -1, in_transaction: false };
 
-/// Encodes a batch as a client does.
+/// Encodes a batch of messages without keys as a client does.
 pub(crate) fn batch(by: By, messages: &[Written]) -> Bytes {
-    let records: Vec<Record> = messages.iter().zip(0..).map(|(message, at)| record(by, *message, at)).collect();
+    batch_with_key(by, None, messages)
+}
+
+/// Encodes a batch whose messages have this key.
+pub(crate) fn batch_with_key(by: By, key: Option<&'static str>, messages: &[Written]) -> Bytes {
+    let key = key.map(|key| Bytes::from_static(key.as_bytes()));
+    let numbered = messages.iter().zip(0..);
+    let records: Vec<Record> =
+        numbered.map(|(message, at)| Record { key: key.clone(), ..record(by, *message, at) }).collect();
     let options = RecordEncodeOptions { version: 2, compression: Compression::None };
     let mut bytes = BytesMut::new();
     RecordBatchEncoder::encode(&mut bytes, &records, &options).expect("a batch");

@@ -124,8 +124,8 @@ fn spread(cluster: &Cluster, topic: &CreatableTopic) -> Result<Vec<Vec<i32>>, Re
     let brokers = cluster.brokers.len();
     if replicas > brokers {
         let text = format!(
-            "Unable to replicate the partition {replicas} time(s): The target replication factor of {replicas} cannot be \
-             reached because only {brokers} broker(s) are registered."
+            "Unable to replicate the partition {replicas} time(s): The target replication factor of {replicas} cannot \
+             be reached because only {brokers} broker(s) are registered."
         );
         return Err(Refusal::new(ResponseError::InvalidReplicationFactor, text));
     }

@@ -28,7 +28,7 @@ pub(crate) struct Setting {
     allowed: &'static [&'static str],
     /// The least number that it may be.
     least: i64,
-    /// Whether it can be changed while brokers run.
+    /// It can be changed while brokers run.
     pub is_dynamic: bool,
 }
 

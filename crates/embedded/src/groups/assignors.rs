@@ -1,4 +1,4 @@
-//! Who gets which partitions in a group of the new protocol (KIP-848): the assignors of a broker.
+//! The assignors of a broker: they say which member of a group of the new protocol (KIP-848) gets which partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ pub(crate) struct Subscriber {
     pub member_id: String,
     pub instance_id: Option<String>,
     pub topics: BTreeSet<Uuid>,
-    /// What it was meant to have before.
+    /// The partitions that it was meant to have before.
     pub before: Assignment,
 }
 

@@ -1,7 +1,8 @@
 //! A group of the classic protocol: the members choose a protocol and their leader assigns.
 //!
-//! The states are those of Kafka's `ClassicGroup`. A rebalance begins when a member comes, goes or changes; it ends as soon as all members
-//! have joined again (`group.initial.rebalance.delay.ms` is 0), and the leader's assignment makes the group stable.
+//! The states are those of Kafka's `ClassicGroup`. A rebalance begins when a member comes, goes or changes; it ends as
+//! soon as all members have joined again (`group.initial.rebalance.delay.ms` is 0), and the leader's assignment makes
+//! the group stable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -94,7 +95,8 @@ impl ClassicGroup {
         self.members.values().find(of_instance).map(|member| member.id.as_str())
     }
 
-    /// Returns whether a member reads a topic. What members say is a `ConsumerProtocolSubscription`: a version, then the topics.
+    /// Returns whether a member reads a topic. What members say is a `ConsumerProtocolSubscription`: a version, then
+    /// the topics.
     pub fn is_subscribed(&self, topic: &str) -> bool {
         let protocol = self.protocol.as_deref().unwrap_or("");
         self.members.values().any(|member| topics_in(&member.metadata(protocol)).iter().any(|each| each == topic))
@@ -342,8 +344,8 @@ pub(crate) fn end_pending(cluster: &mut Cluster, name: &str, member_id: &str) {
     });
 }
 
-/// Goes on without the members that did not join in time, or without those that did not ask for their assignment. A group
-/// that has taken the new protocol by now has none.
+/// Goes on without the members that did not join in time, or without those that did not ask for their assignment. A
+/// group that has taken the new protocol by now has none.
 pub(crate) fn end_rebalance(cluster: &mut Cluster, name: &str, phase: u64) {
     let now = cluster.now.at;
     let _ = change(cluster, name, false, |group, due| {

@@ -1,7 +1,8 @@
-//! A group of the new protocol (KIP-848): the broker assigns, and each member goes to its new partitions by its own heartbeats.
+//! A group of the new protocol (KIP-848): the broker assigns, and each member goes to its new partitions by its own
+//! heartbeats.
 //!
-//! Kafka's `ConsumerGroup` and `GroupMetadataManager`. The epoch of the group counts its changes; a target assignment is made for each;
-//! members follow it by the steps of `reconciliation`.
+//! Kafka's `ConsumerGroup` and `GroupMetadataManager`. The epoch of the group counts its changes; a target assignment
+//! is made for each; members follow it by the steps of `reconciliation`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ pub(crate) const HEARTBEAT_INTERVAL_MS: i32 = 200;
 /// The epoch with which a static member leaves for a while.
 pub(crate) const LEFT_FOR_A_WHILE: i32 = -2;
 
-/// What a member wants.
+/// The wishes of a member.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Subscription {
     pub topics: BTreeSet<String>,

@@ -17,7 +17,7 @@ const IDS_FIRST_SINCE: i16 = 4;
 /// Since this version a leader may be told that no assignment is needed (KIP-814).
 const SKIPS_SINCE: i16 = 9;
 
-/// What follows for the member that asked.
+/// The consequence for the member that asked.
 enum Next {
     Waits,
     Now(JoinGroupResponse),
@@ -60,7 +60,7 @@ pub(crate) fn join(cluster: &mut Cluster, caller: &Caller, request: JoinGroupReq
     Answer::Now(classic::for_version(answer, caller.version))
 }
 
-/// What a request asks for.
+/// The content of a request.
 struct Asked<'a> {
     caller: &'a Caller,
     /// The member's id: asked for or new.
@@ -188,7 +188,8 @@ fn wait(group: &mut ClassicGroup, asked: &Asked<'_>, now: std::time::Instant, du
     Next::Waits
 }
 
-/// Replaces a static member by one with the same instance id (KIP-345). One that says the same gets its partitions without a rebalance.
+/// Replaces a static member by one with the same instance id (KIP-345). One that says the same gets its partitions
+/// without a rebalance.
 fn replace(
     group: &mut ClassicGroup,
     asked: &mut Asked<'_>,

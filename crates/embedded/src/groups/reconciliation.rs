@@ -1,7 +1,7 @@
 //! The steps of a member from the partitions that it has to those that it is meant to have (KIP-848).
 //!
-//! A member first gives up what others are meant to have, says so by a heartbeat, and then gets what others have given up. Kafka's
-//! `CurrentAssignmentBuilder`.
+//! A member first gives up what others are meant to have, says so by a heartbeat, and then gets what others have given
+//! up. Kafka's `CurrentAssignmentBuilder`.
 
 use crate::groups::assignors::Assignment;
 
@@ -17,14 +17,14 @@ pub(crate) enum Step {
     Unreleased,
 }
 
-/// What a member has.
+/// The partitions of a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     pub step: Step,
     pub epoch: i32,
     pub previous_epoch: i32,
     pub assigned: Assignment,
-    /// What it is to give up and has not yet.
+    /// The partitions that it is to give up and has not yet.
     pub revoking: Assignment,
 }
 

@@ -56,7 +56,8 @@ fn give(cluster: &mut Cluster, caller: &Caller, request: &InitProducerIdRequest)
         cluster.transactions.by_id.insert(id, transaction);
         return Ok((new_id, 0));
     };
-    // A producer that goes on after an error says who it is (KIP-360): only the present one, or the one that was just replaced, may.
+    // A producer that goes on after an error says who it is (KIP-360): only the present one, or the one that was just
+    // replaced, may.
     let (told_id, told_epoch) = (request.producer_id.0, request.producer_epoch);
     if told_id >= 0 && (told_id != known.producer_id || told_epoch < known.epoch - 1) {
         return Err(ResponseError::ProducerFenced);

@@ -1,7 +1,9 @@
-//! Transactions: who may write under a transactional id, which partitions and groups a transaction has touched, and how it ends.
+//! Transactions: who may write under a transactional id, which partitions and groups a transaction has touched, and
+//! how it ends.
 //!
-//! Kafka's `TransactionCoordinator` with the first transaction protocol: the feature `transaction.version` is not told, so clients name each
-//! partition before they write to it. Markers are written at once, so that no transaction is ever seen while it is being completed.
+//! Kafka's `TransactionCoordinator` with the first transaction protocol: the feature `transaction.version` is not
+//! told, so clients name each partition before they write to it. Markers are written at once, so that no transaction
+//! is ever seen while it is being completed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -80,7 +82,8 @@ impl Transactions {
         self.by_id.iter().map(|(id, transaction)| (id.as_str(), transaction))
     }
 
-    /// Checks that a producer may write transactional messages to a partition: it must have named the partition (KIP-890).
+    /// Checks that a producer may write transactional messages to a partition: it must have named the partition
+    /// (KIP-890).
     ///
     /// # Errors
     /// `InvalidProducerIdMapping`, `InvalidProducerEpoch`, `InvalidTxnState`.
@@ -106,7 +109,8 @@ impl Transactions {
     /// Returns the transaction of a producer that is still the one of its transactional id.
     ///
     /// # Errors
-    /// `InvalidProducerIdMapping`, and for another epoch `ProducerFenced`, which older clients know as `InvalidProducerEpoch`.
+    /// `InvalidProducerIdMapping`, and for another epoch `ProducerFenced`, which older clients know as
+    /// `InvalidProducerEpoch`.
     fn own(
         &mut self,
         caller: &Caller,
