@@ -14,7 +14,7 @@ ifeq ($(VENDORED)$(shell pkg-config --atleast-version=3.0 openssl 2>/dev/null &&
 OF_BRIDGE := --no-default-features
 OF_CRATES := --no-default-features --features awoke-kafka/librdkafka,awoke-engine/librdkafka
 endif
-CRATES := -p awoke-wake -p awoke-kafka -p awoke-engine
+CRATES := -p awoke-wake -p awoke-embedded -p awoke-kafka -p awoke-engine
 MODELS := -p awoke-wake -p awoke-engine --no-default-features --features awoke-wake/model,awoke-engine/model
 
 .venv/made:
@@ -47,7 +47,7 @@ format: .venv/dev ## Format Rust and Python
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: needs-test test-rust models test-python ## Run every test: Rust, models, Python; mock cluster and real Kafka
+test: needs-test test-rust models test-python ## Run every test: Rust, models, Python; embedded brokers and real Kafka
 
 needs-test:
 	@sh packaging/needs.sh python rust c java maven
@@ -62,7 +62,7 @@ shape: .venv/dev ## Print the shape of the code in numbers, with their goals
 	$(BIN)/python -m tests.shape
 
 # Three at a time (TEST_WORKERS): most of them wait for brokers most of the time.
-test-python: build ## Run the Python tests, on the mock cluster and on real Kafka
+test-python: build ## Run the Python tests, on embedded brokers and on real Kafka
 	$(BIN)/python tests/support/kafka_broker.py fetch
 	$(BIN)/python -m tests.support.apicurio fetch
 	$(BIN)/python -m pytest -n $${TEST_WORKERS:-3} --dist worksteal --durations 15

@@ -1,7 +1,7 @@
 """Administration of a cluster: a topic with settings, more partitions, and a group that goes back to the beginning.
 
-It needs Apache Kafka, because brokers inside a process answer few of these requests:
-`python -m examples.admin 127.0.0.1:9092`. It makes a topic and a group of its own, and deletes them.
+`python -m examples.admin 127.0.0.1:9092` runs it on Kafka, or on `awoke broker orders`. It makes a topic
+and a group of its own, and deletes them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Money moves between accounts: each transfer is booked exactly once, both sides of it or none.
 
-`python -m examples.exactly_once` runs it on an embedded broker, whose readers see what is not committed, too; on Kafka
-they do not.
+`python -m examples.exactly_once` runs it on an embedded broker.
 """
 
 from __future__ import annotations

@@ -1180,15 +1180,15 @@ class Reader:
         """Stops fetching. Blocks with the GIL released. Closing again, or in a forked child, does nothing."""
 
 @final
-class MockCluster:
-    """Brokers inside the process. They stop with `close`, or when it is dropped."""
+class EmbeddedBrokers:
+    """Kafka brokers inside the process. They stop with `close`, or when it is dropped."""
 
-    def __new__(cls, brokers: int, events: EventBox) -> MockCluster: ...
+    def __new__(cls, brokers: int) -> EmbeddedBrokers: ...
     @property
     def bootstrap_servers(self) -> str:
         """Where the brokers listen."""
     def create_topic(self, topic: str, partitions: int, replicas: int) -> None:
-        """Creates a topic."""
+        """Creates a topic; one that exists stays as it is."""
     def set_broker_up(self, broker: int, is_up: bool) -> None:
         """Makes a broker refuse connections, or accept them again."""
     def set_round_trip(self, broker: int, round_trip_ms: int) -> None:

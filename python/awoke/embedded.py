@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import TracebackType
 
 from awoke import _native
-from awoke.events import EventSource
 from awoke.settings import embedded
 from awoke.topics import Topic
 
@@ -13,12 +12,12 @@ from awoke.topics import Topic
 class EmbeddedCluster:
     """Kafka brokers inside this process, on free loopback ports: the real protocol, memory only.
 
-    A partition keeps at most 5 MB or 100,000 messages. A context manager: leaving it stops the brokers.
+    They behave as Apache Kafka 4 does: groups of both protocols, transactions, administration. They enforce no
+    retention, no quotas and no permissions. A context manager: leaving it stops the brokers.
     """
 
     def __init__(self, brokers: int = 1) -> None:
-        self._source = EventSource()
-        self._native = _native.MockCluster(brokers, self._source.box)
+        self._native = _native.EmbeddedBrokers(brokers)
         self.bootstrap_servers = self._native.bootstrap_servers
         """Where the brokers listen."""
         embedded.add(self.bootstrap_servers)
@@ -40,7 +39,6 @@ class EmbeddedCluster:
         """Stop the brokers. Closing again does nothing."""
         embedded.discard(self.bootstrap_servers)
         self._native.close()
-        self._source.close()
 
     def __enter__(self) -> EmbeddedCluster:
         return self

@@ -17,14 +17,3 @@ def socket_path(name: str) -> str:
     """Returns the default path of the socket for this target and user."""
     folder = Path(os.environ.get("XDG_RUNTIME_DIR") or own_folder())
     return str(folder / f"awoke-{re.sub(r'[^A-Za-z0-9_.-]', '-', name)}.sock")
-
-
-def socket_of(bootstrap_servers: str) -> str:
-    """Returns the path of the socket on which the process of a broker in memory takes commands."""
-    return socket_path(f"broker-{bootstrap_servers}")
-
-
-def process_of(bootstrap_servers: str) -> str | None:
-    """Returns the socket of the process whose broker in memory has this address; `None` for other brokers."""
-    path = socket_of(bootstrap_servers)
-    return path if Path(path).is_socket() else None

@@ -1,1 +1,1 @@
-"""Promises that hold on the mock cluster and on real Kafka alike."""
+"""Promises that hold on embedded brokers and on real Kafka alike."""

@@ -14,7 +14,7 @@ import pytest
 import awoke
 from awoke.admin.topics import Topics
 from awoke.drive import drive
-from tests.support.clusters import Cluster, RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.waiting import wait_until
 
 CreateTopic = Callable[..., str]
@@ -31,9 +31,9 @@ def test_a_topic_is_described_with_its_partitions(cluster: Cluster, topic: Creat
         ]
 
 
-def test_topics_are_created_and_deleted(real_cluster: RealCluster) -> None:
+def test_topics_are_created_and_deleted(cluster: Cluster) -> None:
     name = unique("made")
-    with awoke.Admin(real_cluster.bootstrap_servers) as admin:
+    with awoke.Admin(cluster.bootstrap_servers) as admin:
         admin.create_topic(name, partitions=2, replicas=1, config={"retention.ms": "1000"})
         with pytest.raises(awoke.KafkaError) as twice:
             admin.create_topic(name)
@@ -43,9 +43,9 @@ def test_topics_are_created_and_deleted(real_cluster: RealCluster) -> None:
             admin.delete_topic(name)
 
 
-def test_a_topic_that_another_client_makes_is_waited_for(real_cluster: RealCluster) -> None:
+def test_a_topic_that_another_client_makes_is_waited_for(cluster: Cluster) -> None:
     name = unique("awaited")
-    with awoke.Admin(real_cluster.bootstrap_servers) as admin, ThreadPoolExecutor(1) as others:
+    with awoke.Admin(cluster.bootstrap_servers) as admin, ThreadPoolExecutor(1) as others:
         with pytest.raises(awoke.UnknownTopic, match=name):
             admin.wait_for_topic(name, timeout_s=0.1)
         waiting = others.submit(admin.wait_for_topic, name, 30)
@@ -83,8 +83,8 @@ def test_a_topic_that_is_not_made_is_unknown_when_its_time_is_up(cluster: Cluste
         admin.find_topic("nowhere", new_within_s=0.2)
 
 
-def test_an_unknown_topic_is_named(real_cluster: RealCluster) -> None:
-    with awoke.Admin(real_cluster.bootstrap_servers) as admin, pytest.raises(awoke.UnknownTopic, match="'nowhere'"):
+def test_an_unknown_topic_is_named(cluster: Cluster) -> None:
+    with awoke.Admin(cluster.bootstrap_servers) as admin, pytest.raises(awoke.UnknownTopic, match="'nowhere'"):
         admin.describe_topic("nowhere")
 
 
@@ -118,17 +118,17 @@ def test_a_reader_reads_the_partitions_that_it_is_told(cluster: Cluster, topic: 
         awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers, start={9: 0})
 
 
-def test_a_reader_starts_at_a_time(real_cluster: RealCluster) -> None:
+def test_a_reader_starts_at_a_time(cluster: Cluster) -> None:
     name, noon = unique("timed"), datetime.now(UTC) - timedelta(hours=1)
-    real_cluster.create_topic(name)
-    with awoke.Producer(real_cluster.bootstrap_servers) as producer:
+    cluster.create_topic(name)
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
         for number in range(10):
             timestamp_ms = int(noon.timestamp() * 1_000) + (number - 6) * 1_000
             producer.produce(name, b"value", timestamp_ms=timestamp_ms).wait(30)
-    with awoke.Reader(name, bootstrap_servers=real_cluster.bootstrap_servers, start=noon) as reader:
+    with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers, start=noon) as reader:
         assert [message.offset for message in reader.read_until_end(30)] == [6, 7, 8, 9]
     with pytest.raises(awoke.ConfigError, match="time zone"):
-        awoke.Reader(name, bootstrap_servers=real_cluster.bootstrap_servers, start=datetime(2026, 1, 1))
+        awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers, start=datetime(2026, 1, 1))
 
 
 async def test_a_reader_is_iterated_on_an_event_loop(cluster: Cluster, topic: CreateTopic) -> None:

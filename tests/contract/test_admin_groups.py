@@ -12,23 +12,23 @@ import pytest
 
 import awoke
 from awoke.testing import running
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.waiting import wait_until
 
 
 @pytest.fixture
-def admin(real_cluster: RealCluster) -> Iterator[awoke.Admin]:
-    with awoke.Admin(real_cluster.bootstrap_servers) as admin:
+def admin(cluster: Cluster) -> Iterator[awoke.Admin]:
+    with awoke.Admin(cluster.bootstrap_servers) as admin:
         yield admin
 
 
 @pytest.fixture
-def topic(real_cluster: RealCluster) -> str:
+def topic(cluster: Cluster) -> str:
     """A topic with two partitions of ten messages each, one a second, the first of each an hour ago."""
     name = unique("topic")
-    real_cluster.create_topic(name, 2)
+    cluster.create_topic(name, 2)
     first_ms = int((datetime.now(UTC) - timedelta(hours=1)).timestamp() * 1_000)
-    with awoke.Producer(real_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
         handles = [
             producer.produce(name, b"%d" % number, partition=partition, timestamp_ms=first_ms + number * 1_000)
             for partition in range(2)
@@ -39,16 +39,14 @@ def topic(real_cluster: RealCluster) -> str:
 
 
 @contextmanager
-def member(real_cluster: RealCluster, group: str, topic: str, protocol: str = "classic") -> Iterator[None]:
+def member(cluster: Cluster, group: str, topic: str, protocol: str = "classic") -> Iterator[None]:
     """A group with one member that has both partitions of a topic."""
-    app = awoke.App(
-        group, group=group, bootstrap_servers=real_cluster.bootstrap_servers, kafka={"group.protocol": protocol}
-    )
+    app = awoke.App(group, group=group, bootstrap_servers=cluster.bootstrap_servers, kafka={"group.protocol": protocol})
 
     @app.on(topic)
     def handle(message: awoke.Message[bytes]) -> None: ...
 
-    with running(app), awoke.Admin(real_cluster.bootstrap_servers) as admin:
+    with running(app), awoke.Admin(cluster.bootstrap_servers) as admin:
 
         def has_both() -> bool:
             try:
@@ -62,9 +60,9 @@ def member(real_cluster: RealCluster, group: str, topic: str, protocol: str = "c
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_is_described_with_its_members(protocol: str, real_cluster: RealCluster, topic: str) -> None:
+def test_a_group_is_described_with_its_members(protocol: str, cluster: Cluster, topic: str) -> None:
     group = unique("group")
-    with member(real_cluster, group, topic, protocol), awoke.Admin(real_cluster.bootstrap_servers) as admin:
+    with member(cluster, group, topic, protocol), awoke.Admin(cluster.bootstrap_servers) as admin:
         found = admin.describe_group(group)
         assert (found.name, found.state, found.kind) == (group, "Stable", protocol)
         assert found.protocol == {"classic": "cooperative-sticky", "consumer": "uniform"}[protocol]
@@ -75,9 +73,9 @@ def test_a_group_is_described_with_its_members(protocol: str, real_cluster: Real
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_with_members_is_left_alone(protocol: str, real_cluster: RealCluster, topic: str) -> None:
+def test_a_group_with_members_is_left_alone(protocol: str, cluster: Cluster, topic: str) -> None:
     group = unique("group")
-    with member(real_cluster, group, topic, protocol), awoke.Admin(real_cluster.bootstrap_servers) as admin:
+    with member(cluster, group, topic, protocol), awoke.Admin(cluster.bootstrap_servers) as admin:
         plan = admin.plan_reset(group, [topic], to="earliest")
         words = rf"group '{group}': it has 1 member \(.+ on 127.0.0.1\); stop them first"
         changes: list[Callable[[], None]] = [
@@ -164,9 +162,9 @@ def test_a_reset_goes_to_a_time(admin: awoke.Admin, topic: str) -> None:
     assert [each.before for each in plan] == [10, None]
 
 
-def test_a_group_that_does_not_exist_yet_is_made_by_a_reset(real_cluster: RealCluster, topic: str) -> None:
+def test_a_group_that_does_not_exist_yet_is_made_by_a_reset(cluster: Cluster, topic: str) -> None:
     group = unique("group")
-    with awoke.Admin(real_cluster.bootstrap_servers) as admin:
+    with awoke.Admin(cluster.bootstrap_servers) as admin:
         admin.reset_offsets(admin.plan_reset(group, [topic], to=7))
         assert admin.group_offsets(group) == {(topic, 0): 7, (topic, 1): 7}
         assert admin.plan_reset(group, [topic], to=awoke.Shift(1))[0].after == 8
@@ -183,9 +181,9 @@ def test_a_reset_of_an_unknown_topic_is_refused(admin: awoke.Admin) -> None:
         admin.plan_reset(unique("group"), ["nowhere"], to="latest")
 
 
-async def test_an_event_loop_awaits_the_same_answers(real_cluster: RealCluster, topic: str) -> None:
+async def test_an_event_loop_awaits_the_same_answers(cluster: Cluster, topic: str) -> None:
     group = unique("group")
-    async with awoke.AsyncAdmin(real_cluster.bootstrap_servers) as admin:
+    async with awoke.AsyncAdmin(cluster.bootstrap_servers) as admin:
         await admin.alter_group_offsets(group, {(topic, 0): 3})
         offsets, described, brokers, configs = await asyncio.gather(
             admin.group_offsets(group), admin.describe_group(group), admin.brokers(), admin.describe_configs(topic)

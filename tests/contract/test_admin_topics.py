@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import awoke
-from tests.support.clusters import MockCluster, RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.waiting import wait_until
 
 
 @pytest.fixture
-def admin(real_cluster: RealCluster) -> Iterator[awoke.Admin]:
-    with awoke.Admin(real_cluster.bootstrap_servers) as admin:
+def admin(cluster: Cluster) -> Iterator[awoke.Admin]:
+    with awoke.Admin(cluster.bootstrap_servers) as admin:
         yield admin
 
 
@@ -145,29 +145,3 @@ def test_an_election_of_no_known_kind_or_partition_is_refused(admin: awoke.Admin
 
 
 Call = Callable[[awoke.Admin, str], object]
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda admin, name: admin.create_partitions(name, 9, 0.5),
-        lambda admin, name: admin.describe_configs(name, 0.5),
-        lambda admin, name: admin.alter_configs(name, {"retention.ms": "1"}, 0.5),
-        lambda admin, name: admin.describe_broker_configs(1, 0.5),
-        lambda admin, name: admin.list_groups(0.5),
-        lambda admin, name: admin.describe_group("billing", 0.5),
-        lambda admin, name: admin.delete_group("billing", 0.5),
-        lambda admin, name: admin.delete_group_offsets("billing", [(name, 0)], 0.5),
-        lambda admin, name: admin.create_acls([awoke.Acl("topic", name, "User:a", "read")], 0.5),
-        lambda admin, name: admin.describe_acls(timeout_s=0.5),
-        lambda admin, name: admin.delete_acls([awoke.AclFilter("topic")], 0.5),
-        lambda admin, name: admin.elect_leaders([(name, 0)], timeout_s=0.5),
-    ],
-)
-def test_embedded_brokers_say_that_they_do_not_know_a_request(ask: Call, mock_cluster: MockCluster) -> None:
-    name = unique("topic")
-    mock_cluster.create_topic(name)
-    with awoke.Admin(mock_cluster.bootstrap_servers) as admin:
-        with pytest.raises(awoke.KafkaError, match="brokers inside a process answer few requests"):
-            ask(admin, name)
-        assert admin.describe_topic(name).name == name

@@ -11,7 +11,7 @@ import pytest
 import awoke
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster, RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -111,21 +111,21 @@ def test_a_generator_sends_all_that_it_yields(
     assert_committed(cluster, app, {(name, 0): 1})
 
 
-def test_what_a_generator_yields_is_one_transaction_with_the_offset(real_cluster: RealCluster) -> None:
-    name, out, audit, app = unique("a"), unique("b"), unique("c"), new_app(real_cluster)
+def test_what_a_generator_yields_is_one_transaction_with_the_offset(cluster: Cluster) -> None:
+    name, out, audit, app = unique("a"), unique("b"), unique("c"), new_app(cluster)
     for each in (name, out, audit):
-        real_cluster.create_topic(each)
+        cluster.create_topic(each)
 
     @app.on(name, output=[out, audit], exactly_once=True)
     def split(message: awoke.Message[bytes]) -> Iterator[str | awoke.Outgoing]:
         yield "1"
         yield awoke.Outgoing(audit, "2")
 
-    send(real_cluster, name, [b"x"], key="k")
+    send(cluster, name, [b"x"], key="k")
     with running(app):
-        assert values_of(real_cluster, out, 1) == [(b"k", b"1")]
-        assert values_of(real_cluster, audit, 1) == [(None, b"2")]
-    assert_committed(real_cluster, app, {(name, 0): 1})
+        assert values_of(cluster, out, 1) == [(b"k", b"1")]
+        assert values_of(cluster, audit, 1) == [(None, b"2")]
+    assert_committed(cluster, app, {(name, 0): 1})
 
 
 def values_of(cluster: Cluster, topic: str, count: int) -> list[tuple[bytes | None, bytes | None]]:

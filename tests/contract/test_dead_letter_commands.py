@@ -6,15 +6,13 @@ import json
 import threading
 from collections.abc import Callable
 
-import pytest
-
 import awoke
 from awoke import dead_letter
 from awoke.dead_letter import letter
 from awoke.testing import running
 from tests.contract.test_consume import new_app
 from tests.scenarios.test_command_line import awoke_says
-from tests.support.clusters import Cluster, RealCluster, unique
+from tests.support.clusters import Cluster, unique
 
 CreateTopic = Callable[..., str]
 
@@ -147,7 +145,6 @@ def test_dead_letters_are_counted_and_picked(cluster: Cluster, topic: CreateTopi
     assert [line.split()[:2] for line in shown] == [["count", "handler"], ["2", "charge"], ["1", "book"]]
 
 
-@pytest.mark.parametrize("cluster", ["real"], indirect=True)
 def test_a_replay_sends_each_dead_letter_once_unless_again(cluster: Cluster, topic: CreateTopic) -> None:
     name, dead = topic(), topic("dead", 2)
     at = ("--bootstrap-servers", cluster.bootstrap_servers)
@@ -169,7 +166,6 @@ def test_a_replay_sends_each_dead_letter_once_unless_again(cluster: Cluster, top
         assert [each.value for each in reader.read_until_end(30)] == [b"1", b"3", b"2", b"3", b"0", b"4", b"5", b"6"]
 
 
-@pytest.mark.parametrize("cluster", ["real"], indirect=True)
 def test_what_is_refused_is_said_and_sent_the_next_time(cluster: Cluster, topic: CreateTopic) -> None:
     name, dead, small = topic(), topic("dead"), unique("small")
     at = ("--bootstrap-servers", cluster.bootstrap_servers)
@@ -233,17 +229,17 @@ def test_the_threads_of_a_running_app_are_shown(cluster: Cluster, topic: CreateT
     assert "no app answers" in awoke_says("threads", port, code=1)
 
 
-def test_old_dead_letters_are_deleted(real_cluster: RealCluster) -> None:
+def test_old_dead_letters_are_deleted(cluster: Cluster) -> None:
     def make_topic(name: str = "topic") -> str:
         made = unique(name)
-        real_cluster.create_topic(made)
+        cluster.create_topic(made)
         return made
 
-    _, dead = two_letters(real_cluster, make_topic)
-    at = ("--bootstrap-servers", real_cluster.bootstrap_servers)
+    _, dead = two_letters(cluster, make_topic)
+    at = ("--bootstrap-servers", cluster.bootstrap_servers)
 
     def places() -> list[tuple[int, int]]:
-        with awoke.Reader(dead, bootstrap_servers=real_cluster.bootstrap_servers) as reader:
+        with awoke.Reader(dead, bootstrap_servers=cluster.bootstrap_servers) as reader:
             return [(message.partition, message.offset) for message in reader.read_until_end(30)]
 
     assert "one of --before, --until and --all" in awoke_says("dead-letter", "purge", dead, *at, code=2)

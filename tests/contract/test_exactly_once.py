@@ -15,7 +15,7 @@ from awoke import dead_letter
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.contract.test_transactions import values
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected, elapse
 
 CreateTopic = Callable[..., str]
@@ -23,12 +23,7 @@ HELD_UP_S = 2.0
 SOON = awoke.Retry(attempts=2, backoff_s=(0.01, 0.02))
 
 
-@pytest.fixture
-def cluster(real_cluster: RealCluster) -> RealCluster:
-    return real_cluster
-
-
-def wait_for_values(cluster: RealCluster, topic: str, count: int) -> list[bytes]:
+def wait_for_values(cluster: Cluster, topic: str, count: int) -> list[bytes]:
     """Returns the values of a topic, as soon as it has `count` of them."""
     seen: list[bytes] = []
     with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
@@ -44,7 +39,7 @@ def wait_for_values(cluster: RealCluster, topic: str, count: int) -> list[bytes]
     "concurrency", [None, awoke.by_key(8), awoke.unordered(8)], ids=["partition", "by_key", "unordered"]
 )
 def test_each_message_has_one_result(
-    cluster: RealCluster, topic: CreateTopic, is_async: bool, concurrency: awoke.Concurrency | None
+    cluster: Cluster, topic: CreateTopic, is_async: bool, concurrency: awoke.Concurrency | None
 ) -> None:
     name, output, app = topic("in", 3), topic("out", 2), new_app(cluster)
 
@@ -68,7 +63,7 @@ def test_each_message_has_one_result(
 @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async"])
 @pytest.mark.parametrize("concurrency", [None, awoke.by_key(4)], ids=["partition", "by_key"])
 def test_a_failure_in_the_middle_repeats_no_result(
-    cluster: RealCluster, topic: CreateTopic, is_async: bool, concurrency: awoke.Concurrency | None
+    cluster: Cluster, topic: CreateTopic, is_async: bool, concurrency: awoke.Concurrency | None
 ) -> None:
     name, output, dead, app = topic("in"), topic("out"), topic("dead"), new_app(cluster)
 
@@ -95,7 +90,7 @@ def test_a_failure_in_the_middle_repeats_no_result(
     assert (origin.offset, origin.group) == (3, server.group)
 
 
-def test_what_is_skipped_is_committed(cluster: RealCluster, topic: CreateTopic) -> None:
+def test_what_is_skipped_is_committed(cluster: Cluster, topic: CreateTopic) -> None:
     name, output, app = topic("in"), topic("out"), new_app(cluster)
     skipped = Collected[awoke.Event]()
     app.events.subscribe("message.skipped", skipped.add)
@@ -115,7 +110,7 @@ def test_what_is_skipped_is_committed(cluster: RealCluster, topic: CreateTopic) 
     assert_committed(cluster, app, {(name, 0): 2})
 
 
-def test_a_result_that_the_broker_refuses_fails_its_message_alone(cluster: RealCluster, topic: CreateTopic) -> None:
+def test_a_result_that_the_broker_refuses_fails_its_message_alone(cluster: Cluster, topic: CreateTopic) -> None:
     name, output, dead = topic("in"), topic("out"), topic("dead")
     app = new_app(cluster, kafka={"message.max.bytes": 10_000_000})  # More than the broker takes.
 
@@ -138,7 +133,7 @@ def test_a_result_that_the_broker_refuses_fails_its_message_alone(cluster: RealC
     assert_committed(cluster, app, {(name, 0): 4})
 
 
-def test_a_consumer_sends_within_its_own_transactions(cluster: RealCluster, topic: CreateTopic) -> None:
+def test_a_consumer_sends_within_its_own_transactions(cluster: Cluster, topic: CreateTopic) -> None:
     name, output, app, failed = topic("in"), topic("out"), new_app(cluster), Collected[awoke.Event]()
     app.events.subscribe("job.failed", failed.add)
 
@@ -164,7 +159,7 @@ def test_a_consumer_sends_within_its_own_transactions(cluster: RealCluster, topi
     assert_committed(cluster, app, {(name, 0): 2})
 
 
-def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(cluster: RealCluster, topic: CreateTopic) -> None:
+def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(cluster: Cluster, topic: CreateTopic) -> None:
     """A job that fails while its transaction ends has its batch tried again: only one transaction may take effect."""
     name, output, app, over = topic("in"), topic("out"), new_app(cluster), Collected[int]()
 
@@ -188,7 +183,7 @@ def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(cluster: Rea
     assert_committed(cluster, app, {(name, 0): 1})
 
 
-def test_an_async_consumer_awaits_its_transaction(cluster: RealCluster, topic: CreateTopic) -> None:
+def test_an_async_consumer_awaits_its_transaction(cluster: Cluster, topic: CreateTopic) -> None:
     name, output, app, after = topic("in"), topic("out"), new_app(cluster), Collected[int]()
 
     @app.consumer(name, exactly_once=True)
@@ -206,7 +201,7 @@ def test_an_async_consumer_awaits_its_transaction(cluster: RealCluster, topic: C
     assert_committed(cluster, app, {(name, 0): 2})
 
 
-def test_wrong_use_is_refused(cluster: RealCluster, topic: CreateTopic) -> None:
+def test_wrong_use_is_refused(cluster: Cluster, topic: CreateTopic) -> None:
     app = awoke.App("wrong")
 
     def function(message: awoke.Message[bytes]) -> bytes:
@@ -248,7 +243,7 @@ def test_wrong_use_is_refused(cluster: RealCluster, topic: CreateTopic) -> None:
         pass
 
 
-def test_an_aborted_message_is_not_processed(cluster: RealCluster, topic: CreateTopic) -> None:
+def test_an_aborted_message_is_not_processed(cluster: Cluster, topic: CreateTopic) -> None:
     name, output, app = topic("in"), topic("out"), new_app(cluster)
     app.on(name, output=output, exactly_once=True)(lambda message: message.value)
     with awoke.Producer(cluster.bootstrap_servers, transactional_id=unique("id")) as producer:
@@ -261,7 +256,7 @@ def test_an_aborted_message_is_not_processed(cluster: RealCluster, topic: Create
         assert wait_for_values(cluster, output, 1) == [b"committed"]
 
 
-def test_two_processes_with_one_name_do_not_fight(cluster: RealCluster, topic: CreateTopic) -> None:
+def test_two_processes_with_one_name_do_not_fight(cluster: Cluster, topic: CreateTopic) -> None:
     name, output, has_failed = topic("in", 2), topic("out"), threading.Event()
     first = new_app(cluster, transactional_id=unique("id"))
     second = awoke.App(first.name, bootstrap_servers=cluster.bootstrap_servers)
@@ -282,7 +277,7 @@ def test_two_processes_with_one_name_do_not_fight(cluster: RealCluster, topic: C
 
 @pytest.mark.parametrize("concurrency", [None, awoke.by_key(8)], ids=["partition", "by_key"])
 def test_offsets_in_an_open_transaction_are_waited_for_while_members_join(
-    cluster: RealCluster, topic: CreateTopic, concurrency: awoke.Concurrency | None
+    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None
 ) -> None:
     # Given messages that have been done, and another producer's transaction that has not ended and holds their offsets
     group, name, output = unique("group"), topic("in", 2), topic("out", 1)

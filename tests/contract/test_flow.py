@@ -11,7 +11,7 @@ import pytest
 import awoke
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster, RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -182,11 +182,11 @@ def test_a_seek_that_goes_back_is_committed(cluster: Cluster, topic: CreateTopic
     assert_committed(cluster, app, {(name, 0): 10})
 
 
-def test_a_seek_to_a_time(real_cluster: RealCluster) -> None:
+def test_a_seek_to_a_time(cluster: Cluster) -> None:
     name, seen = unique("timed"), Collected[int]()
-    real_cluster.create_topic(name)
-    app, noon = new_app(real_cluster), datetime.now(UTC) - timedelta(hours=1)
-    with awoke.Producer(real_cluster.bootstrap_servers) as producer:
+    cluster.create_topic(name)
+    app, noon = new_app(cluster), datetime.now(UTC) - timedelta(hours=1)
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
         for number in range(10):
             timestamp_ms = int(noon.timestamp() * 1_000) + (number - 6) * 1_000
             producer.produce(name, b"value", timestamp_ms=timestamp_ms).wait(30)
@@ -231,8 +231,6 @@ def test_a_group_without_offsets_starts_where_its_route_says(
         for number in range(10):
             moment_ms = int(noon.timestamp() * 1_000) + (number - 5) * 1_000
             producer.produce(name, b"value", timestamp_ms=moment_ms).wait(30)
-    if start == "time" and not cluster.is_real:
-        pytest.skip("the embedded brokers know no offsets by time")
 
     @app.on(name, start=noon if start == "time" else start)  # type: ignore[arg-type]
     def note(message: awoke.Message[bytes]) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import awoke
 from tests.scenarios.test_command_line import awoke_says
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import Cluster, unique
 
 WIDE = {"COLUMNS": "200"}
 
 
-def test_a_group_is_described_reset_and_deleted(real_cluster: RealCluster) -> None:
+def test_a_group_is_described_reset_and_deleted(cluster: Cluster) -> None:
     topic, group = unique("topic"), unique("group")
-    real_cluster.create_topic(topic, 2)
-    at = ("--bootstrap-servers", real_cluster.bootstrap_servers)
-    with awoke.Producer(real_cluster.bootstrap_servers) as producer:
+    cluster.create_topic(topic, 2)
+    at = ("--bootstrap-servers", cluster.bootstrap_servers)
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
         awoke.wait_all([producer.produce(topic, b"x", partition=0) for _ in range(5)], 30)
-    with awoke.Admin(real_cluster.bootstrap_servers) as admin:
+    with awoke.Admin(cluster.bootstrap_servers) as admin:
         admin.alter_group_offsets(group, {(topic, 0): 4, (topic, 1): 0})
         assert f"{group}\tEmpty\tclassic" in awoke_says("groups", "list", *at)
         assert f"{group}: Empty, classic, coordinator" in awoke_says("groups", "describe", group, *at, env=WIDE)
@@ -29,13 +29,13 @@ def test_a_group_is_described_reset_and_deleted(real_cluster: RealCluster) -> No
         assert admin.group_offsets(group) == {}
 
 
-def test_a_topic_is_altered_and_shows_its_settings(real_cluster: RealCluster) -> None:
+def test_a_topic_is_altered_and_shows_its_settings(cluster: Cluster) -> None:
     topic = unique("topic")
-    real_cluster.create_topic(topic, 1)
-    at = ("--bootstrap-servers", real_cluster.bootstrap_servers)
+    cluster.create_topic(topic, 1)
+    at = ("--bootstrap-servers", cluster.bootstrap_servers)
     altered = awoke_says("topics", "alter", topic, "--partitions", "3", "--config", "retention.ms=1000", *at)
     assert altered == f"topic {topic} altered"
     shown = awoke_says("topics", "describe", topic, *at, env=WIDE)
     assert "retention.ms" in shown
-    with awoke.Admin(real_cluster.bootstrap_servers) as admin:
+    with awoke.Admin(cluster.bootstrap_servers) as admin:
         assert len(admin.describe_topic(topic).partitions) == 3

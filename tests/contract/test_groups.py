@@ -22,10 +22,10 @@ Place = tuple[int, int]
 ERROR = ValueError("the ledger is away")
 
 
-def committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int] | None:
-    """Returns what a group has committed; None where the brokers do not tell."""
+def committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int]:
+    """Returns what a group has committed."""
     with awoke.Admin(cluster.bootstrap_servers) as admin:
-        return admin.group_offsets(group) if cluster.is_real else None
+        return admin.group_offsets(group)
 
 
 def fill(cluster: Cluster, topic: str, partitions: int, each: int) -> set[Place]:
@@ -88,9 +88,8 @@ def test_each_group_gets_all_messages_of_a_topic_and_commits_its_own_offsets(
         assert [(each.group, len(each.partitions())) for each in server.joining] == [(app.name, 3), (audit, 3)]
         assert {each["group"] for each in server.status()["partitions"]} == {app.name, audit}
     assert (len(own.items), len(other.items)) == (120, 120)
-    if cluster.is_real:
-        ends = {(name, partition): 40 for partition in range(3)}
-        assert committed(cluster, app.name) == committed(cluster, audit) == ends
+    ends = {(name, partition): 40 for partition in range(3)}
+    assert committed(cluster, app.name) == committed(cluster, audit) == ends
 
 
 def test_events_and_dead_letters_name_the_group(cluster: Cluster, topic: CreateTopic) -> None:
@@ -200,11 +199,11 @@ def test_methods_belong_to_the_own_group_of_an_app_whose_routes_name_another(
 
 
 @pytest.mark.parametrize("transactional_id", [None, "named"], ids=["unnamed", "named"])
-def test_each_group_has_transactions_of_its_own(real_cluster: Any, transactional_id: str | None) -> None:
+def test_each_group_has_transactions_of_its_own(cluster: Any, transactional_id: str | None) -> None:
     name, outs = unique("orders"), [unique("out"), unique("out")]
     for each in (name, *outs):
-        real_cluster.create_topic(each)
-    app, audit = new_app(real_cluster), unique("audit")
+        cluster.create_topic(each)
+    app, audit = new_app(cluster), unique("audit")
     app.use(transactional_id=transactional_id and unique(transactional_id))
 
     def same(message: awoke.Message[bytes]) -> bytes:
@@ -212,15 +211,15 @@ def test_each_group_has_transactions_of_its_own(real_cluster: Any, transactional
 
     app.on(name, output=outs[0], exactly_once=True)(same)
     app.on(name, output=outs[1], exactly_once=True, group=audit)(same)
-    fill(real_cluster, name, 1, 200)
+    fill(cluster, name, 1, 200)
     copies: list[Collected[Place]] = [Collected(), Collected()]
-    reading = new_app(real_cluster, kafka={"isolation.level": "read_committed"})
+    reading = new_app(cluster, kafka={"isolation.level": "read_committed"})
     for out, copy in zip(outs, copies, strict=True):
         reading.on(out, value=int)(lambda message, copy=copy: copy.add((0, message.value)))
     with running(reading), running(app):
         for copy in copies:
             assert copy.wait_for(200) == [(0, number) for number in range(200)]
-    assert committed(real_cluster, app.name) == committed(real_cluster, audit) == {(name, 0): 200}
+    assert committed(cluster, app.name) == committed(cluster, audit) == {(name, 0): 200}
 
 
 def test_a_group_that_is_the_own_one_already_is_refused(cluster: Cluster, topic: CreateTopic) -> None:
@@ -254,8 +253,7 @@ def test_an_app_of_two_groups_may_be_stopped_when_the_interpreter_ends(cluster: 
     arguments = [sys.executable, "-c", ENDING, cluster.bootstrap_servers, app, name]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stdout) == (0, "stopped True\n"), done.stderr
-    if cluster.is_real:
-        assert committed(cluster, app) == committed(cluster, f"{app}-audit") == {(name, 0): 1}
+    assert committed(cluster, app) == committed(cluster, f"{app}-audit") == {(name, 0): 1}
 
 
 # Partitions that routes name.
@@ -271,8 +269,6 @@ def test_named_partitions_are_read_without_a_group_and_go_on_where_they_were(
     with running(app) as server:
         assert set(seen.wait_for(40)) == {place for place in places if place[0] in (0, 3)}
         assert [(each.group, len(each.partitions())) for each in server.joining] == [(f"{app.name}.partitions", 2)]
-    if not cluster.is_real:
-        return  # They keep no offsets for a member that has not joined.
     assert committed(cluster, f"{app.name}.partitions") == {(name, 0): 20, (name, 3): 20}
     assert committed(cluster, app.name) == {}
     fill(cluster, name, 4, 1)

@@ -105,8 +105,6 @@ def fails(cluster: Cluster, app: awoke.App, name: str) -> None:
 def test_a_function_that_did_not_run_fails_its_message(
     cluster: Cluster, topic: CreateTopic, kind: str, function: Callable[..., Any], hide: Callable[..., Any]
 ) -> None:
-    if kind == "exactly once" and not cluster.is_real:
-        pytest.skip("the embedded brokers know no consumer groups in transactions")
     name, app, options = topic(), new_app(cluster), dict(ROUTES[kind])
     if "output" in options:
         options["output"] = topic("out")

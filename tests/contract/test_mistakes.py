@@ -14,7 +14,7 @@ import pytest
 import awoke
 from awoke.rpc import Caller
 from awoke.testing import EmbeddedCluster, running
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.processes import Process
 from tests.support.waiting import WITHIN_S
 
@@ -203,16 +203,16 @@ def test_a_mistake_in_code_is_one_message(mistake: Mistake) -> None:
     assert [word for word in mistake.words if word not in said] == [], said
 
 
-def test_a_topic_that_does_not_exist_is_named_with_the_way_to_make_it(real_cluster: RealCluster) -> None:
+def test_a_topic_that_does_not_exist_is_named_with_the_way_to_make_it(cluster: Cluster) -> None:
     name = unique("missing")
     with pytest.raises(awoke.AwokeError) as raised:
-        start(real_cluster.bootstrap_servers, name, WITHIN_S)()
+        start(cluster.bootstrap_servers, name, WITHIN_S)()
     assert f"awoke topics create {name}" in str(raised.value)
 
 
-def test_a_service_that_is_not_there_is_named(real_cluster: RealCluster) -> None:
+def test_a_service_that_is_not_there_is_named(cluster: Cluster) -> None:
     with pytest.raises(awoke.AwokeError, match="no-such-service"):
-        Caller("no-such-service", bootstrap_servers=real_cluster.bootstrap_servers)
+        Caller("no-such-service", bootstrap_servers=cluster.bootstrap_servers)
 
 
 class Shell(NamedTuple):

@@ -25,7 +25,6 @@ class Kind(NamedTuple):
 
     name: str
     options: dict[str, Any]
-    brokers: Sequence[str] = ("mock", "real")
 
     @property
     def is_exactly_once(self) -> bool:
@@ -36,11 +35,10 @@ KINDS = [
     Kind("partition", {}),
     Kind("by_key", {"concurrency": awoke.by_key(4)}),
     Kind("ordered", {"concurrency": awoke.by_key(4), "ordered": True}),
-    # Embedded brokers commit no offsets in transactions.
-    Kind("exactly_once", {"exactly_once": True}, ["real"]),
-    Kind("exactly_once_by_key", {"exactly_once": True, "concurrency": awoke.by_key(4)}, ["real"]),
+    Kind("exactly_once", {"exactly_once": True}),
+    Kind("exactly_once_by_key", {"exactly_once": True, "concurrency": awoke.by_key(4)}),
 ]
-PLACES = [(broker, kind) for kind in KINDS for broker in kind.brokers]
+PLACES = [(broker, kind) for kind in KINDS for broker in ("mock", "real")]
 
 
 @pytest.fixture(params=PLACES, ids=[f"{broker}-{kind.name}" for broker, kind in PLACES])

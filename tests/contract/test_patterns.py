@@ -10,7 +10,7 @@ import pytest
 import awoke
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster, RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -128,15 +128,15 @@ def test_a_new_topic_that_two_patterns_match_is_told_and_the_others_go_on(cluste
         assert seen.wait_for(2) == [b"0", b"1"]
 
 
-def test_a_topic_that_this_process_creates_is_read_at_once(real_cluster: RealCluster) -> None:
-    prefix, app, seen = unique("mine"), new_app(real_cluster), Collected[bytes]()
+def test_a_topic_that_this_process_creates_is_read_at_once(cluster: Cluster) -> None:
+    prefix, app, seen = unique("mine"), new_app(cluster), Collected[bytes]()
 
     @app.on(awoke.pattern(rf"{prefix}-.*", may_match_nothing=True))
     def handle(message: awoke.Message[bytes]) -> None:
         seen.add(message.value)
 
     app.use(kafka={"topic.metadata.refresh.interval.ms": 3_600_000})
-    with running(app), awoke.Admin(real_cluster.bootstrap_servers) as admin:
+    with running(app), awoke.Admin(cluster.bootstrap_servers) as admin:
         admin.create_topic(f"{prefix}-1", partitions=1)
-        send(real_cluster, f"{prefix}-1", [b"1"])
+        send(cluster, f"{prefix}-1", [b"1"])
         assert seen.wait_for(1) == [b"1"]

@@ -200,6 +200,7 @@ def test_a_message_that_is_too_large_is_refused_at_once(producer: awoke.Producer
 
 
 def test_a_topic_that_does_not_exist_fails_the_delivery(real_cluster: Cluster) -> None:
+    # Embedded brokers create it, as Kafka does by default; these brokers create none.
     with awoke.Producer(real_cluster.bootstrap_servers, kafka={"topic.metadata.propagation.max.ms": 100}) as producer:
         handle = producer.produce("no-such-topic", b"value")
         with pytest.raises(awoke.DeliveryFailed, match="no-such-topic"):

@@ -39,8 +39,6 @@ def invoice(order: Order) -> Invoice:
 
 @pytest.mark.parametrize("kind", ["plain", "async", "lanes", "exactly once"])
 def test_a_route_reads_and_sends_models(cluster: Cluster, topic: CreateTopic, kind: str) -> None:
-    if kind == "exactly once" and not cluster.is_real:
-        pytest.skip("the embedded brokers know no consumer groups in transactions")
     name, out, app, seen, sent = topic(), topic("out"), new_app(cluster), Collected[Order](), Collected[bytes]()
     options: dict[str, Any] = {"lanes": {"concurrency": awoke.by_key(4)}, "exactly once": {"exactly_once": True}}
 

@@ -10,7 +10,7 @@ import awoke
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.contract.test_recovery import letters
-from tests.support.clusters import Cluster, RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -19,7 +19,7 @@ TOO_LARGE = b"x" * 5_000
 LIMIT = 2_000
 
 
-def small_topic(cluster: RealCluster) -> str:
+def small_topic(cluster: Cluster) -> str:
     """A topic whose brokers refuse what is larger than the limit."""
     name = unique("small")
     cluster.admin.create_topic(name, partitions=1, config={"max.message.bytes": str(LIMIT)}, timeout_s=30)
@@ -79,12 +79,12 @@ def test_a_result_that_is_too_large_for_the_producer_exhausts_its_message_at_onc
 @pytest.mark.parametrize("concurrency", [None, awoke.by_key(4)], ids=["partition", "by_key"])
 @pytest.mark.parametrize("exactly_once", [False, True], ids=["at_least_once", "exactly_once"])
 def test_a_result_that_the_broker_refuses_is_found_among_others(
-    real_cluster: RealCluster, is_async: bool, concurrency: awoke.Concurrency | None, exactly_once: bool
+    cluster: Cluster, is_async: bool, concurrency: awoke.Concurrency | None, exactly_once: bool
 ) -> None:
-    name, dead, output = unique("in"), unique("dead"), small_topic(real_cluster)
-    real_cluster.create_topic(name)
-    real_cluster.create_topic(dead)
-    app, runs, dead_lettered = new_app(real_cluster), Collected[bytes](), Collected[awoke.Event]()
+    name, dead, output = unique("in"), unique("dead"), small_topic(cluster)
+    cluster.create_topic(name)
+    cluster.create_topic(dead)
+    app, runs, dead_lettered = new_app(cluster), Collected[bytes](), Collected[awoke.Event]()
     app.events.subscribe("message.dead_lettered", dead_lettered.add)
 
     def work(message: awoke.Message[bytes]) -> bytes:
@@ -97,22 +97,22 @@ def test_a_result_that_the_broker_refuses_is_found_among_others(
     route = app.on(name, output=output, dead_letter=dead, concurrency=concurrency, exactly_once=exactly_once)
     route(work_async if is_async else work)
     sent = numbered(50, big=31)
-    with awoke.Producer(real_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers) as producer:
         awoke.wait_all([producer.produce(name, value, key=str(value)) for value in sent], 30)
     with running(app):
         dead_lettered.wait_for(1)
-        wait_for_all(real_cluster, output, set(sent) - {BIG})
-    assert values_of(real_cluster, dead) == [BIG]
-    results = values_of(real_cluster, output)
+        wait_for_all(cluster, output, set(sent) - {BIG})
+    assert values_of(cluster, dead) == [BIG]
+    results = values_of(cluster, output)
     assert set(results) == set(sent) - {BIG}
     assert len(results) == 49 or not exactly_once
-    assert_committed(real_cluster, app, {(name, 0): 50})
+    assert_committed(cluster, app, {(name, 0): 50})
 
 
-def test_a_result_that_the_broker_refuses_runs_its_handler_once_where_it_is_alone(real_cluster: RealCluster) -> None:
-    name, output = unique("in"), small_topic(real_cluster)
-    real_cluster.create_topic(name)
-    app, runs, skipped = new_app(real_cluster), Collected[bytes](), Collected[awoke.Event]()
+def test_a_result_that_the_broker_refuses_runs_its_handler_once_where_it_is_alone(cluster: Cluster) -> None:
+    name, output = unique("in"), small_topic(cluster)
+    cluster.create_topic(name)
+    app, runs, skipped = new_app(cluster), Collected[bytes](), Collected[awoke.Event]()
     app.events.subscribe("message.skipped", skipped.add)
 
     @app.on(name, output=output, retry=awoke.Retry(on_exhausted="skip"))
@@ -120,7 +120,7 @@ def test_a_result_that_the_broker_refuses_runs_its_handler_once_where_it_is_alon
         runs.add(message.value)
         return TOO_LARGE
 
-    send(real_cluster, name, [BIG])
+    send(cluster, name, [BIG])
     with running(app):
         skipped.wait_for(1)
     assert runs.items == [BIG]
@@ -148,16 +148,14 @@ def test_a_result_that_is_refused_for_good_ends_an_app_that_has_no_other_way(
 
 
 @pytest.mark.parametrize("exactly_once", [False, True], ids=["at_least_once", "exactly_once"])
-def test_a_dead_letter_that_the_broker_refuses_pauses_its_partition(
-    real_cluster: RealCluster, exactly_once: bool
-) -> None:
+def test_a_dead_letter_that_the_broker_refuses_pauses_its_partition(cluster: Cluster, exactly_once: bool) -> None:
     name, output, dead = unique("in"), unique("out"), unique("compacted")
-    real_cluster.create_topic(name, 2)
-    real_cluster.create_topic(output)
+    cluster.create_topic(name, 2)
+    cluster.create_topic(output)
     # A compacted topic takes no message without a key.
-    real_cluster.admin.create_topic(dead, partitions=1, config={"cleanup.policy": "compact"}, timeout_s=30)
+    cluster.admin.create_topic(dead, partitions=1, config={"cleanup.policy": "compact"}, timeout_s=30)
     app, runs, paused, failed = (
-        new_app(real_cluster),
+        new_app(cluster),
         Collected[int](),
         Collected[awoke.Event](),
         Collected[awoke.Event](),
@@ -173,27 +171,27 @@ def test_a_dead_letter_that_the_broker_refuses_pauses_its_partition(
             raise ValueError("no good")
         return b"done"
 
-    send(real_cluster, name, [TOO_LARGE], partition=0)
+    send(cluster, name, [TOO_LARGE], partition=0)
     with running(app) as server:
         (event,) = paused.wait_for(1)
-        send(real_cluster, name, [b"beside"], partition=1)
+        send(cluster, name, [b"beside"], partition=1)
         assert runs.wait_for(2) == [0, 1]
         assert f"{name}[0] is paused" in server.health().reasons[0]
         assert repr(dead) in server.health().reasons[0]
         assert isinstance(event.fields["error"], awoke.RetriesExhausted)
         assert [each.fields["retry_in_s"] for each in failed.items] == [None]
-        assert committed(real_cluster, app).get((name, 0), 0) == 0
+        assert committed(cluster, app).get((name, 0), 0) == 0
         is_repaired.append(True)
         assert app.resume(name, 0)
         assert runs.wait_for(3) == [0, 1, 0]
-    assert committed(real_cluster, app) == {(name, 0): 1, (name, 1): 1}
+    assert committed(cluster, app) == {(name, 0): 1, (name, 1): 1}
 
 
-def test_an_output_that_does_not_exist_any_more_exhausts_its_messages(real_cluster: RealCluster) -> None:
+def test_an_output_that_does_not_exist_any_more_exhausts_its_messages(cluster: Cluster) -> None:
     name, output, dead = unique("in"), unique("out"), unique("dead")
     for each in (name, output, dead):
-        real_cluster.create_topic(each)
-    app = new_app(real_cluster, kafka={"topic.metadata.propagation.max.ms": 500, "allow.auto.create.topics": False})
+        cluster.create_topic(each)
+    app = new_app(cluster, kafka={"topic.metadata.propagation.max.ms": 500, "allow.auto.create.topics": False})
     dead_lettered = Collected[awoke.Event]()
     app.events.subscribe("message.dead_lettered", dead_lettered.add)
 
@@ -202,7 +200,7 @@ def test_an_output_that_does_not_exist_any_more_exhausts_its_messages(real_clust
         return message.value
 
     with running(app):
-        real_cluster.admin.delete_topic(output, timeout_s=30)
-        send(real_cluster, name, [b"late"])
+        cluster.admin.delete_topic(output, timeout_s=30)
+        send(cluster, name, [b"late"])
         dead_lettered.wait_for(1, 60)
-    assert values_of(real_cluster, dead) == [b"late"]
+    assert values_of(cluster, dead) == [b"late"]

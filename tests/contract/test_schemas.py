@@ -99,8 +99,6 @@ def route(app: awoke.App, kind: str, topic: awoke.Topic, out: str, seen: Seen, *
 def test_messages_wait_while_the_registry_is_away_and_none_is_lost_or_counted(
     cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, kind: str, form: Any
 ) -> None:
-    if kind == "exactly once" and not cluster.is_real:
-        pytest.skip("the embedded brokers know no consumer groups in transactions")
     orders, out, dead = awoke.Topic(topic(), value=form, key=int), topic("out"), topic("dead")
     fill(cluster, registry, orders, [Order(number) for number in range(20)])
     registry.set_up(False)
@@ -116,7 +114,7 @@ def test_messages_wait_while_the_registry_is_away_and_none_is_lost_or_counted(
         found = seen.wait_until(lambda items: len({key for key, _, _ in items}) == 20)
         assert {(key, number) for key, number, _ in found} == {(number, number) for number in range(20)}
         assert {attempt for _, _, attempt in found} == {1}
-        whole = {(str(orders), 0): 20} if cluster.is_real else {}
+        whole = {(str(orders), 0): 20}
         wait_until(lambda: committed(cluster, app) == whole, "all are committed")
     assert letters(cluster, dead) == []
     assert_committed(cluster, app, {(str(orders), 0): 20})

@@ -17,13 +17,10 @@ MESSAGES = 300
 SEEKS = {"forward": 100, "back": 20, "earliest": 0}
 COMMITTED = 60
 """Where an earlier life of the group stopped."""
-KAFKA: dict[str, str | int] = {"session.timeout.ms": 2_000, "heartbeat.interval.ms": 500}
-"""The embedded brokers wait this long for a member of a group that all have left."""
 
 
 def new_app(cluster: Cluster, group: str) -> awoke.App:
-    kafka = {} if cluster.is_real else KAFKA
-    return awoke.App(group, bootstrap_servers=cluster.bootstrap_servers, kafka=kafka)
+    return awoke.App(group, bootstrap_servers=cluster.bootstrap_servers)
 
 
 def send(cluster: Cluster, topic: str, first: int, count: int) -> None:

@@ -153,7 +153,6 @@ def test_a_message_whose_dead_letter_is_refused_is_skipped(cluster: Cluster, top
     assert_committed(cluster, test.app, {(name, 0): 2})
 
 
-@pytest.mark.parametrize("cluster", ["real"], indirect=True)
 def test_a_message_of_an_exactly_once_route_is_skipped_in_a_transaction(cluster: Cluster, topic: CreateTopic) -> None:
     name, out = topic(), topic("out")
     send(cluster, name, [b"1", b"bad", b"2"])

@@ -9,7 +9,7 @@ import pytest
 import awoke
 from awoke.testing import running
 from tests.contract.test_consume import new_app, send
-from tests.support.clusters import Cluster, RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -39,11 +39,11 @@ def test_produce_refuses_it(
 
 
 @REFUSED
-def test_a_transaction_refuses_it(real_cluster: RealCluster, timestamp_ms: int) -> None:
+def test_a_transaction_refuses_it(cluster: Cluster, timestamp_ms: int) -> None:
     name = unique("topic")
-    real_cluster.create_topic(name)
+    cluster.create_topic(name)
     with (
-        awoke.Producer(real_cluster.bootstrap_servers, transactional_id=unique("id")) as producer,
+        awoke.Producer(cluster.bootstrap_servers, transactional_id=unique("id")) as producer,
         producer.transaction() as transaction,
     ):
         with pytest.raises(ValueError, match="timestamp_ms"):
@@ -52,11 +52,11 @@ def test_a_transaction_refuses_it(real_cluster: RealCluster, timestamp_ms: int) 
 
 
 @REFUSED
-def test_a_consumers_transaction_refuses_it(real_cluster: RealCluster, timestamp_ms: int) -> None:
+def test_a_consumers_transaction_refuses_it(cluster: Cluster, timestamp_ms: int) -> None:
     name, output, refused = unique("in"), unique("out"), Collected[str]()
     for each in (name, output):
-        real_cluster.create_topic(each)
-    app = new_app(real_cluster)
+        cluster.create_topic(each)
+    app = new_app(cluster)
 
     @app.consumer(name, exactly_once=True)
     class Forward(awoke.Consumer):
@@ -67,7 +67,7 @@ def test_a_consumers_transaction_refuses_it(real_cluster: RealCluster, timestamp
                 except ValueError as error:
                     refused.add(str(error))
 
-    send(real_cluster, name, [b"1"])
+    send(cluster, name, [b"1"])
     with running(app):
         (text,) = refused.wait_for(1)
     assert "timestamp_ms" in text

@@ -9,31 +9,26 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import awoke
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected, ahang
 
 CreateTopic = Callable[..., str]
 
 
 @pytest.fixture
-def cluster(real_cluster: RealCluster) -> RealCluster:
-    return real_cluster
-
-
-@pytest.fixture
-def producer(cluster: RealCluster) -> Iterator[awoke.Producer]:
+def producer(cluster: Cluster) -> Iterator[awoke.Producer]:
     with awoke.Producer(cluster.bootstrap_servers, transactional_id=unique("id")) as producer:
         yield producer
 
 
-def values(cluster: RealCluster, topic: str) -> list[bytes]:
+def values(cluster: Cluster, topic: str) -> list[bytes]:
     """Returns the values that a reader of committed messages sees, in order."""
     with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
         return [message.value or b"" for message in reader.read_until_end(30)]
 
 
 def test_a_transaction_is_seen_whole_or_not_at_all(
-    producer: awoke.Producer, topic: CreateTopic, cluster: RealCluster
+    producer: awoke.Producer, topic: CreateTopic, cluster: Cluster
 ) -> None:
     orders, stock = topic("orders"), topic("stock")
     with producer.transaction() as t:
@@ -68,7 +63,7 @@ def test_what_was_not_sent_when_it_is_aborted_fails(producer: awoke.Producer, to
     assert all(handle.done() for handle in handles)
 
 
-def test_one_that_fails_is_aborted_and_says_so(topic: CreateTopic, cluster: RealCluster) -> None:
+def test_one_that_fails_is_aborted_and_says_so(topic: CreateTopic, cluster: Cluster) -> None:
     name = topic()
     aborted = Collected[awoke.Event]()
     events = awoke.Events()
@@ -87,7 +82,7 @@ def test_one_that_fails_is_aborted_and_says_so(topic: CreateTopic, cluster: Real
     assert values(cluster, name) == [b"after"]
 
 
-def test_many_threads_take_turns(producer: awoke.Producer, topic: CreateTopic, cluster: RealCluster) -> None:
+def test_many_threads_take_turns(producer: awoke.Producer, topic: CreateTopic, cluster: Cluster) -> None:
     name = topic()
 
     def pair(number: int) -> None:
@@ -104,7 +99,7 @@ def test_many_threads_take_turns(producer: awoke.Producer, topic: CreateTopic, c
     assert seen[::2] == seen[1::2]  # No transaction stands within another.
 
 
-async def test_tasks_take_turns_and_await(producer: awoke.Producer, topic: CreateTopic, cluster: RealCluster) -> None:
+async def test_tasks_take_turns_and_await(producer: awoke.Producer, topic: CreateTopic, cluster: Cluster) -> None:
     name = topic()
 
     async def one(number: int) -> None:
@@ -119,7 +114,7 @@ async def test_tasks_take_turns_and_await(producer: awoke.Producer, topic: Creat
 
 
 async def test_a_task_that_is_cancelled_leaves_no_transaction_open(
-    producer: awoke.Producer, topic: CreateTopic, cluster: RealCluster
+    producer: awoke.Producer, topic: CreateTopic, cluster: Cluster
 ) -> None:
     name, is_in = topic(), asyncio.Event()
 
@@ -145,7 +140,7 @@ async def test_a_task_that_is_cancelled_leaves_no_transaction_open(
     assert values(cluster, name) == [b"after"]
 
 
-def test_a_newer_producer_fences_an_older_one(cluster: RealCluster, topic: CreateTopic) -> None:
+def test_a_newer_producer_fences_an_older_one(cluster: Cluster, topic: CreateTopic) -> None:
     name, identifier = topic(), unique("id")
     servers = cluster.bootstrap_servers
     with (
@@ -173,7 +168,7 @@ def test_the_wait_for_a_turn_times_out(producer: awoke.Producer, topic: CreateTo
         t.produce(name, b"y")
 
 
-def test_wrong_use_is_refused(cluster: RealCluster, producer: awoke.Producer, topic: CreateTopic) -> None:
+def test_wrong_use_is_refused(cluster: Cluster, producer: awoke.Producer, topic: CreateTopic) -> None:
     name = topic()
     with pytest.raises(ValueError, match="within a transaction"):
         producer.produce(name, b"outside")
@@ -197,7 +192,7 @@ def test_wrong_use_is_refused(cluster: RealCluster, producer: awoke.Producer, to
 
 
 def test_a_transaction_that_is_dropped_is_aborted(
-    producer: awoke.Producer, topic: CreateTopic, cluster: RealCluster
+    producer: awoke.Producer, topic: CreateTopic, cluster: Cluster
 ) -> None:
     name = topic()
     native = producer.begin()

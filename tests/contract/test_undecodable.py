@@ -66,8 +66,6 @@ def route(app: awoke.App, kind: str, name: str, out: str, seen: Collected[int], 
 def test_only_the_message_that_does_not_decode_is_a_dead_letter(
     cluster: Cluster, topic: CreateTopic, kind: str
 ) -> None:
-    if kind == "exactly once" and not cluster.is_real:
-        pytest.skip("the embedded brokers know no consumer groups in transactions")
     name, dead, out, app, seen = topic(), topic("dead"), topic("out"), new_app(cluster), Collected[int]()
     gone = Collected[awoke.Event]()
     app.events.subscribe("message.dead_lettered", gone.add)

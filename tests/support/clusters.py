@@ -18,6 +18,7 @@ class Cluster(Protocol):
     """Brokers for a test."""
 
     is_real: bool
+    admin: awoke.Admin
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -64,12 +65,13 @@ def wait_until_known(broker: str, topic: str) -> None:
 
 
 class MockCluster:
-    """librdkafka's mock cluster, inside the process."""
+    """Embedded brokers."""
 
     is_real = False
 
     def __init__(self, brokers: int = 1) -> None:
         self.embedded = EmbeddedCluster(brokers)
+        self.admin = awoke.Admin(self.embedded.bootstrap_servers)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -79,6 +81,7 @@ class MockCluster:
         self.embedded.create_topic(name, partitions, replicas)
 
     def close(self) -> None:
+        self.admin.close()
         self.embedded.close()
 
 

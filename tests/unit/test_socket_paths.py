@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from awoke.socket_paths import own_folder, process_of, socket_of, socket_path
+from awoke.socket_paths import own_folder, socket_path
 
 
 def test_a_path_has_the_name_of_its_target_without_what_a_file_name_must_not_have(
@@ -24,12 +22,3 @@ def test_without_a_runtime_folder_it_lies_in_the_users_own(monkeypatch: pytest.M
     monkeypatch.setenv("XDG_RUNTIME_DIR", "")
     assert own_folder() == Path(tempfile.gettempdir()) / f"awoke-{os.getuid()}"
     assert Path(socket_path("shop:app")).parent == own_folder()
-
-
-def test_a_broker_in_memory_is_known_by_its_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    assert process_of("a:1") is None
-    with contextlib.closing(socket.socket(socket.AF_UNIX)) as listening:
-        listening.bind(socket_of("a:1"))
-        assert process_of("a:1") == f"{tmp_path}/awoke-broker-a-1.sock"
-    assert process_of("b:1") is None

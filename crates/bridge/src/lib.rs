@@ -11,10 +11,10 @@ mod admin;
 #[cfg(target_os = "linux")]
 mod allocator;
 mod consume;
+mod embedded;
 mod errors;
 mod events;
 mod lifeline;
-mod mock_cluster;
 mod open;
 mod produce;
 mod properties;
@@ -47,10 +47,10 @@ mod _native {
         admin::{Admin, PendingCall},
         consume::{Batch, BatchIterator, Decoders, GroupMember, HookJob, Job, LaneAssignment, Message, Partition},
         consume::{PendingCommit, Reader, Route, Scheduler, ValueBuffer},
+        embedded::EmbeddedBrokers,
         events::EventBox,
         is_secret,
         lifeline::Lifeline,
-        mock_cluster::MockCluster,
         produce::{DeliveryHandle, Producer, Results, Transaction, Variant, flush_now, wait_all},
         rpc::{Admission, Call, CallReplies, Caller, IncomingCall, StreamCredit},
         sequencer::{Sequencer, SequencerPermit, SequencerTicket},

@@ -113,7 +113,7 @@ fn next_job(scheduler: &PartitionScheduler) -> Job {
 
 #[test]
 fn a_job_ends_as_decided_when_its_completion_is_done() {
-    let cluster = Cluster::mock();
+    let cluster = Cluster::embedded();
     cluster.create_topic("ends", 1);
     produce(&cluster, "ends");
     let scheduler = Arc::new(PartitionScheduler::default());
@@ -134,7 +134,7 @@ fn a_job_ends_as_decided_when_its_completion_is_done() {
 
 #[test]
 fn messages_go_around_on_embedded_brokers() {
-    messages_go_around(&Cluster::mock());
+    messages_go_around(&Cluster::embedded());
 }
 
 #[test]

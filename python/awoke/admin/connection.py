@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
 from awoke import _native, origins
 from awoke.drive import ResultOf, elsewhere, until
-from awoke.errors import AwokeError, BrokerUnreachable, ConfigError, KafkaError, OperationTimeout, kafka_error
+from awoke.errors import ConfigError, KafkaError, kafka_error
 from awoke.events import EventSource
 from awoke.oauth import TokenFunction
 from awoke.settings import KafkaValue, Settings, client_properties, load
@@ -19,10 +18,7 @@ ASK_AGAIN_S = 0.05
 """The delay between two questions for something that may be new."""
 UNSUPPORTED_CODES = frozenset({-165, 35})
 """A broker does not know the request: librdkafka's code, and the protocol's."""
-ADVICE = (
-    "brokers inside a process answer few requests of administration; a topic is made there by the method create_topic "
-    "of EmbeddedCluster, or by `awoke topics create` for `awoke broker`"
-)
+ADVICE = "it needs Apache Kafka 2.4 or newer"
 
 Metadata = tuple[list[tuple[int, str]], list[tuple[str, int, list[tuple[int, int, list[int], list[int]]]]]]
 """Brokers, and topics with an error's code and their partitions."""
@@ -75,8 +71,6 @@ class Connection:
                 return await until(ResultOf(self._native.request(kind, arguments, timeout_s)))
         except ValueError as error:
             raise ConfigError(f"{what}: {error}") from None
-        except (BrokerUnreachable, OperationTimeout) as error:
-            raise await self._unanswered(what, error) from None
         except KafkaError as error:
             if error.code not in UNSUPPORTED_CODES:
                 raise
@@ -86,17 +80,6 @@ class Connection:
     async def again(self) -> bool:
         """Waits a moment before something is asked again; returns False if the client was closed."""
         return not await until(_Pause(self._closed, ASK_AGAIN_S))
-
-    async def _unanswered(self, what: str, error: AwokeError) -> AwokeError:
-        """Returns why a request had no answer: brokers inside a process answer others, but not this one."""
-        with contextlib.suppress(AwokeError):
-            brokers, _ = await self.metadata(None, 1.0)
-            addresses = ", ".join(address for _, address in brokers)
-            text = f"{what}: {addresses} answers other requests, but not this one in time; {ADVICE}"
-            if isinstance(error, KafkaError):
-                return kafka_error(text, error.code, error.code_name, error.is_retriable)
-            return OperationTimeout(text)
-        return error
 
     def close(self) -> None:
         """Ends the client and every wait. Closing again does nothing. Usable from any thread."""

@@ -10,10 +10,8 @@ import awoke
 from awoke.cli.commands import group
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, show_table
-from awoke.cli.swarm import ask
-from awoke.errors import AwokeError, ConfigError, KafkaError
+from awoke.errors import ConfigError, KafkaError
 from awoke.settings import load
-from awoke.socket_paths import process_of
 
 app = group("topics", "Create, list, describe, alter and delete topics.")
 
@@ -32,12 +30,6 @@ def create(
     """Create a topic."""
     settings = pairs(config, "--config")
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
-    if (path := process_of(loaded.bootstrap_servers)) is not None:
-        if settings or replicas > 1:
-            raise ConfigError("a broker in memory (awoke broker) takes neither --config nor --replicas", "--config")
-        ask(f"awoke broker at {loaded.bootstrap_servers}", path, "create_topic", topic=name, partitions=partitions)
-        say(f"topic {name} created")
-        return
     with awoke.Admin(settings=loaded) as admin:
         admin.create_topic(name, partitions=partitions, replicas=replicas, config=settings)
     say(f"topic {name} created")
@@ -58,10 +50,7 @@ def describe(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafk
     with awoke.Admin(settings=loaded) as admin:
         topic = admin.describe_topic(name)
         starts, ends = admin.start_offsets(name), admin.end_offsets(name)
-        if process_of(loaded.bootstrap_servers) is None:
-            configs, reason = configs_of(admin, name)
-        else:
-            configs, reason = [], "a broker in memory (awoke broker) has none"
+        configs, reason = configs_of(admin, name)
     names = ("partition", "leader", "replicas", "in sync", "first offset", "next offset")
     rows = [
         (each.partition, each.leader, each.replicas, each.in_sync, starts[each.partition], ends[each.partition])
@@ -103,8 +92,6 @@ def alter(
     if partitions is None and not changes:
         raise ConfigError("say what is to be changed: --partitions, --config or --default", "--partitions")
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
-    if process_of(loaded.bootstrap_servers) is not None:
-        raise AwokeError("a broker in memory (awoke broker) can't change a topic: start it anew with other topics")
     with awoke.Admin(settings=loaded) as admin:
         if partitions is not None:
             admin.create_partitions(name, partitions)
@@ -116,8 +103,6 @@ def alter(
 def delete(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
     """Delete a topic."""
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
-    if process_of(loaded.bootstrap_servers) is not None:
-        raise AwokeError("a broker in memory (awoke broker) can't delete a topic: its end deletes all of them")
     with awoke.Admin(settings=loaded) as admin:
         admin.delete_topic(name)
     say(f"topic {name} deleted")

@@ -6,7 +6,7 @@ No topic and no partition is ever deleted. What can't be changed, and what an ap
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -15,13 +15,10 @@ import typer
 import awoke
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import is_terminal, say, say_json, show_table
-from awoke.cli.swarm import ask
 from awoke.cli.tables import aligned, plural
 from awoke.cli.topics import app
-from awoke.errors import ConfigError
 from awoke.exit_codes import EXIT_FAILED
 from awoke.printable import printable
-from awoke.socket_paths import process_of
 
 if TYPE_CHECKING:
     from awoke.declared_topics.cluster import Changing
@@ -76,7 +73,7 @@ def apply(
 def opened(target: str, bootstrap_servers: str | None, kafka: list[str] | None) -> Iterator[tuple[Plan, Changing]]:
     """Compares the topics of an app with its cluster, and gives the plan, and the cluster to change. Blocks."""
     from awoke.application import find_app  # Here and below, because `awoke topics --help` needs no app.
-    from awoke.declared_topics.plan import plan_in_memory, plan_of
+    from awoke.declared_topics.plan import plan_of
 
     found = find_app(target)
     found.use(bootstrap_servers=bootstrap_servers, kafka=pairs(kafka, "--kafka"))
@@ -84,38 +81,7 @@ def opened(target: str, bootstrap_servers: str | None, kafka: list[str] | None) 
     if not found.topics:
         say(f"{target} declares no topic: app.topic(...) takes partitions, replication and config", err=True)
     with awoke.Admin(settings=settings) as admin:
-        if (path := process_of(settings.bootstrap_servers)) is not None:
-            say(MEMORY_NOTE, err=True)
-            yield plan_in_memory(admin, found.topics), BrokerInMemory(settings.bootstrap_servers, path)
-        else:
-            yield plan_of(admin, found.topics), admin
-
-
-MEMORY_NOTE = (
-    "a broker in memory (awoke broker) has one replica of each partition, and knows no settings: "
-    "only topics and their partitions are compared"
-)
-
-
-class BrokerInMemory:
-    """Creates topics at the process of a broker in memory; it can change none."""
-
-    def __init__(self, bootstrap_servers: str, socket: str) -> None:
-        self._name, self._socket = f"awoke broker at {bootstrap_servers}", socket
-
-    def create_topic(
-        self, name: str, *, partitions: int = -1, replicas: int = -1, config: Mapping[str, str] | None = None
-    ) -> None:
-        """Creates a topic with its partitions. Blocks."""
-        ask(self._name, self._socket, "create_topic", topic=name, partitions=partitions)
-
-    def create_partitions(self, topic: str, total: int) -> None:
-        """Raises ConfigError: the plan has no such change."""
-        raise ConfigError(f"{self._name} adds no partitions to topic {topic!r}", "partitions")
-
-    def alter_configs(self, topic: str, configs: Mapping[str, str | None]) -> None:
-        """Raises ConfigError: the plan has no such change."""
-        raise ConfigError(f"{self._name} knows no settings of topic {topic!r}", "config")
+        yield plan_of(admin, found.topics), admin
 
 
 def show(plan: Plan) -> None:

@@ -73,19 +73,16 @@ class PartitionsMissing(Difference, frozen=True, kw_only=True):
 
     found: int
     declared: int
-    is_made: bool = True
 
     @property
-    def note(self) -> str | None:
+    def note(self) -> str:
         """The consequence for keys."""
-        if not self.is_made:
-            return f"{self.topic}: these brokers add no partitions to a topic"
         text = "with more partitions, later messages of a key may go to another one than the earlier messages"
         return f"{self.topic}: {text}"
 
     def rows(self) -> Sequence[Row]:
         """Returns one row."""
-        change = f"add {self.declared - self.found}" if self.is_made else "none"
+        change = f"add {self.declared - self.found}"
         return [Row(self.topic, "partitions", str(self.found), str(self.declared), change)]
 
     def make(self, cluster: Changing) -> str:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-import msgspec
-
 from awoke.declared_topics.cluster import Changing, Cluster, Described
 from awoke.declared_topics.differences import (
     Difference,
-    PartitionsMissing,
     SettingsDiffer,
     TopicMissing,
     numbers_that_differ,
@@ -78,23 +75,6 @@ def compared_settings(cluster: Described, topic: str, config: Mapping[str, str])
         return list(settings_that_differ(topic, config, cluster.describe_configs(topic)))
     except (KafkaError, OperationTimeout) as error:
         return Unread(topic, error)
-
-
-def plan_in_memory(cluster: Cluster, topics: Mapping[str, Topic]) -> Plan:
-    """Compares declared topics with brokers in memory, which know no settings, and one replica. Blocks.
-
-    Raises:
-        KafkaError: The brokers do not describe a topic. OperationTimeout: They do not answer.
-    """
-    numbers = {name: Topic(name, partitions=topic.partitions, config={}) for name, topic in topics.items()}
-    return Plan(tuple(map(_in_memory, plan_of(cluster, numbers).differences)))
-
-
-def _in_memory(difference: Difference) -> Difference:
-    """Returns the difference as brokers in memory can end it: they add no partitions."""
-    if isinstance(difference, PartitionsMissing):
-        return msgspec.structs.replace(difference, is_made=False)
-    return difference
 
 
 def apply(plan: Plan, cluster: Changing) -> Iterator[str]:

@@ -14,7 +14,6 @@ from awoke.rpc import topics as rpc_topics
 from awoke.rpc.protocol import Topics
 from awoke.runtime.context import RunnableApp
 from awoke.settings import Settings, embedded
-from awoke.socket_paths import process_of
 from awoke.topics import Topic
 
 UNKNOWN_TOPIC = 3
@@ -28,8 +27,8 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
 
     Returns the number of partitions of each topic that it reads.
 
-    Topics that the app declares are compared with the cluster's, as `topics_check` says. Brokers in memory are not
-    compared: they know no settings and one replica.
+    Topics that the app declares are compared with the cluster's, as `topics_check` says. Brokers inside the
+    process are not compared: a test declares replicas and settings of production, which it has no use for.
 
     Raises:
         UnknownTopic: its text names the command that creates it; BrokerUnreachable.
@@ -42,7 +41,7 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
         topics = Topics.of(app.rpc.service)
         rpc_topics.ensure(settings, topics, partitions)
         counts[topics.calls] = partitions
-    is_compared = settings.topics_check != "off" and not _is_in_memory(settings.bootstrap_servers)
+    is_compared = settings.topics_check != "off" and settings.bootstrap_servers not in embedded
     compared: Mapping[str, Topic] = app.topics if is_compared else {}
     wanted = {*app.read_topics, *_written(app), *compared}
     described: dict[str, TopicInfo] = {}
@@ -83,10 +82,6 @@ def _matched(app: RunnableApp, admin: Admin, settings: Settings) -> set[str]:
             text = f"{text}; create one, or say may_match_nothing=True"
             raise UnknownTopic(text, UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
     return set(app.read_topics)
-
-
-def _is_in_memory(bootstrap_servers: str) -> bool:
-    return bootstrap_servers in embedded or process_of(bootstrap_servers) is not None
 
 
 def _described(app: RunnableApp, admin: Admin, topic: str, settings: Settings) -> TopicInfo:

@@ -56,9 +56,6 @@ METADATA_REFRESH_MS = "30000"
 """The interval in which clients look for partitions that were added to their topics. In librdkafka's own 300 s such
 partitions stay unread, and messages with a key go to partitions that other producers no longer choose."""
 
-EMBEDDED_WAIT_MS = "10"
-"""Embedded brokers answer a fetch without messages when its wait is over: the wait must be short."""
-
 
 def client_properties(settings: Settings, **more: str) -> ClientProperties:
     """Returns librdkafka's properties for one client. The user's own win over awoke's defaults, and `more` over all.
@@ -71,8 +68,6 @@ def client_properties(settings: Settings, **more: str) -> ClientProperties:
     checks.addresses(given)
     checks.readable_files(settings.kafka)
     statistics = {} if settings.metrics_port is None else {"statistics.interval.ms": STATISTICS_MS}
-    if settings.bootstrap_servers in embedded:
-        statistics["fetch.wait.max.ms"] = EMBEDDED_WAIT_MS
     properties = ClientProperties(
         {
             "bootstrap.servers": settings.bootstrap_servers,

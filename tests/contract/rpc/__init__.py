@@ -1,1 +1,1 @@
-"""Contracts of remote calls, on the mock cluster and on real Kafka."""
+"""Contracts of remote calls, on embedded brokers and on real Kafka."""

@@ -1,13 +1,10 @@
-"""`awoke topics`: what is asked of the brokers, or of the process of a broker in memory, and what is shown."""
+"""`awoke topics`: what is asked of the brokers, and what is shown."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 import awoke
-from awoke.cli import topics
 from tests.unit.cli.fakes import FakeAdmin, run
 
 
@@ -17,19 +14,6 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> FakeAdmin:
     admin = FakeAdmin(orders={0: (3, 7), 1: (0, 0)}, payments={0: (0, 1)})
     monkeypatch.setattr(awoke, "Admin", admin)
     return admin
-
-
-@pytest.fixture
-def process(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin) -> list[dict[str, Any]]:
-    """A broker in memory, and what its process is asked."""
-    asked: list[dict[str, Any]] = []
-
-    def ask(target: str, socket: str, command: str, **fields: Any) -> None:
-        asked.append({"target": target, "socket": socket, "command": command, **fields})
-
-    monkeypatch.setattr(topics, "process_of", lambda servers: f"/run/{servers}.sock")
-    monkeypatch.setattr(topics, "ask", ask)
-    return asked
 
 
 def test_topics_are_listed_with_the_number_of_their_partitions(admin: FakeAdmin) -> None:
@@ -69,11 +53,6 @@ def test_settings_that_brokers_do_not_tell_leave_the_partitions(admin: FakeAdmin
     assert "settings: not allowed" in output
 
 
-def test_a_broker_in_memory_is_not_asked_for_settings(admin: FakeAdmin, process: list[dict[str, Any]]) -> None:
-    admin.error = AssertionError("asked")
-    assert "settings: a broker in memory (awoke broker) has none" in run("topics", "describe", "orders").output
-
-
 def test_a_topic_is_altered_by_the_options_that_are_given(admin: FakeAdmin) -> None:
     options = ("--partitions", "4", "--config", "retention.ms=1", "--config", "a=b=c", "--default", "segment.ms")
     assert run("topics", "alter", "orders", *options).output == "topic orders altered\n"
@@ -84,12 +63,6 @@ def test_a_topic_is_altered_by_the_options_that_are_given(admin: FakeAdmin) -> N
 def test_altering_nothing_is_refused(admin: FakeAdmin) -> None:
     with pytest.raises(awoke.ConfigError, match="say what is to be changed: --partitions, --config or --default"):
         run("topics", "alter", "orders")
-    assert admin.asked == []
-
-
-def test_a_broker_in_memory_alters_no_topic(admin: FakeAdmin, process: list[dict[str, Any]]) -> None:
-    with pytest.raises(awoke.AwokeError, match="can't change a topic"):
-        run("topics", "alter", "orders", "--partitions", "4")
     assert admin.asked == []
 
 
@@ -120,31 +93,3 @@ def test_a_setting_without_name_or_value_is_refused_before_anything_is_created(c
 def test_a_topic_is_deleted(admin: FakeAdmin) -> None:
     assert run("topics", "delete", "orders").output == "topic orders deleted\n"
     assert admin.asked == [("delete", "orders")]
-
-
-def test_a_topic_of_a_broker_in_memory_is_created_by_its_process(
-    admin: FakeAdmin, process: list[dict[str, Any]]
-) -> None:
-    assert run("topics", "create", "receipts", "--partitions", "3", "-b", "a:1").output == "topic receipts created\n"
-    (asked,) = process
-    assert asked == {
-        "target": "awoke broker at a:1",
-        "socket": "/run/a:1.sock",
-        "command": "create_topic",
-        "topic": "receipts",
-        "partitions": 3,
-    }
-    assert admin.made == []
-
-
-@pytest.mark.parametrize("options", [("--config", "retention.ms=1"), ("--replicas", "2")])
-def test_a_broker_in_memory_takes_no_settings(options: tuple[str, str], process: list[dict[str, Any]]) -> None:
-    with pytest.raises(awoke.ConfigError, match="takes neither --config nor --replicas"):
-        run("topics", "create", "receipts", *options)
-    assert process == []
-
-
-def test_a_broker_in_memory_deletes_no_topic(admin: FakeAdmin, process: list[dict[str, Any]]) -> None:
-    with pytest.raises(awoke.AwokeError, match="its end deletes all of them"):
-        run("topics", "delete", "orders")
-    assert admin.asked == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -51,19 +50,6 @@ def brokers(monkeypatch: pytest.MonkeyPatch, app: awoke.App) -> Brokers:
     found = Brokers(orders=[1])
     monkeypatch.setattr(awoke, "Admin", found)
     return found
-
-
-@pytest.fixture
-def memory(monkeypatch: pytest.MonkeyPatch, brokers: Brokers) -> list[dict[str, Any]]:
-    """Has the brokers be one in memory; returns what its process is asked."""
-    asked: list[dict[str, Any]] = []
-
-    def ask(target: str, socket: str, command: str, **fields: Any) -> None:
-        asked.append({"target": target, "socket": socket, "command": command, **fields})
-
-    monkeypatch.setattr(topics_plan, "process_of", lambda servers: f"/run/{servers}.sock")
-    monkeypatch.setattr(topics_plan, "ask", ask)
-    return asked
 
 
 def streams(*words: str) -> tuple[str, str, int]:
@@ -191,33 +177,3 @@ def test_an_app_without_declared_topics_is_told_so(brokers: Brokers, monkeypatch
     shown, notes, code = streams(*PLAN)
     assert (shown, code) == ("all topics are as declared\n", 0)
     assert "shop_of_a_test:app declares no topic" in notes
-
-
-def test_a_broker_in_memory_creates_topics_and_knows_no_settings(
-    memory: list[dict[str, Any]], brokers: Brokers
-) -> None:
-    shown, notes, code = streams(*APPLY, "--yes", "-b", "a:1")
-    assert "makes 1 change, and leaves 1 difference alone" in shown
-    assert "has one replica of each partition, and knows no settings" in notes
-    assert "add no partitions" in notes
-    (asked,) = memory
-    assert asked == {
-        "target": "awoke broker at a:1",
-        "socket": "/run/a:1.sock",
-        "command": "create_topic",
-        "topic": "audit",
-        "partitions": 2,
-    }
-    assert (code, brokers.made, brokers.described) == (0, [], [])
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda broker: broker.create_partitions("orders", 3),
-        lambda broker: broker.alter_configs("orders", {"retention.ms": "5"}),
-    ],
-)
-def test_a_broker_in_memory_changes_no_topic(change: Callable[[topics_plan.BrokerInMemory], None]) -> None:
-    with pytest.raises(awoke.ConfigError, match=r"awoke broker at a:1 .* topic 'orders'"):
-        change(topics_plan.BrokerInMemory("a:1", "/run/a.sock"))

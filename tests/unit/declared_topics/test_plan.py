@@ -6,8 +6,7 @@ import pytest
 
 import awoke
 from awoke.declared_topics.collection import DeclaredTopics
-from awoke.declared_topics.differences import PartitionsMissing, TopicMissing
-from awoke.declared_topics.plan import Unread, apply, compared_settings, plan_in_memory, plan_of
+from awoke.declared_topics.plan import Unread, apply, compared_settings, plan_of
 from tests.support.fake_topics import FakeTopics
 
 DENIED = awoke.AuthorizationFailed("not allowed", 29, "TOPIC_AUTHORIZATION_FAILED")
@@ -96,19 +95,3 @@ def test_an_error_of_the_settings_is_told_and_not_raised(error: awoke.AwokeError
     cluster.refused["describe_configs"] = error
     assert compared_settings(cluster, "orders", {"a": "b"}) == Unread("orders", error)
     assert compared_settings(cluster, "orders", {}) == []
-
-
-def test_brokers_in_memory_are_compared_by_topics_and_partitions_only() -> None:
-    cluster = FakeTopics(orders=[1, 1])
-    plan = plan_in_memory(cluster, TOPICS)
-    missing, *others = plan.differences[:2]
-    assert isinstance(missing, TopicMissing)
-    assert missing.declaration.text() == "2 partitions"
-    assert [(type(each), each.is_made) for each in plan.differences] == [
-        (TopicMissing, True),
-        (TopicMissing, True),
-        (PartitionsMissing, False),
-    ]
-    assert others
-    assert cluster.described == []
-    assert "add no partitions" in " ".join(plan.notes)

@@ -9,7 +9,7 @@ import pytest
 
 from awoke.errors import ConfigError
 from awoke.oauth import OAuthToken
-from awoke.settings import Settings, client_properties, embedded, load, number, properties_of
+from awoke.settings import Settings, client_properties, load, number, properties_of
 from awoke.settings.kafka import poll_interval_s
 
 
@@ -60,14 +60,6 @@ def test_librdkafka_measures_where_metrics_are_served_unless_told_otherwise() ->
     assert name not in client_properties(Settings())
     assert client_properties(Settings(metrics_port=0))[name] == "5000"
     assert client_properties(Settings(metrics_port=0, kafka={name: "0"}))[name] == "0"
-
-
-def test_an_embedded_broker_is_asked_with_a_short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    name, settings = "fetch.wait.max.ms", Settings(bootstrap_servers="127.0.0.1:9")
-    assert name not in client_properties(settings)
-    monkeypatch.setattr("awoke.settings.kafka.embedded", {"127.0.0.1:9"})
-    assert "127.0.0.1:9" not in embedded
-    assert client_properties(settings)[name] == "10"
 
 
 def test_a_client_has_the_source_of_its_tokens() -> None:

@@ -6,21 +6,22 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use awoke_embedded::Server;
 use awoke_engine::events::{EventBox, event_box};
-use awoke_engine::kafka::{Admin, AdminOutcome, AdminRequest, ClientConfig, MockCluster};
+use awoke_engine::kafka::{Admin, AdminOutcome, AdminRequest, ClientConfig};
 
 /// The time after which a wait of a test fails.
 pub const WITHIN: Duration = Duration::from_secs(30);
 
 /// Brokers for a test. They stop when it is dropped.
 pub enum Cluster {
-    Mock(MockCluster),
+    Embedded(Server),
     Real { process: Child, bootstrap_servers: String },
 }
 
 impl Cluster {
-    pub fn mock() -> Self {
-        Self::Mock(MockCluster::start(1, events()).expect("embedded brokers start"))
+    pub fn embedded() -> Self {
+        Self::Embedded(Server::start(1).expect("embedded brokers start"))
     }
 
     /// Starts a broker of Apache Kafka; it stops when its standard input ends.
@@ -47,7 +48,7 @@ impl Cluster {
         config.set(
             "bootstrap.servers",
             match self {
-                Self::Mock(cluster) => cluster.bootstrap_servers(),
+                Self::Embedded(cluster) => cluster.bootstrap_servers(),
                 Self::Real { bootstrap_servers, .. } => bootstrap_servers,
             },
         );
@@ -56,7 +57,7 @@ impl Cluster {
 
     pub fn create_topic(&self, name: &str, partitions: i32) {
         match self {
-            Self::Mock(cluster) => cluster.create_topic(name, partitions, 1).expect("created"),
+            Self::Embedded(cluster) => cluster.create_topic(name, partitions, 1).expect("created"),
             Self::Real { .. } => {
                 let admin = Admin::new(&self.config(), events()).expect("an admin");
                 let request = AdminRequest::CreateTopics(vec![(name.to_owned(), partitions, 1, Vec::new())]);

@@ -3,7 +3,7 @@
  * A request to a group's coordinator that ended, by its time-out, just before the coordinator was found gave its reference to the call back
  * twice: the process ended with an assertion (librdkafka #4605).
  *
- * A broker that does not know DeleteGroups or OffsetDelete, as the mock cluster, made librdkafka give its reference to the queue of
+ * A broker that does not know DeleteGroups or OffsetDelete made librdkafka give its reference to the queue of
  * replies back twice: closing the client ended the process with an assertion. And the error of a DescribeAcls response was dropped:
  * a client without the permission, and brokers without an authorizer, seemed to have no ACLs.
  *

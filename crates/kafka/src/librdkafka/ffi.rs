@@ -152,16 +152,6 @@ unsafe extern "C" {
         opaque: *mut c_void,
     ) -> c_int;
     pub fn rd_kafka_topic_result_error(topicres: *const rd_kafka_topic_result_t) -> c_int;
-    pub fn rd_kafka_mock_topic_create(
-        mcluster: *mut rd_kafka_mock_cluster_t,
-        topic: *const c_char,
-        partition_cnt: c_int,
-        replication_factor: c_int,
-    ) -> c_int;
-    pub fn rd_kafka_mock_broker_set_down(mcluster: *mut rd_kafka_mock_cluster_t, broker_id: i32) -> c_int;
-    pub fn rd_kafka_mock_broker_set_up(mcluster: *mut rd_kafka_mock_cluster_t, broker_id: i32) -> c_int;
-    pub fn rd_kafka_mock_broker_set_rtt(mcluster: *mut rd_kafka_mock_cluster_t, broker_id: i32, rtt_ms: c_int)
-    -> c_int;
     pub fn rd_kafka_NewTopic_set_config(
         new_topic: *mut rd_kafka_NewTopic_t,
         name: *const c_char,

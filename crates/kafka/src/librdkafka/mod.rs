@@ -19,7 +19,6 @@ mod linger;
 mod lookup;
 mod message;
 mod metadata;
-mod mock_cluster;
 #[cfg(feature = "vendored")]
 mod openssl;
 mod options;
@@ -46,7 +45,6 @@ pub use linger::EndedLinger;
 pub use lookup::CommittedOffset;
 pub use message::{Batch, FetchError, Loose, MessageRef, TimestampKind};
 pub use metadata::{BrokerInfo, Metadata, PartitionInfo, TopicInfo};
-pub use mock_cluster::MockCluster;
 pub use options::ClientOptions;
 pub use partition_list::TopicPartitionList;
 pub use producer::partition_of_key;
