@@ -40,6 +40,12 @@ impl Earlier {
         self.ranges.get(place).is_some_and(|range| range.contains(&offset))
     }
 
+    /// Returns the messages that were done from an offset on, in order, and the leader epoch of the last.
+    pub(super) fn from(&self, offset: i64) -> (impl Iterator<Item = Range<i64>>, i32) {
+        let ranges = self.ranges.iter().filter(move |range| range.end > offset);
+        (ranges.map(move |range| range.start.max(offset)..range.end), self.epoch)
+    }
+
     /// Returns one past the last message that was done.
     pub(super) fn end(&self) -> Option<i64> {
         self.ranges.last().map(|last| last.end)

@@ -149,6 +149,11 @@ impl Watermark {
         self.position.map(|position| position.offset).or_else(|| self.entries.front().map(|entry| entry.offset))
     }
 
+    /// Returns the offset after all messages that were begun; `None` before the first.
+    pub(super) fn next(&self) -> Option<i64> {
+        self.entries.back().map(|entry| entry.offset + 1).or(self.position.map(|position| position.offset))
+    }
+
     /// Returns the leader epoch of the last message that is done beyond the watermark; -1 when there is none.
     pub(super) fn finished_epoch(&self) -> i32 {
         self.entries.iter().rev().find(|entry| entry.is_done).map_or(-1, |entry| entry.leader_epoch)

@@ -215,7 +215,9 @@ impl Lanes {
         for (index, message) in batch.into_loose().into_iter().enumerate() {
             let (offset, leader_epoch) = (message.offset(), message.leader_epoch());
             let is_skipped = self.settings.skip.as_ref().is_some_and(|policy| policy.skips(&message, now_ms));
-            if is_skipped || state.earlier.has(offset, leader_epoch) {
+            // Always asked: it notices by the epoch that the log is another one.
+            let was_done = state.earlier.has(offset, leader_epoch);
+            if is_skipped || was_done {
                 let change = state.watermark.skip(offset, leader_epoch, now);
                 notifications.has_commit |= change == Change::Moved;
                 skipped.push(message);
@@ -376,12 +378,11 @@ impl Lanes {
     /// Returns the position to commit, with the metadata for the messages that are done after it.
     pub(super) fn position(&self, note: Option<(i64, &str)>) -> Option<ToCommit> {
         let state = self.state();
-        let finished = state.watermark.finished();
+        let (finished, epoch) = state.finished();
         // Before the first message is done, only for the sake of the metadata.
         let is_noted = note.is_some() || !finished.is_empty();
         let start = || Some(state.start_at(state.watermark.offset().filter(|_| is_noted)?));
         let position = state.watermark.position().or_else(start)?;
-        let epoch = state.watermark.finished_epoch();
         drop(state);
         let note = note.filter(|(offset, _)| *offset == position.offset).map_or("", |(_, text)| text);
         let (metadata, is_whole) = write_metadata(note, position.offset, &finished, epoch);

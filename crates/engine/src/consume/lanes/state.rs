@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::time::Instant;
 
 use super::{Concurrency, LaneBy, LaneLease, LaneMessages, Leased, Notifications, Share, ShortJobs};
@@ -150,6 +151,22 @@ impl<M: LaneMessage, R> State<M, R> {
         }
     }
 
+    /// Returns the messages that are done beyond the watermark, in order, and the leader epoch of the last; -1 for
+    /// none. Among them are those that an earlier process has done and this one has not read yet: the next process
+    /// must not run them again either.
+    pub(super) fn finished(&self) -> (Vec<Range<i64>>, i32) {
+        let (mut finished, mut epoch) = (self.watermark.finished(), self.watermark.finished_epoch());
+        if let Some(next) = self.watermark.next() {
+            let (unread, unread_epoch) = self.earlier.from(next);
+            let read = finished.len();
+            finished.extend(unread);
+            if finished.len() > read {
+                epoch = epoch.max(unread_epoch);
+            }
+        }
+        (finished, epoch)
+    }
+
     /// Returns the position of an offset to which no message has moved the watermark, with the epoch that was committed
     /// beside it.
     pub(super) fn start_at(&self, offset: i64) -> Position {
@@ -267,6 +284,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::consume::finished::{split_metadata, write_metadata};
 
     /// The offset of a message.
     struct Fake(i64);
@@ -293,6 +311,40 @@ mod tests {
             careful_messages: 0,
             skip: None,
         }
+    }
+
+    /// A state of a second process: the first has done 11, 13 and 15 to 17, and committed 10.
+    fn second(first: i64, end: i64) -> TestState {
+        let (metadata, _) = write_metadata("", 10, &[11..12, 13..14, 15..18], 3);
+        let mut state = TestState::new(2, Share::OneLane);
+        state.earlier = split_metadata(10, &metadata.expect("something is done")).1;
+        for offset in first..end {
+            if state.earlier.has(offset, 0) {
+                state.watermark.skip(offset, 0, Instant::now());
+            } else {
+                state.admit(offset as u64, Fake(offset), Instant::now());
+            }
+        }
+        state
+    }
+
+    #[test]
+    fn messages_that_an_earlier_process_did_and_this_one_did_not_read_are_named_again() {
+        let mut state = second(10, 13);
+        assert_eq!(state.finished(), (vec![11..12, 13..14, 15..18], 3));
+        state.watermark.done(12);
+        assert_eq!(state.finished(), (vec![11..13, 13..14, 15..18], 3));
+        state.watermark.done(10);
+        assert_eq!(state.finished(), (vec![13..14, 15..18], 3), "the watermark is at 13");
+        assert_eq!(second(10, 17).finished(), (vec![11..12, 13..14, 15..17, 17..18], 3), "in the middle of a range");
+        assert_eq!(second(10, 20).finished(), (vec![11..12, 13..14, 15..18], 0), "all are read");
+    }
+
+    #[test]
+    fn messages_of_a_log_that_was_truncated_since_are_not_named_again() {
+        let mut state = second(10, 13);
+        assert!(!state.earlier.has(13, 4), "13 is another message now");
+        assert_eq!(state.finished(), (vec![11..12], 0));
     }
 
     /// A state with messages, each the number of its lane; their offsets count from 0. Returns the slots that were
