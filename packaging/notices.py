@@ -71,13 +71,15 @@ def texts_of(package: Package) -> tuple[str, ...]:
 
 
 def stated(package: Package, known: Iterable[str]) -> str:
-    """Returns the text for a package that says MIT in its manifest and holds no text: that of MIT, for its authors.
+    """Returns the text for a package that says MIT in its manifest, alone or as a choice, and holds no text.
+
+    It is that of MIT, for its authors.
 
     Raises:
         Incomplete: It has another licence, or names no authors.
     """
     body = next((text[text.index(MIT_BEGIN) :] for text in known if MIT_BEGIN in text), None)
-    if package.license != "MIT" or not package.authors or body is None:
+    if "MIT" not in package.license.split(" OR ") or not package.authors or body is None:
         raise Incomplete(f"{package.name} {package.version} ({package.license}) has no licence in {package.folder}")
     authors = "\n".join(f"Copyright (c) {author}" for author in package.authors)
     return f"{authors}\n(The package names its authors and the MIT licence in its manifest.)\n\n{body}"
