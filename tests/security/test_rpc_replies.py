@@ -12,6 +12,7 @@ import pytest
 import awoke
 from awoke import rpc
 from awoke.rpc import topics as rpc_topics
+from awoke.rpc.protocol import Topics
 from awoke.rpc.responder import reply_topics
 from awoke.settings import Settings
 from awoke.testing import running
@@ -59,6 +60,8 @@ def test_a_call_whose_reply_partition_does_not_exist_is_not_executed(mock_cluste
 def test_a_partition_that_was_added_is_found(mock_cluster: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     app = new_app(mock_cluster, partitions=2)
     counting(app)
+    for name in Topics.of(app.rpc.service):
+        mock_cluster.create_topic(name, 2)
     with monkeypatch.context() as patch:
         deceived(patch, 1)
         patch.setattr(reply_topics, "AGAIN_S", 0.0)
