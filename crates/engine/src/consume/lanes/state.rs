@@ -342,9 +342,9 @@ mod tests {
 
     #[test]
     fn messages_of_a_log_that_was_truncated_since_are_not_named_again() {
-        let mut state = second(10, 13);
-        assert!(!state.earlier.has(13, 4), "13 is another message now");
-        assert_eq!(state.finished(), (vec![11..12], 0));
+        let mut state = second(10, 15);
+        assert!(!state.earlier.has(15, 4), "15 is another message now");
+        assert_eq!(state.finished(), (vec![11..12, 13..14], 0));
     }
 
     /// A state with messages, each the number of its lane; their offsets count from 0. Returns the slots that were
