@@ -117,7 +117,7 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     left = [thread.name for thread in threading.enumerate() if thread.ident not in before]
     assert not left, f"threads left behind: {left}"
     if tasks_before is not None:
-        # The admin of the real cluster, and the mock cluster, may connect to a broker that they had not talked to yet.
+        # The admins of both clusters may connect to a broker that they had not talked to yet.
         tasks = native_threads(at_most=tasks_before + 3)
         assert tasks <= tasks_before + 3, f"{tasks - tasks_before} native threads left behind"
 

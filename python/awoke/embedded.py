@@ -23,7 +23,11 @@ class EmbeddedCluster:
         embedded.add(self.bootstrap_servers)
 
     def create_topic(self, name: str, partitions: int | None = None, replicas: int = 1) -> None:
-        """Create a topic; one that exists stays as it is. `None` takes the partitions that the topic declares, or 1."""
+        """Create a topic; one that exists stays as it is. `None` takes the partitions that the topic declares, or 1.
+
+        Raises:
+            ValueError: Kafka would refuse the name or the partitions, or there are fewer brokers than replicas.
+        """
         declared = name.partitions if isinstance(name, Topic) else None
         self._native.create_topic(name, (declared or 1) if partitions is None else partitions, replicas)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clusters import RealCluster
+from tests.support.clusters import Cluster
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted({file.stem for file in (REPOSITORY / "examples").glob("*.py")} - {"__init__", "admin"})
@@ -26,8 +26,8 @@ def test_an_example_runs(name: str) -> None:
     assert run(f"examples.{name}")
 
 
-def test_the_example_of_administration_resets_a_group(real_cluster: RealCluster) -> None:
-    shown = run("examples.admin", real_cluster.bootstrap_servers)
+def test_the_example_of_administration_resets_a_group(cluster: Cluster) -> None:
+    shown = run("examples.admin", cluster.bootstrap_servers)
     assert "committed: 10 of 10" in shown
     assert "committed now: 0" in shown
 

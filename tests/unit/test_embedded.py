@@ -38,6 +38,15 @@ def test_a_declared_topic_has_the_partitions_that_it_declares() -> None:
     assert found == {"orders": 3, "few": 2, "refunds": 1}
 
 
+@pytest.mark.parametrize(("name", "partitions", "replicas"), [("a b", 1, 1), ("orders", 0, 1), ("orders", 1, 3)])
+def test_a_topic_that_kafka_would_refuse_is_refused(name: str, partitions: int, replicas: int) -> None:
+    text = "is no name of a topic|a topic of 2 embedded brokers has at least 1 partition and 1 to 2 replicas, not "
+    with EmbeddedCluster(2) as cluster, awoke.Admin(cluster.bootstrap_servers) as admin:
+        with pytest.raises(ValueError, match=text):
+            cluster.create_topic(name, partitions, replicas)
+        assert admin.topics() == []
+
+
 def test_brokers_that_were_closed_are_gone() -> None:
     with EmbeddedCluster() as cluster:
         address = cluster.bootstrap_servers

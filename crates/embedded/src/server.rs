@@ -90,22 +90,24 @@ impl Server {
             return refuse(format!("{name:?} is no name of a topic"));
         }
         let name = name.to_owned();
-        let created = self.call(move |brokers| {
+        let refused_by = self.call(move |brokers| {
             let cluster = &mut brokers.cluster;
             let known = cluster.brokers.len();
             let partitions = usize::try_from(partitions).ok().filter(|count| *count > 0);
             let replicas = usize::try_from(replicas).ok().filter(|count| (1..=known).contains(count));
-            let (Some(partitions), Some(replicas)) = (partitions, replicas) else { return false };
+            let (Some(partitions), Some(replicas)) = (partitions, replicas) else { return Some(known) };
             if cluster.topics.get(&name).is_none() {
                 let replicas = cluster.spread(0, partitions, replicas);
                 cluster.topics.create(&name, replicas, std::collections::BTreeMap::new());
             }
-            true
+            None
         })?;
-        if created {
-            Ok(())
-        } else {
-            refuse(format!("no topic of {partitions} partitions with {replicas} replicas here"))
+        match refused_by {
+            None => Ok(()),
+            Some(known) => refuse(format!(
+                "a topic of {known} embedded brokers has at least 1 partition and 1 to {known} replicas, not \
+                 {partitions} and {replicas}"
+            )),
         }
     }
 

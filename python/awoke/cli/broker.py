@@ -20,7 +20,7 @@ PARTITIONS, BROKERS = 4, 3
 def broker(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics to create.")],
     partitions: Annotated[int, typer.Option(min=1, max=10_000, help="Partitions of each topic.")] = PARTITIONS,
-    brokers: Annotated[int, typer.Option(min=1, max=100, help="Their number.")] = BROKERS,
+    brokers: Annotated[int, typer.Option(min=1, max=100, help="Brokers to run.")] = BROKERS,
 ) -> None:
     """Run Kafka brokers in memory, for trying, until SIGINT or SIGTERM. Their messages are gone then."""
     from awoke.embedded import EmbeddedCluster
