@@ -154,6 +154,8 @@ class Admin(Client):
     ) -> None:
         """Changes some settings of a topic and leaves the others. None takes a setting back to its default.
 
+        A broker may describe the old values for a moment: it learns of the change from the controller.
+
         Raises:
             KafkaError: `INVALID_CONFIG`: there is no such setting, or its value is wrong; nothing was changed.
             UnknownTopic: There is no such topic.
