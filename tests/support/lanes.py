@@ -68,9 +68,12 @@ class Killed:
         self.committed = 0
         """The group's offset when the first process was dead."""
 
-    def run(self, kill_at: int, within_s: float) -> None:
-        """Kills the first at `kill_at` written messages, and lets the second go on until all are written."""
-        with self._process(self._files[0]) as process:
+    def run(self, kill_at: int, within_s: float, hangs_at: int = -1) -> None:
+        """Kills the first at `kill_at` written messages, and lets the second go on until all are written.
+
+        The first never ends the message at `hangs_at`, so that its committed offset stays there.
+        """
+        with self._process(self._files[0], LANES_HANGS_AT=str(hangs_at)) as process:
             wait_for_lines(self._files[0], kill_at, within_s, process)
             process.signal(signal.SIGKILL)
             process.wait()
@@ -85,8 +88,8 @@ class Killed:
             process.signal(signal.SIGTERM)
             assert process.wait() == 0
 
-    def _process(self, file: Path) -> Process:
-        env = {"LANES_TOPIC": self._topic, "LANES_LOG": str(file), **self._env}
+    def _process(self, file: Path, **env: str) -> Process:
+        env = {"LANES_TOPIC": self._topic, "LANES_LOG": str(file), **self._env, **env}
         kafka = ["--kafka", "session.timeout.ms=6000"]
         return Process("run", "tests.scenarios.lanes_app:app", "--bootstrap-servers", self._servers, *kafka, env=env)
 
