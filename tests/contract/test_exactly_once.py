@@ -12,6 +12,7 @@ import pytest
 
 import awoke
 from awoke import dead_letter
+from awoke.events import JobFailed
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.contract.test_transactions import values
@@ -161,7 +162,13 @@ def test_a_consumer_sends_within_its_own_transactions(cluster: Cluster, topic: C
 
 def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(cluster: Cluster, topic: CreateTopic) -> None:
     """A job that fails while its transaction ends has its batch tried again: only one transaction may take effect."""
-    name, output, app, over = topic("in"), topic("out"), new_app(cluster), Collected[int]()
+    name, output, app, over = topic("in"), topic("out"), new_app(cluster), Collected[str]()
+
+    def failed(event: JobFailed) -> None:
+        if event.retry_in_s is None:
+            over.add("the first transaction was committed before it could be given up")
+
+    app.events.subscribe(JobFailed, failed)
 
     @app.consumer(name, exactly_once=True, retry=awoke.Retry(backoff_s=(0.01, 0.02)))
     class Early(awoke.Consumer):
@@ -174,13 +181,45 @@ def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(cluster: Clu
                 ending.cancel()
                 raise RuntimeError("in no mood to wait")
             await ending
-            over.add(batch.attempt)
+            over.add("the second transaction was committed")
 
     send(cluster, name, [b"1"])
     with running(app):
         over.wait_for(1)
     assert values(cluster, output) == [b"1"]
     assert_committed(cluster, app, {(name, 0): 1})
+
+
+def test_a_job_whose_transaction_is_committed_while_it_fails_lets_its_partition_go_on(
+    cluster: Cluster, topic: CreateTopic
+) -> None:
+    """The commit comes when it is decided that the batch is tried again: nothing is left of it to be tried."""
+    name, output, app, over = topic("in"), topic("out"), new_app(cluster), Collected[bytes]()
+
+    def wait_for_commit(event: JobFailed) -> None:
+        wait_for_values(cluster, output, 1)
+
+    app.events.subscribe(JobFailed, wait_for_commit)
+
+    @app.consumer(name, exactly_once=True, retry=awoke.Retry(backoff_s=(0.01, 0.02)))
+    class Early(awoke.Consumer):
+        async def consume(self, batch: awoke.Batch[bytes]) -> None:
+            transaction = self.transaction()
+            transaction.produce(output, batch[0].value)
+            ending = asyncio.ensure_future(transaction.__aexit__(None, None, None))
+            await asyncio.sleep(0)  # It has been submitted.
+            if batch[0].value == b"1":
+                raise RuntimeError("after it was submitted")
+            await ending
+            over.add(batch[0].value)
+
+    send(cluster, name, [b"1"])
+    with running(app):
+        wait_for_values(cluster, output, 1)
+        send(cluster, name, [b"2"])
+        over.wait_for(1)
+    assert values(cluster, output) == [b"1", b"2"]
+    assert_committed(cluster, app, {(name, 0): 2})
 
 
 def test_an_async_consumer_awaits_its_transaction(cluster: Cluster, topic: CreateTopic) -> None:

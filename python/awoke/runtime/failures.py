@@ -57,14 +57,20 @@ class Failures:
         """Offsets of failing messages that are to be skipped."""
 
     def failed(self, job: Job, error: BaseException, retry_in_s: float) -> None:
-        """Notes that a job's first message has failed and is to be tried again. To be called before the job ends."""
+        """Notes that a job's first message has failed and is to be tried again. To be called before the job ends.
+
+        Notes nothing where all of it is done by now: a transaction was committed after its user code had failed.
+        """
         now_s = time.monotonic()
         with contextlib.suppress(FencedError):
+            batch = job.batch()
+            if not len(batch):
+                return
             entry = Failure(
                 assignment=job.assignment(),
                 generation=job.generation,
-                offset=job.first_offset,
-                key=job.batch()[0].key,
+                offset=batch[0].offset,
+                key=batch[0].key,
                 attempts=job.attempt,
                 error=shown(error),
                 since_s=now_s,

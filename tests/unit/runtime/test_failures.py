@@ -48,6 +48,13 @@ def test_a_message_that_fails_is_known_with_its_key_and_last_error() -> None:
     assert isinstance(entry.error, str), "an exception would keep the message"
 
 
+def test_a_job_that_is_done_meanwhile_has_no_failing_message() -> None:
+    case = Case()
+    case.job.remaining = 0
+    case.fail()
+    assert case.failures.all() == []
+
+
 def test_a_message_that_fails_again_has_failed_since_the_first_time() -> None:
     case = Case()
     case.fail()

@@ -243,8 +243,12 @@ impl Job {
 
     /// Keeps the messages that are not done and gives the unit back; no job gets them before `delay` is over.
     ///
-    /// This attempt counts as one of the first message, unless it failed for a reason that is not the message's.
+    /// This attempt counts as one of the first message, unless it failed for a reason that is not the message's. Where
+    /// all messages are done by now (a transaction was committed meanwhile), it only gives the unit back.
     pub fn retry(&mut self, delay: Duration, is_counted: bool) {
+        if self.done >= self.end {
+            return self.release();
+        }
         let Some(unit) = self.unit.take() else { return };
         if unit.partition.check_process().is_err() {
             return;
@@ -255,8 +259,6 @@ impl Job {
         if self.lease.is_none() {
             unit.partition.park(Parked { batch: Arc::clone(&self.batch), first: self.done, attempts });
             unit.finish(Outcome::NotBefore(moment));
-        } else if self.done == self.own_end {
-            self.leave(unit, Lanes::release);
         } else {
             self.end = self.end.min(self.done + 1); // User code was not called for those behind it.
             self.park_lanes(unit, self.done, attempts, moment);
