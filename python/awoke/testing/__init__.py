@@ -1,36 +1,8 @@
-"""For users' tests: brokers and a schema registry inside the process, and an app that runs beside the test."""
+"""For users' tests: brokers and a schema registry inside the process, and an app that runs beside the test.
 
-from __future__ import annotations
+`__init__.pyi` lists the names. Each is loaded on its first use: the pytest plugin is imported by every run of pytest.
+"""
 
-import contextlib
-from collections.abc import Iterator, Mapping
+import lazy_loader
 
-from awoke.app import App
-from awoke.embedded import EmbeddedCluster
-from awoke.runtime.runner import AppRunner
-from awoke.settings import KafkaValue
-from awoke.testing.registry import EmbeddedRegistry
-
-__all__ = ["EmbeddedCluster", "EmbeddedRegistry", "running"]
-
-
-@contextlib.contextmanager
-def running(
-    app: App,
-    *,
-    bootstrap_servers: str | None = None,
-    workers: int | None = None,
-    kafka: Mapping[str, KafkaValue] | None = None,
-) -> Iterator[AppRunner]:
-    """Run an app beside the `with` block; leaving the block stops it in order.
-
-    Raises:
-        ConfigError, BrokerUnreachable, UnknownTopic: it could not start.
-    """
-    app.use(bootstrap_servers=bootstrap_servers, workers=workers, kafka=kafka)
-    server = AppRunner(app)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
