@@ -340,12 +340,12 @@ class TransactionBatcher:
     ) -> TransactionBatcher: ...
     def entry(self) -> TransactionEntry:
         """Makes an empty entry."""
-    def submit(self, entry: TransactionEntry, job: Job, offset: int | None) -> PendingCommit:
+    def submit(self, entry: TransactionEntry, job: Job, offset: int | None) -> PendingStep:
         """Commits the records of an entry, and that its job is done up to this offset (None: to its end).
 
         Does not block; the returned object has the answer.
         """
-    def commit(self, partition: Partition) -> PendingCommit:
+    def commit(self, partition: Partition) -> PendingStep:
         """Commits the stored offset of a hook's partition, with its metadata text. Does not block."""
     def close(self) -> None:
         """Ends the batcher; entries that are not committed fail. Blocks with the GIL released."""
@@ -413,6 +413,12 @@ class Scheduler:
         """Ends every worker's wait, now and later. Does not block."""
     def dismiss(self, workers: int) -> None:
         """Ends this number of workers, busy ones when they come for more. Does not block."""
+    def at_rest(self, jobs_least: int) -> PendingStep:
+        """Returns a handle for the first moment at which this number of jobs has begun, and no job runs or is ready to.
+
+        Partitions that wait for a moment, for messages or for a resume rest. It fails when the scheduler closes. Does
+        not block.
+        """
     def counters(self) -> dict[str, int]:
         """Returns counts: `jobs`, `job_wakes`, `clock_wakes`, and of now: `ready`, `busy`, `idle`. Does not block."""
 
@@ -972,7 +978,7 @@ class GroupMember:
         Raises:
             ClosedError: the member is closed.
         """
-    def commit(self) -> PendingCommit:
+    def commit(self) -> PendingStep:
         """Commits the stored offsets. Does not block; the returned object has the answer."""
     def close(self, timeout_s: float | None = None) -> bool:
         """Gives all partitions back in order and leaves the group. Blocks with the GIL released.
@@ -989,6 +995,11 @@ class GroupMember:
 
         Raises:
             FencedError: the partition was taken away meanwhile.
+        """
+    def pulled(self) -> list[tuple[str, int, int | None, bool]]:
+        """Returns the partitions that are assigned now: (topic, partition, next to pull or None, are messages kept back).
+
+        Messages are kept back for a moment, by a pause, or because as many as allowed are under way. Does not block.
         """
     def fetch_queue_bytes(self) -> int | None:
         """Returns the most bytes that are fetched ahead of each assigned partition.
@@ -1013,11 +1024,11 @@ class GroupMember:
         """Returns the error that made the member unusable: (code, name, text), or None."""
 
 @final
-class PendingCommit:
-    """A commit that is under way."""
+class PendingStep:
+    """Something that the engine is about to do: a commit, or to come to rest."""
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Waits for the broker's answer. Blocks with the GIL released."""
+        """Waits until it is done. Blocks with the GIL released."""
     def done(self) -> bool:
         """Returns whether the answer is there. Does not block."""
     def result(self) -> None:

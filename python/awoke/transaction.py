@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, Unpack, cast
 from weakref import WeakKeyDictionary
 
 from awoke import _native
-from awoke._native import DeliveryHandle, Job, Message, PendingCommit
+from awoke._native import DeliveryHandle, Job, Message, PendingStep
 from awoke.errors import ClosedError
 from awoke.message import Outgoing, ProduceOptions, Record, RecordOptions, record_of
 from awoke.middleware import Middleware, through
@@ -100,7 +100,7 @@ class TransactionEntry(Protocol):
     """The messages of one job. They are committed together with its offset when they are submitted."""
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None: ...
-    def submit(self, job: Job, offset: int | None) -> PendingCommit: ...
+    def submit(self, job: Job, offset: int | None) -> PendingStep: ...
 
 
 class ConsumerTransaction:

@@ -46,7 +46,7 @@ mod _native {
     use crate::{
         admin::{Admin, PendingCall},
         consume::{Batch, BatchIterator, Decoders, GroupMember, HookJob, Job, LaneAssignment, Message, Partition},
-        consume::{PendingCommit, Reader, Route, Scheduler, ValueBuffer},
+        consume::{PendingStep, Reader, Route, Scheduler, ValueBuffer},
         embedded::EmbeddedBrokers,
         events::EventBox,
         is_secret,

@@ -7,7 +7,7 @@ use awoke_engine::produce::OwnedRecord;
 use awoke_engine::transact as engine;
 use pyo3::prelude::*;
 
-use crate::consume::{Job, Message, Partition, PendingCommit};
+use crate::consume::{Job, Message, Partition, PendingStep};
 use crate::errors::Result;
 use crate::events::EventBox;
 use crate::open::Open;
@@ -23,8 +23,11 @@ pub struct TransactionBatcher {
 }
 
 impl TransactionBatcher {
-    fn submit_entry(&self, entry: Result<engine::TransactionEntry, Error>) -> Result<PendingCommit> {
-        Ok(PendingCommit { completion: entry.and_then(|entry| self.inner.get()?.submit(entry))? })
+    fn submit_entry(&self, entry: Result<engine::TransactionEntry, Error>) -> Result<PendingStep> {
+        Ok(PendingStep {
+            completion: entry.and_then(|entry| self.inner.get()?.submit(entry))?,
+            operation: "commit offsets",
+        })
     }
 }
 
@@ -53,12 +56,12 @@ impl TransactionBatcher {
     /// Commits the records of an entry, and that its job is done up to this offset (`None`: to its end). Does not
     /// block; the returned object has the answer.
     #[pyo3(signature = (entry, job, offset))]
-    fn submit(&self, entry: &TransactionEntry, job: &Job, offset: Option<i64>) -> Result<PendingCommit> {
+    fn submit(&self, entry: &TransactionEntry, job: &Job, offset: Option<i64>) -> Result<PendingStep> {
         self.submit_entry(engine::TransactionEntry::of_job(&job.inner, std::mem::take(&mut *entry.records()), offset))
     }
 
     /// Commits the stored offset of a hook's partition, with its metadata text. Does not block.
-    fn commit(&self, partition: &Partition) -> Result<PendingCommit> {
+    fn commit(&self, partition: &Partition) -> Result<PendingStep> {
         self.submit_entry(partition.queue().map(engine::TransactionEntry::of_stored_offset))
     }
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import selectors
+import sys
 import threading
 from collections.abc import Mapping
+from types import FrameType
 from typing import Protocol
 
 from awoke._native import EventBox, Mailbox
 from awoke.events.bus import Events
 from awoke.events.catalogue import from_engine
 from awoke.events.event import Event
+
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+"""The folder of awoke."""
 
 
 class Listener(Protocol):
@@ -32,13 +37,15 @@ class EventPump:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._listeners: dict[EventBox, Listener] = {}
+        self._places: dict[EventBox, str] = {}
+        """Where the client of each box was made."""
         self._changed = Mailbox()
         self._thread: threading.Thread | None = None
 
     def add(self, box: EventBox, listener: Listener) -> None:
         """Serves this box from now on. Any thread; does not block."""
         with self._lock:
-            self._listeners[box] = listener
+            self._listeners[box], self._places[box] = listener, place_of_user_code()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="awoke-events", daemon=True)
                 self._thread.start()
@@ -48,6 +55,7 @@ class EventPump:
         """Serves this box no longer; its last events are delivered here. Joins the thread after the last box."""
         with self._lock:
             listener = self._listeners.pop(box, None)
+            self._places.pop(box, None)
             thread = self._thread if not self._listeners else None
             if thread is not None:
                 self._thread = None
@@ -56,6 +64,14 @@ class EventPump:
             deliver(box, listener)
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+    def places(self) -> dict[EventBox, str]:
+        """Returns the boxes of the clients that are open, with the file, line and function that made each client.
+
+        Does not block.
+        """
+        with self._lock:
+            return dict(self._places)
 
     def _run(self) -> None:
         me = threading.current_thread()
@@ -78,6 +94,14 @@ class EventPump:
                     self._changed.drain()
                     return
                 deliver(key.data, boxes[key.data])
+
+
+def place_of_user_code() -> str:
+    """Returns file, line and function of the nearest caller outside of awoke; empty if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
 
 def deliver(box: EventBox, listener: Listener) -> None:

@@ -17,14 +17,14 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple
 
-from awoke._native import HookJob, Job, Partition, PendingCommit
+from awoke._native import HookJob, Job, Partition, PendingStep
 from awoke.drive import elsewhere, until
 from awoke.errors import FencedError, OperationTimeout
 from awoke.routing import CAREFUL_MESSAGES, Route
 
 PREFIX = "awoke:began="
 Key = tuple[str, int, int]
-Commit = Callable[[Partition], PendingCommit]
+Commit = Callable[[Partition], PendingStep]
 """Commits what is stored for a partition."""
 
 
@@ -38,14 +38,14 @@ class _Record(NamedTuple):
     """The committed offset whose metadata the record is."""
     careful_until: int
     """Messages before this offset are taken one by one."""
-    commit: PendingCommit | None = None
+    commit: PendingStep | None = None
     """The commit that brings the first record of an assignment; a job that begins before its answer waits for it."""
 
 
 class CrashCheck(NamedTuple):
     """The result of the check before a job runs."""
 
-    commit: PendingCommit | None
+    commit: PendingStep | None
     """To be awaited first: the broker must hold the record before user code runs."""
     deaths: int
     """The number of times in a row that the process has died at the job's first message."""

@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from awoke._native import DeliveryHandle, Job, PendingCommit
+from awoke._native import DeliveryHandle, Job, PendingStep
 from awoke.dead_letter import letter
 from awoke.drive import elsewhere, until
 from awoke.errors import (
@@ -61,7 +61,7 @@ class Exhausted(NamedTuple):
     """An exhausted message whose dead letter, or transaction, is not answered yet: then the job goes on behind it."""
 
     offset: int
-    answer: DeliveryHandle | PendingCommit
+    answer: DeliveryHandle | PendingStep
     """Ends when its dead letter is acknowledged; where the route is exactly-once, when that and its offset are
     committed."""
     event: Ending
@@ -300,7 +300,7 @@ class Recovery:
         except Exception as refused:
             return self._refused(job, instead, refused)
 
-    def _produce_letter(self, job: Job, record: Record) -> DeliveryHandle | PendingCommit:
+    def _produce_letter(self, job: Job, record: Record) -> DeliveryHandle | PendingStep:
         topic, transactions = self._route.dead_letter, self._context.transactions
         assert topic is not None
         if transactions is None or not self._route.is_exactly_once:

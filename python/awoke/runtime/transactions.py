@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 from awoke import _native
-from awoke._native import Job, Partition, PendingCommit
+from awoke._native import Job, Partition, PendingStep
 from awoke.codecs.codec import Codec
 from awoke.dead_letter import producer_properties
 from awoke.errors import ConfigError
@@ -58,7 +58,7 @@ class TransactionEntry:
         message = through(self._middleware, Outgoing(topic, *record))
         return message.topic, Record(*message[1:])
 
-    def submit(self, job: Job, offset: int | None) -> PendingCommit:
+    def submit(self, job: Job, offset: int | None) -> PendingStep:
         """Commits the records, and the job up to this offset (None: to its end). Does not block; returns the handle."""
         return self._batcher.submit(self._native, job, offset)
 
@@ -92,7 +92,7 @@ class Transactions:
         """Returns an empty entry."""
         return TransactionEntry(self._batcher, self._middleware)
 
-    def commit(self, partition: Partition) -> PendingCommit:
+    def commit(self, partition: Partition) -> PendingStep:
         """Commits the stored offset of a partition, with its metadata. Does not block."""
         return self._batcher.commit(partition)
 

@@ -5,40 +5,97 @@ Each run of pytest in an environment with awoke imports this file. It imports th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from awoke.testing.cluster import TestCluster
-    from awoke.testing.probe import Probe
+    from awoke.testing.runs import Runs
+    from awoke.testing.service import TestService
+
+RUNS = pytest.StashKey["Runs"]()
+"""The apps that run beside a test."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options of this plugin."""
+    group = parser.getgroup("awoke")
+    group.addoption("--awoke-brokers", metavar="HOST:PORT", help="run the tests of awoke's fixtures on these brokers")
+    group.addoption("--awoke-seed", metavar="N", type=int, help="the seed of what awoke's fixtures draw by chance")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the marks of this plugin."""
+    config.addinivalue_line("markers", "awoke_kafka: runs on Apache Kafka only (--awoke-brokers), else it is skipped")
+    config.addinivalue_line("markers", "awoke_embedded: runs on embedded brokers, whatever --awoke-brokers says")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Returns the options that were given, for the head of the report."""
+    options = {name: config.getoption(f"--awoke-{name}") for name in ("brokers", "seed")}
+    given = [f"{name} {value}" for name, value in options.items() if value is not None]
+    return [f"awoke: {', '.join(given)}"] if given else []
 
 
 @pytest.fixture
-def awoke_cluster() -> Iterator[TestCluster]:
+def awoke_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCluster]:
     """Brokers of this test: topics of other tests are not on them."""
-    from awoke.testing.cluster import TestCluster
+    from awoke.testing.cluster import EmbeddedTestCluster, OutsideTestCluster
 
-    cluster = TestCluster()
+    brokers: str | None = request.config.getoption("--awoke-brokers")
+    if brokers is None and request.node.get_closest_marker("awoke_kafka") is not None:
+        pytest.skip("needs Apache Kafka: --awoke-brokers HOST:PORT")
+    cluster: TestCluster
+    if brokers is None or request.node.get_closest_marker("awoke_embedded") is not None:
+        cluster = EmbeddedTestCluster()
+    else:  # The workers of xdist have folders of their own in one that they share.
+        cluster = OutsideTestCluster(brokers, tmp_path_factory.getbasetemp().parent / "awoke-brokers.lock")
     yield cluster
     cluster.close()
 
 
 @pytest.fixture
-def awoke_run(awoke_cluster: TestCluster) -> Iterator[Callable[..., Probe]]:
-    """Runs apps on the brokers of this test: `awoke_run(app)` returns a probe. The apps stop when the test ends."""
-    from awoke.testing.probe import Probe
+def awoke_run(request: pytest.FixtureRequest, awoke_cluster: TestCluster) -> Iterator[Runs]:
+    """Runs apps on the brokers of this test: `awoke_run(app)` returns a probe.
 
-    probes: list[Probe] = []
+    When the test has ended, its apps stop in reverse order. A failure that it did not look at, a message that was lost
+    or repeated, a thread and a client that it left behind fail it.
+    """
+    from awoke.testing.runs import Runs
 
-    def run(app: object, **settings: object) -> Probe:
-        awoke_cluster.create_topics_of(app)  # type: ignore[arg-type]
-        probe = Probe(app, awoke_cluster.bootstrap_servers, **settings)  # type: ignore[arg-type]
-        probe.start()
-        probes.append(probe)
-        return probe
+    runs = Runs(awoke_cluster)
+    request.node.stash[RUNS] = runs
+    yield runs
+    runs.finish()
 
-    yield run
-    for probe in reversed(probes):
-        probe.stop()
+
+@pytest.fixture
+def awoke_service(awoke_run: Runs) -> Callable[..., TestService]:
+    """Runs services that answer with functions of the test: `awoke_service("payments", charge=lambda amount: True)`.
+
+    The returned service records its calls.
+    """
+    from awoke.testing.service import TestService
+
+    return lambda name, /, **functions: TestService(name, functions, awoke_run)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Stops the apps of a test after its function, so that their problems fail the test itself."""
+    runs = item.stash.get(RUNS, None)
+    if runs is None:
+        return (yield)
+    runs.begin()
+    try:
+        result = yield
+    except BaseException as error:
+        for problem in runs.finish():
+            error.add_note(problem)
+        raise
+    problems = runs.finish()
+    if problems:
+        pytest.fail("\n\n".join(problems), pytrace=False)
+    return result

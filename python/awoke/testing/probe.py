@@ -2,44 +2,186 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from awoke._waiting import Delivery
 from awoke.app import App
+from awoke.errors import OperationTimeout
+from awoke.producer import Producer
 from awoke.runtime.runner import AppRunner
+from awoke.testing.idle import RunningApp
+from awoke.testing.outputs import Outputs
+from awoke.testing.recorder import Changes, Recorder
+from awoke.testing.records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
+from awoke.topics import Topic
+
+TIMEOUT_S = 10.0
 
 
 class Probe:
-    """An app that runs beside a test: sends messages to it, and tells what became of them. Any thread."""
+    """An app that runs beside a test: sends messages to it, and tells what became of them.
 
-    def __init__(self, app: App, bootstrap_servers: str, **settings: Any) -> None:
+    Made by the fixture `awoke_run`. Any thread. A method whose name begins with `a` is for `async def` tests.
+    """
+
+    def __init__(
+        self, app: App, changes: Changes, wait_idle: Callable[..., None], *, may_repeat: bool = False, **settings: Any
+    ) -> None:
         self.app = app
-        app.use(bootstrap_servers=bootstrap_servers, **settings)
+        """The app."""
+        self.may_repeat = may_repeat
+        """True if a message may be processed twice."""
+        self._before = dict(app._arguments)
+        app.use(**settings)
         self.runner = AppRunner(app)
-        """The app's runner."""
+        """The runner of the app."""
+        self.recorder = Recorder(app, changes)
+        """All that was recorded."""
+        self._changes, self._wait_idle = changes, wait_idle
+        self._producer: Producer | None = None
+        self._outputs = Outputs(self.runner.settings.bootstrap_servers, self.runner.settings.kafka)
+        self._looked_at = 0
+        """The number of failures that the test has looked at."""
 
-    def start(self) -> None:
-        """Starts the app. Blocks.
+    def start(self, timeout_s: float = TIMEOUT_S) -> None:
+        """Starts the app, and waits until its groups have assigned partitions. Blocks.
 
         Raises:
-            ConfigError, BrokerUnreachable, UnknownTopic: it could not start.
+            ConfigError, BrokerUnreachable, UnknownTopic: It could not start.
+            OperationTimeout: A group has assigned nothing within `timeout_s`.
         """
+        self.recorder.begin()
         self.runner.start()
+        groups = {each.group for each in self.runner.joining}
+        deadline_s = time.monotonic() + timeout_s
+        while not groups <= self.recorder.assigned:
+            seen = self._changes.count
+            if not groups <= self.recorder.assigned and not self._changes.wait(seen, deadline_s):
+                raise OperationTimeout(f"no partitions from groups {sorted(groups)}", "join", timeout_s)
 
-    def send(
-        self,
-        topic: str,
-        value: Any = None,
-        *,
-        key: Any = None,
-        headers: Mapping[str, bytes | str] | None = None,
-        partition: int | None = None,
-    ) -> Delivery:
-        """Sends a message, and waits until the brokers have it. Blocks; returns its partition and offset."""
-        sent = self.app.producer.produce(topic, value, key=key, headers=headers, partition=partition)
-        return sent.wait()
+    @property
+    def running(self) -> RunningApp:
+        """The app as the wait for idleness sees it."""
+        return RunningApp(self.runner, self.recorder, self._flush)
+
+    def _flush(self, timeout_s: float) -> None:
+        producer = self.app._producer
+        if producer is not None:
+            producer.flush(timeout_s)
+
+    @property
+    def producer(self) -> Producer:
+        """A producer of the test's own, which encodes as the app does. Made on first use."""
+        if self._producer is None:
+            middleware = [self.app.encoder] if self.app.encoder else []
+            settings, codec = self.runner.settings, self.app.codec
+            self._producer = Producer(settings=settings, middleware=middleware, codec=codec)
+        return self._producer
+
+    def send(self, topic: str, value: Any = None, **options: Any) -> Delivery:
+        """Sends a message, and waits until the brokers have it. Blocks; returns its partition and offset.
+
+        The options are those of `Producer.produce`: `key`, `headers`, `partition`, `timestamp_ms`.
+
+        Raises:
+            DeliveryFailed, DeliveryTimeout: The brokers refused it, or did not answer.
+        """
+        delivery = self.producer.produce(topic, value, **options).wait(TIMEOUT_S)
+        self.recorder.sent.add((delivery.topic, delivery.partition, delivery.offset))
+        return delivery
+
+    async def asend(self, topic: str, value: Any = None, **options: Any) -> Delivery:
+        """Sends a message, as `send`."""
+        return await asyncio.to_thread(self.send, topic, value, **options)
+
+    def sent(self, topic: str, n: int | None = None, *, timeout_s: float = TIMEOUT_S) -> list[SentMessage]:
+        """Returns the first `n` messages of a topic, as soon as it has so many; without `n`, those that it has now.
+
+        Blocks. They are in order within each partition. Values and keys are decoded if the topic has types.
+
+        Raises:
+            AssertionError: There are fewer within `timeout_s`; names those that there are.
+        """
+        named = self._named(topic)
+        return self._outputs.all(named, timeout_s) if n is None else self._outputs.wait_for(named, n, timeout_s)
+
+    async def asent(self, topic: str, n: int | None = None, *, timeout_s: float = TIMEOUT_S) -> list[SentMessage]:
+        """Returns messages of a topic, as `sent`."""
+        return await asyncio.to_thread(self.sent, topic, n, timeout_s=timeout_s)
+
+    def _named(self, topic: str) -> str:
+        """Returns the app's object of this topic, which knows its types."""
+        written = [each for route in self.app.all_routes for each in route.topics_out]
+        known = [each for each in [*written, *self.app.topics.values()] if each == topic and isinstance(each, Topic)]
+        return known[0] if known else topic
+
+    def idle(self, timeout_s: float = TIMEOUT_S) -> None:
+        """Waits until all messages of the topics of all apps of this test are processed and committed. Blocks.
+
+        Messages that handlers send meanwhile count, too.
+
+        Raises:
+            AssertionError: They are not within `timeout_s`. Says which partition waits for what: a failing message
+            with its error and the time of its next attempt, or a handler that runs, with its stack.
+        """
+        self._wait_idle(timeout_s)
+
+    async def aidle(self, timeout_s: float = TIMEOUT_S) -> None:
+        """Waits, as `idle`."""
+        await asyncio.to_thread(self.idle, timeout_s)
+
+    def rest(self, timeout_s: float = TIMEOUT_S) -> None:
+        """Waits until no handler of the apps of this test runs, and none is about to. Blocks.
+
+        Messages may be left that wait for a moment, as a back-off, or for a resume.
+
+        Raises:
+            AssertionError: Handlers still run, or messages still come, after `timeout_s`.
+        """
+        self._wait_idle(timeout_s, at_rest=True)
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The exceptions of user code until now. One that a test has not looked at fails it."""
+        found = list(self.recorder.failures)
+        self._looked_at = len(found)
+        return found
+
+    def unexpected(self) -> Sequence[Failure]:
+        """Returns the failures that the test has not looked at."""
+        return self.recorder.failures[self._looked_at :]
+
+    @property
+    def retries(self) -> list[Retry]:
+        """The attempts that failed and are followed by another one, until now."""
+        return list(self.recorder.retries)
+
+    @property
+    def dead_letters(self) -> list[DeadLetter]:
+        """The dead letters until now."""
+        return list(self.recorder.dead_letters)
+
+    @property
+    def commits(self) -> list[Commit]:
+        """The commits until now, in order."""
+        return list(self.recorder.commits)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls of handlers that have ended, in that order."""
+        return list(self.recorder.calls)
 
     def stop(self) -> bool:
-        """Stops the app in order; returns whether it could. Blocks."""
-        return self.runner.stop()
+        """Stops the app in order; returns whether all of its work was done in time. Blocks."""
+        try:
+            return self.runner.stop()
+        finally:
+            self.recorder.end()
+            self._outputs.close()
+            if self._producer is not None:
+                self._producer.close(TIMEOUT_S)
+                self._producer = None
+            self.app._arguments, self.app._settings = self._before, None

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 import awoke
-from awoke._native import HookJob, Job, PendingCommit
+from awoke._native import HookJob, Job, PendingStep
 from awoke.drive import drive
 from awoke.routing import Route
 from awoke.runtime.crashes import Careful, Commit, CrashCheck, CrashRecords, Lookup, began_of, wait_for
@@ -61,8 +61,8 @@ class FakeJob:
         self.cuts += messages
 
 
-def commit_of(_: object) -> PendingCommit:
-    return cast("PendingCommit", FakeCommit())
+def commit_of(_: object) -> PendingStep:
+    return cast("PendingStep", FakeCommit())
 
 
 def route() -> Route:

@@ -60,9 +60,9 @@ impl GroupMember {
     }
 
     /// Commits the stored offsets. Does not block; the returned object has the answer.
-    fn commit(&self) -> Result<PendingCommit> {
+    fn commit(&self) -> Result<PendingStep> {
         let completion = self.inner.get().and_then(|member| member.commit())?;
-        Ok(PendingCommit { completion })
+        Ok(PendingStep { completion, operation: "commit offsets" })
     }
 
     /// Gives all partitions back in order and leaves the group. Blocks with the GIL released.
@@ -109,6 +109,16 @@ impl GroupMember {
             .collect()
     }
 
+    /// Returns the partitions that are assigned now: (topic, partition, next to pull or None, are messages kept back).
+    ///
+    /// Messages are kept back for a moment, by a pause, or because as many as allowed are under way. Does not block.
+    fn pulled(&self) -> Vec<(String, i32, Option<i64>, bool)> {
+        let Ok(member) = self.inner.get() else { return Vec::new() };
+        let row =
+            |(at, next, is_kept_back): (TopicPartition, _, _)| (at.topic.to_string(), at.partition, next, is_kept_back);
+        member.pulled().into_iter().map(row).collect()
+    }
+
     /// Continues a stuck partition, from its first message or after the batch that cannot be read. Does not block.
     ///
     /// Returns False if it is not stuck.
@@ -144,21 +154,22 @@ impl GroupMember {
     }
 }
 
-/// A commit that is under way.
+/// Something that the engine is about to do: a commit, or to come to rest.
 #[pyclass(frozen, module = "awoke._native")]
-pub struct PendingCommit {
+pub struct PendingStep {
     pub completion: Arc<Completion<Result<(), Error>>>,
+    pub operation: &'static str,
 }
 
 #[pymethods]
-impl PendingCommit {
-    /// Waits for the broker's answer. Blocks with the GIL released.
+impl PendingStep {
+    /// Waits until it is done. Blocks with the GIL released.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> Result<()> {
         let since = Instant::now();
         let timeout = duration(timeout_s)?.unwrap_or(Duration::from_mins(1));
         let answer = wait_for(py, &self.completion, &Deadline::after(Some(timeout)))?;
-        let timed_out = || Err(Error::TimedOut { operation: "commit offsets".into(), waited: since.elapsed() });
+        let timed_out = || Err(Error::TimedOut { operation: self.operation.into(), waited: since.elapsed() });
         Ok(answer.unwrap_or_else(timed_out)?)
     }
 
@@ -174,7 +185,7 @@ impl PendingCommit {
 
     /// Returns or raises the answer, which must be there. Does not block.
     fn result(&self) -> Result<()> {
-        let not_yet = || Err(Error::Invalid { reason: "the commit has no answer yet".into() });
+        let not_yet = || Err(Error::Invalid { reason: format!("{} has no result yet", self.operation) });
         Ok(self.completion.get().unwrap_or_else(not_yet)?)
     }
 

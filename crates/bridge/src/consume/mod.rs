@@ -16,7 +16,7 @@ mod value_buffer;
 
 pub use batch::Batch;
 pub use decoding::Decoders;
-pub use group_member::{GroupMember, PendingCommit};
+pub use group_member::{GroupMember, PendingStep};
 pub use hook_job::HookJob;
 pub use job::Job;
 pub use lane_assignment::LaneAssignment;

@@ -8,7 +8,7 @@ use awoke_engine::wake::{EventFd, Notifier as EngineNotifier};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::consume::{HookJob, Job, LaneAssignment};
+use crate::consume::{HookJob, Job, LaneAssignment, PendingStep};
 use crate::values::seconds_until;
 use crate::waiting::Notifier;
 
@@ -64,6 +64,14 @@ impl Scheduler {
     /// Ends this number of workers, busy ones when they come for more. Does not block.
     fn dismiss(&self, workers: usize) {
         self.inner.dismiss(workers);
+    }
+
+    /// Returns a handle for the first moment at which this number of jobs has begun, and no job runs or is ready to.
+    ///
+    /// Partitions that wait for a moment, for messages or for a resume rest. It fails when the scheduler closes. Does
+    /// not block.
+    fn at_rest(&self, jobs_least: u64) -> PendingStep {
+        PendingStep { completion: self.inner.at_rest(jobs_least), operation: "come to rest" }
     }
 
     /// Returns counts: `jobs`, `job_wakes`, `clock_wakes`, and of now: `ready`, `busy`, `idle`. Does not block.

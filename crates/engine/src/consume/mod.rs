@@ -47,7 +47,7 @@ pub use partition_queue::{PartitionQueue, PartitionSettings, UnitOwner};
 pub use progress::{Step, Turns};
 pub use reader::{Read, Reader};
 pub use route::Route;
-pub use scheduler::{ClassId, Next, Outcome, Scheduler, SchedulerCounters, SchedulerStats, UnitId, UnitOptions};
+pub use scheduler::{ClassId, Next, Outcome, Rest, Scheduler, SchedulerCounters, SchedulerStats, UnitId, UnitOptions};
 pub use shared_job::SharedJob;
 pub use start::StartAt;
 pub use turn::Turn;

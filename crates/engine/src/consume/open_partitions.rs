@@ -48,6 +48,17 @@ impl OpenPartitions {
         }
     }
 
+    /// Returns the partitions with what `PartitionQueue::pulled` tells of each. Does not block.
+    pub(super) fn pulled(&self) -> Vec<(TopicPartition, Option<i64>, bool)> {
+        // A partition must not be freed under the lock.
+        let open: Vec<_> = self.open().values().filter_map(Weak::upgrade).collect();
+        let row = |partition: Arc<PartitionQueue>| {
+            let (next, is_kept_back) = partition.pulled();
+            (partition.topic_partition().clone(), next, is_kept_back)
+        };
+        open.into_iter().map(row).collect()
+    }
+
     /// Has the partitions of a topic that was deleted and made again begin at the first message of the new one. Does
     /// not block.
     ///

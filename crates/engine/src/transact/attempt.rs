@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::entry::TransactionEntry;
 use crate::clock::Deadline;
 use crate::consume::ToCommit;
+use crate::events::What;
 use crate::kafka::{Code, CommittedOffset, GroupMetadata, Position, TopicPartition, positions_list};
 use crate::produce::{DeliveryHandle, OwnedRecord, Producer, Transaction, are_delivered};
 use crate::{Error, Result};
@@ -207,6 +208,10 @@ fn note_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) {
         if let Some(entry) = entries.iter().find(|entry| *entry.partition.topic_partition() == offset.at) {
             entry.partition.note_committed(offset.position.offset);
         }
+    }
+    if let Some(entry) = entries.first() {
+        let committed = offsets.iter().map(|offset| (offset.at.clone(), offset.position.offset)).collect();
+        entry.partition.client().emit(What::Committed(committed));
     }
 }
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from awoke import _native
-from awoke._native import DeliveryHandle, IncomingCall, Job, PendingCommit
+from awoke._native import DeliveryHandle, IncomingCall, Job, PendingStep
 from awoke._waiting import call_back
 from awoke.codecs import json
 from awoke.errors import (
@@ -242,9 +242,7 @@ class Answers:
         job.retry(delay_s)
         self._replies.give_back(call, delay_s)
 
-    def _on_committed(
-        self, call: IncomingCall, job: Job, on_end: OnEnd, content: int, committed: PendingCommit
-    ) -> None:
+    def _on_committed(self, call: IncomingCall, job: Job, on_end: OnEnd, content: int, committed: PendingStep) -> None:
         """Ends a call whose transaction has ended. Runs on awoke's callback thread."""
         error = failure_of(committed)
         if error is None:
@@ -274,7 +272,7 @@ class Answers:
         self._submit(call, job, entry, lambda _: None, content)
 
 
-def failure_of(committed: PendingCommit) -> Exception | None:
+def failure_of(committed: PendingStep) -> Exception | None:
     """Returns why a transaction was not committed; None if it was."""
     try:
         committed.result()

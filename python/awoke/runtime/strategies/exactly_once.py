@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from awoke._native import Job, Message, PendingCommit
+from awoke._native import Job, Message, PendingStep
 from awoke._waiting import call_back
 from awoke.drive import drive_later, until
 from awoke.errors import AwokeError, ClosedError, FencedError, ProducerFenced
@@ -108,7 +108,7 @@ class ExactlyOnce:
         else:
             call_back(committed, lambda committed: self._end(job, committed))
 
-    def _end(self, job: Job, committed: PendingCommit) -> None:
+    def _end(self, job: Job, committed: PendingStep) -> None:
         """Ends a job with its transaction: on a thread of awoke's that runs no user code.
 
         No flow where it is committed: a flow for each job costs a tenth of a route with many lanes.

@@ -219,6 +219,12 @@ impl GroupMember {
         self.shared.partitions()
     }
 
+    /// Returns the partitions that are assigned now, with the next offset to pull, as far as it is known, and whether
+    /// messages are kept back: for a moment, by a pause, or because as many as allowed are under way. Does not block.
+    pub fn pulled(&self) -> Vec<(TopicPartition, Option<i64>, bool)> {
+        self.shared.open_partitions.pulled()
+    }
+
     /// Returns how long ago the member's thread came up last: at most about a third of `max.poll.interval.ms`, except
     /// in a rebalance, which waits for jobs.
     pub fn poll_age(&self) -> Duration {

@@ -255,6 +255,13 @@ impl PartitionQueue {
         self.route_number
     }
 
+    /// Returns the next offset to pull, as far as it is known, and whether messages are kept back: for a moment, by a
+    /// pause, or because as many as allowed are under way. Does not block.
+    pub(super) fn pulled(&self) -> (Option<i64>, bool) {
+        let has_buffered = self.buffered.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        (self.history().next(), has_buffered || !self.queue.is_empty())
+    }
+
     /// Refuses use in another process than the group member's.
     pub(super) fn check_process(&self) -> Result<()> {
         self.context.client.check_process()

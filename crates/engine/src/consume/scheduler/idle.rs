@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::Rest;
 use super::unit::UnitId;
 use crate::sync::{Mutex, lock};
 use crate::wake::{Notifier, Parker};
@@ -114,6 +115,8 @@ pub(super) struct Wakes {
     notifier: Option<Arc<dyn Notifier>>,
     /// The event loops to notify of the scheduler's end.
     closed: Vec<Arc<dyn Notifier>>,
+    /// The waits for rest that have come to their end.
+    pub(super) rested: Vec<Arc<Rest>>,
 }
 
 impl Wakes {
@@ -127,5 +130,8 @@ impl Drop for Wakes {
     fn drop(&mut self) {
         self.workers.iter().for_each(|parker| parker.unpark());
         self.notifier.iter().chain(&self.closed).for_each(|notifier| notifier.notify());
+        for rest in &self.rested {
+            rest.complete(Ok(()));
+        }
     }
 }

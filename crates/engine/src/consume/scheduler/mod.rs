@@ -32,7 +32,11 @@ use unit::{Tick, Transition, Unit};
 use crate::clock::Deadline;
 use crate::counters::Counter;
 use crate::sync::{Mutex, lock};
-use crate::wake::{Notifier, Parker};
+use crate::wake::{Completion, Notifier, Parker};
+use crate::{Error, Result};
+
+/// A wait for rest; fails when the scheduler closes.
+pub type Rest = Completion<Result<()>>;
 
 /// The answer to a worker that asks for work.
 #[derive(Debug)]
@@ -146,7 +150,9 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
 
     /// Closes a unit: results of a worker that still runs it change nothing.
     pub fn close_unit(&self, id: UnitId) {
-        self.lock().units.remove(id);
+        let mut state = self.lock();
+        state.units.remove(id);
+        self.tell_rest(&mut state);
     }
 
     /// Notes that a unit may have messages. May be called under a lock of the client library: it only wakes a thread.
@@ -215,6 +221,7 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
         let Some(unit) = state.units.get(id) else { return };
         unit.pending = unit.pending.saturating_sub(1);
         state.wake_if_released(id);
+        self.tell_rest(&mut state);
     }
 
     /// Waits until the unit is released: no worker runs it, and no hook or pending operation is left. Returns `false`
@@ -258,6 +265,24 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
         let Locked { state, wakes } = &mut self.lock();
         state.is_closed = true;
         state.idle.wake_all(wakes);
+        for (_, rest) in state.rest_waiters.drain(..) {
+            rest.complete(Err(Error::Closed { what: "scheduler" }));
+        }
+    }
+
+    /// Returns a completion for the first moment at which at least this number of jobs has begun (`SchedulerCounters`)
+    /// and every unit rests: no job or hook runs or is ready to, and none is pending. Units that wait for a moment, for
+    /// messages or for `resume` rest. Does not block.
+    pub fn at_rest(&self, jobs_least: u64) -> Arc<Rest> {
+        let rest = Arc::<Rest>::default();
+        let mut state = self.lock();
+        if state.is_closed {
+            rest.complete(Err(Error::Closed { what: "scheduler" }));
+        } else {
+            state.rest_waiters.push((jobs_least, Arc::clone(&rest)));
+            self.tell_rest(&mut state);
+        }
+        rest
     }
 
     /// Returns the scheduler's present numbers.
@@ -286,6 +311,8 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
         self.balance(&mut state);
         if next.is_some() {
             self.counters.jobs.increment();
+        } else {
+            self.tell_rest(&mut state);
         }
         next
     }
@@ -330,7 +357,10 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
                         }
                         return next;
                     }
-                    None => state.wait_idle(&worker, deadline),
+                    None => {
+                        self.tell_rest(&mut state);
+                        state.wait_idle(&worker, deadline)
+                    }
                 }
             };
             parker.park_until(&wait_until);
@@ -378,6 +408,7 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
         }
         state.wake_if_released(id);
         self.queue(&mut state, id);
+        self.tell_rest(&mut state);
     }
 
     /// Gives a unit back and begins another one: the worker goes on with it, and no other worker is woken for it.
@@ -422,6 +453,12 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
         if state.classes.has_ready() && state.idle.notify_loop(wakes) {
             self.counters.job_wakes.increment();
         }
+    }
+
+    /// Tells those that wait for rest, if all units rest.
+    fn tell_rest(&self, state: &mut Locked<'_, O, H>) {
+        let rested = state.take_rested(self.counters.jobs.get());
+        state.wakes.rested.extend(rested);
     }
 
     /// Sets an alarm for a unit.

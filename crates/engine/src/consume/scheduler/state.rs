@@ -4,11 +4,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Next;
 use super::classes::{ClassId, Classes};
 use super::idle::{Idle, IdleWorker, Wakes};
 use super::timers::{Alarm, Timers};
 use super::unit::{Transition, Unit, UnitId, UnitState, Units};
+use super::{Next, Rest};
 use crate::clock::Deadline;
 use crate::sync::MutexGuard;
 
@@ -42,6 +42,8 @@ pub(super) struct State<O, H> {
     pub(super) dismissed: usize,
     pub(super) is_quiet: bool,
     pub(super) is_closed: bool,
+    /// Completed when all units rest and at least this number of jobs has begun.
+    pub(super) rest_waiters: Vec<(u64, Arc<Rest>)>,
 }
 
 impl<O, H> Default for State<O, H> {
@@ -54,6 +56,7 @@ impl<O, H> Default for State<O, H> {
             dismissed: 0,
             is_quiet: false,
             is_closed: false,
+            rest_waiters: Vec::new(),
         }
     }
 }
@@ -68,6 +71,14 @@ impl<O: Clone, H: Clone> Locked<'_, O, H> {
 }
 
 impl<O: Clone, H: Clone> State<O, H> {
+    /// Takes the waits for rest that have come to their end.
+    pub(super) fn take_rested(&mut self, jobs: u64) -> Vec<Arc<Rest>> {
+        if self.rest_waiters.is_empty() || !self.units.all_rest() {
+            return Vec::new();
+        }
+        self.rest_waiters.extract_if(.., |(least, _)| *least <= jobs).map(|(_, rest)| rest).collect()
+    }
+
     /// Returns whether the worker that asks has to end, and counts it as ended.
     pub(super) fn take_dismissal(&mut self) -> bool {
         let is_dismissed = self.dismissed > 0;

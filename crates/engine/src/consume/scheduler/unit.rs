@@ -162,6 +162,11 @@ impl<O, H> Unit<O, H> {
         !self.is_running() && self.hooks.is_empty() && self.pending == 0
     }
 
+    /// Returns whether no worker works on it or is about to, and no operation is pending.
+    fn rests(&self) -> bool {
+        self.state == UnitState::Idle && self.pending == 0
+    }
+
     /// Takes the thread that waits for the unit's release, if the unit is released.
     pub(super) fn take_release_waiter(&mut self) -> Option<Arc<Parker>> {
         if self.is_released() { self.release_waiter.take() } else { None }
@@ -235,6 +240,11 @@ impl<O, H> Units<O, H> {
     pub(super) fn get(&mut self, id: UnitId) -> Option<&mut Unit<O, H>> {
         let (serial, unit) = self.all.get_mut(id.index)?.as_mut()?;
         (*serial == id.serial).then_some(unit)
+    }
+
+    /// Returns whether every unit rests.
+    pub(super) fn all_rest(&self) -> bool {
+        self.all.iter().flatten().all(|(_, unit)| unit.rests())
     }
 
     /// Returns since when each unit runs that does.

@@ -1,6 +1,7 @@
 //! Tests of the scheduler. Waiting threads are real; `stats` tells when they wait.
 
 mod classes;
+mod rest;
 mod timers;
 
 use super::*;

@@ -1,0 +1,86 @@
+"""What fails a test when its apps have stopped: failures that it did not look at, lost messages, leaks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+
+from awoke._native import EventBox
+from awoke.events.pump import pump
+from awoke.routing import Route
+from awoke.settings import embedded
+from awoke.testing.probe import Probe
+
+GRACE_S = 1.0
+"""The time that a thread may take to end after the test."""
+
+OF_EVENT_LOOPS = "asyncio_"
+"""The names of the threads of an event loop's executor, which end with the loop."""
+
+FROM_THE_START = (None, "earliest", "smallest", "beginning")
+
+
+class Baseline:
+    """The threads, clients and embedded brokers that there were before a test."""
+
+    def __init__(self) -> None:
+        self._threads = set(threading.enumerate())
+        self._boxes = set(pump.places())
+        self._brokers = set(embedded)
+
+    def left_behind(self) -> Iterator[str]:
+        """Yields a text for everything that the test has left behind. Blocks up to `GRACE_S` for each thread."""
+        clients: Mapping[EventBox, str] = pump.places()
+        yield from (
+            f"a client was not closed: made at {place}" for box, place in clients.items() if box not in self._boxes
+        )
+        yield from (f"embedded brokers were not closed: {each}" for each in embedded - self._brokers)
+        for thread in threading.enumerate():
+            if thread in self._threads or thread is threading.current_thread():
+                continue
+            if thread.name.startswith(OF_EVENT_LOOPS) or (thread.name == "awoke-events" and clients):
+                continue
+            thread.join(GRACE_S)
+            if thread.is_alive():
+                yield f"a thread was left behind: {thread.name}"
+
+
+def problems_of(probe: Probe, others: Sequence[Probe]) -> Iterator[str]:
+    """Yields a text for every problem of an app that has stopped; `others` are all apps of the test."""
+    for failure in probe.unexpected():
+        yield f"app {probe.app.name}: a failure that the test did not look at (probe.failures)\n{failure.traced()}"
+    if probe.runner.fatal_error is not None:
+        yield f"app {probe.app.name} was stopped by {probe.runner.fatal_error!r}"
+    if not probe.may_repeat:
+        yield from repeated(probe)
+    yield from lost(probe, others)
+
+
+def repeated(probe: Probe) -> Iterator[str]:
+    """Yields a text for each message that was processed twice in one group, without a failure between."""
+    for (_, topic, partition, offset), count in sorted(probe.recorder.processed.items()):
+        if count > 1:
+            where = f"{topic}[{partition}] offset {offset}"
+            yield f"app {probe.app.name}: a message was processed {count} times: {where} (awoke_run(…, may_repeat=True))"
+
+
+def lost(probe: Probe, others: Sequence[Probe]) -> Iterator[str]:
+    """Yields a text for each message of the test that a group has committed, and no app has processed."""
+    sent = {each for other in others for each in other.recorder.sent}
+    for group in probe.runner.joining:
+        for topic, route in group.routes.items():
+            if topic in probe.recorder.left_out or not reads_from_the_start(probe, route):
+                continue
+            mine = [each for each in probe.recorder.commits if (each.group, each.topic) == (group.group, topic)]
+            ends = {each.partition: each.offset for each in mine}
+            processed = {each[1:] for other in others for each in other.recorder.processed}
+            below = {each for each in sent if each[0] == topic and each[2] < ends.get(each[1], 0)}
+            for _, partition, offset in sorted(below - processed):
+                where = f"{topic}[{partition}] offset {offset}"
+                yield f"app {probe.app.name}: a message was committed by {group.group} and never processed: {where}"
+
+
+def reads_from_the_start(probe: Probe, route: Route) -> bool:
+    """Tells whether a route without a committed offset begins at the first message."""
+    reset = probe.runner.settings.kafka.get("auto.offset.reset")
+    return route.start is None and reset in FROM_THE_START

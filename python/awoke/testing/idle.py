@@ -1,0 +1,201 @@
+"""Waits until apps under test are idle, or at rest, by the engine's own knowledge.
+
+An app is *idle* when all messages of its topics are processed and committed. It is *at rest* when no handler runs and
+none is about to: messages may wait for a moment, as a back-off, or for a resume.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from awoke._native import PendingStep, Scheduler
+from awoke._waiting import call_back
+from awoke.admin import Admin
+from awoke.errors import ClosedError, KafkaError, OperationTimeout, UnknownTopic
+from awoke.printable import shown
+from awoke.runtime.group_run import GroupRun
+from awoke.runtime.runner import AppRunner
+from awoke.testing.recorder import Changes, Recorder
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class RunningApp(NamedTuple):
+    """An app that runs, and its recorder."""
+
+    runner: AppRunner
+    recorder: Recorder
+    flush: Callable[[float], object]
+    """Waits until the brokers have what its producer has sent, up to a time in seconds."""
+
+
+class Missing(NamedTuple):
+    """A partition of a group that is not idle."""
+
+    group: GroupRun
+    place: Place
+    end: int
+    committed: int | None
+
+
+class Idleness:
+    """Waits for the apps of one test. One thread at a time waits."""
+
+    def __init__(self, admin: Admin, apps: Sequence[RunningApp], changes: Changes) -> None:
+        self._admin, self._apps, self._changes = admin, apps, changes
+        self._ends: dict[Place, int] = {}
+        self._watched: dict[Scheduler, PendingStep] = {}
+        """The next rest of each scheduler, which is a change that ends a wait."""
+
+    def wait(self, timeout_s: float, *, at_rest: bool = False) -> None:
+        """Waits until all apps are idle, or `at_rest`. Blocks.
+
+        Raises:
+            AssertionError: They are not within `timeout_s`; says what waits for what.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            seen = self._changes.count
+            missing = self._missing(deadline_s, at_rest=at_rest)
+            if not missing and self._is_still_so():
+                return
+            if missing and not self._changes.wait(seen, deadline_s):
+                raise AssertionError(self._explain(missing, timeout_s))
+
+    def _is_still_so(self) -> bool:
+        """Tells whether nothing was produced since the ends were read."""
+        return self._read_ends() == self._ends
+
+    def _missing(self, deadline_s: float, *, at_rest: bool) -> list[Missing]:
+        """Returns the partitions that are not idle, or not at rest. Blocks while handlers run."""
+        begun = {each: each.counters()["jobs"] for each in self._schedulers()}
+        for app in self._apps:
+            app.flush(left_s(deadline_s))
+        self._ends = self._read_ends()
+        self._watch(begun)
+        has_rested = all(self._rests(each, deadline_s) for each in begun)
+        for app in self._apps:
+            for group in app.runner.joining:
+                commit(group, left_s(deadline_s))
+        missing = [each for app in self._apps for group in app.runner.joining for each in self._missing_of(group)]
+        if not at_rest:
+            return missing
+        return missing if not has_rested else [each for each in missing if not is_kept_back(each)]
+
+    def _schedulers(self) -> list[Scheduler]:
+        return [each for app in self._apps for each in app.runner.schedulers]
+
+    def _watch(self, begun: Mapping[Scheduler, int]) -> None:
+        """Has the next rest of each scheduler after more jobs than now count as a change."""
+        for scheduler, jobs in begun.items():
+            watched = self._watched.get(scheduler)
+            if watched is None or watched.done():
+                self._watched[scheduler] = rest = scheduler.at_rest(jobs + 1)
+                call_back(rest, self._changes.note)
+
+    def _rests(self, scheduler: Scheduler, deadline_s: float) -> bool:
+        try:
+            scheduler.at_rest(0).wait(left_s(deadline_s))
+        except OperationTimeout:
+            return False
+        except ClosedError:  # The app stops.
+            pass
+        return True
+
+    def _read_ends(self) -> dict[Place, int]:
+        """Returns the end offsets of all topics that the apps read. Blocks."""
+        ends: dict[Place, int] = {}
+        for topic in sorted({topic for app in self._apps for topic in topics_of(app.runner)}):
+            with contextlib.suppress(UnknownTopic):  # It was deleted.
+                ends |= {(topic, partition): end for partition, end in self._admin.end_offsets(topic).items()}
+        return ends
+
+    def _missing_of(self, group: GroupRun) -> list[Missing]:
+        found = {(each.topic, each.partition): each for each in group.partitions()}
+        others = self._assigned_elsewhere(group)
+        missing = []
+        for place in self._places(group):
+            end, state = self._ends.get(place, 0), found.get(place)
+            if end == 0 or place in others:
+                continue
+            committed = state.committed if state is not None else None
+            is_before_start = state is not None and state.stored is None and (state.position or 0) >= end
+            if (committed or 0) < end and not is_before_start:
+                missing.append(Missing(group, place, end, committed))
+        return missing
+
+    def _places(self, group: GroupRun) -> list[Place]:
+        """Returns the partitions that a group is to process."""
+        named = {topic: route.partitions for topic, route in group.routes.items() if route.partitions}
+        topics = {*group.routes, *calls_topics(self._runner_of(group), group)}
+        return [place for place in self._ends if place[0] in topics and place[1] in named.get(place[0], (place[1],))]
+
+    def _runner_of(self, group: GroupRun) -> AppRunner:
+        return next(app.runner for app in self._apps if group in app.runner.groups)
+
+    def _assigned_elsewhere(self, group: GroupRun) -> set[Place]:
+        """Returns the partitions that other apps of this test have in the same group."""
+        groups = [each for app in self._apps for each in app.runner.joining]
+        others = [each for each in groups if each.group == group.group and each is not group]
+        return {(each.topic, each.partition) for other in others for each in other.partitions()}
+
+    def _explain(self, missing: Iterable[Missing], timeout_s: float) -> str:
+        lines = [f"not idle within {timeout_s:g} s:", *(explain(each) for each in missing)]
+        running = [each for app in self._apps for each in app.recorder.running()]
+        lines += [
+            f"  {each.handler} still runs, at {each.topic}[{each.partition}] offset {each.offset}:\n{each.stack()}"
+            for each in running
+        ]
+        fatal = [app.runner.fatal_error for app in self._apps if app.runner.fatal_error is not None]
+        return "\n".join([*lines, *(f"  app stopped by {error!r}" for error in fatal)])
+
+
+def left_s(deadline_s: float) -> float:
+    """Returns the seconds until a deadline, at least 0."""
+    return max(0.0, deadline_s - time.monotonic())
+
+
+def topics_of(runner: AppRunner) -> set[str]:
+    """Returns the topics that an app reads, that of its remote calls too."""
+    read = {topic for group in runner.joining for topic in group.routes}
+    return read | {topic for group in runner.joining for topic in calls_topics(runner, group)}
+
+
+def calls_topics(runner: AppRunner, group: GroupRun) -> list[str]:
+    """Returns the topic of the remote calls that a group reads, if it reads one."""
+    return [runner.responder.topics.calls] if runner.responder is not None and group.is_own else []
+
+
+def commit(group: GroupRun, timeout_s: float) -> None:
+    """Commits what is stored, whatever the commit interval. Blocks. A refusal is an event, and tried again."""
+    if group.member is not None:
+        with contextlib.suppress(KafkaError, ClosedError, OperationTimeout):
+            group.member.commit().wait(timeout_s)
+
+
+def is_kept_back(missing: Missing) -> bool:
+    """Tells whether the messages of a partition wait for a moment or for a resume."""
+    member, place = missing.group.member, missing.place
+    pulled = [] if member is None else member.pulled()
+    return any(
+        is_kept or (next_offset or 0) >= missing.end
+        for topic, number, next_offset, is_kept in pulled
+        if (topic, number) == place
+    )
+
+
+def explain(missing: Missing) -> str:
+    """Returns why a partition is not idle, as one line or several."""
+    group, (topic, partition) = missing.group, missing.place
+    text = f"  {topic}[{partition}], group {group.group}: committed {missing.committed}, end {missing.end}"
+    failing = [str(failure) for place, failure in group.failures.all() if place == missing.place]
+    if missing.place not in {(each.topic, each.partition) for each in group.partitions()}:
+        return f"{text}; the group has not assigned it"
+    paused = group.paused.get(missing.place)
+    stuck = [reason for name, number, reason, _ in group.stuck() if (name, number) in (missing.place, (topic, -1))]
+    reasons = [*failing, *([f"it is paused after {shown(paused[1])}"] if paused is not None else []), *stuck]
+    return "\n".join([text, *(f"    {reason}" for reason in reasons)])
