@@ -7,17 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from awoke._native import EventBox
 from awoke.events.pump import pump
-from awoke.routing import Route
 from awoke.settings import embedded
-from awoke.testing.probe import Probe
+from awoke.testing.probe import Probe, reads_from_the_start
 
 GRACE_S = 1.0
 """The time that a thread may take to end after the test."""
 
 OF_EVENT_LOOPS = "asyncio_"
 """The names of the threads of an event loop's executor, which end with the loop."""
-
-FROM_THE_START = (None, "earliest", "smallest", "beginning")
 
 
 class Baseline:
@@ -69,7 +66,7 @@ def lost(probe: Probe, others: Sequence[Probe]) -> Iterator[str]:
     sent = {each for other in others for each in other.recorder.sent}
     for group in probe.runner.joining:
         for topic, route in group.routes.items():
-            if topic in probe.recorder.left_out or not reads_from_the_start(probe, route):
+            if topic in probe.recorder.left_out or not reads_from_the_start(probe.runner.settings, route):
                 continue
             mine = [each for each in probe.recorder.commits if (each.group, each.topic) == (group.group, topic)]
             ends = {each.partition: each.offset for each in mine}
@@ -78,9 +75,3 @@ def lost(probe: Probe, others: Sequence[Probe]) -> Iterator[str]:
             for _, partition, offset in sorted(below - processed):
                 where = f"{topic}[{partition}] offset {offset}"
                 yield f"app {probe.app.name}: a message was committed by {group.group} and never processed: {where}"
-
-
-def reads_from_the_start(probe: Probe, route: Route) -> bool:
-    """Tells whether a route without a committed offset begins at the first message."""
-    reset = probe.runner.settings.kafka.get("auto.offset.reset")
-    return route.start is None and reset in FROM_THE_START

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from awoke.admin import Admin
 from awoke.app import App
@@ -14,13 +15,18 @@ from awoke.embedded import EmbeddedCluster
 from awoke.errors import ConfigError, KafkaError, UnknownTopic
 from awoke.group_routes import OWN
 from awoke.rpc.protocol import Topics
+from awoke.settings import KafkaValue
 from awoke.topics import Topic
+
+QUICK: Mapping[str, KafkaValue] = {"reconnect.backoff.ms": 1, "retry.backoff.ms": 1}
+"""Properties of clients of embedded brokers. librdkafka (2.12.1) waits for half of it, and at least 11 ms, before it makes
+another connection to any broker: at its default, 50 ms for each new client."""
 
 
 class TestCluster(Protocol):
     """Brokers of one test. The fixture `awoke_cluster`."""
 
-    __test__ = False
+    __test__: ClassVar[bool] = False
     """Says that this is no class of tests."""
 
     @property
@@ -30,6 +36,10 @@ class TestCluster(Protocol):
     @property
     def embedded(self) -> EmbeddedCluster | None:
         """The brokers inside the process; None for Apache Kafka."""
+
+    @property
+    def kafka(self) -> Mapping[str, KafkaValue]:
+        """Properties of librdkafka for all clients, which those of an app override."""
 
     def create_topic(self, name: str, partitions: int | None = None) -> None:
         """Creates a topic for this test; one that this test has created stays as it is. Blocks.
@@ -53,6 +63,8 @@ class TestCluster(Protocol):
 
 class EmbeddedTestCluster(TestCluster):
     """Embedded brokers of one test."""
+
+    kafka = QUICK
 
     def __init__(self) -> None:
         self._embedded = EmbeddedCluster()
@@ -88,6 +100,7 @@ class OutsideTestCluster(TestCluster):
     """
 
     embedded = None
+    kafka: Mapping[str, KafkaValue] = {}
 
     def __init__(self, bootstrap_servers: str, lock: Path) -> None:
         self._bootstrap_servers = bootstrap_servers

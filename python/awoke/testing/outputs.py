@@ -12,12 +12,15 @@ from awoke.reader import Reader
 from awoke.settings import KafkaValue
 from awoke.testing.records import SentMessage
 
+QUICK_END: Mapping[str, KafkaValue] = {"fetch.wait.max.ms": 10}
+"""Brokers answer a fetch at the end of a partition after this time: only then is the end known."""
+
 
 class Outputs:
     """The messages of topics, from the first one. One thread at a time."""
 
     def __init__(self, bootstrap_servers: str, kafka: Mapping[str, KafkaValue]) -> None:
-        self._bootstrap_servers, self._kafka = bootstrap_servers, kafka
+        self._bootstrap_servers, self._kafka = bootstrap_servers, {**kafka, **QUICK_END}
         self._readers: dict[str, Reader] = {}
         self._read: dict[str, list[SentMessage]] = {}
 
@@ -53,7 +56,8 @@ class Outputs:
         return self._readers[topic]
 
     def _new_reader(self, topic: str) -> Reader:
-        return Reader(topic, bootstrap_servers=self._bootstrap_servers, kafka=self._kafka)
+        # From an offset: librdkafka (2.12.1) asks for the first offset only 500 ms after its first try, which fails.
+        return Reader(topic, bootstrap_servers=self._bootstrap_servers, start=0, kafka=self._kafka)
 
     def close(self) -> None:
         """Closes the readers. Blocks."""

@@ -35,6 +35,7 @@ class Runs:
         """
         create_topics_of(self._cluster, app)
         settings = {"bootstrap_servers": self._cluster.bootstrap_servers, **self._cluster.settings_of(app), **settings}
+        settings["kafka"] = {**self._cluster.kafka, **app.settings.kafka, **(settings.get("kafka") or {})}
         probe = Probe(app, self._changes, self.wait_idle, may_repeat=may_repeat, **settings)
         self._probes.append(probe)
         probe.start()
@@ -47,7 +48,7 @@ class Runs:
             AssertionError: They are not within `timeout_s`.
         """
         if self._admin is None:
-            self._admin = Admin(self._cluster.bootstrap_servers)
+            self._admin = Admin(self._cluster.bootstrap_servers, kafka=self._cluster.kafka)
         Idleness(self._admin, [each.running for each in self._probes], self._changes).wait(timeout_s, at_rest=at_rest)
 
     def begin(self) -> None:
