@@ -17,6 +17,8 @@ import threading
 import time
 import traceback
 import types
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any, NamedTuple
 
 from awoke._native import Job
@@ -43,7 +45,7 @@ class Running(NamedTuple):
     def stack(self) -> str:
         """Returns the stack of the job as text."""
         if self.task is not None and (HAS_GIL or not is_running(self.task)):
-            return "".join("".join(traceback.format_stack(frame, 1)) for frame in self.task.get_stack())
+            return "".join("".join(traceback.format_stack(frame, 1)) for frame in awaiting_frames(self.task))
         return stack_of(self.thread)
 
 
@@ -138,6 +140,16 @@ class OverdueWatch:
                 self._wait_until_s = min(ends_s, default=None)
                 self._changed.wait(None if self._wait_until_s is None else self._wait_until_s - now_s)
             return None
+
+
+def awaiting_frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:
+    """Yields the frames of a task's coroutines, the outermost first. `Task.get_stack` knows the outermost only."""
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is not None:
+            yield frame
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
 
 
 def is_running(task: asyncio.Task[Any]) -> bool:

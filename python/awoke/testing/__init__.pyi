@@ -1,6 +1,23 @@
 from .apps import running
 from .embedded import EmbeddedCluster
 from .probe import Probe
+from .records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
 from .registry import EmbeddedRegistry
+from .runs import Runs
+from .service import ServiceCall, TestService
 
-__all__ = ["EmbeddedCluster", "EmbeddedRegistry", "Probe", "running"]
+__all__ = [
+    "Call",
+    "Commit",
+    "DeadLetter",
+    "EmbeddedCluster",
+    "EmbeddedRegistry",
+    "Failure",
+    "Probe",
+    "Retry",
+    "Runs",
+    "SentMessage",
+    "ServiceCall",
+    "TestService",
+    "running",
+]

@@ -18,9 +18,14 @@ from awoke.rpc.protocol import Topics
 from awoke.settings import KafkaValue
 from awoke.topics import Topic
 
-QUICK: Mapping[str, KafkaValue] = {"reconnect.backoff.ms": 1, "retry.backoff.ms": 1}
+QUICK: Mapping[str, KafkaValue] = {"reconnect.backoff.ms": 1}
 """Properties of clients of embedded brokers. librdkafka (2.12.1) waits for half of it, and at least 11 ms, before it makes
 another connection to any broker: at its default, 50 ms for each new client."""
+
+
+HEARTBEAT: Mapping[str, KafkaValue] = {"heartbeat.interval.ms": 50}
+"""A member of a classic group hears of a rebalance by a heartbeat, by default every 3 s. The new protocol has no such
+property."""
 
 
 class TestCluster(Protocol):
@@ -84,8 +89,9 @@ class EmbeddedTestCluster(TestCluster):
         self._embedded.create_topic(name, partitions)
 
     def settings_of(self, app: App) -> dict[str, Any]:
-        """Returns no settings: every test has brokers of its own."""
-        return {}
+        """Returns settings that make rebalances quick."""
+        protocol = app.settings.kafka.get("group.protocol", "classic")
+        return {"kafka": HEARTBEAT} if protocol == "classic" else {}
 
     def close(self) -> None:
         """Stops the brokers. Blocks."""

@@ -34,8 +34,9 @@ class Runs:
             ConfigError, BrokerUnreachable, UnknownTopic, OperationTimeout: The app could not start.
         """
         create_topics_of(self._cluster, app)
-        settings = {"bootstrap_servers": self._cluster.bootstrap_servers, **self._cluster.settings_of(app), **settings}
-        settings["kafka"] = {**self._cluster.kafka, **app.settings.kafka, **(settings.get("kafka") or {})}
+        given = self._cluster.settings_of(app)
+        kafka = {**self._cluster.kafka, **given.pop("kafka", {}), **app.settings.kafka, **settings.pop("kafka", {})}
+        settings = {"bootstrap_servers": self._cluster.bootstrap_servers, "kafka": kafka, **given, **settings}
         probe = Probe(app, self._changes, self.wait_idle, may_repeat=may_repeat, **settings)
         self._probes.append(probe)
         probe.start()
