@@ -42,6 +42,7 @@ def shop():
 
 def inner(pytester: pytest.Pytester, test: str, *options: str) -> pytest.RunResult:
     """Runs a test within the test."""
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error")
     pytester.makepyfile(APP + test)
     return pytester.runpytest_inprocess("-p", "no:cacheprovider", *options)
 
@@ -417,6 +418,17 @@ def test_order(awoke_run, awoke_service):
     assert payments.call("charge", amount=4) == "paid 4"
 """
     inner(pytester, test).assert_outcomes(passed=1)
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "testing.md"
+TESTS_OF_THE_PAGE = [code for code in PAGE.read_text().split("```python\n")[1:] if "def test_" in code]
+
+
+def test_the_tests_in_the_documentation_pass(pytester: pytest.Pytester) -> None:
+    for number, code in enumerate(TESTS_OF_THE_PAGE):
+        pytester.makepyfile(**{f"test_{number}": code.partition("```")[0]})
+    inner(pytester, "").assert_outcomes(passed=len(TESTS_OF_THE_PAGE))
+    assert len(TESTS_OF_THE_PAGE) >= 3
 
 
 def test_options_stand_in_the_head_of_the_report(pytester: pytest.Pytester) -> None:

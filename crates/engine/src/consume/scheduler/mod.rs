@@ -348,20 +348,16 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
         loop {
             let wait_until = {
                 let mut state = self.lock();
-                match self.take(&mut state, &worker, deadline) {
-                    Some(next) => {
-                        let watched_the_clock = state.idle.remove_worker(&worker);
-                        self.balance(&mut state);
-                        if watched_the_clock {
-                            self.replace_clock_watcher(&mut state);
-                        }
-                        return next;
+                if let Some(next) = self.take(&mut state, &worker, deadline) {
+                    let watched_the_clock = state.idle.remove_worker(&worker);
+                    self.balance(&mut state);
+                    if watched_the_clock {
+                        self.replace_clock_watcher(&mut state);
                     }
-                    None => {
-                        self.tell_rest(&mut state);
-                        state.wait_idle(&worker, deadline)
-                    }
+                    return next;
                 }
+                self.tell_rest(&mut state);
+                state.wait_idle(&worker, deadline)
             };
             parker.park_until(&wait_until);
         }
