@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -261,10 +262,23 @@ KEPT: list[object] = []
 """The objects that inner tests leave behind; their test closes them."""
 
 
+def end(kept: Any) -> None:
+    """Ends a thing that an inner test has left behind."""
+    if isinstance(kept, threading.Event):
+        kept.set()
+    elif isinstance(kept, threading.Thread):
+        kept.join()
+    else:
+        kept.close()
+
+
 @pytest.mark.parametrize(
     ("code", "text"),
     [
-        ("threading.Thread(target=stop.wait, name='mine').start()", "a thread was left behind: mine"),
+        (
+            "kept.append(threading.Thread(target=stop.wait, name='mine')); kept[-1].start()",
+            "a thread was left behind: mine",
+        ),
         (
             "kept.append(awoke.Producer(awoke_cluster.bootstrap_servers))",
             "a client was not closed: made at *in test_order",
@@ -291,7 +305,7 @@ def test_order(awoke_run, awoke_cluster):
         result = inner(pytester, test)
     finally:
         for each in KEPT:
-            each.set() if isinstance(each, threading.Event) else each.close()  # type: ignore[attr-defined]
+            end(each)
         KEPT.clear()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([f"*{text}*"])
