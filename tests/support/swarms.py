@@ -102,7 +102,7 @@ class Swarm:
 
     def ask(self, command: str, **fields: Any) -> dict[str, Any]:
         """Ask the supervisor."""
-        return ask(self._target, self.socket, command, **fields)
+        return ask(self._target, self.socket, command, 60.0, **fields)
 
     def stop(self, within_s: float = 60.0) -> int:
         """Stop it in order; its exit code."""
