@@ -61,21 +61,28 @@ class Idleness:
         while True:
             seen = self._changes.count
             missing = self._missing(deadline_s, at_rest=at_rest)
-            if not missing and self._is_still_so():
+            if not missing and self._is_still_so(deadline_s):
                 return
-            if missing and not self._changes.wait(seen, deadline_s):
+            is_time_up = not self._changes.wait(seen, deadline_s) if missing else left_s(deadline_s) == 0
+            if is_time_up:
                 raise AssertionError(self._explain(missing, timeout_s))
 
-    def _is_still_so(self) -> bool:
-        """Tells whether nothing was produced since the ends were read."""
-        return self._read_ends() == self._ends
+    def _is_still_so(self, deadline_s: float) -> bool:
+        """Tells whether nothing was produced since the ends were read. Blocks."""
+        before = self._ends
+        self._produced(deadline_s)
+        return self._ends == before
+
+    def _produced(self, deadline_s: float) -> None:
+        """Reads the ends of all topics when the brokers have what the apps have produced. Blocks."""
+        for app in self._apps:
+            app.flush(left_s(deadline_s))
+        self._ends = self._read_ends()
 
     def _missing(self, deadline_s: float, *, at_rest: bool) -> list[Missing]:
         """Returns the partitions that are not idle, or not at rest. Blocks while handlers run."""
         begun = {each: each.counters()["jobs"] for each in self._schedulers()}
-        for app in self._apps:
-            app.flush(left_s(deadline_s))
-        self._ends = self._read_ends()
+        self._produced(deadline_s)
         self._watch(begun)
         has_rested = all(self._rests(each, deadline_s) for each in begun)
         for app in self._apps:
@@ -144,7 +151,10 @@ class Idleness:
         return {(each.topic, each.partition) for other in others for each in other.partitions()}
 
     def _explain(self, missing: Iterable[Missing], timeout_s: float) -> str:
-        lines = [f"not idle within {timeout_s:g} s:", *(explain(each) for each in missing)]
+        lines = [
+            f"not idle within {timeout_s:g} s:",
+            *([explain(each) for each in missing] or ["  messages still come"]),
+        ]
         running = [each for app in self._apps for each in app.recorder.running()]
         lines += [
             f"  {each.handler} still runs, at {each.topic}[{each.partition}] offset {each.offset}:\n{each.stack()}"

@@ -384,6 +384,24 @@ def test_order(awoke_run):
     inner(pytester, test).assert_outcomes(passed=1)
 
 
+def test_messages_that_linger_at_the_producer_of_the_app_count(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_run):
+    app, printed = awoke.App("shop", kafka={"linger.ms": 100}), []
+
+    @app.on("orders")
+    def charge(message):
+        app.producer.produce("bills", message.value)
+
+    app.on("bills")(lambda message: printed.append(message.value))
+    probe = awoke_run(app)
+    probe.send("orders", b"first")
+    probe.idle()
+    assert printed == [b"first"]
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
+
+
 def test_typed_topics_are_encoded_and_decoded(pytester: pytest.Pytester) -> None:
     test = """
 import dataclasses
