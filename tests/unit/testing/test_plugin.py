@@ -51,7 +51,7 @@ def inner(pytester: pytest.Pytester, test: str, *options: str) -> pytest.RunResu
 def test_a_run_of_pytest_without_the_fixtures_loads_no_client(tmp_path: Path) -> None:
     program = (
         "import sys, pytest\n"
-        "pytest.main(['--fixtures', '-q'])\n"
+        "pytest.main(['--fixtures', '-q', '-p', 'no:hypothesispytest'])\n"
         "print('loaded', sorted(name for name in sys.modules if name.startswith('awoke.')))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
@@ -484,4 +484,4 @@ def test_order(awoke_run, word):
     assert probe.send("orders", word).offset == 0
     probe.idle()
 """
-    inner(pytester, test, "-n2").assert_outcomes(passed=2)
+    inner(pytester, test, "-n2", "-p", "no:hypothesispytest").assert_outcomes(passed=2)
