@@ -48,8 +48,12 @@ class Probe:
         """True if a message may be processed twice."""
         self._before = dict(app._arguments)
         app.use(**settings)
-        self.runner = AppRunner(app)
-        """The runner of the app."""
+        try:
+            self.runner = AppRunner(app)
+            """The runner of the app."""
+        except BaseException:
+            self._put_settings_back()
+            raise
         self.recorder = Recorder(app, changes)
         """All that was recorded."""
         self._changes, self._wait_idle = changes, wait_idle
@@ -212,4 +216,7 @@ class Probe:
             if self._producer is not None:
                 self._producer.close(TIMEOUT_S)
                 self._producer = None
-            self.app._arguments, self.app._settings = self._before, None
+            self._put_settings_back()
+
+    def _put_settings_back(self) -> None:
+        self.app._arguments, self.app._settings = self._before, None

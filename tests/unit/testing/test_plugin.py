@@ -334,6 +334,17 @@ def test_order(awoke_run):
     result.stdout.fnmatch_lines(["*ConfigError: app 'shop' has no route*"])
 
 
+def test_a_wrong_setting_fails_its_test_and_is_not_kept(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_run):
+    app = shop()
+    with pytest.raises(awoke.ConfigError, match="workers"):
+        awoke_run(app, workers=-1)
+    assert app.settings.workers is None
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
+
+
 def test_async_tests_await(pytester: pytest.Pytester) -> None:
     test = """
 @pytest.mark.asyncio
