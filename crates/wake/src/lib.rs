@@ -17,6 +17,7 @@ mod mailbox;
 pub mod model;
 mod parker;
 mod sequencer;
+mod signal;
 pub mod sync;
 mod waker;
 
@@ -33,4 +34,5 @@ pub use leader::{Leadership, Place, ServingWait};
 pub use mailbox::{EventFd, Mailbox, Notifier};
 pub use parker::Parker;
 pub use sequencer::{Count, Missing, Permit, Registration, Sequencer, Sink, Ticket};
+pub use signal::{Recurrence, Signal, SignalWait};
 pub use waker::{Listener, Waker};
