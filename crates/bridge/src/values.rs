@@ -1,6 +1,6 @@
 //! Plain values that cross the bridge: bytes and seconds.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,9 +22,4 @@ pub fn seconds(seconds: f64) -> Result<Duration> {
 /// Converts seconds from Python to a duration; `None` for no limit.
 pub fn duration(limit_s: Option<f64>) -> Result<Option<Duration>> {
     limit_s.map(seconds).transpose()
-}
-
-/// Returns the seconds from now until a moment, at least 0.
-pub fn seconds_until(moment: Instant) -> f64 {
-    moment.saturating_duration_since(Instant::now()).as_secs_f64()
 }

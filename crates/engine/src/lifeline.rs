@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::clock::{Deadline, monotonic_ns};
+use crate::clock::{self, Deadline, monotonic_ns};
 use crate::consume::{GroupMember, PartitionScheduler};
 use crate::wake::{EventFd, Notifier, Parker};
 use crate::{Error, Result};
@@ -133,7 +133,7 @@ impl Lifeline {
             let members = || members.iter().filter_map(Weak::upgrade);
             let oldest = schedulers().filter_map(|scheduler| scheduler.oldest_running()).min();
             Activity {
-                oldest_job: oldest.map_or_else(Default::default, |since| since.elapsed()),
+                oldest_job: oldest.map_or_else(Default::default, clock::since),
                 poll_age: members().map(|member| member.poll_age()).max().unwrap_or_default(),
                 jobs: schedulers().map(|scheduler| scheduler.counters().jobs.get()).sum(),
             }
@@ -193,7 +193,8 @@ impl Shared {
 
     /// Waits until a moment or the end. Returns whether the supervisor has ended.
     fn wait_until(&self, moment: Instant) -> bool {
-        let timeout_ms = Deadline::at(moment).remaining_ms();
+        let left = moment.saturating_duration_since(Instant::now());
+        let timeout_ms = Deadline::after(Some(left)).remaining_ms();
         let gone = libc::POLLHUP | libc::POLLERR | libc::POLLRDHUP;
         let mut polls = [
             libc::pollfd { fd: self.socket, events: libc::POLLRDHUP, revents: 0 },

@@ -66,7 +66,8 @@ impl Parker {
         lock(&self.state).has_token = false;
     }
 
-    /// Wakes the thread to check its deadline, and leaves no token: the clock was moved. Does not block.
+    /// Wakes the thread to check its deadline, and leaves no token: a model's "time has passed".
+    #[cfg(feature = "model")]
     pub fn recheck_deadline(&self) {
         let state = lock(&self.state);
         self.arrived.notify_one();

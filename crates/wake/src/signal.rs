@@ -3,15 +3,16 @@
 //! Each wait is a part of awoke that acts at a moment: a test that has the clock wakes it when its moment has come. A
 //! thread that was woken so is busy until it waits again, or leaves: what it does on being woken belongs to the moment.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use crate::clock::{self, Activity, Deadline, Due, Timed};
+use crate::sync::{Mutex, lock};
 use crate::{Awaited, Parker, Waker};
 
 /// A signal that can be set and cleared. Any thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Signal {
     state: Mutex<State>,
 }
@@ -44,14 +45,10 @@ pub struct SignalWait {
     waker: Mutex<Option<Waker>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Signal {
     /// Makes a signal that is not set, and that tells whether the threads that wait for it are at rest.
     pub fn new() -> Arc<Self> {
-        let signal = Arc::new(Self::default());
+        let signal = Arc::new(Self { state: Mutex::new(State::default()) });
         clock::register(&signal);
         signal
     }
@@ -84,7 +81,7 @@ impl Signal {
         is_of_job: bool,
     ) -> Arc<SignalWait> {
         let moment = timeout.and_then(|timeout| clock::now().checked_add(timeout));
-        let (signal, waker) = (Arc::clone(self), Mutex::default());
+        let (signal, waker) = (Arc::clone(self), Mutex::new(None));
         let wait = Arc::new(SignalWait { signal, moment, recurrence, is_of_job, waker });
         let mut state = lock(&self.state);
         state.waits.retain(|each| each.strong_count() > 0);
@@ -221,7 +218,9 @@ mod tests {
         let waits = [wait_of(&signal, None), wait_of(&signal, Some(Duration::from_mins(1)))];
         let threads = waits.map(|wait| std::thread::spawn(move || wait.block(&Deadline::NEVER)));
         signal.set();
-        threads.map(|thread| thread.join().expect("no panic"));
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
         assert!(signal.is_set() && wait_of(&signal, None).is_over());
         signal.clear();
         assert!(!wait_of(&signal, None).is_over());

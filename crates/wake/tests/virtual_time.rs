@@ -148,11 +148,13 @@ fn a_thread_waits_until_all_parts_are_at_rest() {
     with_the_clock(|| {
         let part = Arc::new(Part::default());
         clock::register(&part);
-        assert!(clock::settle(SOON).is_empty());
+        assert!(clock::settle(SOON, 0).is_empty());
         part.running.store(2, Ordering::SeqCst);
         part.waiting.store(1, Ordering::SeqCst);
-        assert_eq!(clock::settle(Duration::ZERO), ["part"]);
-        let settling = thread::spawn(|| clock::settle(SOON));
+        assert_eq!(clock::settle(Duration::ZERO, 0), ["part"]);
+        assert_eq!(clock::running(), 1, "the other one waits for the clock");
+        assert!(clock::settle(Duration::ZERO, 1).is_empty(), "it may go on");
+        let settling = thread::spawn(|| clock::settle(SOON, 0));
         part.running.store(1, Ordering::SeqCst);
         clock::changed();
         assert!(settling.join().expect("no panic").is_empty(), "the job that runs waits for the clock");
@@ -164,12 +166,12 @@ fn a_thread_that_the_clock_has_woken_is_busy_until_it_waits_again_or_leaves() {
     with_the_clock(|| {
         let signal = Signal::new();
         signal.stay_awake();
-        assert_eq!(clock::settle(Duration::ZERO).len(), 1);
+        assert_eq!(clock::settle(Duration::ZERO, 0).len(), 1);
         let wait = signal.begin_wait(Some(HOUR), Recurrence::Again, false);
-        assert!(clock::settle(Duration::ZERO).is_empty());
+        assert!(clock::settle(Duration::ZERO, 0).is_empty());
         signal.stay_awake();
         signal.leave();
         drop(wait);
-        assert!(clock::settle(Duration::ZERO).is_empty());
+        assert!(clock::settle(Duration::ZERO, 0).is_empty());
     });
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use awoke_engine::Error;
-use awoke_engine::clock::Deadline;
+use awoke_engine::clock::{self, Deadline};
 use awoke_engine::consume as engine;
 use awoke_engine::kafka::TopicPartition;
 use awoke_engine::wake::Completion;
@@ -102,8 +102,9 @@ impl GroupMember {
         states
             .map(|state| {
                 let engine::PartitionState { at, stored, committed, position, end_seen, commit_gap } = state;
-                let commit_gap = commit_gap
-                    .map(|gap| (gap.messages, gap.done, gap.oldest_offset, gap.oldest_since.elapsed().as_secs_f64()));
+                let commit_gap = commit_gap.map(|gap| {
+                    (gap.messages, gap.done, gap.oldest_offset, clock::since(gap.oldest_since).as_secs_f64())
+                });
                 (at.topic.to_string(), at.partition, stored, committed, position, end_seen, commit_gap)
             })
             .collect()

@@ -9,12 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::consume::{HookJob, Job, LaneAssignment, PendingStep};
-use crate::values::seconds_until;
 use crate::waiting::Notifier;
 
 /// Decides which partition is worked on next.
 #[pyclass(frozen, module = "awoke._native")]
-#[derive(Default)]
 pub struct Scheduler {
     pub inner: Arc<engine::PartitionScheduler>,
 }
@@ -23,7 +21,7 @@ pub struct Scheduler {
 impl Scheduler {
     #[new]
     fn new() -> Self {
-        Self::default()
+        Self { inner: engine::PartitionScheduler::of_app() }
     }
 
     /// Returns the next work; `None` when the scheduler has closed. Blocks with the GIL released.
@@ -47,7 +45,11 @@ impl Scheduler {
         match self.inner.next_work_or_notify(&notifier) {
             (Some(engine::Work::Closed), _) => Ok((None, None, true)),
             (Some(work), _) => Ok((convert(py, work)?, None, false)),
-            (None, moment) => Ok((None, moment.map(seconds_until), false)),
+            // While a test has the clock, the notifier tells of the moment, too.
+            (None, moment) => {
+                let left = Deadline::NEVER.or_earlier(moment).remaining();
+                Ok((None, left.map(|left| left.as_secs_f64()), false))
+            }
         }
     }
 

@@ -94,7 +94,7 @@ pub fn wait_as_leader_or_follower<T: ServingWait + Send>(
 /// Serves, or follows, until it is time to check for signals, and leaves its place. Returns whether the answer is
 /// there. Blocks the calling thread.
 fn is_there_soon(wait: &impl ServingWait, mailbox: &Tokens, deadline: &Deadline) -> bool {
-    let step = || wait.step(&deadline.or_earlier(Some(Instant::now() + SIGNALS_CHECK_INTERVAL)));
+    let step = || wait.step(&deadline.or_within(Some(SIGNALS_CHECK_INTERVAL)));
     if step() {
         return true;
     }

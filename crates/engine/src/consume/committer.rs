@@ -3,10 +3,11 @@
 //! Only the group member's thread uses it. One commit is under way at a time, so that a late answer cannot overtake a
 //! newer one. A lone offset is committed at once; the interval only delays those that follow.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::offsets::Offsets;
+use crate::clock;
 use crate::events::What;
 use crate::kafka::{Client, Code, CommittedOffset, Position, Queue, QueueEvent, TopicPartition, TopicPartitionList};
 use crate::wake::Completion;
@@ -15,19 +16,57 @@ use crate::{Error, Result};
 /// A commit with a waiting caller.
 pub(super) type Commit = Completion<Result<()>>;
 
+/// When the next commit is due. The member's thread changes it; other threads may ask.
+pub(super) struct CommitTimes {
+    offsets: Arc<Offsets>,
+    interval: Duration,
+    /// When the last commit began, and whether it is under way.
+    last: Mutex<(Option<Instant>, bool)>,
+}
+
+impl CommitTimes {
+    pub(super) fn new(offsets: Arc<Offsets>, interval: Duration) -> Arc<Self> {
+        Arc::new(Self { offsets, interval, last: Mutex::default() })
+    }
+
+    fn last(&self) -> MutexGuard<'_, (Option<Instant>, bool)> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether a commit is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.last().1
+    }
+
+    /// Returns when the next commit has to begin; `None` when there is nothing to commit or one is under way.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let (began, is_under_way) = *self.last();
+        if is_under_way || !self.offsets.is_dirty() {
+            return None;
+        }
+        Some(began.map_or_else(clock::now, |last| last + self.interval))
+    }
+
+    fn begin(&self) {
+        self.last().0 = Some(clock::now());
+    }
+
+    fn set_under_way(&self, is_under_way: bool) {
+        self.last().1 = is_under_way;
+    }
+}
+
 /// Commits the stored offsets.
 pub(super) struct Committer {
     client: Arc<Client>,
     /// The queue for the answers.
     queue: Arc<Queue>,
     offsets: Arc<Offsets>,
-    interval: Duration,
-    last_began: Option<Instant>,
+    times: Arc<CommitTimes>,
     /// Offsets that the broker holds already, and is to hold for longer: they go with the next commit.
     held: Vec<(TopicPartition, CommittedOffset)>,
     /// True where no group has given the partitions: then an unknown topic is refused for good.
     is_fixed: bool,
-    under_way: bool,
     /// The callers that wait for the commit that is under way, and for the next one.
     waiting: Vec<Arc<Commit>>,
     waiting_for_next: Vec<Arc<Commit>>,
@@ -38,40 +77,35 @@ impl Committer {
         client: Arc<Client>,
         queue: Arc<Queue>,
         offsets: Arc<Offsets>,
-        interval: Duration,
+        times: Arc<CommitTimes>,
         is_fixed: bool,
     ) -> Self {
         Self {
             client,
             queue,
             offsets,
-            interval,
-            last_began: None,
+            times,
             held: Vec::new(),
             is_fixed,
-            under_way: false,
             waiting: Vec::new(),
             waiting_for_next: Vec::new(),
         }
     }
 
     /// Returns whether a commit is under way.
-    pub(super) const fn is_under_way(&self) -> bool {
-        self.under_way
+    pub(super) fn is_under_way(&self) -> bool {
+        self.times.is_under_way()
     }
 
     /// Returns when the next commit has to begin; `None` when there is nothing to commit or one is under way.
     pub(super) fn due(&self) -> Option<Instant> {
-        if self.under_way || !self.offsets.is_dirty() {
-            return None;
-        }
-        Some(self.last_began.map_or_else(Instant::now, |last| last + self.interval))
+        self.times.due()
     }
 
     /// Commits the stored offsets, and completes `commit` with the broker's answer.
     pub(super) fn request(&mut self, commit: Arc<Commit>) {
         self.waiting_for_next.push(commit);
-        if !self.under_way {
+        if !self.is_under_way() {
             self.begin();
         }
     }
@@ -86,7 +120,7 @@ impl Committer {
 
     /// Sends the stored offsets; the answer comes to the queue.
     pub(super) fn begin(&mut self) {
-        if self.under_way {
+        if self.is_under_way() {
             return;
         }
         self.waiting = std::mem::take(&mut self.waiting_for_next);
@@ -98,7 +132,7 @@ impl Committer {
             self.answer(&Ok(()));
             return;
         }
-        self.last_began = Some(Instant::now());
+        self.times.begin();
         let mut list = TopicPartitionList::new();
         for (at, position, metadata) in &dirty {
             if list.add(at, Some(*position)).is_err() {
@@ -110,7 +144,7 @@ impl Committer {
         }
         let code = self.client.commit(&list, &self.queue);
         if code == Code::NONE {
-            self.under_way = true;
+            self.times.set_under_way(true);
         } else {
             self.failed(list.partitions(), code);
         }
@@ -119,7 +153,7 @@ impl Committer {
     /// Handles the answer of the commit that is under way. Each partition has an answer of its own: one that is refused
     /// does not hold up the others.
     pub(super) fn on_answer(&mut self, event: &QueueEvent) {
-        self.under_way = false;
+        self.times.set_under_way(false);
         let (code, entries) = (event.code(), event.partitions().entries());
         let is_answered = matches!(code, Code::NONE | Code::NO_OFFSET);
         let (committed, refused): (Vec<_>, Vec<_>) =
@@ -139,7 +173,7 @@ impl Committer {
 
     /// Fails the waiting callers, because no answer will come any more.
     pub(super) fn abandon(&mut self) {
-        self.under_way = false;
+        self.times.set_under_way(false);
         self.waiting.append(&mut self.waiting_for_next);
         self.answer(&Err(Error::Closed { what: "group member" }));
     }
@@ -183,7 +217,8 @@ mod tests {
         let client = consumer();
         let queue = Arc::new(Queue::consumer(&client).expect("a consumer has a queue"));
         let offsets = Arc::<Offsets>::default();
-        (Committer::new(client, queue, Arc::clone(&offsets), INTERVAL, true), offsets)
+        let times = CommitTimes::new(Arc::clone(&offsets), INTERVAL);
+        (Committer::new(client, queue, Arc::clone(&offsets), times, true), offsets)
     }
 
     fn store(offsets: &Offsets, offset: i64) {
@@ -225,11 +260,11 @@ mod tests {
         let (other, held) =
             (TopicPartition::new("orders", 1), |offset| CommittedOffset { offset, leader_epoch: -1, metadata: None });
         offsets.open(&other, 2, None, false);
-        committer.under_way = true;
+        committer.times.set_under_way(true);
         committer.renew([(TopicPartition::new("orders", 0), held(0)), (other.clone(), held(7))]);
         assert!(offsets.is_dirty(), "what is stored is committed again");
         assert_eq!(committer.held.iter().map(|(at, _)| at).collect::<Vec<_>>(), [&other], "it has stored nothing");
-        committer.under_way = false;
+        committer.times.set_under_way(false);
         committer.begin();
         assert!(committer.held.is_empty() && !offsets.is_dirty());
     }

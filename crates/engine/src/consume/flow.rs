@@ -4,9 +4,10 @@
 //! Messages wait by a timer of the scheduler's; no thread sleeps for them.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::pace::Pace;
+use crate::clock;
 use crate::kafka::Batch;
 
 /// The most messages of one job.
@@ -70,7 +71,7 @@ impl Flow {
             }
         }
         let Some(rate) = &self.rate else { return Allowed::Until(end) };
-        match rate.take(end - first, Instant::now()) {
+        match rate.take(end - first, clock::now()) {
             Ok(count) => Allowed::Until(first + count),
             Err(moment) => Allowed::NotBefore(moment),
         }
@@ -79,7 +80,7 @@ impl Flow {
 
 /// Returns the messages that are old enough; those without a timestamp are due at once.
 fn due(batch: &Batch, first: usize, delay: Duration) -> Allowed {
-    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
+    let now_ms = clock::wall().as_millis() as i64;
     let delay_ms = delay.as_millis() as i64;
     let wait_ms = |index| match batch.message(index).timestamp().0 {
         timestamp_ms if timestamp_ms < 0 => 0,
@@ -87,7 +88,7 @@ fn due(batch: &Batch, first: usize, delay: Duration) -> Allowed {
     };
     let first_ms = wait_ms(first);
     if first_ms > 0 {
-        return Allowed::NotBefore(Instant::now() + Duration::from_millis(first_ms as u64));
+        return Allowed::NotBefore(clock::now() + Duration::from_millis(first_ms as u64));
     }
     Allowed::Until((first + 1..batch.len()).find(|index| wait_ms(*index) > 0).unwrap_or(batch.len()))
 }
@@ -110,7 +111,7 @@ impl RateLimit {
     /// Makes a limit in messages per second, which must be more than 0.
     pub fn new(per_s: f64) -> Self {
         let portion = (per_s / 10.0).max(1.0);
-        Self { per_s, portion, bucket: Mutex::new(Bucket { tokens: portion, filled_at: Instant::now() }) }
+        Self { per_s, portion, bucket: Mutex::new(Bucket { tokens: portion, filled_at: clock::now() }) }
     }
 
     /// Takes up to `wanted` messages, at least one; or returns the moment at which a portion of them will be allowed.

@@ -9,6 +9,7 @@ use super::progress::Progress;
 use super::scheduler::{Outcome, UnitId};
 use super::{PartitionQueue, Turn};
 use crate::Result;
+use crate::clock;
 use crate::kafka::{Batch, Position};
 
 /// A unit that a worker runs.
@@ -223,7 +224,7 @@ impl Job {
         unit.partition.note_pace(self.end - self.began, self.since.elapsed());
         if self.lease.is_some() {
             if self.end < self.own_end {
-                self.park_lanes(unit, self.end, 0, Instant::now());
+                self.park_lanes(unit, self.end, 0, clock::now());
             } else {
                 self.leave(unit, Lanes::release);
             }
@@ -254,7 +255,7 @@ impl Job {
             return;
         }
         let before = if self.done == self.began { self.attempts } else { 0 };
-        let (attempts, now) = (before + u32::from(is_counted), Instant::now());
+        let (attempts, now) = (before + u32::from(is_counted), clock::now());
         let moment = now.checked_add(delay).unwrap_or(now);
         if self.lease.is_none() {
             unit.partition.park(Parked { batch: Arc::clone(&self.batch), first: self.done, attempts });
@@ -291,7 +292,7 @@ impl Job {
         let partition = Arc::clone(&unit.partition);
         let messages = LaneMessages { batch: Arc::clone(&self.batch), first, end: self.own_end, attempts };
         self.leave(unit, |lanes, lease| lanes.park(lease, messages, moment));
-        if moment > Instant::now() {
+        if moment > clock::now() {
             partition.scheduler().wake_at(partition.unit(), moment);
         }
     }

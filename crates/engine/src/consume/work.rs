@@ -7,7 +7,7 @@ use super::job::UnitLease;
 use super::partition_queue::{Found, UnitOwner};
 use super::scheduler::{Next, Outcome, UnitId};
 use super::{Job, LaneAssignment, PartitionQueue, PartitionScheduler};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::wake::Notifier;
 
 /// A change of a partition between its jobs, for user code.
@@ -42,9 +42,17 @@ pub enum Work {
 }
 
 impl PartitionScheduler {
+    /// Makes the scheduler of an app's jobs, which a test that has the clock waits for.
+    pub fn of_app() -> Arc<Self> {
+        let scheduler = Arc::new(Self::default());
+        clock::register(&scheduler);
+        scheduler
+    }
+
     /// Returns the next work. Blocks the calling thread until there is some, the deadline passes or the scheduler
     /// closes.
     pub fn next_work(&self, deadline: &Deadline) -> Work {
+        clock::mark_job_thread();
         loop {
             if let Some(work) = self.begin(self.next(deadline)) {
                 return work;
@@ -107,12 +115,12 @@ impl PartitionScheduler {
         let unit = UnitLease { partition: owner.partition, id };
         let outcome = match found {
             Found::Messages { parked, end, is_exhausted } => {
-                let mut job = Job::new(unit, parked, end, outcome_of(is_exhausted), since.elapsed());
+                let mut job = Job::new(unit, parked, end, outcome_of(is_exhausted), clock::since(since));
                 job.truncate(paced);
                 return Ok(Some(Work::Job(job)));
             }
             Found::Lanes(work) => {
-                let mut job = Job::of_lanes(unit, work, since.elapsed());
+                let mut job = Job::of_lanes(unit, work, clock::since(since));
                 job.truncate(paced);
                 return Ok(Some(Work::Job(job)));
             }

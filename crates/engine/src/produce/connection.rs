@@ -260,7 +260,7 @@ impl Connection {
     /// timestamps, goes on after a message that is too large, and (2.12.1) forgets one whose partition does not exist.
     fn is_plain(&self, record: &Record<'_>) -> bool {
         record.partition.is_none()
-            && record.timestamp_ms.is_none()
+            && record.stamp_ms().is_none()
             && record.headers.is_empty()
             && record.size_bytes() + OVERHEAD_BYTES_MAX <= self.message_bytes_max
     }

@@ -162,7 +162,7 @@ impl Reports {
     /// Serves the reports of all waiters until this handle's has come or the time is up; to be called by the leader.
     /// May return early. Blocks the calling thread.
     pub(super) fn serve_for(&self, handle: &DeliveryHandle, deadline: &Deadline) {
-        let left_ms = deadline.or_earlier(self.check_again_at()).remaining_ms();
+        let left_ms = deadline.or_real(self.check_again_at()).remaining_ms();
         self.interrupt_pending.store(false, Ordering::SeqCst);
         self.is_for_one.store(true, Ordering::SeqCst);
         handle.is_served_for.store(true, Ordering::SeqCst);
@@ -215,8 +215,8 @@ impl Reports {
         while !self.is_closing.load(Ordering::Acquire) {
             let idle_at = watch.as_ref().map(IdleWatch::due);
             let look_at = self.check_again_at();
-            let deadline = Deadline::NEVER.or_earlier(idle_at).or_earlier(serve_at);
-            self.serving.parker.park_until(&deadline.or_earlier(look_at));
+            let deadline = Deadline::NEVER.or_real(idle_at).or_real(serve_at);
+            self.serving.parker.park_until(&deadline.or_real(look_at));
             self.purge_if_refused();
             if watch.as_mut().is_some_and(|watch| watch.check(self.sent.load(Ordering::Relaxed))) {
                 return;
@@ -302,7 +302,7 @@ impl Reports {
         let leads = self.serving.leadership.try_take();
         let is_done = loop {
             // Beside a leader not for long: see `repeat_interrupt`.
-            let slice = deadline.or_earlier((!leads).then(|| Instant::now() + BESIDE));
+            let slice = deadline.or_within((!leads).then_some(BESIDE));
             let code = self.flush(slice.remaining_ms());
             // An error of the client ends a flush early.
             if code == Code::NONE || deadline.has_passed() {

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::connection::Connection;
 use super::{DeliveryHandle, Producer, Record, Reports};
@@ -281,7 +281,7 @@ impl Transaction {
 
     /// Aborts as `abort`, within a time of its own: no code waits for a transaction that was dropped.
     pub fn abort_unended(&self) {
-        self.abort(&Deadline::at(Instant::now() + ABORT_WITHIN));
+        self.abort(&Deadline::after(Some(ABORT_WITHIN)));
     }
 }
 

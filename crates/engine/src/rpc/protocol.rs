@@ -1,8 +1,9 @@
 //! The headers of requests and replies. `docs/rpc_protocol.md` describes them for clients in other languages.
 
 use std::borrow::Cow;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use crate::clock;
 use crate::kafka::Fetched;
 
 /// The kind of a record: see the constants below.
@@ -310,8 +311,7 @@ pub(in crate::rpc) fn read_reply(fetched: &Fetched<'_>) -> Option<Reply> {
 
 /// Returns the deadline this long from now, in milliseconds since 1970.
 pub(in crate::rpc) fn deadline_ms(budget: Duration) -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from((now + budget).as_millis()).unwrap_or(u64::MAX)
+    u64::try_from((clock::wall() + budget).as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(all(test, not(feature = "model")))]

@@ -18,15 +18,15 @@
 //! broker still writes the markers of a transaction after it has acknowledged the commit, and makes the same producer
 //! wait for that, but not another one. librdkafka (2.12.1) asks again after 20 ms.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::attempt::{AbortReason, Attempt};
 use super::entry::{Committed, TransactionEntry};
 use super::queue::EntryQueue;
-use crate::clock::Deadline;
+use crate::clock::{self, Activity, Deadline, Due, Timed};
 use crate::events::EventBox;
 use crate::kafka::ClientConfig;
 use crate::produce::{Producer, ProducerOptions};
@@ -61,6 +61,10 @@ struct Shared {
     interval: Duration,
     parker: Parker,
     is_closing: AtomicBool,
+    /// The moment that the thread waits for. Read only by a test that has the clock.
+    waits_until: Mutex<Option<Instant>>,
+    /// The number of entries that the thread commits.
+    committing: AtomicUsize,
 }
 
 impl TransactionBatcher {
@@ -87,7 +91,10 @@ impl TransactionBatcher {
             interval: limits.interval,
             parker: Parker::default(),
             is_closing: AtomicBool::new(false),
+            waits_until: Mutex::default(),
+            committing: AtomicUsize::new(0),
         });
+        clock::register(&shared);
         let thread = std::thread::Builder::new()
             .name("awoke-transact".into())
             .spawn({
@@ -158,7 +165,7 @@ impl Shared {
         for producer in &self.producers {
             drop(producer.prepare(&Deadline::after(Some(producer.transaction_timeout()))));
         }
-        let (mut next, mut turn, mut ended) = (Instant::now(), 0, None::<Instant>);
+        let (mut next, mut turn, mut ended) = (clock::now(), 0, None::<Instant>);
         while !self.is_closing() {
             self.wait_until(next);
             let entries = self.entries.take();
@@ -166,20 +173,40 @@ impl Shared {
                 self.parker.park_until(&Deadline::NEVER);
                 continue;
             }
-            next = Instant::now() + self.interval;
+            self.committing.store(entries.len(), Ordering::SeqCst);
+            next = clock::now() + self.interval;
             turn = if ended.is_some_and(|ended| ended.elapsed() < MARKERS_WITHIN) { 1 - turn } else { 0 };
             self.commit(&self.producers[turn], entries);
             ended = Some(Instant::now());
+            self.committing.store(0, Ordering::SeqCst);
+            clock::changed();
         }
         for entry in self.entries.lock().drain(..) {
             entry.fail(Error::Closed { what: "transaction batcher" });
         }
     }
 
+    fn waits_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.waits_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how many entries are not committed yet.
+    fn entries(&self) -> usize {
+        self.entries.lock().len() + self.committing.load(Ordering::SeqCst)
+    }
+
+    /// Parks until this moment, or until it is unparked.
+    fn park(&self, moment: Option<Instant>) {
+        *self.waits_until() = moment;
+        clock::changed();
+        self.parker.park_until(&Deadline::NEVER.or_earlier(moment));
+        *self.waits_until() = None;
+    }
+
     /// Waits until this moment, or the end.
     fn wait_until(&self, moment: Instant) {
-        while Instant::now() < moment && !self.is_closing() {
-            self.parker.park_until(&Deadline::at(moment));
+        while clock::now() < moment && !self.is_closing() {
+            self.park(Some(moment));
         }
     }
 
@@ -197,11 +224,11 @@ impl Shared {
                 Err(AbortReason::Fatal(error)) => return entries.iter().for_each(|entry| entry.fail(error.clone())),
                 Err(AbortReason::Refused(refused)) => entries = self.entries.separate(entries, refused),
                 Err(AbortReason::MetadataFull) => {
-                    self.parker.park_until(&Deadline::after(Some(back_off)));
+                    self.park(Some(clock::now() + back_off));
                     entries.extend(self.entries.take());
                 }
                 Err(AbortReason::Retry) => {
-                    self.wait_until(Instant::now() + back_off);
+                    self.wait_until(clock::now() + back_off);
                     back_off = BACK_OFF.1.min(back_off * 2);
                 }
             }
@@ -209,5 +236,26 @@ impl Shared {
                 return entries.iter().for_each(|entry| entry.fail(Error::Closed { what: "transaction batcher" }));
             }
         }
+    }
+}
+
+impl Timed for Shared {
+    fn name(&self) -> String {
+        "the transaction batcher".into()
+    }
+
+    fn due(&self) -> Due {
+        // Without entries it waits for the end of an interval in which nothing is to be committed.
+        Due { once: self.waits_until().filter(|_| self.entries() > 0 && !self.is_closing()), recurring: None }
+    }
+
+    fn activity(&self) -> Activity {
+        let (waits, entries) = (self.waits_until().is_some(), self.entries());
+        let waiting = if waits { entries } else { 0 };
+        Activity { is_busy: entries > 0 && !waits && !self.is_closing(), running: 0, waiting }
+    }
+
+    fn look(&self) {
+        self.parker.unpark();
     }
 }

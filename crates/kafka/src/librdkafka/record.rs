@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{ClientConfig, ffi};
-use crate::Result;
+use crate::{Result, clock};
 
 /// A message to be sent. Everything is copied before it is sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +23,11 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
+    /// Returns its timestamp; `None` lets the client stamp it. While a test has the clock, it is that of the clock.
+    pub fn stamp_ms(&self) -> Option<i64> {
+        self.timestamp_ms.or_else(clock::stamp_ms)
+    }
+
     /// Returns the size of key, value and headers.
     pub fn size_bytes(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len)).sum();

@@ -240,7 +240,7 @@ unsafe fn hand_over(
     let (value, value_size) = parts(record.value);
     let (key, key_size) = parts(record.key);
     let partition = record.partition.unwrap_or(ANY_PARTITION);
-    if record.headers.is_empty() && record.timestamp_ms.is_none() {
+    if record.headers.is_empty() && record.stamp_ms().is_none() {
         // SAFETY: value and key outlive the call, which copies them.
         let result = unsafe {
             let flags = ffi::RD_KAFKA_MSG_F_COPY;
@@ -287,7 +287,7 @@ unsafe fn hand_over_rich(
             argument(vtype::RD_KAFKA_VTYPE_KEY, memory(key, key_size)),
             argument(
                 vtype::RD_KAFKA_VTYPE_TIMESTAMP,
-                ffi::rd_kafka_vu_s__bindgen_ty_1 { i64_: record.timestamp_ms.unwrap_or(0) },
+                ffi::rd_kafka_vu_s__bindgen_ty_1 { i64_: record.stamp_ms().unwrap_or(0) },
             ),
             argument(vtype::RD_KAFKA_VTYPE_HEADERS, ffi::rd_kafka_vu_s__bindgen_ty_1 { headers }),
             argument(vtype::RD_KAFKA_VTYPE_OPAQUE, ffi::rd_kafka_vu_s__bindgen_ty_1 { ptr: opaque }),

@@ -1,7 +1,7 @@
 //! librdkafka's calls for transactions, with the kinds of failure that it tells apart. All but `begin` block.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::security::AccessFailure;
 use super::{Client, Code, Position, TopicPartition, TopicPartitionList, ffi, text_of};
@@ -119,7 +119,7 @@ fn insist(
     call: impl Fn(i32) -> *mut ffi::rd_kafka_error_t,
 ) -> std::result::Result<(), Failure> {
     loop {
-        let slice = limit.deadline.or_earlier(Some(Instant::now() + SLICE));
+        let slice = limit.deadline.or_within(Some(SLICE));
         // SAFETY: the error is ours.
         match unsafe { outcome(call(slice.remaining_ms())) } {
             Err(failure) if failure.is_retriable => {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 mod virtual_time;
 
 pub use virtual_time::{
-    Activity, Due, Timed, busy, changed, is_job_thread, is_virtual, mark_job_thread, move_to, next_due, register,
-    release, settle, take,
+    Activity, Due, Timed, changed, is_job_thread, is_virtual, mark_job_thread, move_to, next_due, register, release,
+    running, settle, take,
 };
 
 /// Returns the present moment of the clock.
@@ -35,6 +35,13 @@ pub fn now_ns() -> u64 {
 /// Returns the time since 1970. It moves with the clock that a test has taken, and only while it has it.
 pub fn wall() -> Duration {
     virtual_time::wall().unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+/// Returns the time with which a message is stamped, in milliseconds since 1970, while a test has the clock; else `None`:
+/// the client stamps it.
+#[inline]
+pub fn stamp_ms() -> Option<i64> {
+    is_virtual().then(|| i64::try_from(wall().as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Returns the time since a moment of the clock, at least zero.
@@ -116,14 +123,20 @@ impl Deadline {
         Self { moment, ..self.clone() }
     }
 
-    /// Returns the earlier of this deadline and one this long from now in real time.
+    /// Returns the earlier of this deadline and a moment of real time.
     #[must_use]
-    pub fn or_within(&self, timeout: Option<Duration>) -> Self {
-        let real = match (self.real, Self::after(timeout).real) {
+    pub fn or_real(&self, real: Option<Instant>) -> Self {
+        let real = match (self.real, real) {
             (Some(mine), Some(real)) => Some(mine.min(real)),
             (mine, real) => mine.or(real),
         };
         Self { real, ..self.clone() }
+    }
+
+    /// Returns the earlier of this deadline and one this long from now in real time.
+    #[must_use]
+    pub fn or_within(&self, timeout: Option<Duration>) -> Self {
+        self.or_real(Self::after(timeout).real)
     }
 }
 

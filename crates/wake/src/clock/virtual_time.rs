@@ -214,27 +214,36 @@ fn note_change() {
     CHANGED.notify_all();
 }
 
-/// Returns the names of the parts that work, or have not acted yet though they are due. Does not block.
-pub fn busy() -> Vec<String> {
+/// Returns the number of jobs that run, or are about to, and do not wait for the clock. Does not block.
+pub fn running() -> usize {
+    running_of(&parts().iter().map(|part| part.activity()).collect::<Vec<_>>())
+}
+
+fn running_of(activities: &[Activity]) -> usize {
+    let running: usize = activities.iter().map(|each| each.running).sum();
+    running.saturating_sub(activities.iter().map(|each| each.waiting).sum())
+}
+
+/// Returns the names of the parts that work, or have not acted yet though they are due.
+fn busy(going_on: usize) -> Vec<String> {
     let (now, parts) = (super::now(), parts());
     let activities: Vec<_> = parts.iter().map(|part| part.activity()).collect();
-    let running: usize = activities.iter().map(|each| each.running).sum();
-    let waiting: usize = activities.iter().map(|each| each.waiting).sum();
+    let are_jobs_busy = running_of(&activities) > going_on;
     let is_busy = |part: &Arc<dyn Timed>, activity: &Activity| {
         let is_late = part.due().first().is_some_and(|due| due <= now);
-        activity.is_busy || is_late || (running > waiting && activity.running > 0)
+        activity.is_busy || is_late || (are_jobs_busy && activity.running > 0)
     };
     let all = parts.iter().zip(&activities);
     all.filter(|(part, activity)| is_busy(part, activity)).map(|(part, _)| part.name()).collect()
 }
 
-/// Waits until every part is at rest: it waits for the clock, or for something to come. Returns the names of those
-/// that are not when the (real) time is up. Blocks the calling thread.
-pub fn settle(within: Duration) -> Vec<String> {
+/// Waits until every part is at rest: it waits for the clock, or for something to come. This number of jobs may go on.
+/// Returns the names of those that are not at rest when the (real) time is up. Blocks the calling thread.
+pub fn settle(within: Duration, going_on: usize) -> Vec<String> {
     let until = Instant::now() + within;
     loop {
         let seen = *lock(&CHANGES);
-        let busy = busy();
+        let busy = busy(going_on);
         let left = until.saturating_duration_since(Instant::now());
         if busy.is_empty() || left.is_zero() {
             return busy;

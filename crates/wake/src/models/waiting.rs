@@ -7,7 +7,7 @@ use loom::thread;
 use crate::clock::Deadline;
 use crate::model::{check, time};
 use crate::sync::{Condvar, Mutex, lock};
-use crate::{Budget, Completion, Latch, Mailbox, Notifier, Parker};
+use crate::{Awaited, Budget, Completion, Latch, Mailbox, Notifier, Parker, Recurrence, Signal};
 
 #[test]
 fn a_completion_wakes_its_waiter() {
@@ -121,6 +121,17 @@ fn a_time_out_during_a_release_keeps_the_count() {
         leaver.join().expect("no panic");
         clock.join().expect("no panic");
         assert_eq!(budget.used(), if entered { (1, 2) } else { (0, 0) });
+    });
+}
+
+#[test]
+fn setting_a_signal_ends_a_wait() {
+    check(|| {
+        let signal = Signal::new();
+        let wait = signal.begin_wait(None, Recurrence::Once, false);
+        let waiting = thread::spawn(move || wait.block(&Deadline::NEVER));
+        signal.set();
+        waiting.join().expect("no panic");
     });
 }
 

@@ -119,7 +119,7 @@ impl IncomingCall {
         let _before = std::mem::replace(&mut self.state().transaction_entry, entry); // As above.
     }
 
-    /// When it is to end, on `time.monotonic()`: its caller stops waiting, or its method's time is over.
+    /// When it is to end, on awoke's clock: its caller stops waiting, or its method's time is over.
     #[getter]
     fn until_s(&self) -> f64 {
         self.call.until_ns() as f64 / 1e9

@@ -19,7 +19,7 @@ use super::committer::Commit;
 use super::open_partitions::{OpenPartitions, WayOn};
 use super::route::Route;
 use super::{CommitGap, Stuck};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::events::{EventBox, What};
 use crate::kafka::{Client, ClientConfig, ClientOptions, Code, FetchMemory, Kind, OnRenewed, TopicPartition};
 use crate::transact::TransactionBatcher;
@@ -123,7 +123,7 @@ impl GroupMember {
         let is_fixed = routes.iter().any(|route| !route.partitions.is_empty());
         let topics: Vec<_> = routes.iter().map(|route| route.topic.clone()).collect();
         let begins_at_end = matches!(native.get("auto.offset.reset"), Some("latest" | "largest" | "end"));
-        let shared = Arc::new(Shared::new(client, &routes, begins_at_end)?);
+        let shared = Arc::new(Shared::new(client, &routes, begins_at_end, settings.commit_interval)?);
         if let Some(batcher) = batcher {
             shared.open_partitions.use_batcher(batcher);
         }
@@ -133,6 +133,7 @@ impl GroupMember {
             shared.client.subscribe(&topics)?;
         }
         let ended = Arc::<Completion<()>>::default();
+        clock::register(&shared);
         let thread = start(member, &group, Ending(Arc::clone(&ended)))?;
         Ok(Self {
             #[cfg(target_os = "linux")]

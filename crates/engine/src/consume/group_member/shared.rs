@@ -3,13 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use super::super::committer::Commit;
+use super::super::committer::{Commit, CommitTimes};
 use super::super::offsets::{Offsets, Progress};
 use super::super::open_partitions::OpenPartitions;
 use super::super::{Route, StartAt};
 use super::PartitionState;
-use crate::clock::{Deadline, monotonic_ns};
+use crate::clock::{Activity, Deadline, Due, Timed, monotonic_ns};
 use crate::kafka::{Client, Queue, TopicPartition};
 use crate::wake::Parker;
 use crate::{Error, Result};
@@ -38,6 +39,9 @@ pub(super) struct Shared {
     is_closing: AtomicBool,
     is_closed: AtomicBool,
     pub(super) offsets: Arc<Offsets>,
+    pub(super) commits: Arc<CommitTimes>,
+    /// True while the thread does not wait for librdkafka. Read only by a test that has the clock.
+    pub(super) is_working: AtomicBool,
     pub(super) open_partitions: Arc<OpenPartitions>,
     /// The most bytes of one partition's queue; 0 where it is unknown.
     pub(super) fetch_queue_bytes: AtomicU64,
@@ -51,8 +55,14 @@ pub(super) struct Shared {
 
 impl Shared {
     /// `begins_at_end`: whether `auto.offset.reset` has a partition without a commit read from its end.
-    pub(super) fn new(client: Arc<Client>, routes: &[Route], begins_at_end: bool) -> Result<Self> {
+    pub(super) fn new(
+        client: Arc<Client>,
+        routes: &[Route],
+        begins_at_end: bool,
+        commit_interval: Duration,
+    ) -> Result<Self> {
         let queue = Queue::consumer(&client)?;
+        let offsets = Arc::<Offsets>::default();
         let default_start = if begins_at_end { StartAt::Latest } else { StartAt::Earliest };
         let shared = Self {
             client,
@@ -62,7 +72,9 @@ impl Shared {
             is_urgent: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
-            offsets: Arc::default(),
+            commits: CommitTimes::new(Arc::clone(&offsets), commit_interval),
+            offsets,
+            is_working: AtomicBool::new(true),
             open_partitions: Arc::default(),
             fetch_queue_bytes: AtomicU64::new(0),
             starts: Mutex::default(),
@@ -160,6 +172,27 @@ fn expected_start(start: StartAt, seen: Option<(i64, i64)>) -> Option<i64> {
         StartAt::Last(messages) => Some((end - messages).max(first)),
         StartAt::Offset(offset) => Some(offset.max(first).min(end)),
         StartAt::Time(_) => None,
+    }
+}
+
+impl Timed for Shared {
+    fn name(&self) -> String {
+        format!("the member {}", self.client.name())
+    }
+
+    fn due(&self) -> Due {
+        Due { once: None, recurring: self.commits.due().filter(|_| !self.is_closed.load(Ordering::Acquire)) }
+    }
+
+    fn activity(&self) -> Activity {
+        let is_open = !self.is_closed.load(Ordering::Acquire);
+        let has_requests = !self.requests.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let is_working = self.is_working.load(Ordering::SeqCst) || self.commits.is_under_way() || has_requests;
+        Activity { is_busy: is_open && is_working, ..Activity::default() }
+    }
+
+    fn look(&self) {
+        self.queue.interrupt();
     }
 }
 

@@ -11,11 +11,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::shared::{Request, Shared};
 use super::{GroupSettings, starts::LOOKUP_AGAIN};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::consume::assignment::Assignment;
 use crate::consume::committer::Committer;
 use crate::consume::open_partitions::{OpenPartitions, unavailable_topic};
@@ -66,7 +67,13 @@ impl Member {
         Self {
             shared: Arc::clone(shared),
             assignment: Assignment::new(routes, context),
-            committer: Committer::new(client, queue, Arc::clone(&shared.offsets), settings.commit_interval, is_fixed),
+            committer: Committer::new(
+                client,
+                queue,
+                Arc::clone(&shared.offsets),
+                Arc::clone(&shared.commits),
+                is_fixed,
+            ),
             settings,
             fixed: is_fixed.then(|| (HashMap::new(), Instant::now())),
             poll_interval,
@@ -88,7 +95,7 @@ impl Member {
                 break;
             }
             self.renew();
-            if self.committer.due().is_some_and(|due| due <= Instant::now()) {
+            if self.committer.due().is_some_and(|due| due <= clock::now()) {
                 self.committer.begin();
             }
             let event = self.next_event();
@@ -132,14 +139,18 @@ impl Member {
             return Some(deferred);
         }
         let until = self.wait_until();
-        self.shared.queue.poll(&until)
+        self.shared.is_working.store(false, Ordering::SeqCst);
+        clock::changed();
+        let event = self.shared.queue.poll(&until);
+        self.shared.is_working.store(true, Ordering::SeqCst);
+        event
     }
 
     fn wait_until(&self) -> Deadline {
         // Partitions that were revoked just now keep others from being fetched for a moment.
         let is_unfinished = self.start_reading() | self.shared.open_partitions.learn_leaders(&self.shared.client);
-        let again = is_unfinished.then(|| Instant::now() + LOOKUP_AGAIN);
-        Deadline::after(Some(self.poll_interval / 3)).or_earlier(self.committer.due()).or_earlier(again)
+        let again = is_unfinished.then_some(LOOKUP_AGAIN);
+        Deadline::after(Some(self.poll_interval / 3)).or_within(again).or_earlier(self.committer.due())
     }
 
     pub(super) fn handle(&mut self, event: &QueueEvent) {

@@ -16,7 +16,7 @@ mod state;
 use std::collections::VecDeque;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 pub(super) use share::GIVE_ON_AFTER;
 pub use share::Share;
@@ -27,6 +27,7 @@ use super::finished::{Earlier, write_metadata};
 use super::offsets::ToCommit;
 use super::shared_job::SharedLanes;
 use super::watermark::{Change, CommitGap};
+use crate::clock;
 use crate::kafka::{Batch, Client, Loose, Position, TopicPartition};
 use crate::{Error, Result};
 
@@ -207,8 +208,8 @@ impl Lanes {
 
     /// Admits messages, in offset order. `lane_numbers` are the numbers of their lanes, where the route gives them.
     pub(super) fn admit(&self, batch: Batch, lane_numbers: Option<&[u64]>) -> Notifications {
-        let now = Instant::now();
-        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        let now = clock::now();
+        let now_ms = clock::wall().as_millis() as u64;
         let mut skipped = Vec::new();
         let mut notifications = Notifications::default();
         let mut state = self.state();
@@ -270,7 +271,7 @@ impl Lanes {
     /// Takes lanes away from jobs that run for longer than `GIVE_ON_AFTER`, so that no slow message delays other lanes.
     /// Returns when to call it again, if a job is watched.
     pub(super) fn give_on(&self) -> (Option<Instant>, Notifications) {
-        let (now, mut notifications) = (Instant::now(), Notifications::default());
+        let (now, mut notifications) = (clock::now(), Notifications::default());
         loop {
             let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(job) = shared.pop_front_if(|job| job.since + GIVE_ON_AFTER <= now) else {
@@ -284,7 +285,7 @@ impl Lanes {
 
     /// Ends the back-off of all messages that wait to be tried again.
     pub(super) fn clear_backoff(&self) -> Notifications {
-        let now = Instant::now();
+        let now = clock::now();
         let mut notifications = Notifications::default();
         let mut state = self.state();
         let parked = std::mem::take(&mut state.parked);
@@ -337,7 +338,7 @@ impl Lanes {
         let mut state = self.state();
         if state.epoch == lease.epoch {
             let mut lanes = std::mem::take(&mut lease.lanes);
-            let now = Instant::now();
+            let now = clock::now();
             // The lanes are in the order of their messages.
             let done = lanes.partition_point(|lane| lane.end <= messages.first);
             lanes.drain(..done).for_each(|lane| state.release(lane.number));

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::{Concurrency, LaneBy, LaneLease, LaneMessages, Leased, Notifications, Share, ShortJobs};
+use crate::clock;
 use crate::consume::finished::Earlier;
 use crate::consume::watermark::Watermark;
 use crate::kafka::{Loose, Position};
@@ -177,7 +178,7 @@ impl<M: LaneMessage, R> State<M, R> {
     /// Wakes an idle slot for each lane that is ready (for each share of them, where jobs are short) and each retry
     /// that is due, beyond the slots that were woken before.
     pub(super) fn wake_slots(&mut self, notifications: &mut Notifications) {
-        let due = if self.parked.is_empty() { 0 } else { self.parked.range(..=(Instant::now(), u64::MAX)).count() };
+        let due = if self.parked.is_empty() { 0 } else { self.parked.range(..=(clock::now(), u64::MAX)).count() };
         let wanted = self.ready.len().div_ceil(self.short_jobs.messages_max()) + due;
         while self.woken < wanted
             && let Some(slot) = self.idle.pop()
@@ -207,7 +208,7 @@ impl<M: LaneMessage, R> State<M, R> {
     /// Takes messages whose moment has come, with the lanes that wait for them.
     pub(super) fn due_retry(&mut self) -> Option<(R, Vec<Leased>)> {
         let first = self.parked.first_entry()?;
-        (first.key().0 <= Instant::now()).then(|| first.remove())
+        (first.key().0 <= clock::now()).then(|| first.remove())
     }
 
     /// Leases the lane that has waited longest, and as many others as the route's share allows. Returns their messages:

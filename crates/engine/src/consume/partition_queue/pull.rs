@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Buffered, Found, Parked, PartitionQueue};
+use crate::clock;
 use crate::consume::PullLimits;
 use crate::consume::fetch_history::Rewind;
 use crate::consume::flow::Allowed;
@@ -91,7 +92,7 @@ impl PartitionQueue {
         }
         // The messages in the queue were fetched before the start is executed, which drops them.
         if !self.start() {
-            return Found::NotBefore(Instant::now() + START_AGAIN);
+            return Found::NotBefore(clock::now() + START_AGAIN);
         }
         let mut pull = self.queue.pull(&self.at, limits.messages_max, limits.bytes_max);
         if self.is_seek_due() {
@@ -116,7 +117,7 @@ impl PartitionQueue {
         self.clear_stuck();
         match self.flow.wait_max {
             Some(wait) if is_exhausted && !limits.are_reached(pull.batch.len(), pull.batch.size_bytes()) => {
-                self.wait_for_more(pull.batch, Instant::now() + wait)
+                self.wait_for_more(pull.batch, clock::now() + wait)
             }
             _ => self.allow(Parked { batch: Arc::new(pull.batch), first: 0, attempts: 0 }, self.may_rest(is_exhausted)),
         }
@@ -132,7 +133,7 @@ impl PartitionQueue {
         batch.append(pull.batch);
         self.find_end(pull.is_exhausted);
         let is_exhausted = pull.is_exhausted && !is_rewound && !self.is_seek_due();
-        if is_exhausted && !limits.are_reached(batch.len(), batch.size_bytes()) && Instant::now() < until {
+        if is_exhausted && !limits.are_reached(batch.len(), batch.size_bytes()) && clock::now() < until {
             return self.wait_for_more(batch, until);
         }
         self.allow(Parked { batch: Arc::new(batch), first: 0, attempts: 0 }, self.may_rest(is_exhausted))

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::Rest;
 use super::unit::UnitId;
+use crate::clock;
 use crate::sync::{Mutex, lock};
 use crate::wake::{Notifier, Parker};
 
@@ -94,6 +95,12 @@ impl Idle {
         self.notify_loop(wakes)
     }
 
+    /// Wakes all that watch the clock, or have set a timer of their own, to look at it again.
+    pub(super) fn wake_clock_watchers(&mut self, wakes: &mut Wakes) {
+        wakes.workers.extend(self.workers.first().map(|first| Arc::clone(&first.parker)));
+        wakes.notifiers.append(&mut self.notifiers);
+    }
+
     /// Wakes the workers that have waited least, up to this number.
     pub(super) fn wake_newest(&self, workers: usize, wakes: &mut Wakes) {
         let newest = self.workers.iter().rev().take(workers);
@@ -103,7 +110,7 @@ impl Idle {
     /// Wakes all workers and event loops.
     pub(super) fn wake_all(&mut self, wakes: &mut Wakes) {
         wakes.workers.extend(self.workers.drain(..).map(|worker| Arc::clone(&worker.parker)));
-        wakes.closed.append(&mut self.notifiers);
+        wakes.notifiers.append(&mut self.notifiers);
     }
 }
 
@@ -113,8 +120,8 @@ impl Idle {
 pub(super) struct Wakes {
     workers: Vec<Arc<Parker>>,
     notifier: Option<Arc<dyn Notifier>>,
-    /// The event loops to notify of the scheduler's end.
-    closed: Vec<Arc<dyn Notifier>>,
+    /// More event loops, for something else than a job.
+    notifiers: Vec<Arc<dyn Notifier>>,
     /// The waits for rest that have come to their end.
     pub(super) rested: Vec<Arc<Rest>>,
 }
@@ -129,7 +136,8 @@ impl Wakes {
 impl Drop for Wakes {
     fn drop(&mut self) {
         self.workers.iter().for_each(|parker| parker.unpark());
-        self.notifier.iter().chain(&self.closed).for_each(|notifier| notifier.notify());
+        self.notifier.iter().chain(&self.notifiers).for_each(|notifier| notifier.notify());
+        clock::changed();
         for rest in &self.rested {
             rest.complete(Ok(()));
         }

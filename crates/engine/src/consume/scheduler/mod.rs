@@ -12,6 +12,7 @@
 
 mod classes;
 mod idle;
+mod on_clock;
 mod state;
 #[cfg(all(test, not(feature = "model")))]
 mod tests;
@@ -29,7 +30,7 @@ use timers::Alarm;
 pub use unit::UnitId;
 use unit::{Tick, Transition, Unit};
 
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::counters::Counter;
 use crate::sync::{Mutex, lock};
 use crate::wake::{Completion, Notifier, Parker};
@@ -462,6 +463,15 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
         if state.timers.set(moment, id, alarm) {
             self.replace_clock_watcher(state);
         }
+        if clock::is_virtual() {
+            self.fire(state);
+        }
+    }
+
+    /// Queues the units whose moment has come, and gives them to waiting workers.
+    fn fire(&self, state: &mut Locked<'_, O, H>) {
+        state.fire_timers();
+        self.balance(state);
     }
 
     /// Wakes the worker or event loop that watches the clock from now on, if there is an alarm to wait for.

@@ -9,7 +9,7 @@ use super::idle::{Idle, IdleWorker, Wakes};
 use super::timers::{Alarm, Timers};
 use super::unit::{Transition, Unit, UnitId, UnitState, Units};
 use super::{Next, Rest};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::sync::MutexGuard;
 
 /// The locked state, and the threads to wake once it is unlocked. The fields are dropped in this order.
@@ -96,7 +96,7 @@ impl<O: Clone, H: Clone> State<O, H> {
         // Work that does not count does not wait for jobs of other units to end.
         let waits = unit.counts() || !self.classes.is_limited(unit.class);
         let queue = if waits { unit.class } else { ClassId::DEFAULT };
-        unit.apply(Transition::Queue(queue, Instant::now()));
+        unit.apply(Transition::Queue(queue, clock::now()));
         self.classes.push(queue, id);
         true
     }
@@ -155,7 +155,7 @@ impl<O: Clone, H: Clone> State<O, H> {
             self.enqueue(id);
             return None;
         }
-        let (before, now) = (unit.state(), Instant::now());
+        let (before, now) = (unit.state(), clock::now());
         unit.apply(Transition::Start(now));
         let owner = unit.owner.clone();
         if let Some(hook) = unit.take_hook() {
@@ -175,7 +175,7 @@ impl<O: Clone, H: Clone> State<O, H> {
         if self.timers.is_empty() {
             return;
         }
-        let now = Instant::now();
+        let now = clock::now();
         while let Some((id, alarm)) = self.timers.pop_due(now) {
             self.fire(id, alarm, now);
         }

@@ -42,6 +42,11 @@ impl Timers {
         self.heap.peek().map(|Reverse((moment, _, _))| *moment)
     }
 
+    /// Returns all alarms.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Instant, UnitId, Alarm)> {
+        self.heap.iter().map(|Reverse(alarm)| *alarm)
+    }
+
     /// Takes the earliest alarm whose moment has come.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<(UnitId, Alarm)> {
         if self.earliest()? > now {

@@ -244,7 +244,12 @@ impl<O, H> Units<O, H> {
 
     /// Returns whether every unit rests.
     pub(super) fn all_rest(&self) -> bool {
-        self.all.iter().flatten().all(|(_, unit)| unit.rests())
+        self.active() == 0
+    }
+
+    /// Returns how many units do not rest.
+    pub(super) fn active(&self) -> usize {
+        self.all.iter().flatten().filter(|(_, unit)| !unit.rests()).count()
     }
 
     /// Returns since when each unit runs that does.

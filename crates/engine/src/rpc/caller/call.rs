@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::clock::monotonic_ns;
+use crate::clock::{self, monotonic_ns};
 use crate::kafka::TopicPartition;
 use crate::rpc::protocol::{CallId, Reply, ReplyKind};
 use crate::sync::{Mutex, lock};
@@ -141,7 +141,7 @@ impl Call {
         request_at: TopicPartition,
         size_bytes: usize,
     ) -> Arc<Self> {
-        let began = Instant::now();
+        let began = clock::now();
         let until = began.checked_add(timeout).unwrap_or_else(|| began + Duration::from_secs(1 << 31));
         let granted = if let Wanted::Stream(window) = wanted { window } else { 0 };
         let inbox = Mutex::new(Inbox { granted, ..Inbox::default() });

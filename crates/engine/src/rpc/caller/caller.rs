@@ -7,14 +7,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::call::{Call, Failure, Next, Wanted};
 use super::calls::{CallCounters, Calls};
 use super::random_ids::RandomIds;
 use super::replies::{Names, Replies, Waiting};
 use super::request::{CallerOptions, Request, check_bounds};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::events::EventBox;
 use crate::fork_guard::Birthplace;
 use crate::kafka::{ClientConfig, TopicPartition, partition_of_key};
@@ -154,11 +154,23 @@ impl Caller {
     /// Waits for the next reply of a call, at most until its deadline; returns whether it is there. Blocks the
     /// calling thread, which serves replies if no other thread does.
     pub fn wait(&self, call: &Arc<Call>, deadline: &Deadline) -> bool {
+        let is_job = clock::is_job_thread();
+        if is_job {
+            self.note_waiting_job(1);
+        }
         let parker = Arc::new(Parker::default());
         if let Some(waiting) = self.begin_wait(call, Waker::Parker(Arc::clone(&parker))) {
             waiting.wait(&parker, deadline, &deadline.or_earlier(Some(call.until)));
         }
+        if is_job {
+            self.note_waiting_job(-1);
+        }
         call.is_ready()
+    }
+
+    /// Notes jobs that begin to wait for calls, or have waited (-1), for a test that has the clock. Does not block.
+    pub fn note_waiting_job(&self, by: isize) {
+        self.inner.replies.note_waiting_job(by);
     }
 
     /// The partition of the reply topic that the caller reads.
@@ -330,7 +342,7 @@ impl Inner {
 
     /// Sends a cancellation or credit for a call to its responder; returns whether there was room for it.
     fn follow_up(&self, call: &Call, kind: &str, credit: Option<u64>) -> Result<bool> {
-        let left = call.until.saturating_duration_since(Instant::now());
+        let left = call.until.saturating_duration_since(clock::now());
         let nothing = Request { method: "", body: b"", key: None, timeout: left, idempotency_key: None, headers: &[] };
         let header = Header { kind, id: call.id, left, credit };
         self.send(&header, &nothing, &call.request_at, false).map(|sent| sent.is_some())

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::call::{Call, Effect, Failure, Wanted};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::counters::Counter;
 use crate::kafka::Fetched;
 use crate::rpc::protocol::{self, CallId};
@@ -258,6 +258,14 @@ impl Calls {
             self.fail(&call, Failure::DeadlineExceeded);
         }
         Due { needs_lookup, next }
+    }
+
+    /// Returns the next deadline, and the next moment at which the responders' group is looked up.
+    pub(super) fn due(&self) -> clock::Due {
+        let table = lock(&self.table);
+        let once = table.open.values().map(|open| open.call.until).min();
+        let recurring = table.moments.first().map(|(moment, _)| *moment);
+        clock::Due { once, recurring }
     }
 
     /// Ends calls that were begun before a moment. `NobodyThere` ends only those of one responder that have no reply.

@@ -16,13 +16,13 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::call::{Call, Failure};
 use super::calls::Calls;
-use crate::clock::Deadline;
+use crate::clock::{self, Activity, Deadline, Due, Timed};
 use crate::events::{EventBox, What};
 use crate::fork_guard::Birthplace;
 use crate::kafka::{
@@ -61,6 +61,8 @@ pub(super) struct Replies {
     serving: Arc<Serving>,
     state: Mutex<State>,
     is_closing: AtomicBool,
+    /// Jobs that wait for calls.
+    waiting_jobs: AtomicUsize,
 }
 
 /// The threads that serve the queue. The queue's listener has a part in it.
@@ -152,7 +154,9 @@ impl Replies {
             serving: Arc::default(),
             state: Mutex::new(State { leader: chosen.leader, ..State::default() }),
             is_closing: AtomicBool::new(false),
+            waiting_jobs: AtomicUsize::new(0),
         });
+        clock::register(&replies);
         let serving = Arc::clone(&replies.serving);
         replies.queue.on_non_empty(move || serving.on_non_empty());
         // Records that came before the listener would keep the queue from turning non-empty again.
@@ -196,10 +200,11 @@ impl Replies {
             }
             // Before `run_due`: a call that is added after it arms again.
             self.state().armed = None;
-            let due = self.calls.run_due(Instant::now());
+            let due = self.calls.run_due(clock::now());
             if let Some(next) = due.next {
                 self.arm_at_latest(next);
             }
+            clock::changed();
             let is_doubtful = due.needs_lookup || self.state().is_in_trouble;
             let is_broken = is_doubtful && self.is_partition_unreachable();
             if due.needs_lookup && !is_broken {
@@ -265,7 +270,7 @@ impl Replies {
         if self.group.is_empty() {
             return; // The caller was made with `checks_group=False`.
         }
-        let now = Instant::now();
+        let now = clock::now();
         let mut state = self.state();
         // A lookup without an answer counts as ended after twice its time.
         if state.lookup_began.is_some_and(|began| now < began + 2 * LOOKUP_TIMEOUT) {
@@ -312,7 +317,7 @@ impl Replies {
         if suspects.is_empty() {
             return false;
         }
-        let now = Instant::now();
+        let now = clock::now();
         let leader = self.leader().unwrap_or(known);
         self.state().leader = leader;
         let is_broken = leader < 0 || suspects.contains(&leader);
@@ -331,6 +336,12 @@ impl Replies {
         let metadata = self.client.metadata(Some(&self.at.topic), &deadline).ok()?;
         let topic = metadata.topics.into_iter().next()?;
         topic.partitions.iter().find(|each| each.partition == self.at.partition).map(|each| each.leader)
+    }
+
+    /// Notes jobs that begin to wait for calls, or have waited (-1). Does not block.
+    pub(super) fn note_waiting_job(&self, by: isize) {
+        self.waiting_jobs.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
+        clock::changed();
     }
 
     fn leave(&self, place: Place) {
@@ -358,6 +369,25 @@ impl Replies {
         // A leader notices its reply itself.
         let is_there = waiting.is_follower() && !call.register(waiting.waker.clone());
         (!is_there).then_some(waiting)
+    }
+}
+
+impl Timed for Replies {
+    fn name(&self) -> String {
+        format!("the caller that reads {}", self.at)
+    }
+
+    fn due(&self) -> Due {
+        self.calls.due()
+    }
+
+    fn activity(&self) -> Activity {
+        let is_busy = self.state().lookup_began.is_some() && self.calls.count() > 0;
+        Activity { is_busy, running: 0, waiting: self.waiting_jobs.load(Ordering::SeqCst) }
+    }
+
+    fn look(&self) {
+        self.serving.parker.unpark();
     }
 }
 
@@ -407,7 +437,7 @@ impl ServingWait for Waiting {
                 call.unregister(&listener);
             }
         }
-        if !call.is_ready() && Instant::now() >= call.until {
+        if !call.is_ready() && clock::now() >= call.until {
             replies.calls.fail(call, Failure::DeadlineExceeded);
         }
         call.is_ready()
@@ -432,7 +462,7 @@ fn end_of(client: &Client, queue: &Queue, at: &TopicPartition, deadline: &Deadli
     loop {
         match client.end_offset(at, deadline) {
             Err(error) if error.is_retriable() && !deadline.has_passed() => {
-                queue.poll(&deadline.or_earlier(Some(Instant::now() + LEADER_RETRY_INTERVAL)));
+                queue.poll(&deadline.or_within(Some(LEADER_RETRY_INTERVAL)));
             }
             found => return found,
         }

@@ -17,6 +17,7 @@ use super::remembered::{Limits, Remembered};
 use super::request::{Arrival, InvalidRequest, RejectReason, RequestRecord};
 use super::stage::Step;
 use super::ticket::{Ticket, name_of};
+use crate::clock;
 use crate::events::EventBox;
 use crate::rpc::protocol::{self, ReplyKind, RequestHead, Times};
 use crate::rpc::signature::SigningKey;
@@ -172,7 +173,7 @@ impl<T: CallRef> Admission<T> {
         }
         // A record that comes again from its own place was not answered. At another place, it is a copy.
         let name = [head.id, b" ", head.kind.as_bytes()].concat();
-        let now = Instant::now();
+        let now = clock::now();
         let first = self.state().places.first(&name, record.place, now, self.end_of(times, now));
         if first == record.place { Ok(()) } else { Err(InvalidRequest::Replayed) }
     }
@@ -186,7 +187,7 @@ impl<T: CallRef> Admission<T> {
     /// Cancels a call of the same caller and returns it, if it waits or runs. A call that has not come yet is
     /// rejected when it does.
     pub fn cancel(&self, head: &RequestHead<'_>, times: &Times) -> Option<T> {
-        let (name, now) = (name_of(head), Instant::now());
+        let (name, now) = (name_of(head), clock::now());
         let mut state = self.state();
         let found = state.under_way.get(&name).cloned();
         if found.is_none() {
@@ -219,7 +220,7 @@ impl<T: CallRef> Admission<T> {
         if times.left_s <= 0.0 {
             return (None, Some(RejectReason::Expired));
         }
-        if self.state().cancelled.forget(&name_of(head), Instant::now()) {
+        if self.state().cancelled.forget(&name_of(head), clock::now()) {
             return (None, Some(RejectReason::Cancelled));
         }
         let Some(number) = self.by_name.get(head.method).copied() else {
@@ -250,7 +251,7 @@ impl<T: CallRef> Admission<T> {
         let mut state = self.state();
         if let Some(key) = &ticket.result_key {
             let room = state.has_room(ticket.size_bytes, &self.service.options).then_some(ticket.size_bytes);
-            match state.results.begin(key, Instant::now(), call, room) {
+            match state.results.begin(key, clock::now(), call, room) {
                 Some(Lookup::New) => (),
                 Some(Lookup::InFlight) => {
                     call.call().advance(Step::Enqueue);
@@ -269,7 +270,7 @@ impl<T: CallRef> Admission<T> {
 
     fn run_or_enqueue(&self, state: &mut State<T>, ticket: &Ticket, call: &T) -> Admitted {
         // It may have been cancelled since `check`.
-        if state.cancelled.forget(&ticket.name, Instant::now()) {
+        if state.cancelled.forget(&ticket.name, clock::now()) {
             return Admitted::Rejected(RejectReason::Cancelled);
         }
         let is_async = self.methods[ticket.method].is_async;
@@ -298,7 +299,7 @@ impl<T: CallRef> Admission<T> {
         let key = ticket.result_key.as_ref();
         // Copied only for a call that may be repeated.
         let answer = || kind.map(|kind| Answer { kind, body: body.to_vec() });
-        key.map_or_else(Vec::new, |key| state.results.finish(key, Instant::now(), call, answer()))
+        key.map_or_else(Vec::new, |key| state.results.finish(key, clock::now(), call, answer()))
     }
 
     /// Releases the place of a call whose execution has ended; returns the call that takes it, if one waits.

@@ -11,7 +11,7 @@ use super::request::{InvalidRequest, RejectReason};
 use super::settlement::Settlement;
 use super::stage::{Stage, Step, advance};
 use super::ticket::Ticket;
-use crate::clock::{Deadline, monotonic_ns};
+use crate::clock::{Deadline, monotonic_ns, now_ns};
 use crate::consume::Job;
 use crate::events::EventBox;
 use crate::kafka::TopicPartition;
@@ -113,11 +113,11 @@ impl std::fmt::Debug for IncomingCall {
 
 /// Returns the moment this many seconds from now, on the monotonic clock.
 fn moment_ns(seconds: f64) -> u64 {
-    monotonic_ns().saturating_add_signed((seconds * 1e9) as i64)
+    now_ns().saturating_add_signed((seconds * 1e9) as i64)
 }
 
 fn seconds_until(moment_ns: u64) -> f64 {
-    moment_ns.saturating_sub(monotonic_ns()) as f64 / 1e9
+    moment_ns.saturating_sub(now_ns()) as f64 / 1e9
 }
 
 impl IncomingCall {
@@ -258,7 +258,7 @@ impl IncomingCall {
 
     /// Returns whether its caller cancelled it, or its time is over. Does not block.
     pub fn is_cancelled(&self) -> bool {
-        self.cancelled.is_done() || monotonic_ns() >= self.until_ns()
+        self.cancelled.is_done() || now_ns() >= self.until_ns()
     }
 
     /// Begins a call whose turn has come, and limits its time to its method's. From here on its partition is not
@@ -315,7 +315,7 @@ impl IncomingCall {
     /// another client may have cancelled it.
     pub fn address(&self, kind: &str) -> Option<(&str, i32)> {
         let is_unwanted = kind == protocol::ITEM && self.cancelled.is_done();
-        let is_wanted = !is_unwanted && !self.stage().is_over() && monotonic_ns() < self.caller_until_ns;
+        let is_wanted = !is_unwanted && !self.stage().is_over() && now_ns() < self.caller_until_ns;
         self.reply_to().filter(|_| is_wanted)
     }
 

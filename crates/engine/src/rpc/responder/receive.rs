@@ -2,11 +2,11 @@
 //! stream.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::admission::{Admission, Admitted, CallRef};
 use super::incoming_call::{IncomingCall, NewCall, NotExecuted};
 use super::request::{Arrival, RejectReason, RequestRecord};
+use crate::clock;
 use crate::consume::{Job, Work};
 use crate::kafka::Batch;
 use crate::rpc::protocol::{RequestHead, Times};
@@ -41,8 +41,7 @@ impl<T: CallRef> Admission<T> {
     ) -> Result<Received<T>, E> {
         match work {
             Work::Job(job) => {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                return self.receive(job, now.as_secs_f64() * 1e3, wrap);
+                return self.receive(job, clock::wall().as_secs_f64() * 1e3, wrap);
             }
             Work::Hook(hook) => hook.finish(),
             Work::Closed => return Ok(Received::Closed),

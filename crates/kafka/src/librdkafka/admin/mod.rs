@@ -9,7 +9,7 @@ use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Client, ClientConfig, ClientOptions, Code, Kind, Metadata, Queue, QueueEvent, ffi};
 use crate::clock::Deadline;
@@ -64,8 +64,8 @@ impl Admin {
         loop {
             // A client that was let in waits for the answer; one that was not looks now and then whether it ever will
             // be.
-            let slice = (!self.client.was_let_in()).then(|| Instant::now() + SLICE);
-            let (operation, code) = match self.client.metadata(topic, &deadline.or_earlier(slice)) {
+            let slice = (!self.client.was_let_in()).then_some(SLICE);
+            let (operation, code) = match self.client.metadata(topic, &deadline.or_within(slice)) {
                 Err(Error::Kafka { operation, code, .. }) if matches!(code, Code::TRANSPORT | Code::TIMED_OUT) => {
                     (operation, code)
                 }
