@@ -395,6 +395,72 @@ class Notifier:
     def notify(self) -> None:
         """Makes the descriptor readable. Does not block; any thread."""
 
+def clock_ns() -> int:
+    """Returns the clock's time in nanoseconds: `time.monotonic_ns()`, unless a test moved it. Does not block."""
+
+def wall_ns() -> int:
+    """Returns the time since 1970 in nanoseconds, which moves with the clock while a test has it. Does not block."""
+
+def clock_is_virtual() -> bool:
+    """Returns whether a test has the clock. Does not block."""
+
+@final
+class TakenClock:
+    """The clock in the hands of a test: it stands still until it is moved."""
+
+    def __new__(cls) -> TakenClock:
+        """Takes the clock. Raises `RuntimeError` if it is taken."""
+    def release(self) -> None:
+        """Gives the clock back: it goes on from where it stands, at the pace of real time."""
+    def move_by(self, nanoseconds: int) -> None:
+        """Moves the clock, and has everything act that is due then. Does not wait for it."""
+    def due_in(self) -> tuple[int | None, int | None]:
+        """Returns in how many nanoseconds something is due that happens once, and something that happens again and
+        again."""
+    def running(self) -> int:
+        """Returns the number of jobs that run, or are about to, and do not wait for the clock. Does not block."""
+    def settle(self, within_s: float, going_on: int) -> list[str]:
+        """Waits in real time until nothing runs that does not wait for the clock, but for this number of jobs.
+
+        Returns what still does when the time is up. Blocks with the GIL released.
+        """
+
+@final
+class Signal:
+    """A signal that can be set and cleared, as `threading.Event`; waits for it are timed by the clock."""
+
+    def __new__(cls) -> Signal: ...
+    def set(self) -> None:
+        """Sets the signal, and ends all waits. Does not block; any thread."""
+    def clear(self) -> None:
+        """Clears the signal. Does not block; any thread."""
+    def is_set(self) -> bool:
+        """Returns whether the signal is set. Does not block."""
+    def wait(self, timeout_s: float | None = None, *, recurs: bool = False, is_tracked: bool = False) -> bool:
+        """Waits until the signal is set, at most `timeout_s`; returns whether it is set. Blocks with the GIL released.
+
+        `recurs`: the thread waits so again and again. `is_tracked`: it calls `leave` when it will not wait again.
+        """
+    def begin_wait(
+        self, timeout_s: float | None = None, *, recurs: bool = False, is_of_job: bool = False
+    ) -> SignalWait:
+        """Begins a wait, as `wait`, for an event loop. `is_of_job`: a job waits. Does not block."""
+    def leave(self) -> None:
+        """Notes that the calling thread waits no more. Does not block."""
+
+@final
+class SignalWait:
+    """One wait of an event loop for a signal."""
+
+    def done(self) -> bool:
+        """Returns whether it is over: the signal is set, or its moment has come. Does not block."""
+    def result(self) -> bool:
+        """Returns whether the signal is set. Does not block."""
+    def remaining_s(self) -> float | None:
+        """Returns the real time until its moment, in seconds; None where only `notify` tells of it. Does not block."""
+    def notify(self, mailbox: Mailbox, token: int) -> bool:
+        """Posts `token` to the mailbox when it may be over, again and again; returns `False` if it is."""
+
 @final
 class Scheduler:
     """Decides which partition is worked on next."""
@@ -932,6 +998,11 @@ class Call:
         """Returns whether the call has ended. Does not block."""
     def cancel(self) -> bool:
         """Cancels the call and tells its responder; returns False if it had ended before. Does not block."""
+    def note_waiting_job(self, by: int) -> None:
+        """Notes a job that begins to wait for it on an event loop, or has waited (-1), for a test that has the clock.
+
+        Does not block.
+        """
     def notify(self, mailbox: Mailbox, token: int) -> bool:
         """Posts `token` to the mailbox when the next part is there; returns False if it is there now."""
     @property

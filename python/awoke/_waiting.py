@@ -13,12 +13,16 @@ import os
 import select
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from awoke._native import DeliveryHandle, Mailbox, flush_now
+from awoke._native import Call, DeliveryHandle, Mailbox, flush_now
 
 logger = logging.getLogger(__name__)
+
+IN_JOB: ContextVar[bool] = ContextVar("awoke_in_job", default=False)
+"""True in the task of a job: a test that has the clock does not wait for a job that waits for the clock itself."""
 
 Result = TypeVar("Result", covariant=True)
 Later = TypeVar("Later", bound="Pending[Any]")
@@ -48,7 +52,8 @@ class LoopMailbox:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._mailbox = Mailbox()
-        self._futures: dict[int, asyncio.Future[None]] = {}
+        self._calls: dict[int, Callable[[], object]] = {}
+        """What is called for each token, once or again, until it is forgotten."""
         self._tokens = itertools.count()
         self._lingering: list[DeliveryHandle] = []
         """Messages that tasks have begun to wait for in this turn of the loop: they are sent together at its end."""
@@ -58,16 +63,37 @@ class LoopMailbox:
         """Return when `pending` has its result."""
         token = next(self._tokens)
         loop = asyncio.get_running_loop()  # Not kept: what is kept for a loop must not keep it.
-        future = self._futures[token] = loop.create_future()
+        future = loop.create_future()
+        self._calls[token] = lambda: future.done() or future.set_result(None)
         if isinstance(pending, DeliveryHandle):
             if not self._lingering:
                 loop.call_soon(self._flush)
             self._lingering.append(pending)
+        is_call_of_job = isinstance(pending, Call) and IN_JOB.get()
         try:
+            if is_call_of_job:
+                pending.note_waiting_job(1)
             if pending.notify(self._mailbox, token):
                 await future
         finally:
-            self._futures.pop(token, None)
+            self._calls.pop(token, None)
+            if is_call_of_job:
+                pending.note_waiting_job(-1)
+
+    @property
+    def native(self) -> Mailbox:
+        """The engine's mailbox, to which tokens are posted."""
+        return self._mailbox
+
+    def expect(self, call: Callable[[], object]) -> int:
+        """Returns a token for which `call` is called, each time that it is posted, until it is forgotten."""
+        token = next(self._tokens)
+        self._calls[token] = call
+        return token
+
+    def forget(self, token: int) -> None:
+        """Calls nothing for a token any more."""
+        self._calls.pop(token, None)
 
     def _flush(self) -> None:
         handles, self._lingering = self._lingering, []
@@ -75,22 +101,26 @@ class LoopMailbox:
 
     def _deliver(self) -> None:
         for token in self._mailbox.drain():
-            future = self._futures.get(token)
-            if future is not None and not future.done():
-                future.set_result(None)
+            call = self._calls.get(token)
+            if call is not None:
+                call()
 
 
 _mailboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopMailbox] = WeakKeyDictionary()
 
 
+def mailbox_of(loop: asyncio.AbstractEventLoop) -> LoopMailbox:
+    """Returns the mailbox of the running loop, made on first use."""
+    mailbox = _mailboxes.get(loop)
+    if mailbox is None:
+        mailbox = _mailboxes[loop] = LoopMailbox(loop)
+    return mailbox
+
+
 async def resolve(pending: Pending[Result]) -> Result:
     """The result of `pending`, awaited on the running loop; what `await handle` does."""
     if not pending.done():
-        loop = asyncio.get_running_loop()
-        mailbox = _mailboxes.get(loop)
-        if mailbox is None:
-            mailbox = _mailboxes[loop] = LoopMailbox(loop)
-        await mailbox.wait(pending)
+        await mailbox_of(asyncio.get_running_loop()).wait(pending)
     return pending.result()
 
 

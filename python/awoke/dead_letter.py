@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from awoke._clock import wall_ms
 from awoke._native import Message
 from awoke.message import Record
 from awoke.printable import text_of
@@ -84,7 +84,7 @@ def letter(
         (ATTEMPTS, str(attempts)),
         (ERROR_TYPE, f"{kind.__module__}.{kind.__qualname__}"),
         (ERROR_TEXT, writable(text_of(error)[:ERROR_TEXT_MAX])),
-        (FAILED_AT, str(time.time_ns() // 1_000_000)),
+        (FAILED_AT, str(wall_ms())),
         (HANDLER, writable(handler)),
     ]
     value = message.raw_value

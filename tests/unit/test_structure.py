@@ -30,7 +30,7 @@ from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 
 LAYERS = [
     {"_installation", "errors", "printable", "secrets"},
-    {"_native", "_waiting", "drive"},
+    {"_native", "_waiting", "_clock", "drive"},
     {"checks", "environment", "exit_codes", "memory_limit", "backoff", "signatures", "socket_paths", "config_values"},
     {"broker_lines", "oauth", "events", "settings"},
     {"registry"},
@@ -120,6 +120,62 @@ def test_every_error_stands_in_the_tree() -> None:
         if inspect.isclass(value) and issubclass(value, Exception):
             assert name in errors.__doc__
             assert issubclass(value, errors.AwokeError)
+
+
+REAL_TIME = {
+    "bounds of waits for brokers, registries, threads and processes": {
+        *("admin.connection", "admin.groups", "admin.topics", "reader", "producer", "registry.transport"),
+        *("registry.exchange", "rpc.caller.caller", "rpc.responder.reply_topics", "rpc.responder.responder"),
+        *("runtime.connections", "runtime.crashes", "runtime.ledger", "runtime.lifecycle", "runtime.own_thread"),
+        *("runtime.runner", "runtime.scope", "runtime.stopping", "web.listener", "web.loop", "cli.replays"),
+    },
+    "times that are measured and shown": {
+        *("broker_lines", "cli.produce", "registry.request_counts", "rpc.responder.answers", "runtime.job_watch"),
+        *("runtime.observed", "swarm.admin", "swarm.node_control"),
+    },
+    "timers of an event loop, set by the clock": {"_clock", "runtime.worker"},
+}
+"""Modules that may read real time, by the reason. All others read `awoke._clock`, which a test may take."""
+
+REAL_TIME_NAME = re.compile(
+    r"time\.(?:monotonic|time|perf_counter)(?:_ns)?|asyncio\.(?:sleep|timeout|wait_for)|threading\.Timer"
+    r"|.*\.call_(?:later|at)"
+)
+
+
+def reads_real_time(tree: ast.Module) -> bool:
+    """Tells whether a module names a function that reads real time, or waits by it."""
+    nodes = list(ast.walk(tree))
+    imports = any(isinstance(each, ast.ImportFrom) and each.module == "time" for each in nodes)
+    names = (ast.unparse(each) for each in nodes if isinstance(each, ast.Attribute))
+    return imports or any(REAL_TIME_NAME.fullmatch(name) for name in names)
+
+
+REAL_TIME_IN_RUST = {
+    "wake": {"clock", "clock_steps", "budget", "sequencer"},
+    "kafka": {"librdkafka"},
+    "engine": {"consume/job", "consume/group_member", "produce", "lifeline", "transact/batcher"},
+    "bridge": {"consume/group_member", "sequencer", "produce", "admin"},
+}
+"""Files and folders of Rust that may: for bounds of waits for brokers and threads, and for measured times."""
+
+REAL_TIME_CALL_IN_RUST = re.compile(r"\b(?:Instant|SystemTime)::now\b|\.elapsed\(")
+
+
+def test_only_named_modules_read_real_time() -> None:
+    found = {name.removeprefix("awoke.") for name, file in MODULES.items() if reads_real_time(tree_of(file))}
+    assert found == set().union(*REAL_TIME.values())
+
+
+def test_only_named_files_of_rust_read_real_time() -> None:
+    found = set[str]()
+    for file in product_files():
+        crate, _, *place = file.relative_to(REPOSITORY / "crates").with_suffix("").parts
+        if crate != "embedded" and lines_with(REAL_TIME_CALL_IN_RUST, file.read_text()):
+            found.add(f"{crate}:{'/'.join(place)}")
+    named = [f"{crate}:{place}" for crate, places in REAL_TIME_IN_RUST.items() for place in places]
+    assert {each for each in found if not each.startswith(tuple(named))} == set()
+    assert [each for each in named if not any(place.startswith(each) for place in found)] == []
 
 
 def test_the_product_does_not_sleep() -> None:

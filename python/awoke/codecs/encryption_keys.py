@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from awoke._clock import monotonic_s
 from awoke.errors import ConfigError
 from awoke.registry.cache import UNKNOWN_FOR_S
 from awoke.registry.errors import RegistryUnavailable
@@ -32,7 +32,7 @@ class KeyRing:
     and the function runs where it may block. Its keys are kept for as long as the program runs, at most 1,000 of them.
     """
 
-    def __init__(self, keys: Keys, cipher: Callable[[bytes], Any], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, keys: Keys, cipher: Callable[[bytes], Any], clock: Callable[[], float] = monotonic_s) -> None:
         self._cipher_of, self._clock = cipher, clock
         self._find = None if isinstance(keys, Mapping) else keys
         self._ciphers: dict[str, Any] = Kept(Counts())

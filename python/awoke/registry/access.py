@@ -6,13 +6,13 @@ import base64
 import os
 import re
 import ssl
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 from urllib.parse import quote_plus, urlencode
 
 import msgspec
 
+from awoke._clock import monotonic_s
 from awoke.drive import elsewhere
 from awoke.errors import ConfigError
 from awoke.registry.errors import (
@@ -193,7 +193,7 @@ class Login:
         self,
         auth: Auth | None,
         exchange: Callable[[Outgoing], Awaitable[Answer]],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._auth = auth
         self._exchange = exchange

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
+from awoke._clock import monotonic_s
 from awoke.backoff import Backoff
 
 BACKOFF = Backoff(0.1, 30.0)
@@ -18,7 +18,7 @@ class RegistryAway:
         self,
         loads: Callable[[], int] = lambda: 0,
         backoff: Backoff = BACKOFF,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._loads, self._backoff, self._clock = loads, backoff, clock
         """`loads` returns how many schemas were loaded until now, by anyone: one more means that it is back."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from awoke._clock import monotonic_s
 from awoke.registry.errors import SchemaNotFound
 from awoke.registry.schema import RegisteredSchema, Schema
 
@@ -28,7 +28,7 @@ class SchemaCache:
     lock, too: they move their entry, and are counted.
     """
 
-    def __init__(self, entries_max: int = ENTRIES_MAX, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, entries_max: int = ENTRIES_MAX, clock: Callable[[], float] = monotonic_s) -> None:
         self.entries_max = entries_max
         """The most entries of each table."""
         self._clock = clock

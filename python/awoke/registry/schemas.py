@@ -13,12 +13,12 @@ import functools
 import ipaddress
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 from weakref import WeakSet, WeakValueDictionary
 
+from awoke._clock import monotonic_s
 from awoke.errors import AwokeError, ConfigError
 from awoke.registry.cache import UNKNOWN_FOR_S
 from awoke.registry.errors import RegistryRefused, SchemaNotFound
@@ -185,7 +185,7 @@ class Schemas:
         if not schema.references:
             return {}
         until_s, missing = self._missing.get(schema, (0.0, None))
-        if missing is not None and time.monotonic() < until_s:
+        if missing is not None and monotonic_s() < until_s:
             raise copy.copy(missing)  # An error that is raised many times would keep a traceback for each.
         found = self._referred.get(schema)
         if found is None:
@@ -254,7 +254,7 @@ class Schemas:
             found = self._loaded(registry.references, schema)
         except SchemaNotFound as missing:
             with self._lock:
-                self._missing[schema] = (time.monotonic() + UNKNOWN_FOR_S, missing)
+                self._missing[schema] = (monotonic_s() + UNKNOWN_FOR_S, missing)
             raise
         self._keep(self._referred, schema, found, registry)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from typing import NamedTuple
 
+from awoke._clock import monotonic_s
 from awoke._native import Job, Partition
 from awoke.errors import FencedError, RetriesExhausted
 from awoke.events import PartitionRewound
@@ -38,7 +38,7 @@ class Failure(NamedTuple):
     """When it is tried again."""
 
     def __str__(self) -> str:
-        now_s = time.monotonic()
+        now_s = monotonic_s()
         key = "no key" if self.key is None else f"key {self.key[:KEY_MAX]!r}"
         again = "is tried now" if self.next_s <= now_s else f"is tried again in {self.next_s - now_s:.0f} s"
         return (
@@ -61,7 +61,7 @@ class Failures:
 
         Notes nothing where all of it is done by now: a transaction was committed after its user code had failed.
         """
-        now_s = time.monotonic()
+        now_s = monotonic_s()
         with contextlib.suppress(FencedError):
             batch = job.batch()
             if not len(batch):
@@ -92,7 +92,7 @@ class Failures:
 
     def blocked(self, after_s: float) -> dict[Place, list[Failure]]:
         """Returns those that have failed for this long, by place, the oldest failure first."""
-        now_s = time.monotonic()
+        now_s = monotonic_s()
         found: dict[Place, list[Failure]] = {}
         for place, entry in sorted(self.all(), key=lambda each: each[1].since_s):
             if now_s - entry.since_s >= after_s:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from awoke import _native
+from awoke._clock import monotonic_s
 from awoke.metrics.recorder import PartitionState
 from awoke.routing import Route
 from awoke.runtime.failures import Failures
@@ -83,7 +83,7 @@ def option(group: WatchedGroup) -> str:
 
 def _overdue(app: Watched) -> Iterator[str]:
     for each in app.overdue.overdue():
-        ran_s = time.monotonic() - each.began_s
+        ran_s = monotonic_s() - each.began_s
         at = f"{each.topic}[{each.partition}] offset {each.offset}"
         yield f"{each.handler} works on {at} for {ran_s:.0f} s, allowed are {each.limit_s:g} s"
 

@@ -7,10 +7,10 @@ are copied.
 
 from __future__ import annotations
 
-import time
 import weakref
 from typing import Any
 
+from awoke._clock import wall_ms
 from awoke._native import Batch, Job
 from awoke.events import Events, MessagesExpired, MessagesFiltered
 from awoke.routing import Route
@@ -39,7 +39,7 @@ class LentBatches:
         return self._wanted(batch) if self._skips_some else batch, lease
 
     def _wanted(self, batch: Batch[Any]) -> Batch[Any] | None:
-        now_ms = time.time() * 1_000
+        now_ms = wall_ms()
         try:
             reasons = [self._flow.skip_reason(message, now_ms) for message in batch]
         except BaseException:

@@ -14,14 +14,14 @@ import logging
 import sys
 import tempfile
 import threading
-import time
 import traceback
 import types
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
-from awoke._native import Job
+from awoke._clock import monotonic_s
+from awoke._native import Job, Signal
 from awoke.events import Events, JobSlow
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,8 @@ class OverdueWatch:
 
     def __init__(self, events: Events) -> None:
         self._events = events
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = Signal()
         self._running: dict[int, Running] = {}
         self._overdue: set[int] = set()
         self._wait_until_s: float | None = None
@@ -72,9 +73,8 @@ class OverdueWatch:
 
     def close(self) -> None:
         """Ends and joins the thread. Blocks."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify()
+        self._is_closed = True
+        self._changed.set()
         self._thread.join()
 
     def begin(self, handler: str, job: Job, limit_s: float, task: asyncio.Task[Any] | None = None) -> int:
@@ -84,34 +84,35 @@ class OverdueWatch:
             job.topic,
             job.partition,
             job.batch().first_offset,
-            time.monotonic(),
+            monotonic_s(),
             limit_s,
             threading.current_thread(),
             task,
         )
         number = id(job)
-        with self._changed:
+        with self._lock:
             self._running[number] = running
             # The watch is woken only if it would sleep past this job's deadline: not once for each job.
-            if self._wait_until_s is None or running.began_s + limit_s < self._wait_until_s:
-                self._changed.notify()
+            is_earlier = self._wait_until_s is None or running.began_s + limit_s < self._wait_until_s
+        if is_earlier:
+            self._changed.set()
         return number
 
     def end(self, number: int) -> None:
         """Notes that a job has ended. Does not block."""
-        with self._changed:
+        with self._lock:
             self._running.pop(number, None)
             self._overdue.discard(number)
 
     def overdue(self) -> list[Running]:
         """Returns the jobs that exceed their limit now. Does not block."""
-        with self._changed:
+        with self._lock:
             return [self._running[number] for number in self._overdue]
 
     def _watch(self) -> None:
         while (late := self._wait()) is not None:
             for running in late:
-                ran_s = time.monotonic() - running.began_s
+                ran_s = monotonic_s() - running.began_s
                 self._events.emit(
                     JobSlow(
                         handler=running.handler,
@@ -128,9 +129,10 @@ class OverdueWatch:
 
     def _wait(self) -> list[Running] | None:
         """Waits for jobs whose deadline passes, and returns them; None when closed."""
-        with self._changed:
-            while not self._is_closed:
-                now_s = time.monotonic()
+        while not self._is_closed:
+            self._changed.clear()
+            with self._lock:
+                now_s = monotonic_s()
                 waiting = {number: each for number, each in self._running.items() if number not in self._overdue}
                 late = [number for number, each in waiting.items() if each.began_s + each.limit_s <= now_s]
                 if late:
@@ -138,8 +140,10 @@ class OverdueWatch:
                     return [waiting[number] for number in late]
                 ends_s = [each.began_s + each.limit_s for each in waiting.values()]
                 self._wait_until_s = min(ends_s, default=None)
-                self._changed.wait(None if self._wait_until_s is None else self._wait_until_s - now_s)
-            return None
+                left_s = None if self._wait_until_s is None else self._wait_until_s - now_s
+            self._changed.wait(left_s, recurs=True, is_tracked=True)
+        self._changed.leave()
+        return None
 
 
 def awaiting_frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:

@@ -9,13 +9,16 @@ A background thread:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
+from awoke._clock import wait
+from awoke._native import Signal
 from awoke.backoff import Backoff
 from awoke.drive import drive, elsewhere, until
 from awoke.errors import ClosedError
@@ -37,19 +40,39 @@ class StopToken:
     """Tells a background function to end. Any thread may wait for it."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._signal = Signal()
+        self._threads: set[int] = set()
+        """The threads of the owner, whose waits are followed by others or by their end."""
 
     def is_set(self) -> bool:
         """Returns whether the function is to end. Does not block."""
-        return self._event.is_set()
+        return self._signal.is_set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits until the function is to end, or the time is up; returns whether it is to end. Blocks."""
-        return self._event.wait(timeout_s)
+        return self._signal.wait(timeout_s, recurs=True, is_tracked=threading.get_ident() in self._threads)
 
     def set(self) -> None:
         """Tells the function to end. Does not block."""
-        self._event.set()
+        self._signal.set()
+
+    def pause(self, delay_s: float) -> bool:
+        """Waits as `wait`, once: a back-off. Blocks."""
+        return self._signal.wait(delay_s, is_tracked=threading.get_ident() in self._threads)
+
+    async def pause_on_loop(self, delay_s: float) -> bool:
+        """Waits as `pause`, on an event loop."""
+        return await wait(self._signal, delay_s)
+
+    @contextlib.contextmanager
+    def thread(self) -> Iterator[None]:
+        """Marks the calling thread as one of the owner's, for the time of the block."""
+        self._threads.add(threading.get_ident())
+        try:
+            yield
+        finally:
+            self._threads.discard(threading.get_ident())
+            self._signal.leave()
 
 
 class Scope:
@@ -94,13 +117,17 @@ class Scope:
                 task.add_done_callback(self._tasks.discard)
                 return
             thread = threading.Thread(
-                target=lambda: drive(self._serve(function, arguments, more, on_error, name)),
+                target=lambda: self._run(function, arguments, more, on_error, name),
                 name=f"{self.owner}-{name}",
                 daemon=True,
             )
             self._threads = [each for each in self._threads if each.is_alive()] + [thread]
             self._ledger.write_down(thread, self.owner, self._generation, place_of_caller())
             thread.start()
+
+    def _run(self, *served: Any) -> None:
+        with self.stopping.thread():
+            drive(self._serve(*served))
 
     async def _serve(
         self,
@@ -186,12 +213,10 @@ class Pause(NamedTuple):
 
     def wait(self) -> bool:
         """Blocks until the back-off is over, or the token is set."""
-        return self.stopping.wait(self.delay_s)
+        return self.stopping.pause(self.delay_s)
 
     def __await__(self) -> Generator[Any, Any, bool]:
-        if not self.stopping.is_set():
-            yield from asyncio.sleep(self.delay_s).__await__()  # The owner's end cancels the task.
-        return self.stopping.is_set()
+        return self.stopping.pause_on_loop(self.delay_s).__await__()
 
 
 def takes_stop(function: Callable[..., Any]) -> bool:

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from awoke._native import HookJob, Job, LaneAssignment, Notifier, Scheduler
+from awoke._waiting import IN_JOB
 from awoke.runtime.context import RunnableApp
 from awoke.runtime.executor import Executor
 
@@ -148,6 +149,7 @@ class AsyncWorker:
             task.add_done_callback(self._on_done)
 
     async def _run(self, work: Job | HookJob) -> None:
+        IN_JOB.set(True)
         executor = self._executors[work.route_number]
         if isinstance(work, Job):
             await executor.process(work)

@@ -9,11 +9,11 @@ import contextlib
 import logging
 import os
 import sys
-import time
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Protocol
 
+from awoke._clock import monotonic_s
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 from awoke.swarm import protocol
 from awoke.swarm.mold_handle import MoldHandle, MoldState
@@ -282,7 +282,7 @@ class MoldControl:
             return
         delay_s = decision.restart_in_s
         logger.error("there is no mold: %s. Another one is made in %.0f s; running nodes go on", why, delay_s)
-        self._again_s = time.monotonic() + delay_s
+        self._again_s = monotonic_s() + delay_s
         self._loop.deadlines.set(AGAIN, delay_s, self.make)
 
     def close(self) -> None:
@@ -312,7 +312,7 @@ class MoldControl:
             "mold_pid": None if shown is None else shown.pidfd.pid,
             "mold_state": "waiting" if is_waiting else "none" if shown is None else str(shown.state),
             "mold_error": self.last_error,
-            "mold_retry_in_s": round(max(0.0, self._again_s - time.monotonic()), 1) if is_waiting else None,
+            "mold_retry_in_s": round(max(0.0, self._again_s - monotonic_s()), 1) if is_waiting else None,
         }
 
     def _set(self, mold: MoldHandle, timer: MoldTimer, in_s: float, action: Callable[[], object]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-import time
 from enum import StrEnum
 
+from awoke._clock import monotonic_s
 from awoke.swarm import protocol
 from awoke.swarm.pidfd import Pidfd
 
@@ -43,12 +43,12 @@ class MoldHandle:
 
     def become_ready(self) -> None:
         """Records that the app is imported."""
-        self.state, self._ready_s = MoldState.READY, time.monotonic()
+        self.state, self._ready_s = MoldState.READY, monotonic_s()
 
     @property
     def served_s(self) -> float | None:
         """The seconds since it was ready; `None` if it never was."""
-        return None if self._ready_s is None else time.monotonic() - self._ready_s
+        return None if self._ready_s is None else monotonic_s() - self._ready_s
 
     def fork(self, node: int, descriptor: int) -> bool:
         """Asks for a node, which gets this descriptor; returns false if the mold takes no requests."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from awoke._clock import monotonic_s
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_LATE
 from awoke.swarm import linux, protocol
 from awoke.swarm.answers import Answers
@@ -240,7 +241,7 @@ class NodeControl:
         received = protocol.receive(node.control)
         if received is None:
             return
-        node.heard_s = time.monotonic()
+        node.heard_s = monotonic_s()
         try:
             if not received.data:
                 self._loop.forget(node.control)  # Its pidfd tells of its end.

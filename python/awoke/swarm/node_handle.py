@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 
+from awoke._clock import monotonic_s
 from awoke.swarm import linux
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.pidfd import Pidfd
@@ -28,7 +28,7 @@ class NodeHandle:
         self.tripwire: int | None = None
         """Becomes readable at the process's end, some milliseconds before the pidfd (see `lifeline.rs`)."""
         self.vitals: Vitals | None = None
-        self.heard_s = self.began_s = time.monotonic()
+        self.heard_s = self.began_s = monotonic_s()
         self.restarts = 0
         """The number of restarts after a failure."""
         self.assigned = 0
@@ -55,16 +55,16 @@ class NodeHandle:
         self.vitals, self.assigned_ns, self.failure = None, 0, ""
         self.assigned = 0
         self.is_quiet, self.why_not_ready = False, ""
-        self.began_s = self.heard_s = time.monotonic()
+        self.began_s = self.heard_s = monotonic_s()
 
     def holds(self, partitions: int) -> None:
         """Records the number of assigned partitions, after a change."""
-        self.assigned, self._assigned_s = partitions, time.monotonic()
+        self.assigned, self._assigned_s = partitions, monotonic_s()
 
     def lives(self, vitals: Vitals) -> None:
         """Records a sign of life, whose number of partitions may be some seconds old."""
         self.vitals = vitals
-        if time.monotonic() - self._assigned_s > VITALS_LATE_S:
+        if monotonic_s() - self._assigned_s > VITALS_LATE_S:
             self.assigned = vitals.assigned
 
     def quiet(self) -> None:
@@ -102,7 +102,7 @@ class NodeHandle:
     @property
     def uptime_s(self) -> float:
         """Seconds since its process began."""
-        return time.monotonic() - self.began_s
+        return monotonic_s() - self.began_s
 
     @property
     def memory_bytes(self) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from typing import NamedTuple
 
+from awoke._clock import monotonic_s
 from awoke.backoff import Backoff
 from awoke.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_TOO_MANY_RESTARTS
 
@@ -38,7 +38,7 @@ class RestartPolicy:
         """Decides what follows a node that has failed with this exit code after it ran for `ran_s`."""
         if exit_code == EXIT_CONFIGURATION:
             return Decision(None, EXIT_CONFIGURATION)
-        now_s = time.monotonic()
+        now_s = monotonic_s()
         self._recent.append(now_s)
         while self._recent and self._recent[0] < now_s - WITHIN_S:
             self._recent.popleft()

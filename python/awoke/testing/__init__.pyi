@@ -1,4 +1,5 @@
 from .apps import running
+from .clock import VirtualClock
 from .embedded import EmbeddedCluster
 from .probe import Probe
 from .records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
@@ -19,5 +20,6 @@ __all__ = [
     "SentMessage",
     "ServiceCall",
     "TestService",
+    "VirtualClock",
     "running",
 ]

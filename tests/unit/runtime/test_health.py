@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 import awoke
+from awoke._clock import monotonic_s
 from awoke._native import Job
 from awoke.metrics.recorder import CommitGap, PartitionState
 from awoke.routing import Route
@@ -74,7 +74,7 @@ def test_denied_permissions_are_reasons() -> None:
 
 def test_a_job_beyond_its_limit_is_named_with_both_times() -> None:
     job = SimpleNamespace(
-        handler="handle", topic="orders", partition=0, offset=7, began_s=time.monotonic() - 90.0, limit_s=2.5
+        handler="handle", topic="orders", partition=0, offset=7, began_s=monotonic_s() - 90.0, limit_s=2.5
     )
     reason = Watched(overdue=SimpleNamespace(overdue=lambda: [job])).reason()
     assert reason == "handle works on orders[0] offset 7 for 90 s, allowed are 2.5 s"

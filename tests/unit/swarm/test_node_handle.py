@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 from typing import cast
 
 import pytest
@@ -14,6 +13,7 @@ from awoke.swarm.node_handle import VITALS_LATE_S, NodeHandle
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.protocol import TEXT_MAX, Vitals
+from awoke.testing import VirtualClock
 from tests.unit.swarm.fakes import FakePidfd, signals_of, up
 
 VITALS = Vitals(1, 2 << 20, 10, 3, 1_500, 0, 7, 4, -1)
@@ -35,14 +35,14 @@ def test_status_does_not_tell_what_follows(state: NodeState, word: str) -> None:
     assert node.status()["state"] == word
 
 
-def test_a_message_about_partitions_outdates_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_about_partitions_outdates_signs_of_life() -> None:
     node = NodeHandle(1)
-    node.holds(2)
-    node.lives(VITALS)
-    assert node.assigned == 2, "the sign of life may be older"
-    later_s = time.monotonic() + VITALS_LATE_S + 1
-    monkeypatch.setattr(time, "monotonic", lambda: later_s)
-    node.lives(VITALS)
+    with VirtualClock() as clock:
+        node.holds(2)
+        node.lives(VITALS)
+        assert node.assigned == 2, "the sign of life may be older"
+        clock.advance(VITALS_LATE_S + 1)
+        node.lives(VITALS)
     assert node.assigned == 4
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 from enum import Enum, auto
 
 import pytest
 
+from awoke.testing import VirtualClock
 from awoke.web.deadlines import Deadline, Deadlines
 
 
@@ -24,31 +25,20 @@ class Other(Enum):
     A = auto()
 
 
-class Clock:
-    """A clock that stands still until a test moves it."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(time, "monotonic", clock.monotonic)
-    return clock
+def clock() -> Iterator[VirtualClock]:
+    with VirtualClock() as taken:
+        yield taken
 
 
-def test_deadlines_come_in_order_and_can_be_replaced_moved_and_cancelled(clock: Clock) -> None:
+def test_deadlines_come_in_order_and_can_be_replaced_moved_and_cancelled(clock: VirtualClock) -> None:
     deadlines, done = Deadlines(), list[str]()
     assert deadlines.next_in_s() is None
     deadlines.set(Deadline(Timer.B), 2, lambda: done.append("b"))
     deadlines.set(Deadline(Timer.A), 1, lambda: done.append("a"))
     deadlines.set(Deadline(Timer.LATE), 60, lambda: done.append("late"))
     deadlines.set(Deadline(Timer.LATE), 3, lambda: done.append("sooner"))
-    clock.now_s += 5
+    clock.advance(5)
     assert deadlines.next_in_s() == 0.0
     deadlines.run_due()
     assert done == ["a", "b", "sooner"]
@@ -61,7 +51,7 @@ def test_deadlines_come_in_order_and_can_be_replaced_moved_and_cancelled(clock: 
     assert deadlines.next_in_s() is None
 
 
-def test_the_deadlines_of_one_number_and_kind_are_cancelled_together(clock: Clock) -> None:
+def test_the_deadlines_of_one_number_and_kind_are_cancelled_together(clock: VirtualClock) -> None:
     deadlines = Deadlines()
     kept = [Deadline(Timer.A, 2), Deadline(Other.A, 1), Deadline(Timer.A)]
     for each in [Deadline(Timer.A, 1), Deadline(Timer.B, 1), *kept]:
@@ -72,7 +62,7 @@ def test_the_deadlines_of_one_number_and_kind_are_cancelled_together(clock: Cloc
     assert Deadline(Timer.B, 1) not in deadlines
 
 
-def test_a_deadline_that_sets_itself_again_comes_once_a_turn(clock: Clock) -> None:
+def test_a_deadline_that_sets_itself_again_comes_once_a_turn(clock: VirtualClock) -> None:
     deadlines, count = Deadlines(), [0]
 
     def again() -> None:
@@ -80,6 +70,6 @@ def test_a_deadline_that_sets_itself_again_comes_once_a_turn(clock: Clock) -> No
         deadlines.set(Deadline(Timer.A), 10, again)
 
     again()
-    clock.now_s += 12
+    clock.advance(12)
     deadlines.run_due()
     assert count == [2]

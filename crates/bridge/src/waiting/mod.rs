@@ -1,7 +1,7 @@
 //! Python's waits: on a descriptor that its event loop or its `select` watches, or blocked with the GIL released.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use awoke_engine::clock::Deadline;
 use awoke_engine::fork_guard::is_first_thread;

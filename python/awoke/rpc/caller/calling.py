@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Generator
 from typing import Any
 
 from awoke import _native
+from awoke._clock import monotonic_s
 from awoke._waiting import resolve
 from awoke.drive import ResultOf, elsewhere, until
 from awoke.errors import ClosedError, QueueFull, RpcError
@@ -110,7 +110,7 @@ class Calling:
 
     def ask(self, plan: Plan) -> Part:
         """Makes one attempt at a call and waits for its reply, in one step of the engine's. Blocks."""
-        left_s = plan.until_s - time.monotonic()
+        left_s = plan.until_s - monotonic_s()
         native = self._native or self.open()
         try:
             return native.ask(plan.request(left_s))

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
+
+from awoke._clock import wait
+from awoke._native import Signal
 
 
 class Closing:
     """Tells whether a caller is closed. Any thread, any event loop."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
-        self._lock = threading.Lock()
-        self._wakes: set[Callable[[], object]] = set()
-        """Wake the tasks that pause."""
+        self._signal = Signal()
 
     @property
     def is_closed(self) -> bool:
         """True if the caller is closed."""
-        return self._event.is_set()
+        return self._signal.is_set()
 
     def close(self) -> None:
         """Closes, and ends all pauses. Does not block."""
-        with self._lock:
-            self._event.set()
-            wakes = list(self._wakes)
-        for wake in wakes:
-            wake()
+        self._signal.set()
 
     def pause(self, delay_s: float) -> Pause:
         """Returns a pause of this length, which ends early when the caller is closed. Does not block."""
@@ -36,32 +29,11 @@ class Closing:
 
     def wait(self, delay_s: float) -> bool:
         """Pauses the calling thread; returns whether the caller is closed."""
-        return self._event.wait(delay_s)
+        return self._signal.wait(delay_s)
 
     async def wait_on_loop(self, delay_s: float) -> bool:
         """Pauses the calling task, without a thread; returns whether the caller is closed."""
-        loop = asyncio.get_running_loop()
-        over: asyncio.Future[None] = loop.create_future()
-
-        def end() -> None:
-            if not over.done():
-                over.set_result(None)
-
-        def wake() -> None:
-            with contextlib.suppress(RuntimeError):  # The loop has ended, and with it the task.
-                loop.call_soon_threadsafe(end)
-
-        timer = loop.call_later(delay_s, end)
-        with self._lock:
-            self._wakes.add(wake)
-        try:
-            if not self.is_closed:
-                await over
-        finally:
-            timer.cancel()
-            with self._lock:
-                self._wakes.discard(wake)
-        return self.is_closed
+        return await wait(self._signal, delay_s)
 
 
 class Pause:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
+from awoke._clock import monotonic_s
 from awoke.rpc import protocol
 from awoke.rpc.caller.forms import CallerForms
 from awoke.rpc.context import current
@@ -39,7 +39,7 @@ class Plan(msgspec.Struct, eq=False, gc=False):
     body: bytes
     timeout_s: float
     until_s: float
-    """When its time is over, on `time.monotonic()`."""
+    """When its time is over, on awoke's clock."""
     key: bytes | None
     is_idempotent: bool
     idempotency_key: bytes | None
@@ -52,7 +52,7 @@ class Plan(msgspec.Struct, eq=False, gc=False):
 
     def left_s(self) -> float:
         """Returns the rest of its time; negative when it is over."""
-        return self.until_s - time.monotonic()
+        return self.until_s - monotonic_s()
 
 
 class Planner:
@@ -94,7 +94,7 @@ class Planner:
             method,
             body,
             timeout_s,
-            time.monotonic() + timeout_s,
+            monotonic_s() + timeout_s,
             key.encode() if isinstance(key, str) else key,
             is_idempotent,
             idempotency_key.encode() if isinstance(idempotency_key, str) else idempotency_key,

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from awoke._clock import monotonic_s
 from awoke.errors import AwokeError
 from awoke.rpc import topics
 from awoke.settings import Settings
@@ -28,7 +29,7 @@ class ReplyTopics:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._began_s = self._ended_s = float("-inf")
-        """When the last lookup began and ended, on `time.monotonic()`."""
+        """When the last lookup began and ended, on awoke's clock."""
 
     def look_up(self) -> dict[str, int]:
         """Looks up how many partitions each has. Blocks up to `startup_timeout_s` for each.
@@ -36,7 +37,7 @@ class ReplyTopics:
         Raises:
             BrokerUnreachable.
         """
-        self._began_s = time.monotonic()
+        self._began_s = monotonic_s()
         return topics.partitions_of(self._settings, self._names)
 
     def is_looking_again(self, tell: Callable[[Mapping[str, int]], None]) -> bool:
@@ -45,7 +46,7 @@ class ReplyTopics:
         Returns whether another partition may be known soon, or since the call was read.
         """
         with self._lock:
-            now_s = time.monotonic()
+            now_s = monotonic_s()
             if self._thread is not None and (self._thread.is_alive() or now_s < self._ended_s + FRESH_S):
                 return True
             if now_s < self._began_s + AGAIN_S:
@@ -61,7 +62,7 @@ class ReplyTopics:
         except AwokeError as error:
             logger.warning("the partitions of %s could not be looked up: %s", ", ".join(self._names), error)
         finally:
-            self._ended_s = time.monotonic()
+            self._ended_s = monotonic_s()
 
     def close(self, deadline_s: float) -> None:
         """Waits for a lookup that is under way, at most until the deadline. Blocks."""

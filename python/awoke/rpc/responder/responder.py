@@ -28,6 +28,7 @@ from functools import partial
 from typing import Any
 
 from awoke import _native
+from awoke._clock import timeout
 from awoke._native import IncomingCall
 from awoke.codecs import json
 from awoke.concurrency import Lanes
@@ -264,7 +265,7 @@ class Responder:
         method = call.target
         if method.is_stream:
             check_wants_stream(call)
-        async with asyncio.timeout(call.remaining_s) if method.is_async else contextlib.nullcontext():
+        async with timeout(call.remaining_s) if method.is_async else contextlib.nullcontext():
             result = method.function(**await self._arguments(call))
             if not method.is_stream:
                 return await result if method.is_async else result

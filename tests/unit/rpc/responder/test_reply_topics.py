@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from types import SimpleNamespace
+import time
 from typing import Any
 
 import pytest
@@ -43,14 +43,14 @@ class Case:
         return self.topics.is_looking_again(self.told.append)
 
     def close(self) -> None:
-        self.topics.close(self.lookups.now_s + 30)
+        self.topics.close(time.monotonic() + 30)
 
 
 @pytest.fixture
 def case(monkeypatch: pytest.MonkeyPatch) -> Case:
     lookups = Lookups()
     monkeypatch.setattr(module, "topics", lookups)
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: lookups.now_s))
+    monkeypatch.setattr(module, "monotonic_s", lambda: lookups.now_s)
     return Case(lookups)
 
 

@@ -244,7 +244,7 @@ impl<O, H> Units<O, H> {
 
     /// Returns whether every unit rests.
     pub(super) fn all_rest(&self) -> bool {
-        self.active() == 0
+        self.all.iter().flatten().all(|(_, unit)| unit.rests())
     }
 
     /// Returns how many units do not rest.
