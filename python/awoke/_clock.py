@@ -70,7 +70,11 @@ class Alarm:
         self._look()
 
     def cancel(self) -> None:
-        """Calls nothing any more."""
+        """Ends the wait, and calls nothing any more."""
+        self._waiting.end()
+        self._disarm()
+
+    def _disarm(self) -> None:
         if self._token is not None:
             self._mailbox.forget(self._token)
         if self._timer is not None:
@@ -78,8 +82,9 @@ class Alarm:
         self._token = self._timer = None
 
     def _look(self) -> None:
-        self.cancel()
+        self._disarm()
         if self._waiting.done():
+            self._waiting.end()
             self._call()
             return
         self._token = self._mailbox.expect(self._look)

@@ -454,6 +454,8 @@ class SignalWait:
 
     def done(self) -> bool:
         """Returns whether it is over: the signal is set, or its moment has come. Does not block."""
+    def end(self) -> None:
+        """Ends the wait: what keeps it any longer, an exception for example, waits no more. Does not block."""
     def result(self) -> bool:
         """Returns whether the signal is set. Does not block."""
     def remaining_s(self) -> float | None:

@@ -152,6 +152,11 @@ impl SignalWait {
         self.inner.is_over()
     }
 
+    /// Ends the wait: what keeps it any longer, an exception for example, waits no more. Does not block.
+    fn end(&self) {
+        self.inner.end();
+    }
+
     /// Returns whether the signal is set. Does not block.
     fn result(&self) -> bool {
         self.inner.is_set()

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use awoke_wake::fork_guard::Birthplace;
 use awoke_wake::{Error, Result};
@@ -342,6 +342,6 @@ fn listen(port: u16) -> io::Result<TcpListener> {
 }
 
 fn now() -> Moment {
-    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Moment { at: Instant::now(), wall_ms: wall.as_millis() as i64 }
+    // Messages are stamped by the clock that a test may have taken. What a broker waits for comes in real time.
+    Moment { at: Instant::now(), wall_ms: awoke_wake::clock::wall().as_millis() as i64 }
 }

@@ -3,6 +3,7 @@
 //! Each wait is a part of awoke that acts at a moment: a test that has the clock wakes it when its moment has come. A
 //! thread that was woken so is busy until it waits again, or leaves: what it does on being woken belongs to the moment.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -42,6 +43,8 @@ pub struct SignalWait {
     recurrence: Recurrence,
     /// True if a job waits.
     is_of_job: bool,
+    /// True once the waiter has seen its end, or waits no more.
+    has_ended: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -82,7 +85,8 @@ impl Signal {
     ) -> Arc<SignalWait> {
         let moment = timeout.and_then(|timeout| clock::now().checked_add(timeout));
         let (signal, waker) = (Arc::clone(self), Mutex::new(None));
-        let wait = Arc::new(SignalWait { signal, moment, recurrence, is_of_job, waker });
+        let wait =
+            Arc::new(SignalWait { signal, moment, recurrence, is_of_job, has_ended: AtomicBool::new(false), waker });
         let mut state = lock(&self.state);
         state.waits.retain(|each| each.strong_count() > 0);
         state.waits.push(Arc::downgrade(&wait));
@@ -133,6 +137,13 @@ impl SignalWait {
         self.is_set() || self.deadline().has_passed()
     }
 
+    /// Ends the wait: what keeps it any longer, an exception for example, waits no more. Does not block.
+    pub fn end(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        *lock(&self.waker) = None;
+        clock::changed();
+    }
+
     /// Returns the moment at which it ends, as a deadline.
     pub fn deadline(&self) -> Deadline {
         Deadline::NEVER.or_earlier(self.moment)
@@ -152,7 +163,7 @@ impl Timed for SignalWait {
     }
 
     fn due(&self) -> Due {
-        let moment = self.moment.filter(|_| !self.is_set());
+        let moment = self.moment.filter(|_| !self.is_set() && !self.has_ended.load(Ordering::SeqCst));
         match self.recurrence {
             Recurrence::Once => Due { once: moment, recurring: None },
             Recurrence::Again => Due { once: None, recurring: moment },

@@ -80,9 +80,7 @@ impl Call {
     /// Notes a job that begins to wait for it on an event loop, or has waited (-1), for a test that has the clock. Does
     /// not block.
     fn note_waiting_job(&self, by: isize) {
-        if let Some(caller) = self.caller.upgrade() {
-            caller.note_waiting_job(by);
-        }
+        self.inner.note_waiting_job(by);
     }
 
     /// Posts `token` to the mailbox when the next part is there; returns `False` if it is there now.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::clock::{self, monotonic_ns};
@@ -98,6 +99,8 @@ pub struct Call {
     pub(super) request_at: TopicPartition,
     pub(super) size_bytes: usize,
     inbox: Mutex<Inbox>,
+    /// Jobs that wait for it.
+    waiting_jobs: AtomicUsize,
 }
 
 /// The end of a call.
@@ -145,7 +148,7 @@ impl Call {
         let until = began.checked_add(timeout).unwrap_or_else(|| began + Duration::from_secs(1 << 31));
         let granted = if let Wanted::Stream(window) = wanted { window } else { 0 };
         let inbox = Mutex::new(Inbox { granted, ..Inbox::default() });
-        Arc::new(Self { id, wanted, began, until, request_at, size_bytes, inbox })
+        Arc::new(Self { id, wanted, began, until, request_at, size_bytes, inbox, waiting_jobs: AtomicUsize::new(0) })
     }
 
     /// Its id.
@@ -166,6 +169,17 @@ impl Call {
     /// Returns whether the call has ended: no more replies come. Does not block.
     pub fn has_ended(&self) -> bool {
         lock(&self.inbox).end.is_some()
+    }
+
+    /// Notes a job that begins to wait for it, or has waited (-1), for a test that has the clock. Does not block.
+    pub fn note_waiting_job(&self, by: isize) {
+        self.waiting_jobs.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
+        clock::changed();
+    }
+
+    /// Returns how many jobs wait for it, while there is no reply to take. Does not block.
+    pub(super) fn waiting_jobs(&self) -> usize {
+        if self.is_ready() { 0 } else { self.waiting_jobs.load(Ordering::SeqCst) }
     }
 
     /// Returns whether any reply has come. Does not block.

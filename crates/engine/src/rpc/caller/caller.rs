@@ -156,21 +156,16 @@ impl Caller {
     pub fn wait(&self, call: &Arc<Call>, deadline: &Deadline) -> bool {
         let is_job = clock::is_job_thread();
         if is_job {
-            self.note_waiting_job(1);
+            call.note_waiting_job(1);
         }
         let parker = Arc::new(Parker::default());
         if let Some(waiting) = self.begin_wait(call, Waker::Parker(Arc::clone(&parker))) {
             waiting.wait(&parker, deadline, &deadline.or_earlier(Some(call.until)));
         }
         if is_job {
-            self.note_waiting_job(-1);
+            call.note_waiting_job(-1);
         }
         call.is_ready()
-    }
-
-    /// Notes jobs that begin to wait for calls, or have waited (-1), for a test that has the clock. Does not block.
-    pub fn note_waiting_job(&self, by: isize) {
-        self.inner.replies.note_waiting_job(by);
     }
 
     /// The partition of the reply topic that the caller reads.

@@ -16,7 +16,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,8 +61,6 @@ pub(super) struct Replies {
     serving: Arc<Serving>,
     state: Mutex<State>,
     is_closing: AtomicBool,
-    /// Jobs that wait for calls.
-    waiting_jobs: AtomicUsize,
 }
 
 /// The threads that serve the queue. The queue's listener has a part in it.
@@ -154,7 +152,6 @@ impl Replies {
             serving: Arc::default(),
             state: Mutex::new(State { leader: chosen.leader, ..State::default() }),
             is_closing: AtomicBool::new(false),
-            waiting_jobs: AtomicUsize::new(0),
         });
         clock::register(&replies);
         let serving = Arc::clone(&replies.serving);
@@ -338,12 +335,6 @@ impl Replies {
         topic.partitions.iter().find(|each| each.partition == self.at.partition).map(|each| each.leader)
     }
 
-    /// Notes jobs that begin to wait for calls, or have waited (-1). Does not block.
-    pub(super) fn note_waiting_job(&self, by: isize) {
-        self.waiting_jobs.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
-        clock::changed();
-    }
-
     fn leave(&self, place: Place) {
         if self.serving.leadership.leave(place) && !self.queue.is_empty() {
             self.serving.parker.unpark();
@@ -383,7 +374,7 @@ impl Timed for Replies {
 
     fn activity(&self) -> Activity {
         let is_busy = self.state().lookup_began.is_some() && self.calls.count() > 0;
-        Activity { is_busy, running: 0, waiting: self.waiting_jobs.load(Ordering::SeqCst) }
+        Activity { is_busy, running: 0, waiting: self.calls.waiting_jobs() }
     }
 
     fn look(&self) {
