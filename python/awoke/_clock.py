@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 from awoke._native import Signal, SignalWait, clock_is_virtual, clock_ns, wall_ns
-from awoke._waiting import IN_JOB, LoopMailbox, mailbox_of
+from awoke._waiting import IN_JOB, LoopMailbox, mailbox_of, resolve_once
 
 
 def monotonic_s() -> float:
@@ -30,8 +31,8 @@ async def wait(signal: Signal, timeout_s: float | None) -> bool:
     waiting = signal.begin_wait(timeout_s, is_of_job=IN_JOB.get())
     mailbox = mailbox_of(asyncio.get_running_loop())
     while not waiting.done():
-        over = asyncio.get_running_loop().create_future()
-        alarm = Alarm(waiting, mailbox, lambda over=over: over.done() or over.set_result(None))  # type: ignore[misc]
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        alarm = Alarm(waiting, mailbox, partial(resolve_once, over))
         try:
             await over
         finally:

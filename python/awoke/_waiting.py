@@ -14,6 +14,7 @@ import select
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -47,6 +48,12 @@ class Pending(Protocol[Result]):
     def notify(self, mailbox: Mailbox, token: int) -> bool: ...
 
 
+def resolve_once(future: asyncio.Future[None]) -> None:
+    """Resolves a future that may be resolved or cancelled already."""
+    if not future.done():
+        future.set_result(None)
+
+
 class LoopMailbox:
     """One event loop's mailbox, and the futures that wait for its tokens. Used by the loop's thread only."""
 
@@ -64,21 +71,21 @@ class LoopMailbox:
         token = next(self._tokens)
         loop = asyncio.get_running_loop()  # Not kept: what is kept for a loop must not keep it.
         future = loop.create_future()
-        self._calls[token] = lambda: future.done() or future.set_result(None)
+        self._calls[token] = partial(resolve_once, future)
         if isinstance(pending, DeliveryHandle):
             if not self._lingering:
                 loop.call_soon(self._flush)
             self._lingering.append(pending)
-        is_call_of_job = isinstance(pending, Call) and IN_JOB.get()
+        call_of_job = pending if isinstance(pending, Call) and IN_JOB.get() else None
         try:
-            if is_call_of_job:
-                pending.note_waiting_job(1)
+            if call_of_job is not None:
+                call_of_job.note_waiting_job(1)
             if pending.notify(self._mailbox, token):
                 await future
         finally:
             self._calls.pop(token, None)
-            if is_call_of_job:
-                pending.note_waiting_job(-1)
+            if call_of_job is not None:
+                call_of_job.note_waiting_job(-1)
 
     @property
     def native(self) -> Mailbox:

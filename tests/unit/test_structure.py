@@ -129,6 +129,7 @@ REAL_TIME = {
         *("runtime.connections", "runtime.crashes", "runtime.ledger", "runtime.lifecycle", "runtime.own_thread"),
         *("runtime.runner", "runtime.scope", "runtime.stopping", "web.listener", "web.loop", "cli.replays"),
     },
+    "bounds of waits of a test": {"testing.idle", "testing.outputs", "testing.probe", "testing.recorder"},
     "times that are measured and shown": {
         *("broker_lines", "cli.produce", "registry.request_counts", "rpc.responder.answers", "runtime.job_watch"),
         *("runtime.observed", "swarm.admin", "swarm.node_control"),

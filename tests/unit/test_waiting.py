@@ -103,7 +103,7 @@ async def test_a_wait_that_was_cancelled_disturbs_no_other() -> None:
     cancelled.give(1)
     other.give(2)
     assert await asyncio.wait_for(tasks[1], 10) == 2
-    assert _waiting._mailboxes[asyncio.get_running_loop()]._futures == {}
+    assert _waiting._mailboxes[asyncio.get_running_loop()]._calls == {}
 
 
 async def test_messages_that_tasks_wait_for_in_one_turn_of_the_loop_are_sent_together(

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from awoke.testing.clock import VirtualClock
     from awoke.testing.cluster import TestCluster
     from awoke.testing.runs import Runs
     from awoke.testing.service import TestService
+
+REST_TIMEOUT_S = 10.0
+"""The time in which apps come to rest while the clock stands still, in seconds of real time."""
 
 RUNS = pytest.StashKey["Runs"]()
 """The apps that run beside a test."""
@@ -69,6 +73,23 @@ def awoke_run(request: pytest.FixtureRequest, awoke_cluster: TestCluster) -> Ite
     request.node.stash[RUNS] = runs
     yield runs
     runs.finish()
+
+
+@pytest.fixture
+def awoke_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
+    """awoke's clock stands still until the test moves it: see `VirtualClock`.
+
+    Before each step, the messages that the brokers have come to the apps of this test.
+    """
+    from awoke.testing.clock import VirtualClock
+
+    def at_rest() -> None:
+        runs = request.node.stash.get(RUNS, None)
+        if runs is not None:
+            runs.wait_idle(REST_TIMEOUT_S, at_rest=True)
+
+    with VirtualClock(at_rest=at_rest) as clock:
+        yield clock
 
 
 @pytest.fixture

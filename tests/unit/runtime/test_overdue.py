@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 import awoke
-from awoke._native import Job
+from awoke._native import Job, Signal
 from awoke.events import JobSlow
 from awoke.runtime.overdue import OverdueWatch, dumped_stack, stack_of
 from tests.support.waiting import Collected, ahang, stays_so
@@ -64,21 +64,22 @@ def test_a_job_is_reported_once_and_overdue_until_it_ends(watched: Watched) -> N
     assert job is not other
 
 
-class Changed(threading.Condition):
+class Changed:
     """Tells when the watch waits."""
 
     def __init__(self) -> None:
-        super().__init__()
+        signal = Signal()
+        self.set, self.clear, self.leave, self._wait = signal.set, signal.clear, signal.leave, signal.wait
         self.is_waited_for = threading.Event()
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout_s: float | None = None, **options: bool) -> bool:
         self.is_waited_for.set()
-        return super().wait(timeout)
+        return self._wait(timeout_s, **options)
 
 
 def test_a_job_with_an_earlier_deadline_than_the_one_that_is_waited_for_is_reported_in_time() -> None:
     watched, changed = Watched(), Changed()
-    watched.watch._changed = changed
+    watched.watch._changed = cast(Signal, changed)
     later = watched.begin(LONG_S, "later")
     watched.watch.start()
     assert changed.is_waited_for.wait(30)

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 import awoke.rpc.caller.caller
+import awoke.testing.clock
 import awoke.testing.runs
 import awoke.testing.service
 
 pytest_plugins = ["pytester"]
 
-IMPORTED = (awoke.rpc.caller.caller, awoke.testing.runs, awoke.testing.service)
+IMPORTED = (awoke.rpc.caller.caller, awoke.testing.clock, awoke.testing.runs, awoke.testing.service)
 """Modules that inner tests need: pytester forgets those that an inner test imports first, and the native one can't be
 imported twice."""
 
@@ -459,6 +460,27 @@ def test_order(awoke_run, awoke_service):
     assert [each.value for each in probe.sent("bills", 1)] == [b"paid 3"]
     assert payments.calls == [ServiceCall("charge", {"amount": 3})]
     assert payments.call("charge", amount=4) == "paid 4"
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
+
+
+def test_time_moves_when_the_messages_have_come(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_clock, awoke_run):
+    app = awoke.App("shop")
+
+    @app.on("orders", retry=awoke.Retry(attempts=7, backoff_s=(60, 3_600), jitter=0.0), dead_letter="orders.dead")
+    def charge(message):
+        tried_s.append(round(awoke_clock.now_s))
+        raise ValueError("no card")
+
+    tried_s = []
+    probe = awoke_run(app)
+    probe.send("orders", b"first")
+    awoke_clock.run_until_idle()
+    assert tried_s == [0, 60, 180, 420, 900, 1860, 3780]
+    assert len(probe.failures) == 7
+    assert len(probe.dead_letters) == 1
 """
     inner(pytester, test).assert_outcomes(passed=1)
 
