@@ -47,6 +47,24 @@ def wait_all(handles: Sequence[DeliveryHandle], timeout_s: float | None = None) 
     Blocks with the GIL released.
     """
 
+def make_batch(
+    topic: str,
+    partition: int,
+    messages: Sequence[tuple[int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]], int | None]],
+    decoders: Decoders | None = None,
+    attempt: int = 1,
+) -> Batch[Any, Any]:
+    """Makes a batch of messages, each given as offset, value, key, headers and timestamp in milliseconds.
+
+    Copies the bytes. Does not block.
+    """
+
+def deliver(topic: str, partition: int, offset: int, timestamp_ms: int) -> DeliveryHandle:
+    """Returns the handle of a message that is delivered already, by no producer: for tests of user code.
+
+    Does not block.
+    """
+
 @final
 class Decoders:
     """The functions that decode the messages of a route; None leaves the bytes."""

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from weakref import WeakSet
 
 from awoke import handlers
 from awoke.codecs.codec import BY_TYPE, Codec
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 Hook = TypeVar("Hook", bound=Callable[[], object])
 MiddlewareFunction = TypeVar("MiddlewareFunction", bound=Middleware)
+
+
+APPS: WeakSet[App] = WeakSet()
+"""The apps of this process that are alive: for tests, which find the app of a handler."""
 
 
 class App(Router):
@@ -87,6 +92,7 @@ class App(Router):
         self._topics = DeclaredTopics()
         self.dependencies = AppDependencies(self)
         """The functions of `Depends` that its handlers need."""
+        APPS.add(self)
 
     def background(
         self,
@@ -341,6 +347,17 @@ class App(Router):
             ConfigError: a setting that does not exist or has a wrong value.
         """
         return self._settings or self.load_settings().values
+
+    @contextlib.contextmanager
+    def sending_by(self, producer: Producer) -> Iterator[None]:
+        """Has the app send by another producer within the block: for tests, around what runs without brokers."""
+        with self._lock:
+            before, self._producer = self._producer, producer
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._producer = before
 
     @property
     def producer(self) -> Producer:

@@ -9,7 +9,7 @@ from typing import Any
 from awoke.drive import run_now
 from awoke.events import Events, ShutdownFailed
 from awoke.injection.overrides import AppDependencies
-from awoke.injection.parameters import Parameter, check_awaited, in_order
+from awoke.injection.parameters import Dependency, Parameter, check_awaited, in_order
 from awoke.routing import Route
 
 CallAsync = Callable[[Callable[[], Coroutine[Any, Any, Any]]], "Future[Any]"]
@@ -30,13 +30,21 @@ class ProcessDependencies:
 
         Raises what one of them raises; ConfigError: an overriding function does not suit a handler.
         """
+        for each in self._begin():
+            self._run(self.values.make(each), each.name, is_async=each.kind.startswith("async"))
+
+    async def open_here(self) -> None:
+        """As `open`, on the running event loop, or on the thread that drives this flow."""
+        for each in self._begin():
+            await self.values.make(each)
+
+    def _begin(self) -> list[Dependency]:
+        """Makes what the scope `app` has; returns the functions with the scope `process`, in order."""
         self._check()
         parameters = parameters_of_routes(self._routes)
         self.known.share(parameters)
         self.values = self.known.of_process()
-        for each in in_order(self.known.of(parameters)):
-            if each.scope == "process":
-                self._run(self.values.make(each), each.name, is_async=each.kind.startswith("async"))
+        return [each for each in in_order(self.known.of(parameters)) if each.scope == "process"]
 
     def _check(self) -> None:
         for route in self._routes:
@@ -47,9 +55,10 @@ class ProcessDependencies:
 
     def close(self) -> None:
         """Closes what is open, in reverse order; what a function raises is an event. Blocks."""
-        self._run(self._close(), "dependencies", is_async=self._is_async)
+        self._run(self.close_here(), "dependencies", is_async=self._is_async)
 
-    async def _close(self) -> None:
+    async def close_here(self) -> None:
+        """As `close`, on the running event loop, or on the thread that drives this flow."""
         for name, error in await self.values.close():
             self._events.emit(ShutdownFailed(function=name, error=error))
 

@@ -1,9 +1,13 @@
 from .apps import running
 from .clock import VirtualClock
+from .calls import acall, call
 from .embedded import EmbeddedCluster
+from .messages import batch, message
 from .probe import Probe
 from .records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
 from .registry import EmbeddedRegistry
+from .route_results import Failed, Outcome, Output, RouteRun
+from .route_runs import arun_route, run_route
 from .runs import Runs
 from .service import ServiceCall, TestService
 
@@ -13,13 +17,23 @@ __all__ = [
     "DeadLetter",
     "EmbeddedCluster",
     "EmbeddedRegistry",
+    "Failed",
     "Failure",
+    "Outcome",
+    "Output",
     "Probe",
     "Retry",
+    "RouteRun",
     "Runs",
     "SentMessage",
     "ServiceCall",
     "TestService",
     "VirtualClock",
+    "acall",
+    "arun_route",
+    "batch",
+    "call",
+    "message",
+    "run_route",
     "running",
 ]

@@ -46,13 +46,17 @@ impl Batch {
         decoders: Option<Py<Decoders>>,
     ) -> Self {
         let (at, length) = (native.topic_partition().clone(), end - first);
-        Self {
-            at,
-            messages: Messages::Own(RwLock::new(Storage::Lent { batch: native, first })),
-            length,
-            attempt,
-            decoders,
-        }
+        Self::of(at, Storage::Lent { batch: native, first }, length, (attempt, decoders))
+    }
+
+    /// Makes a batch of the first `length` messages of a storage.
+    pub fn of(
+        at: TopicPartition,
+        messages: Storage,
+        length: usize,
+        (attempt, decoders): (u32, Option<Py<Decoders>>),
+    ) -> Self {
+        Self { at, messages: Messages::Own(RwLock::new(messages)), length, attempt, decoders }
     }
 
     /// Returns how many messages there are.

@@ -145,6 +145,19 @@ fn wait_for_delivery(py: Python<'_>, handle: &engine::DeliveryHandle, deadline: 
     Ok(handle.completion().is_done())
 }
 
+/// Returns the handle of a message that is delivered already, by no producer: for tests of user code. Does not block.
+#[pyfunction]
+pub fn deliver(
+    py: Python<'_>,
+    topic: &str,
+    partition: i32,
+    offset: i64,
+    timestamp_ms: i64,
+) -> Result<Py<DeliveryHandle>> {
+    let delivery = engine::Delivery { partition, offset, timestamp_ms };
+    DeliveryHandle::make(py, Arc::new(engine::DeliveryHandle::delivered(topic.into(), delivery)))
+}
+
 /// Sends these messages together, without lingering. Does not block.
 #[pyfunction]
 pub fn flush_now(py: Python<'_>, handles: Vec<Py<DeliveryHandle>>) -> Result<()> {

@@ -6,7 +6,7 @@ mod record;
 mod results;
 mod transaction;
 
-pub use delivery_handle::{DeliveryHandle, flush_now, wait_all};
+pub use delivery_handle::{DeliveryHandle, deliver, flush_now, wait_all};
 pub use producer::{Producer, Variant};
 pub use record::{Bytes, Outgoing, header_list, header_views, value_bytes};
 pub use results::Results;

@@ -106,6 +106,15 @@ impl DeliveryHandle {
         }
     }
 
+    /// Makes the handle of a message that is delivered already, by no producer.
+    pub fn delivered(topic: Arc<str>, delivery: Delivery) -> Self {
+        let (reports, sender, refused) = (Weak::new(), Weak::new(), Mutex::default());
+        let destination = Destination { topic, reports, sender, refused, answer_timeout: None };
+        let handle = Self::new(Arc::new(destination), 0, Birthplace::here());
+        handle.complete(Ok(delivery));
+        handle
+    }
+
     /// Completes the handle.
     pub(super) fn complete(&self, report: Report) {
         let report = report.map_err(|code| self.note_failed(code));

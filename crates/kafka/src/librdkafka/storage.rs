@@ -20,11 +20,16 @@ pub enum Storage {
 
 /// A copy of one message.
 pub struct MessageCopy {
-    offset: i64,
-    value: Option<Box<[u8]>>,
-    key: Option<Box<[u8]>>,
-    headers: Vec<(String, Option<Box<[u8]>>)>,
-    timestamp_ms: i64,
+    /// The offset.
+    pub offset: i64,
+    /// The value; `None` for a tombstone.
+    pub value: Option<Box<[u8]>>,
+    /// The key.
+    pub key: Option<Box<[u8]>>,
+    /// Headers in order.
+    pub headers: Vec<(String, Option<Box<[u8]>>)>,
+    /// Milliseconds since 1970; negative without a timestamp.
+    pub timestamp_ms: i64,
 }
 
 /// One message, with its bytes in one of these places.

@@ -1,0 +1,1 @@
+"""Parts that stand for brokers and engine where the code of a route runs alone: jobs, partitions, a producer."""

@@ -1,0 +1,48 @@
+"""Encodes messages as their producers do: as the topic of a route says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from awoke._native import Message
+from awoke.app import App
+from awoke.codecs.formats import Coding
+from awoke.message import Outgoing
+from awoke.routing import Route
+from awoke.testing.messages import Parts, ascending, headers_of, message, parts_of
+from awoke.topics import Topic, TopicEncoder
+
+
+def parts_for(app: App, route: Route, messages: Iterable[Any]) -> dict[int, list[Parts]]:
+    """Returns messages as brokers keep them in the topic of a route, by partition. A value becomes a message.
+
+    Raises:
+        EncodeError: a value can't be encoded for the topic.
+    """
+    value, key = route.types
+    encoder = TopicEncoder([Topic(str(route.topic), value=value, key=key)], Coding(app.codec, app.schemas))
+    found: dict[int, list[Parts]] = defaultdict(list)
+    for each in messages:
+        given = each if isinstance(each, Message) else message(each)
+        found[given.partition].append(_encoded(app, encoder, route, given))
+    return {number: ascending(each) for number, each in found.items()}
+
+
+def _encoded(app: App, encoder: TopicEncoder, route: Route, given: Message[Any, Any]) -> Parts:
+    """Returns the bytes of a message, of which the value and the key that are no bytes are encoded."""
+    parts, value, key = parts_of(given), given.value, given.key
+    if _is_plain(value) and _is_plain(key):
+        return parts
+    made = encoder(Outgoing(str(route.topic), value, key, parts.headers))
+    data = made.value if _is_plain(made.value) else app.codec.encode(made.value)
+    return parts._replace(
+        value=parts.value if _is_plain(value) else data,
+        key=made.key if _is_plain(made.key) and not _is_plain(key) else parts.key,
+        headers=headers_of(made.headers),
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bytes)

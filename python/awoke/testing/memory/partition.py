@@ -1,0 +1,159 @@
+"""A partition in memory: its messages, and how far they are done. It stands for the engine's `Partition`.
+
+A unit is what one job at a time works on: the whole partition, or the messages of one lane.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from awoke.testing.messages import Parts
+
+BEGINNING, END = -2, -1
+"""The offsets of the two ends, as `seek` takes them."""
+
+_generations = itertools.count(1)
+
+
+class Entry:
+    """One message of a partition."""
+
+    __slots__ = ("failed", "is_done", "ordinal", "parts")
+
+    def __init__(self, parts: Parts, ordinal: int) -> None:
+        self.parts, self.ordinal = parts, ordinal
+        self.failed = 0
+        """The number of attempts that have failed in a row."""
+        self.is_done = False
+
+    @property
+    def offset(self) -> int:
+        """Its offset."""
+        return self.parts.offset
+
+
+class Unit:
+    """Messages that run one after the other, and the time before which none of them runs."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.waiting = deque(entries)
+        self.due_s = 0.0
+        self.is_busy = False
+        """True while a job has it."""
+
+    def put_back(self, entries: Sequence[Entry], due_s: float) -> None:
+        """Puts messages of an ended job in front of those that wait."""
+        self.waiting.extendleft(reversed(entries))
+        self.due_s, self.is_busy = due_s, False
+
+
+class MemoryPartition:
+    """One assignment of a partition. Any thread: jobs may end on awoke's callback thread."""
+
+    def __init__(self, topic: str, number: int, messages: Sequence[Parts]) -> None:
+        self.topic, self.number, self.generation = topic, number, next(_generations)
+        self.entries = [Entry(parts, ordinal) for ordinal, parts in enumerate(messages)]
+        self.lock = threading.RLock()
+        """Guards all that changes here, and in the jobs."""
+        self.units: list[Unit] = []
+        self.is_current = True
+        self.is_paused = False
+        self.epoch = 0
+        self._stored: int | None = None
+        self._metadata: str | None = None
+        self._lanes: Sequence[object] | None = None
+        self._sought: int | None = None
+
+    def split(self, lanes: Sequence[object] | None) -> None:
+        """Splits the messages into units: by the lane of each, None for a lane of its own; or one for all."""
+        self._lanes = lanes
+        self._queue(self.entries)
+
+    def _queue(self, entries: Sequence[Entry]) -> None:
+        if self._lanes is None:
+            self.units = [Unit(entries)]
+            return
+        found: dict[object, list[Entry]] = {}
+        for each in entries:
+            lane = self._lanes[each.ordinal]
+            found.setdefault((each.ordinal,) if lane is None else lane, []).append(each)
+        self.units = [Unit(each) for each in found.values()]
+
+    @property
+    def has_lanes(self) -> bool:
+        """True if several jobs of it may run at once."""
+        return self._lanes is not None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """True if a job is to end before its next message."""
+        return self.is_paused or self._sought is not None or not self.is_current
+
+    def first_waiting(self) -> int | None:
+        """Returns the ordinal of the first message that no job has; None if there is none."""
+        with self.lock:
+            return min((each.ordinal for unit in self.units for each in unit.waiting), default=None)
+
+    def done(self, entries: Iterable[Entry]) -> None:
+        """Records messages as done, and moves the stored offset up to the first that is not."""
+        with self.lock:
+            for each in entries:
+                each.is_done = True
+            rest = itertools.takewhile(lambda each: each.is_done, self.entries)
+            for each in rest:
+                self._stored = max(self._stored or 0, each.offset + 1)
+
+    def apply_seek(self) -> None:
+        """Continues where a seek said, when no job runs."""
+        with self.lock:
+            to, self._sought = self._sought, None
+            if to is None:
+                return
+            begin = (
+                len(self.entries) if to == END else bisect.bisect_left(self.entries, to, key=lambda each: each.offset)
+            )
+            for each in self.entries[begin:]:
+                each.failed, each.is_done = 0, False
+            self.epoch += 1
+            self._queue(self.entries[begin:])
+
+    # The engine's `Partition`.
+
+    def offsets(self) -> tuple[int | None, int | None]:
+        """Returns the stored and the committed offset, which are the same here."""
+        return self._stored, self._stored
+
+    def committed(self) -> tuple[int, str | None] | None:
+        """Returns the committed offset and its metadata."""
+        return None if self._stored is None else (self._stored, self._metadata)
+
+    def annotate(self, offset: int, metadata: str | None) -> None:
+        """Stores an offset and its metadata."""
+        with self.lock:
+            self._stored, self._metadata = max(self._stored or 0, offset), metadata
+
+    def pause(self) -> None:
+        """Begins no job until `resume`."""
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Ends a pause."""
+        self.is_paused = False
+
+    def clear_backoff(self) -> None:
+        """Ends the back-off of messages that wait to be tried again."""
+        for each in self.units:
+            each.due_s = 0.0
+
+    def seek(self, offset: int) -> None:
+        """Goes on from this offset after the job that runs now."""
+        self._sought = offset
+
+    def offset_at(self, timestamp_ms: int) -> int:
+        """Returns the first offset at or after a time; -1 for the end."""
+        later = (each.offset for each in self.entries if (each.parts.timestamp_ms or 0) >= timestamp_ms)
+        return next(later, END)

@@ -1,0 +1,178 @@
+"""A producer in memory, and transactions: what is sent is kept, and counts as delivered at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Generic, NamedTuple, TypeVar, Unpack, cast
+
+from awoke._native import DeliveryHandle, Job, Mailbox, Partition, deliver
+from awoke.errors import ConfigError
+from awoke.message import Outgoing, ProduceOptions, Record, RecordOptions, record_of
+from awoke.middleware import through
+from awoke.runtime.context import RunnableApp
+from awoke.testing.messages import Pairs, headers_of
+
+Value = TypeVar("Value")
+
+
+class Sent(NamedTuple):
+    """A record that was sent."""
+
+    topic: str
+    value: Any
+    """As it was given to `produce`, or returned by the handler; not encoded."""
+    key: bytes | None
+    headers: Pairs
+    partition: int | None
+    """None: the brokers' number of partitions decides."""
+    timestamp_ms: int | None
+    data: bytes | None
+    """The value as bytes, as brokers get it."""
+
+
+class Answered(Generic[Value]):
+    """An answer that is there already, where the runtime waits for one."""
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    def done(self) -> bool:
+        """Returns True."""
+        return True
+
+    def result(self) -> Value:
+        """Returns the answer."""
+        return self._value
+
+    def wait(self, timeout_s: float | None = None) -> Value:
+        """Returns the answer."""
+        return self._value
+
+    def notify(self, mailbox: Mailbox, token: int) -> bool:
+        """Returns False: the answer is there."""
+        return False
+
+    def __await__(self) -> Generator[Any, Any, Value]:
+        yield from ()
+        return self._value
+
+
+class MemoryProducer:
+    """Keeps what is sent, in order. It encodes as the app's own producer does. Any thread; does not block."""
+
+    def __init__(self, app: RunnableApp, sent: Callable[[Sent], object]) -> None:
+        self._app, self._sent = app, sent
+        self._offsets: dict[str, int] = {}
+
+    def produce(self, topic: str, value: Any, **options: Unpack[ProduceOptions]) -> DeliveryHandle:
+        """Keeps a message; as `Producer.produce`.
+
+        Raises:
+            EncodeError: the value, or the key, can't be encoded; TypeError: a key or header that is none.
+        """
+        options.pop("timeout_s", None)
+        return self.keep(self.encoded(topic, Record(value, **cast("RecordOptions", options))))
+
+    def produce_many(
+        self, topic: str, messages: Iterable[Any], *, timeout_s: float | None = None
+    ) -> list[DeliveryHandle]:
+        """Keeps messages; as `Producer.produce_many`."""
+        return [self.keep(self.encoded(topic, record_of(each))) for each in messages]
+
+    def variant(self, **kafka: Any) -> MemoryProducer:
+        """Returns the producer itself."""
+        return self
+
+    def transaction(self, timeout_s: float | None = None) -> Any:
+        """Raises ConfigError: transactions need brokers."""
+        raise ConfigError("a transaction of a producer needs brokers: run the app on an awoke.testing.EmbeddedCluster")
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Returns True: all is delivered."""
+        return True
+
+    def queued(self) -> tuple[int, int]:
+        """Returns that nothing waits."""
+        return 0, 0
+
+    def close(self, timeout_s: float | None = None) -> int:
+        """Returns that nothing is undelivered."""
+        return 0
+
+    def encoded(self, topic: str, record: Record) -> Sent:
+        """Returns a record as brokers get it, through the app's middleware. Raises as `produce`."""
+        steps = self._app.middleware
+        own = [each for each in steps if each is not self._app.encoder]
+        plain = through(own, Outgoing(topic, *record))
+        message = self._app.encoder(plain) if len(own) < len(steps) else plain
+        headers = headers_of(message.headers)
+        data, key = self._bytes(message.value), message.key
+        if not isinstance(key, bytes | str | None):
+            raise TypeError(f"a key is bytes, text or None, not {type(key).__name__}")
+        key = key.encode() if isinstance(key, str) else key
+        return Sent(message.topic, plain.value, key, headers, message.partition, message.timestamp_ms, data)
+
+    def _bytes(self, value: Any) -> bytes | None:
+        if value is None or isinstance(value, bytes):
+            return value
+        return value.encode() if isinstance(value, str) else self._app.codec.encode(value)
+
+    def keep(self, sent: Sent) -> DeliveryHandle:
+        """Keeps a record; returns its handle, which has its answer."""
+        self._sent(sent)
+        offset = self._offsets[sent.topic] = self._offsets.get(sent.topic, -1) + 1
+        return deliver(sent.topic, sent.partition or 0, offset, -1 if sent.timestamp_ms is None else sent.timestamp_ms)
+
+
+class MemoryEntry:
+    """The records of one job, which are sent when it is submitted."""
+
+    is_direct = False
+
+    def __init__(self, producer: MemoryProducer) -> None:
+        self._producer = producer
+        self._records: list[Sent] = []
+
+    def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
+        """Adds a message."""
+        self.add(topic, Record(value, **options))
+
+    def add(self, topic: str, record: Record) -> None:
+        """Adds a record."""
+        self._records.append(self._producer.encoded(topic, record))
+
+    def produce_all(self, records: Iterable[tuple[str, Record]]) -> None:
+        """Adds records; none of them if one can't be sent."""
+        self._records += [self._producer.encoded(topic, record) for topic, record in records]
+
+    def submit(self, job: Job, offset: int | None) -> Answered[None]:
+        """Sends the records, and records the job as done up to this offset (None: to its end)."""
+        for each in self._records:
+            self._producer.keep(each)
+        if offset is None:
+            *_, offset = job.batch().offsets() or [job.first_offset]
+        job.done(offset)
+        return Answered(None)
+
+
+class MemoryTransactions:
+    """Transactions that are committed at once."""
+
+    def __init__(self, producer: MemoryProducer) -> None:
+        self._producer = producer
+
+    def entry(self) -> MemoryEntry:
+        """Returns an empty entry."""
+        return MemoryEntry(self._producer)
+
+    def commit(self, partition: Partition) -> Answered[None]:
+        """Commits the stored offset of a partition."""
+        return Answered(None)
+
+
+class MemoryMember:
+    """A member of a group without brokers: each commit is answered at once."""
+
+    def commit(self) -> Answered[None]:
+        """Commits what is stored."""
+        return Answered(None)

@@ -1,0 +1,125 @@
+"""Runs the code of one route without brokers, by the strategies and the recovery that run it in a process.
+
+1. Make what functions of `Depends` return for the process, and call the hook `assigned` of each partition.
+2. Run the job that is due first. Where none is due, go on to the time at which one is.
+3. End when nothing waits, the app stops, or the time is up. Call the hook `revoked`, and close what was made.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from awoke._native import HookJob, Job, LaneAssignment
+from awoke.runtime.executor import Executor
+from awoke.runtime.own_thread import executor_of
+from awoke.testing.memory.job import MemoryHook, MemoryJob, MemoryLanes
+from awoke.testing.memory.partition import MemoryPartition, Unit
+from awoke.testing.memory.process import MemoryProcess
+from awoke.testing.messages import Parts
+
+END_S = 60.0
+"""A job whose answers are all there ends on awoke's callback thread, within this time."""
+
+
+class MemoryRun:
+    """One run of a route. One thread, or one task."""
+
+    def __init__(self, process: MemoryProcess, messages: Mapping[int, Sequence[Parts]], limit_s: float) -> None:
+        self._process, self._route, self._limit_s = process, process.route, limit_s
+        topic = str(self._route.topic)
+        self.partitions = [MemoryPartition(topic, number, each) for number, each in sorted(messages.items())]
+        self.now_s = 0.0
+        """The time since the beginning, in seconds: it passes where messages wait only."""
+        self._pending: list[MemoryJob] = []
+        """Jobs whose code has returned, and which wait for the results of others."""
+        self._executor: Executor = executor_of(process, self._route)
+
+    async def run(self) -> None:
+        """Runs all. A flow, for a thread or for an event loop; blocks as long as user code does."""
+        dependencies = self._process.dependencies
+        with self._process.running():
+            try:
+                await dependencies.open_here()
+                self._executor.bind()
+                await self._run_partitions()
+            finally:
+                self._executor.close(time.monotonic())
+                await dependencies.close_here()
+
+    async def _run_partitions(self) -> None:
+        try:
+            for each in self.partitions:
+                self._split(each)
+                await self._hook("assigned", each)
+            while (found := self._next()) is not None:
+                await self._run_job(*found)
+        finally:
+            for each in self.partitions:
+                await self._hook("revoked", each)
+                each.is_current = False
+
+    def _split(self, partition: MemoryPartition) -> None:
+        by = self._route.concurrency.by
+        lanes: Sequence[object] | None = None
+        if by == "key":
+            lanes = [each.parts.key for each in partition.entries]
+        elif by == "nothing":
+            lanes = [None] * len(partition.entries)
+        elif by == "route":
+            assignment = MemoryLanes(partition)
+            self._executor.assign_lanes(cast("LaneAssignment", assignment))
+            lanes = assignment.numbers
+        partition.split(lanes)
+
+    async def _hook(self, name: str, partition: MemoryPartition) -> None:
+        hook = cast("HookJob", MemoryHook(name, partition, self._route.number))
+        if self._route.is_async:
+            await self._executor.call_hook(hook)
+        else:
+            self._executor.run_hook(hook)
+        partition.apply_seek()
+
+    def _next(self) -> tuple[MemoryPartition, Unit] | None:
+        """Returns the unit that is due first, and lets the time pass until then; None if the run is over."""
+        if self._process.stopped_by is not None:
+            return None
+        waiting = [
+            (unit.due_s, unit.waiting[0].ordinal, place, partition, unit)
+            for place, partition in enumerate(self.partitions)
+            for unit in (() if partition.is_paused else partition.units)
+            if unit.waiting and not unit.is_busy
+        ]
+        due_s, _, _, partition, unit = min(waiting, key=lambda each: each[:3], default=(0.0, 0, 0, None, None))
+        if partition is None or unit is None or due_s > self._limit_s:
+            return None
+        self.now_s = max(self.now_s, due_s)
+        return partition, unit
+
+    async def _run_job(self, partition: MemoryPartition, unit: Unit) -> None:
+        limit = self._route.batch.max_messages
+        taken = list(itertools.islice(unit.waiting, limit))
+        for _ in taken:
+            unit.waiting.popleft()
+        unit.is_busy = True
+        job = MemoryJob(partition, unit, taken, lambda: self.now_s, self._route.number)
+        if self._route.is_async:
+            await self._executor.process(cast("Job", job))
+        else:
+            self._executor.run_job(cast("Job", job))
+        self._pending += job.unended()
+        self._settle()
+        partition.apply_seek()
+
+    def _settle(self) -> None:
+        """Waits for the end of the jobs that have all answers: all, but for those whose results wait their turn."""
+        for job in list(self._pending):
+            first = job.assignment().first_waiting() if self._route.is_ordered else None
+            if first is None or job.last_ordinal < first:
+                if not job.ended.wait(END_S):
+                    raise TimeoutError(
+                        f"a job of {job.topic}[{job.partition}] did not end; report it as a bug of awoke"
+                    )
+                self._pending.remove(job)
