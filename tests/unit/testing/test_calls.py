@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -36,7 +36,7 @@ def test_an_error_of_a_handler_is_raised_as_it_is(app: awoke.App) -> None:
     error = ValueError("no money")
 
     @app.on("orders")
-    def charge(message: awoke.Message) -> None:
+    def charge(message: awoke.Message[Any]) -> None:
         raise error
 
     with pytest.raises(ValueError, match="no money") as raised:
@@ -83,7 +83,9 @@ def test_arguments_are_made_and_closed_and_overrides_count(app: awoke.App) -> No
 
     @app.on("orders", output="out")
     def charge(
-        message: awoke.Message, bank: Annotated[str, awoke.Depends(bank)], user: Annotated[str, awoke.Header("user")]
+        message: awoke.Message[Any],
+        bank: Annotated[str, awoke.Depends(bank)],
+        user: Annotated[str, awoke.Header("user")],
     ) -> str:
         return f"{bank} for {user}"
 
@@ -109,7 +111,7 @@ def test_arguments_of_process_and_assignment_are_closed_after_the_call(app: awok
 
     @app.on("orders", output="out")
     def charge(
-        message: awoke.Message,
+        message: awoke.Message[Any],
         one: Annotated[str, awoke.Depends(process, scope="process")],
         two: Annotated[str, awoke.Depends(assignment, scope="assignment")],
     ) -> str:
@@ -178,7 +180,7 @@ def test_an_error_of_a_class_is_raised_and_its_threads_end(app: awoke.App) -> No
         def assigned(self) -> None:
             self.background(lambda stop: ended.append(stop.wait()))
 
-        def consume(self, batch: awoke.Batch) -> None:
+        def consume(self, batch: awoke.Batch[Any]) -> None:
             raise KeyError(batch[0].offset)
 
     with pytest.raises(KeyError, match="0"):
@@ -194,7 +196,7 @@ def test_several_messages_for_a_function_are_refused(app: awoke.App) -> None:
 
 def test_what_a_handler_sends_needs_no_broker(app: awoke.App) -> None:
     @app.on("orders")
-    def charge(message: awoke.Message) -> None:
+    def charge(message: awoke.Message[Any]) -> None:
         assert app.producer.produce("audit", {"a": 1}).wait().topic == "audit"
         assert app.producer.flush()
 
@@ -210,7 +212,7 @@ def test_a_handler_of_no_app_runs_in_one_of_its_own() -> None:
 
 
 def test_a_handler_of_several_apps_needs_the_app(app: awoke.App) -> None:
-    def charge(message: awoke.Message, app: awoke.App) -> str:
+    def charge(message: awoke.Message[Any], app: awoke.App) -> str:
         return app.name
 
     other = awoke.App("other")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -15,7 +17,7 @@ class Order(msgspec.Struct):
 
 
 def test_a_message_has_what_it_was_given() -> None:
-    headers = [("trace", "a"), ("trace", b"b"), ("none", None)]
+    headers: list[tuple[str, bytes | str | None]] = [("trace", "a"), ("trace", b"b"), ("none", None)]
     found = testing.message(
         b"v", key="k", headers=headers, topic="orders", partition=3, offset=7, timestamp_ms=5, attempt=2
     )
@@ -59,7 +61,7 @@ def test_a_batch_has_messages_and_values_with_ascending_offsets() -> None:
 @pytest.mark.parametrize(
     "messages", [[], [testing.message(b"", partition=0), testing.message(b"", partition=1)]], ids=["none", "several"]
 )
-def test_a_batch_of_no_or_several_partitions_is_refused(messages: list[awoke.Message]) -> None:
+def test_a_batch_of_no_or_several_partitions_is_refused(messages: list[awoke.Message[Any]]) -> None:
     with pytest.raises(ValueError, match="one topic-partition"):
         testing.batch(messages)
 
