@@ -118,9 +118,9 @@ def _job_of(process: MemoryProcess, received: Any) -> MemoryJob:
     ((number, parts),) = parts_for(process.app, route, messages).items()
     partition = MemoryPartition(str(route.topic), number, parts)
     partition.split(None)
-    (unit,) = partition.units
-    partition.entries[0].failed = messages[0].attempt - 1 if isinstance(messages[0], Message) else 0
-    return MemoryJob(partition, unit, partition.entries, lambda: 0.0, route.number)
+    unit, entries = partition.take(len(parts))
+    entries[0].failed = messages[0].attempt - 1 if isinstance(messages[0], Message) else 0
+    return MemoryJob(partition, unit, entries, lambda: 0.0, route.number)
 
 
 async def _call_route(process: MemoryProcess, made: MemoryJob) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -10,14 +11,18 @@ import msgspec
 from awoke._native import make_batch
 from awoke.dead_letter import HEADERS, origin
 from awoke.events import Event, HookFailed, JobFailed, MessageDeadLettered, MessageSkipped
-from awoke.testing.memory.partition import Entry, MemoryPartition
+from awoke.testing.memory.partition import Entry
 from awoke.testing.memory.process import MemoryProcess
 from awoke.testing.memory.producing import Sent
 from awoke.testing.memory.running import MemoryRun
 from awoke.testing.messages import Pairs, Parts
 
 State = Literal["handled", "dead-lettered", "skipped", "waiting"]
-"""What became of a message; `waiting`: the run ended before it was done."""
+"""What became of a message. `waiting`: the run ended before it was done."""
+
+
+Place = tuple[int, int]
+"""Partition and offset."""
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +122,14 @@ def result_of(process: MemoryProcess, run: MemoryRun, sent: Sequence[Sent]) -> R
     """Returns what a run that has ended has done."""
     seen = process.events.seen
     outputs = [each for each in sent if not _is_letter(process, each)]
-    outcomes = [_outcome(each, entry, seen) for each in run.partitions for entry in each.entries]
+    about: dict[Place, list[Event]] = defaultdict(list)
+    for event in seen:
+        about[(getattr(event, "partition", -1), getattr(event, "offset", -1))].append(event)
+    outcomes = [
+        _outcome(each.number, entry, about.get((each.number, entry.offset), ()))
+        for each in run.partitions
+        for entry in each.entries
+    ]
     return RouteRun(
         messages=outcomes,
         outputs=[Output(**{name: getattr(each, name) for name in Output.__struct_fields__}) for each in outputs],
@@ -141,16 +153,14 @@ def _state(
     return "waiting" if any(each.state == "waiting" for each in outcomes) else "completed"
 
 
-def _outcome(partition: MemoryPartition, entry: Entry, seen: Sequence[Event]) -> Outcome:
-    place = (partition.number, entry.offset)
-    about = [each for each in seen if (getattr(each, "partition", None), getattr(each, "offset", None)) == place]
+def _outcome(partition: int, entry: Entry, about: Sequence[Event]) -> Outcome:
     failed = sum(isinstance(each, JobFailed) for each in about)
     state: State = "handled" if entry.is_done else "waiting"
     if any(isinstance(each, MessageDeadLettered) for each in about):
         state = "dead-lettered"
     elif any(isinstance(each, MessageSkipped) for each in about):
         state = "skipped"
-    return Outcome(partition=partition.number, offset=entry.offset, state=state, attempts=failed + (state == "handled"))
+    return Outcome(partition=partition, offset=entry.offset, state=state, attempts=failed + (state == "handled"))
 
 
 def _failed(event: JobFailed) -> Failed:

@@ -109,7 +109,7 @@ class MemoryJob:
             return None
         index = max(self._done, min(self._index(offset + 1), self._end))
         entries, self._done = self._entries[self._done : index], index
-        part = MemoryJob(self._assignment, Unit(()), entries, self._now, self.route_number)
+        part = MemoryJob(self._assignment, Unit(), entries, self._now, self.route_number)
         self._parts.append(part)
         return part
 
@@ -153,7 +153,7 @@ class MemoryJob:
     def _give_back(self, begin: int, due_s: float) -> None:
         with self._lock:
             if not self.ended.is_set():
-                self._unit.put_back(self._entries[begin:], due_s)
+                self._assignment.put_back(self._unit, self._entries[begin:], due_s)
                 self.ended.set()
 
     def _done_until(self, index: int) -> None:

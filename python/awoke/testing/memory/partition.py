@@ -6,6 +6,7 @@ A unit is what one job at a time works on: the whole partition, or the messages 
 from __future__ import annotations
 
 import bisect
+import heapq
 import itertools
 import threading
 from collections import deque
@@ -17,18 +18,21 @@ BEGINNING, END = -2, -1
 """The offsets of the two ends, as `seek` takes them."""
 
 _generations = itertools.count(1)
+_pushes = itertools.count()
 
 
 class Entry:
     """One message of a partition."""
 
-    __slots__ = ("failed", "is_done", "ordinal", "parts")
+    __slots__ = ("failed", "is_done", "is_waiting", "ordinal", "parts")
 
     def __init__(self, parts: Parts, ordinal: int) -> None:
         self.parts, self.ordinal = parts, ordinal
         self.failed = 0
         """The number of attempts that have failed in a row."""
         self.is_done = False
+        self.is_waiting = False
+        """True while no job has it."""
 
     @property
     def offset(self) -> int:
@@ -39,16 +43,13 @@ class Entry:
 class Unit:
     """Messages that run one after the other, and the time before which none of them runs."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self.waiting = deque(entries)
+    __slots__ = ("due_s", "is_busy", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[Entry] = deque()
         self.due_s = 0.0
         self.is_busy = False
         """True while a job has it."""
-
-    def put_back(self, entries: Sequence[Entry], due_s: float) -> None:
-        """Puts messages of an ended job in front of those that wait."""
-        self.waiting.extendleft(reversed(entries))
-        self.due_s, self.is_busy = due_s, False
 
 
 class MemoryPartition:
@@ -59,10 +60,13 @@ class MemoryPartition:
         self.entries = [Entry(parts, ordinal) for ordinal, parts in enumerate(messages)]
         self.lock = threading.RLock()
         """Guards all that changes here, and in the jobs."""
-        self.units: list[Unit] = []
         self.is_current = True
         self.is_paused = False
         self.epoch = 0
+        self._due: list[tuple[float, int, int, Unit]] = []
+        """A heap of the units, by the time at which they are due; it keeps entries that have become old."""
+        self._first_waiting = self._first_not_done = 0
+        """Ordinals: all messages before are not waiting, or are done."""
         self._stored: int | None = None
         self._metadata: str | None = None
         self._lanes: Sequence[object] | None = None
@@ -74,14 +78,47 @@ class MemoryPartition:
         self._queue(self.entries)
 
     def _queue(self, entries: Sequence[Entry]) -> None:
-        if self._lanes is None:
-            self.units = [Unit(entries)]
-            return
         found: dict[object, list[Entry]] = {}
         for each in entries:
-            lane = self._lanes[each.ordinal]
+            lane = () if self._lanes is None else self._lanes[each.ordinal]
             found.setdefault((each.ordinal,) if lane is None else lane, []).append(each)
-        self.units = [Unit(each) for each in found.values()]
+        self._due, self._first_waiting = [], 0
+        for unit_entries in found.values():
+            self.put_back(Unit(), unit_entries, 0.0)
+
+    def put_back(self, unit: Unit, entries: Sequence[Entry], due_s: float) -> None:
+        """Puts messages in front of those of their unit that wait, which no job has now."""
+        with self.lock:
+            for each in entries:
+                each.is_waiting = True
+                self._first_waiting = min(self._first_waiting, each.ordinal)
+            unit.waiting.extendleft(reversed(entries))
+            unit.due_s, unit.is_busy = due_s, False
+            self._push(unit)
+
+    def _push(self, unit: Unit) -> None:
+        if unit.waiting and not unit.is_busy:
+            heapq.heappush(self._due, (unit.due_s, unit.waiting[0].ordinal, next(_pushes), unit))
+
+    def due(self) -> tuple[float, int] | None:
+        """Returns when the next messages are due, and the ordinal of the first; None if there are none."""
+        with self.lock:
+            while self._due and not self.is_paused:
+                due_s, ordinal, _, unit = self._due[0]
+                if not unit.is_busy and unit.waiting and (unit.due_s, unit.waiting[0].ordinal) == (due_s, ordinal):
+                    return due_s, ordinal
+                heapq.heappop(self._due)
+            return None
+
+    def take(self, limit: int) -> tuple[Unit, list[Entry]]:
+        """Takes the messages that are due next, up to a limit; `due` has returned that there are some."""
+        with self.lock:
+            *_, unit = heapq.heappop(self._due)
+            taken = [unit.waiting.popleft() for _ in range(min(limit, len(unit.waiting)))]
+            unit.is_busy = True
+            for each in taken:
+                each.is_waiting = False
+            return unit, taken
 
     @property
     def has_lanes(self) -> bool:
@@ -93,19 +130,21 @@ class MemoryPartition:
         """True if a job is to end before its next message."""
         return self.is_paused or self._sought is not None or not self.is_current
 
-    def first_waiting(self) -> int | None:
-        """Returns the ordinal of the first message that no job has; None if there is none."""
+    def first_waiting(self) -> int:
+        """Returns the ordinal of the first message that no job has; the number of messages if there is none."""
         with self.lock:
-            return min((each.ordinal for unit in self.units for each in unit.waiting), default=None)
+            while self._first_waiting < len(self.entries) and not self.entries[self._first_waiting].is_waiting:
+                self._first_waiting += 1
+            return self._first_waiting
 
     def done(self, entries: Iterable[Entry]) -> None:
         """Records messages as done, and moves the stored offset up to the first that is not."""
         with self.lock:
             for each in entries:
                 each.is_done = True
-            rest = itertools.takewhile(lambda each: each.is_done, self.entries)
-            for each in rest:
-                self._stored = max(self._stored or 0, each.offset + 1)
+            while self._first_not_done < len(self.entries) and self.entries[self._first_not_done].is_done:
+                self._stored = max(self._stored or 0, self.entries[self._first_not_done].offset + 1)
+                self._first_not_done += 1
 
     def apply_seek(self) -> None:
         """Continues where a seek said, when no job runs."""
@@ -116,8 +155,11 @@ class MemoryPartition:
             begin = (
                 len(self.entries) if to == END else bisect.bisect_left(self.entries, to, key=lambda each: each.offset)
             )
+            for each in self.entries:
+                each.is_waiting = False
             for each in self.entries[begin:]:
                 each.failed, each.is_done = 0, False
+            self._first_not_done = begin
             self.epoch += 1
             self._queue(self.entries[begin:])
 
@@ -146,8 +188,10 @@ class MemoryPartition:
 
     def clear_backoff(self) -> None:
         """Ends the back-off of messages that wait to be tried again."""
-        for each in self.units:
-            each.due_s = 0.0
+        with self.lock:
+            for unit in {id(unit): unit for *_, unit in self._due}.values():
+                unit.due_s = 0.0
+                self._push(unit)
 
     def seek(self, offset: int) -> None:
         """Goes on from this offset after the job that runs now."""

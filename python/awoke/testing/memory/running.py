@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -16,7 +16,7 @@ from awoke._native import HookJob, Job, LaneAssignment
 from awoke.runtime.executor import Executor
 from awoke.runtime.own_thread import executor_of
 from awoke.testing.memory.job import MemoryHook, MemoryJob, MemoryLanes
-from awoke.testing.memory.partition import MemoryPartition, Unit
+from awoke.testing.memory.partition import MemoryPartition
 from awoke.testing.memory.process import MemoryProcess
 from awoke.testing.messages import Parts
 
@@ -33,6 +33,8 @@ class MemoryRun:
         self.partitions = [MemoryPartition(topic, number, each) for number, each in sorted(messages.items())]
         self.now_s = 0.0
         """The time since the beginning, in seconds: it passes where messages wait only."""
+        self.place: tuple[int, int] | None = None
+        """Partition and first offset of the job that runs."""
         self._pending: list[MemoryJob] = []
         """Jobs whose code has returned, and which wait for the results of others."""
         self._executor: Executor = executor_of(process, self._route)
@@ -55,7 +57,7 @@ class MemoryRun:
                 self._split(each)
                 await self._hook("assigned", each)
             while (found := self._next()) is not None:
-                await self._run_job(*found)
+                await self._run_job(found)
         finally:
             for each in self.partitions:
                 await self._hook("revoked", each)
@@ -82,28 +84,21 @@ class MemoryRun:
             self._executor.run_hook(hook)
         partition.apply_seek()
 
-    def _next(self) -> tuple[MemoryPartition, Unit] | None:
-        """Returns the unit that is due first, and lets the time pass until then; None if the run is over."""
+    def _next(self) -> MemoryPartition | None:
+        """Returns the partition that is due first, and lets the time pass until then; None if the run is over."""
         if self._process.stopped_by is not None:
             return None
-        waiting = [
-            (unit.due_s, unit.waiting[0].ordinal, place, partition, unit)
-            for place, partition in enumerate(self.partitions)
-            for unit in (() if partition.is_paused else partition.units)
-            if unit.waiting and not unit.is_busy
-        ]
-        due_s, _, _, partition, unit = min(waiting, key=lambda each: each[:3], default=(0.0, 0, 0, None, None))
-        if partition is None or unit is None or due_s > self._limit_s:
+        places = enumerate(self.partitions)
+        due = [(*when, place) for place, each in places if (when := each.due()) is not None]
+        due_s, _, place = min(due, default=(math.inf, 0, 0))
+        if due_s > self._limit_s or not due:
             return None
         self.now_s = max(self.now_s, due_s)
-        return partition, unit
+        return self.partitions[place]
 
-    async def _run_job(self, partition: MemoryPartition, unit: Unit) -> None:
-        limit = self._route.batch.max_messages
-        taken = list(itertools.islice(unit.waiting, limit))
-        for _ in taken:
-            unit.waiting.popleft()
-        unit.is_busy = True
+    async def _run_job(self, partition: MemoryPartition) -> None:
+        unit, taken = partition.take(self._route.batch.max_messages)
+        self.place = (partition.number, taken[0].offset)
         job = MemoryJob(partition, unit, taken, lambda: self.now_s, self._route.number)
         if self._route.is_async:
             await self._executor.process(cast("Job", job))
@@ -111,13 +106,14 @@ class MemoryRun:
             self._executor.run_job(cast("Job", job))
         self._pending += job.unended()
         self._settle()
+        self.place = None
         partition.apply_seek()
 
     def _settle(self) -> None:
         """Waits for the end of the jobs that have all answers: all, but for those whose results wait their turn."""
         for job in list(self._pending):
-            first = job.assignment().first_waiting() if self._route.is_ordered else None
-            if first is None or job.last_ordinal < first:
+            first = job.assignment().first_waiting() if self._route.is_ordered else math.inf
+            if job.last_ordinal < first:
                 if not job.ended.wait(END_S):
                     raise TimeoutError(
                         f"a job of {job.topic}[{job.partition}] did not end; report it as a bug of awoke"

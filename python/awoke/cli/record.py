@@ -1,0 +1,116 @@
+"""`awoke record`: writes a part of a topic into a file, to be replayed through new code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+import awoke
+from awoke.cli.commands import command
+from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.output import say
+from awoke.cli.tail import place
+from awoke.errors import ConfigError
+
+if TYPE_CHECKING:
+    from awoke.testing.recordings.masks import Masks
+    from awoke.testing.recordings.recording import Recorded
+
+SECRET = "AWOKE_MASK_KEY"
+"""The environment variable with the key of the hashes, for recordings whose masks are to be equal."""
+
+
+@command
+def record(
+    topic: Annotated[str, typer.Argument(help="The topic to read.")],
+    file: Annotated[Path, typer.Argument(help="The file to write.")],
+    begin: Annotated[str, typer.Option("--from", help="earliest, an offset or an ISO time.")] = "earliest",
+    end: Annotated[
+        str | None,
+        typer.Option("--to", help="The first offset, or ISO time, that is not recorded. By default the present end."),
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option(min=1, help="Begin with this many of the last messages of each partition.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Record this partition only.")] = None,
+    mask: Annotated[
+        list[str] | None, typer.Option(help="Mask a field of JSON values, as in card.number; several times.")
+    ] = None,
+    mask_header: Annotated[list[str] | None, typer.Option(help="Mask the headers of this name; several times.")] = None,
+    mask_key: Annotated[bool, typer.Option("--mask-key", help="Mask the keys.")] = False,
+    mask_with: Annotated[str, typer.Option(help=f"hash, by the key in {SECRET} or a random one; or stars.")] = "hash",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file, if it is there.")] = False,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Record a part of a topic into a file, for `awoke replay`."""
+    from awoke.testing.recordings.masks import Masks  # Here and below: they load the Kafka client.
+    from awoke.testing.recordings.recording import Recording, in_order, write_recording
+
+    secret = os.environ.get(SECRET, "").encode() or None
+    masks = Masks(mask or (), mask_header or (), key=mask_key, style=style_of(mask_with), secret=secret)
+    if file.exists() and not overwrite:
+        raise ConfigError(f"{file} is there already: say --overwrite, or name another file", "file")
+    start = -last if last is not None else place(begin)
+    where = start if partition is None else {partition: start}
+    until = None if end is None else end_of(end)
+    properties = pairs(kafka, "--kafka")
+    with awoke.Reader(topic, bootstrap_servers=bootstrap_servers, start=where, kafka=properties) as reader:
+        records = in_order(masked(reader.read_until_end(), until, masks))
+    if records:
+        masks.check_found()
+    write_recording(Recording(topic, records, masks.names), file, replaces=overwrite)
+    say(f"recorded {len(records)} records of {topic} into {file}")
+
+
+def style_of(name: str) -> Literal["hash", "stars"]:
+    """Returns the style of masks.
+
+    Raises:
+        ConfigError: there is none of this name.
+    """
+    if name == "hash":
+        return "hash"
+    if name == "stars":
+        return "stars"
+    raise ConfigError(f"--mask-with is hash or stars, not {name!r}", "--mask-with")
+
+
+def end_of(text: str) -> int | datetime:
+    """Returns the first offset, or the time, that is not recorded.
+
+    Raises:
+        ConfigError: the text is neither.
+    """
+    found = place(text)
+    if isinstance(found, int | datetime):
+        return found
+    raise ConfigError(f"--to is an offset or an ISO time, not {text!r}", "--to")
+
+
+def masked(messages: Iterator[awoke.Message[Any]], until: int | datetime | None, masks: Masks) -> Iterator[Recorded]:
+    """Yields the records before the end, of each partition, masked."""
+    from awoke.testing.recordings.recording import recorded
+
+    ended: set[int] = set()
+    for message in messages:
+        if message.partition in ended:
+            continue
+        if is_behind(message, until):
+            ended.add(message.partition)
+        else:
+            yield masks.masked(recorded(message))
+
+
+def is_behind(message: awoke.Message[Any], until: int | datetime | None) -> bool:
+    """Returns whether a message lies at or behind the end of the recording."""
+    if until is None:
+        return False
+    if isinstance(until, int):
+        return message.offset >= until
+    return (message.timestamp_ms or 0) >= until.timestamp() * 1_000
