@@ -11,6 +11,7 @@ import msgspec
 from awoke._native import make_batch
 from awoke.dead_letter import HEADERS, origin
 from awoke.events import Event, HookFailed, JobFailed, MessageDeadLettered, MessageSkipped
+from awoke.routing import Route
 from awoke.testing.memory.partition import Entry
 from awoke.testing.memory.process import MemoryProcess
 from awoke.testing.memory.producing import Sent
@@ -121,7 +122,7 @@ class RouteRun(msgspec.Struct, frozen=True, kw_only=True):
 def result_of(process: MemoryProcess, run: MemoryRun, sent: Sequence[Sent]) -> RouteRun:
     """Returns what a run that has ended has done."""
     seen = process.events.seen
-    outputs = [each for each in sent if not _is_letter(process, each)]
+    outputs = [each for each in sent if not is_letter(process.route, each)]
     about: dict[Place, list[Event]] = defaultdict(list)
     for event in seen:
         about[(getattr(event, "partition", -1), getattr(event, "offset", -1))].append(event)
@@ -133,7 +134,7 @@ def result_of(process: MemoryProcess, run: MemoryRun, sent: Sequence[Sent]) -> R
     return RouteRun(
         messages=outcomes,
         outputs=[Output(**{name: getattr(each, name) for name in Output.__struct_fields__}) for each in outputs],
-        dead_letters=[_dead_letter(each) for each in sent if _is_letter(process, each)],
+        dead_letters=[_dead_letter(each) for each in sent if is_letter(process.route, each)],
         failures=[_failed(each) for each in seen if isinstance(each, JobFailed)],
         state=_state(process, run, outcomes),
         took_s=run.now_s,
@@ -167,8 +168,9 @@ def _failed(event: JobFailed) -> Failed:
     return Failed(**{name: getattr(event, name) for name in Failed.__struct_fields__})
 
 
-def _is_letter(process: MemoryProcess, sent: Sent) -> bool:
-    return sent.topic == process.route.dead_letter and any(name in HEADERS for name, _ in sent.headers)
+def is_letter(route: Route, sent: Sent) -> bool:
+    """Returns whether a record is a dead letter of the route."""
+    return sent.topic == route.dead_letter and any(name in HEADERS for name, _ in sent.headers)
 
 
 def _dead_letter(sent: Sent) -> DeadLetter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from awoke.app import App
@@ -14,7 +14,7 @@ from awoke.testing.memory.encoding import parts_for
 from awoke.testing.memory.process import MemoryProcess, route_of
 from awoke.testing.memory.producing import Sent
 from awoke.testing.memory.running import MemoryRun
-from awoke.testing.route_results import RouteRun, result_of
+from awoke.testing.route_results import Place, RouteRun, result_of
 
 Result = TypeVar("Result")
 
@@ -39,14 +39,14 @@ def run_route(
         that lives as long as the process, and what a handler raises that is no Exception.
     """
     route = route_of(app, topic, group)
-    return on_own_loop(_run(app, route, messages, limit_s), "arun_route", is_async=route.is_async)
+    return on_own_loop(run_flow(app, route, messages, limit_s), "arun_route", is_async=route.is_async)
 
 
 async def arun_route(
     app: App, topic: str, messages: Iterable[Any], /, *, group: str | None = None, limit_s: float = LIMIT_S
 ) -> RouteRun:
     """As `run_route`, on the running event loop."""
-    return await _run(app, route_of(app, topic, group), messages, limit_s)
+    return await run_flow(app, route_of(app, topic, group), messages, limit_s)
 
 
 def on_own_loop(flow: Coroutine[Any, Any, Result], name: str, *, is_async: bool) -> Result:
@@ -65,9 +65,21 @@ def on_own_loop(flow: Coroutine[Any, Any, Result], name: str, *, is_async: bool)
     raise ConfigError(f"an event loop runs on this thread: await awoke.testing.{name}(…)", name)
 
 
-async def _run(app: App, route: Route, messages: Iterable[Any], limit_s: float) -> RouteRun:
+Take = Callable[[Place | None, Sent], object]
+"""Takes a record that was sent, and the place of the message that led to it; None behind the last message."""
+
+
+async def run_flow(
+    app: App, route: Route, messages: Iterable[Any], limit_s: float, take: Take = lambda place, sent: None
+) -> RouteRun:
+    """Runs messages through a route; returns what happened. A flow."""
     sent: list[Sent] = []
-    process = MemoryProcess(app, route, sent.append)
+
+    def on_sent(each: Sent) -> None:
+        sent.append(each)
+        take(run.place, each)
+
+    process = MemoryProcess(app, route, on_sent)
     run = MemoryRun(process, parts_for(app, route, messages), limit_s)
     await run.run()
     error = process.stopped_by

@@ -1,0 +1,54 @@
+"""`awoke replay`: runs a recording through an app's code, and compares what it sends with what it sent before."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from awoke.cli.commands import command
+from awoke.cli.output import say
+from awoke.errors import ConfigError
+from awoke.exit_codes import EXIT_FAILED
+
+
+@command
+def replay(
+    file: Annotated[Path, typer.Argument(help="The recording, as `awoke record` has written it.")],
+    target: Annotated[str, typer.Argument(metavar="APP", help="The app, as in shop:app.")],
+    against: Annotated[
+        Path | None, typer.Option(help="The file with the earlier results. By default FILE.expected.")
+    ] = None,
+    update: Annotated[bool, typer.Option("--update", help="Write the results instead of comparing them.")] = False,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(help="A field that may differ, as in value.paid_at, headers.trace, key, error; several times."),
+    ] = None,
+    topic: Annotated[str | None, typer.Option(help="The topic of the route, if it is another one now.")] = None,
+    group: Annotated[str | None, typer.Option(help="The group of the route, if several read the topic.")] = None,
+) -> None:
+    """Replay a recording through an app's code, without brokers; exit with 1 if its results differ."""
+    from awoke.application import find_app  # Here and below: they load the Kafka client.
+    from awoke.testing.recordings import comparison, recording, replay
+
+    expected = against or Path(f"{file}.expected")
+    recorded = recording.read_recording(file)
+    if not update and not expected.exists():
+        raise ConfigError(f"there is no {expected} to compare with: write it with --update", "--against")
+    before = [] if update else replay.read_results(expected)
+    app = find_app(target)
+    logging.getLogger("awoke").addHandler(logging.NullHandler())  # Failures are results here, which are compared.
+    after = replay.replay(recorded, app, topic=topic, group=group)
+    if update:
+        replay.write_results(after, expected)
+        say(f"replayed {len(recorded.records)} records, and wrote their results into {expected}")
+        return
+    found = comparison.differences(before, after, ignore or ())
+    for line in comparison.report(recorded.topic, found):
+        say(line)
+    count = len({(each.partition, each.offset) for each in found})
+    say(f"replayed {len(recorded.records)} records: " + (f"{count} differ" if count else "no difference"))
+    if count:
+        raise typer.Exit(EXIT_FAILED)

@@ -1,0 +1,76 @@
+"""JSON lines with bytes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from awoke import ConfigError
+from awoke.testing.recordings.lines import bytes_of, read_lines, text_of, write_lines
+
+
+@pytest.mark.parametrize(
+    ("data", "text"), [(None, None), (b"", ""), ("ü".encode(), "ü"), (b"\xff\x00", {"base64": "/wA="})]
+)
+def test_bytes_come_back_from_a_file(data: bytes | None, text: Any) -> None:
+    assert text_of(data) == text
+    assert bytes_of(text) == data
+
+
+@pytest.mark.parametrize("text", [5, ["a"], {"base64": 5}, {"base64": "!"}, {"base65": "/wA="}])
+def test_what_is_no_bytes_is_refused(text: Any) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the caller adds the line.
+        bytes_of(text)
+
+
+def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a", [{"x": 1}], replaces=False)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_that_is_there_is_replaced_only_if_that_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("old")
+    with pytest.raises(ConfigError, match="say --overwrite"):
+        write_lines(path, [1], replaces=False)
+    assert path.read_text() == "old"
+    write_lines(path, [1], replaces=True)
+    assert path.read_text() == "1\n"
+
+
+def test_nothing_is_left_if_a_document_fails(tmp_path: Path) -> None:
+    def documents() -> Iterator[int]:
+        yield 1
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        write_lines(tmp_path / "a", documents(), replaces=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        write_lines(tmp_path / "no" / "a", [], replaces=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("", "is empty"),
+        ("junk\n", "line 1: JSON is malformed"),
+        ("[]\n", "line 1: it is no JSON object"),
+        ('{"kind": 2}\n', "line 1: expected a header"),
+        ('{"kind": 1}\n{\n', "line 2"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, content: str, text: str) -> None:
+    path = tmp_path / "a"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=text):
+        list(read_lines(path, "kind", 1))
+    with pytest.raises(ConfigError, match="can't be read"):
+        list(read_lines(tmp_path / "b", "kind", 1))
