@@ -12,7 +12,7 @@ from awoke.errors import ConfigError
 
 PREFIX = "AWOKE_"
 KAFKA_PREFIX = "AWOKE_KAFKA_"
-OTHERS = frozenset({"AWOKE_RPC_SECRET"})
+OTHERS = frozenset({"AWOKE_MASK_KEY", "AWOKE_RPC_SECRET"})
 """Variables that single commands read; they are no settings."""
 SIMILARITY_MIN = 0.8
 """A name that is at least this similar to a setting's counts as misspelt (`difflib`'s ratio)."""

@@ -6,7 +6,7 @@ Each run of pytest in an environment with awoke imports this file. It imports th
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -101,6 +101,14 @@ def awoke_service(awoke_run: Runs) -> Callable[..., TestService]:
     from awoke.testing.service import TestService
 
     return lambda name, /, **functions: TestService(name, functions, awoke_run)
+
+
+@pytest.fixture
+def awoke_call() -> Callable[..., Any]:
+    """Calls one handler, or one method, without brokers: `awoke.testing.call`."""
+    from awoke.testing.calls import call
+
+    return call
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
