@@ -185,8 +185,8 @@ class MemoryHook:
 class MemoryLanes:
     """Messages whose lanes the route's own function tells. It stands for the engine's `LaneAssignment`."""
 
-    def __init__(self, assignment: MemoryPartition) -> None:
-        self._assignment = assignment
+    def __init__(self, assignment: MemoryPartition, route_number: int) -> None:
+        self._assignment, self.route_number = assignment, route_number
         self.topic, self.partition = assignment.topic, assignment.number
         self.numbers: list[int] = []
 

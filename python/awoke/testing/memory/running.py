@@ -71,7 +71,7 @@ class MemoryRun:
         elif by == "nothing":
             lanes = [None] * len(partition.entries)
         elif by == "route":
-            assignment = MemoryLanes(partition)
+            assignment = MemoryLanes(partition, self._route.number)
             self._executor.assign_lanes(cast("LaneAssignment", assignment))
             lanes = assignment.numbers
         partition.split(lanes)
