@@ -10,6 +10,8 @@ from awoke._native import Batch, Decoders, Message, make_batch
 from awoke.codecs.codec import BY_TYPE
 from awoke.message import Headers, header_pairs
 
+__all__ = ["batch", "message"]
+
 TOPIC = "test"
 """The topic of a message that names none. A route that gets the message gives it its own."""
 

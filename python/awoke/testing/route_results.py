@@ -1,4 +1,4 @@
-"""What a run of a route without brokers has done, as data."""
+"""The results of a run of a route without brokers, as data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from awoke.testing.memory.running import MemoryRun
 from awoke.testing.messages import Pairs, Parts
 
 State = Literal["handled", "dead-lettered", "skipped", "waiting"]
-"""What became of a message. `waiting`: the run ended before it was done."""
+"""The end of a message. `waiting`: the run ended before it was done."""
 
 
 Place = tuple[int, int]
@@ -66,7 +66,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one message."""
+    """The end of one message."""
 
     partition: int
     offset: int
@@ -76,17 +76,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RouteRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run of a route has done."""
+    """The results of a run of a route."""
 
     messages: Sequence[Outcome]
     """The messages, by partition and offset."""
     outputs: Sequence[Output]
-    """What was sent, in order, without dead letters."""
+    """The records that were sent, in order, without dead letters."""
     dead_letters: Sequence[DeadLetter]
     failures: Sequence[Failed]
     """All attempts that have failed, in order."""
     state: Literal["completed", "waiting", "paused", "stopped"]
-    """`completed`: all messages are done. `waiting`: the time was up. `paused`, `stopped`: as the route's retry says."""
+    """`completed`: all messages are done. `waiting`: the time was up. `paused`, `stopped`: the route's retry says so."""
     took_s: float
     """The time that messages have waited for their next attempt, in seconds."""
     committed: dict[int, int | None]

@@ -64,7 +64,7 @@ Field = tuple[str, Any, Any]
 
 
 class Nothing:
-    """What is missing on one side."""
+    """Stands for a value that is missing on one side."""
 
 
 def _of_record(before: Document, after: Document) -> Iterator[Field]:

@@ -1,4 +1,4 @@
-"""What old and new code make of a recording is compared."""
+"""The results of old and new code are compared."""
 
 from __future__ import annotations
 

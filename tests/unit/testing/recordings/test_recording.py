@@ -27,7 +27,8 @@ def test_the_format_is_one_line_for_each_record_behind_a_header(tmp_path: Path) 
     write_recording(Recording("orders", RECORDS[:1]), tmp_path / "a")
     assert (tmp_path / "a").read_text().splitlines() == [
         '{"awoke_recording":1,"topic":"orders","masked":[]}',
-        '{"partition":0,"offset":3,"timestamp_ms":5,"key":"k","headers":[["h",{"base64":"/w=="}],["h",null]],"value":"v"}',
+        '{"partition":0,"offset":3,"timestamp_ms":5,"key":"k",'
+        '"headers":[["h",{"base64":"/w=="}],["h",null]],"value":"v"}',
     ]
 
 
