@@ -31,7 +31,7 @@ from awoke.router import Declared, Router
 from awoke.routing import Route
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
-from awoke.runtime.handled import logger_with_message
+from awoke.runtime.handled import logger_with_context
 from awoke.settings import KafkaValue, Loaded, Settings, load
 from awoke.topics import Topic, TopicEncoder
 
@@ -185,10 +185,11 @@ class App(Router):
     def logger(self, name: str) -> logging.Logger:
         """Returns a logger whose records know the message that is handled when they are written.
 
-        They have the attributes `topic`, `partition`, `offset` and `attempt`, which are None outside of handlers. A
-        handler's parameter of the type `logging.Logger` gets one under the handler's name. Does not block.
+        They have the attributes `topic`, `partition`, `offset` and so on (`awoke.logs.CONTEXT`), which are None where
+        there is no value. A handler's parameter of the type `logging.Logger` gets one under the handler's name. Does
+        not block.
         """
-        return logger_with_message(name)
+        return logger_with_context(name)
 
     def around(self, route: Route) -> Sequence[Incoming]:
         """Returns the middleware around a route's handler, the outermost first."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from awoke._native import Batch, Message
 from awoke.errors import ConfigError
@@ -21,6 +21,40 @@ LINKS_MAX = 128
 
 Headers = Sequence[tuple[str, bytes | str | None]]
 
+Conventions = Literal["1.24", "1.44"]
+"""Versions of OpenTelemetry's semantic conventions. Between them, Kafka's own attributes became those of all systems."""
+
+
+class Names(NamedTuple):
+    """The attributes of one version that the other names differently."""
+
+    client: str
+    group: str
+    operation: str
+    partition: str
+    offset: str
+    function: str
+
+
+NAMES: dict[Conventions, Names] = {
+    "1.24": Names(
+        "messaging.client_id",
+        "messaging.kafka.consumer.group",
+        "messaging.operation",
+        "messaging.kafka.destination.partition",
+        "messaging.kafka.message.offset",
+        "code.function",
+    ),
+    "1.44": Names(
+        "messaging.client.id",
+        "messaging.consumer.group.name",
+        "messaging.operation.type",
+        "messaging.destination.partition.id",
+        "messaging.kafka.offset",
+        "code.function.name",
+    ),
+}
+
 
 class Tracer:
     """Makes the spans of one app. Any thread, and any task, may call everything here.
@@ -29,7 +63,7 @@ class Tracer:
         ConfigError: OpenTelemetry is not installed.
     """
 
-    def __init__(self, app: str, group: str) -> None:
+    def __init__(self, app: str, group: str, conventions: Conventions = "1.44") -> None:
         try:
             from opentelemetry import propagate, trace
         except ImportError:
@@ -37,23 +71,27 @@ class Tracer:
             raise ConfigError(text, "tracing") from None
         self._trace = trace
         self._propagate = propagate
-        self._tracer = trace.get_tracer("awoke")
+        self._names, self._is_old = NAMES[conventions], conventions == "1.24"
+        schema = f"https://opentelemetry.io/schemas/{conventions}.0"
+        self._tracer = trace.get_tracer("awoke", schema_url=schema)
         self._attributes = {
             "messaging.system": "kafka",
-            "messaging.consumer.group.name": group,
-            "messaging.client.id": app,
-            "messaging.operation.type": "process",
+            self._names.group: group,
+            self._names.client: app,
+            self._names.operation: "process",
         }
+        if not self._is_old:
+            self._attributes["messaging.operation.name"] = "process"
 
     @contextlib.contextmanager
     def message(self, message: Message[Any], handler: str) -> Iterator[None]:
         """Opens a span for the processing of a message; its parent is the producer's span."""
         attributes = {
             **self._of(message.topic, message.partition, handler),
-            "messaging.kafka.offset": message.offset,
+            self._names.offset: message.offset,
         }
         with self._tracer.start_as_current_span(
-            f"process {message.topic}",
+            self._span_name(message.topic),
             context=self._context(message),
             kind=self._trace.SpanKind.CONSUMER,
             attributes=attributes,
@@ -68,7 +106,7 @@ class Tracer:
             "messaging.batch.message_count": len(batch),
         }
         with self._tracer.start_as_current_span(
-            f"process {batch.topic}",
+            self._span_name(batch.topic),
             kind=self._trace.SpanKind.CONSUMER,
             attributes=attributes,
             links=self._links(batch),
@@ -86,9 +124,12 @@ class Tracer:
         return {
             **self._attributes,
             "messaging.destination.name": topic,
-            "messaging.destination.partition.id": str(partition),
-            "code.function.name": handler,
+            self._names.partition: partition if self._is_old else str(partition),
+            self._names.function: handler,
         }
+
+    def _span_name(self, topic: str) -> str:
+        return f"{topic} process" if self._is_old else f"process {topic}"
 
     def _context(self, message: Message[Any]) -> Context:
         carrier = {name: value.decode(errors="replace") for name, value in message.headers if value is not None}

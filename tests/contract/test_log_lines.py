@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 
 import awoke
+from awoke import rpc
 from awoke.logs import JsonFormatter
 from awoke.testing import EmbeddedCluster, running
 from tests.support.clusters import MockCluster, unique
@@ -74,7 +76,8 @@ def test_a_line_of_a_function_names_its_message(mock_cluster: MockCluster, topic
 
     with running(app):
         assert lines.places(4) == [("a", 0, 1), ("b", 1, 1), ("b", 1, 2), ("c", 2, 1)]
-    assert {(each["topic"], each["partition"], each["own"]) for each in lines.lines.items} == {(topic, 0, 1)}
+    found = {(each["app"], each["topic"], each["partition"], each["own"]) for each in lines.lines.items}
+    assert found == {(app.name, topic, 0, 1)}
 
 
 def test_a_line_of_a_function_in_lanes_names_its_message(mock_cluster: MockCluster, topic: str, lines: Lines) -> None:
@@ -122,6 +125,24 @@ def test_a_line_of_a_batch_names_its_first_message(mock_cluster: MockCluster, to
         found = lines.places(4)
     assert found[:2] == [("assigned", None, None), ("batch", 0, 1)]
     assert lines.lines.items[0]["topic"] == topic
+
+
+def test_a_line_of_a_method_names_its_call_and_its_trace(mock_cluster: MockCluster, lines: Lines) -> None:
+    app = app_of(mock_cluster)
+    app.use(tracing=True)
+    span = trace.NonRecordingSpan(trace.SpanContext(0xA1, 0xB2, is_remote=False, trace_flags=trace.TraceFlags(1)))
+
+    @app.rpc.method
+    def note(text: str) -> None:
+        logger.info(text)
+
+    with running(app), rpc.Caller(app.name, settings=app.settings, timeout_s=30) as caller:
+        caller.wait_until_served()
+        with trace.use_span(span):
+            caller.call("note", text="x")
+    (found,) = lines.lines.items
+    assert (found["app"], found["method"], found["partition"], found["attempt"]) == (app.name, "note", 0, 1)
+    assert found["trace_id"] == f"{0xA1:032x}"
 
 
 def test_a_line_outside_of_handlers_names_no_message(lines: Lines) -> None:

@@ -26,7 +26,7 @@ from awoke.cli import failures, letters, output, rpc, tail
 from awoke.dead_letter import letter
 from awoke.events import JobFailed, NamedEvent, PartitionPaused
 from awoke.events.log import write
-from awoke.logs import JsonFormatter, TextFormatter
+from awoke.logs import JsonFormatter, ConsoleFormatter
 from awoke.metrics.recorder import Health
 from awoke.printable import harmless, harmless_json, printable, shown
 from awoke.web.endpoint import Endpoint
@@ -167,10 +167,10 @@ def test_an_error_of_a_responder_is_one_harmless_line(capsys: pytest.CaptureFixt
 
 @given(texts, contents)
 def test_a_log_line_is_one_record(text: str, value: bytes) -> None:
-    for form in (TextFormatter(logs.FORMAT), JsonFormatter()):
+    for form in (ConsoleFormatter(logs.FORMAT), JsonFormatter()):
         for name, written in zip(("job.failed", "shop.opened"), logged(form, text, value), strict=True):
             first, *rest = written.split("\n")
-            assert controls_in(written, "\n\t" if isinstance(form, TextFormatter) else "") == []
+            assert controls_in(written, "\n\t" if isinstance(form, ConsoleFormatter) else "") == []
             assert all(line.startswith("    ") for line in rest), "only a record begins at the left"
             assert name in first
 

@@ -223,7 +223,7 @@ def test_logs_and_everything_that_an_app_shows_have_no_secret(
 ) -> None:
     written = io.StringIO()
     handlers = [logging.StreamHandler(written), logging.StreamHandler(written), logging.StreamHandler(written)]
-    handlers[0].setFormatter(logs.TextFormatter(logs.FORMAT))
+    handlers[0].setFormatter(logs.ConsoleFormatter(logs.FORMAT))
     handlers[1].setFormatter(logs.JsonFormatter())
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", handlers)  # The last one is a formatter of the user's own.

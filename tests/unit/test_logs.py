@@ -6,17 +6,21 @@ import json
 import logging
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import structlog
 
 from awoke import logs
 from awoke.events import Events, JobFailed
-from awoke.logs import JsonFormatter
+from awoke.logs import ConsoleFormatter, JsonFormatter
+from awoke.runtime.handled import Process
+from awoke.runtime.ledger import Ledger
 
 
-def line(record: logging.LogRecord, node: int | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(JsonFormatter(node).format(record))
+def line(record: logging.LogRecord) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(JsonFormatter().format(record))
     return found
 
 
@@ -29,7 +33,40 @@ def test_a_json_line_has_the_extra_of_the_user() -> None:
     assert (found["customer"], found["tags"], found["price"]) == (7, ["a"], 1.5)
     assert (found["logger"], found["level"], found["text"], found["process"]) == ("shop", "info", "text", 42)
     assert "node" not in found
-    assert line(record_of(), node=3)["node"] == 3
+
+
+@pytest.fixture
+def node(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(Process, "node", 3)
+    return 3
+
+
+def test_a_json_line_has_the_node(node: int) -> None:
+    assert line(record_of())["node"] == node
+
+
+def test_attributes_of_the_context_without_a_value_are_not_written(node: int) -> None:
+    record = record_of(customer=None)
+    logs.WithContext().filter(record)
+    found = line(record)
+    assert (found["node"], found["customer"]) == (node, None)
+    assert not {"topic", "offset", "trace_id", "extra_node"} & set(found)
+
+
+def test_a_line_of_structlog_has_the_context_under_what_it_says_itself(node: int) -> None:
+    with structlog.testing.capture_logs(processors=[logs.add_context]) as lines:
+        structlog.get_logger("shop").info("charging", customer=7)
+        structlog.get_logger("shop").info("charging", node="mine")
+    assert [(each.get("customer"), each["node"]) for each in lines] == [(7, node), (None, "mine")]
+
+
+def test_a_line_for_people_ends_with_the_context() -> None:
+    work = SimpleNamespace(topic="orders", partition=4)
+    form = ConsoleFormatter("%(levelname)s %(message)s")
+    with Ledger("shop").acting_for("Handler[orders-4]", 1, work):
+        text = form.format(record_of(exc_info=(ValueError, ValueError("no\ngood"), None)))
+    assert text.splitlines() == ["INFO text topic=orders partition=4", "    ValueError: no", "    good"]
+    assert form.format(record_of()) == "INFO text"
 
 
 def test_extra_replaces_nothing_of_the_line() -> None:
@@ -107,6 +144,21 @@ def test_an_app_without_logging_of_its_own_is_not_mute(setup: str, is_said: bool
     assert done.returncode == 0, done.stderr
     assert ("app.started" in done.stderr) == is_said
     assert "%6|" not in done.stderr
+
+
+CLIENTS = """
+import contextlib, awoke
+closed = "127.0.0.1:1"
+with contextlib.suppress(awoke.AwokeError), awoke.Producer(closed, kafka={"message.timeout.ms": 100}) as producer:
+    producer.produce("orders", b"1").wait(10)
+with contextlib.suppress(awoke.AwokeError), awoke.Admin(closed) as admin:
+    admin.brokers(0.1)
+"""
+
+
+def test_clients_without_brokers_write_nothing_to_the_terminal() -> None:
+    done = subprocess.run([sys.executable, "-c", CLIENTS], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_level_that_was_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:

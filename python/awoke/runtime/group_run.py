@@ -115,7 +115,8 @@ class GroupRun:
         """True for named partitions, which no group assigns."""
         self.group = declared.key.name(process.group)
         """The name of the group."""
-        self.tracer = Tracer(self.app.name, self.group) if self.settings.tracing else None
+        conventions = self.settings.tracing_conventions
+        self.tracer = Tracer(self.app.name, self.group, conventions) if self.settings.tracing else None
         self.member: _native.GroupMember | None = None
         self.transactions: Transactions | None = None
         """Commits results with offsets, where a route is exactly-once."""

@@ -40,6 +40,15 @@ def current_work() -> Any:
     return None if current is None else current[3].running
 
 
+def current_app() -> str | None:
+    """Returns the app that the calling thread or task works for, or else the one that runs in this process; None if
+    none runs, or several."""
+    current = _current.get()
+    if current is not None and current[0].app:
+        return current[0].app
+    return _running[0] if len(_running) == 1 else None
+
+
 class Acting:
     """The block of `Ledger.acting_for`. A class of its own, because one is entered for each job: it costs less so."""
 
@@ -76,7 +85,9 @@ class _Started(NamedTuple):
 class Ledger:
     """The threads that were started on behalf of consumers. Any thread may call everything here."""
 
-    def __init__(self) -> None:
+    def __init__(self, app: str = "") -> None:
+        self.app = app
+        """The name of the app, if the ledger is one's."""
         self._lock = threading.Lock()
         self._started: list[_Started] = []
 
@@ -138,7 +149,8 @@ def _alive(started: _Started) -> bool:
 
 
 _install_lock = threading.Lock()
-_installed = 0
+_running: list[str] = []
+"""The apps that run in this process."""
 _plain_start = threading.Thread.start
 
 
@@ -156,19 +168,17 @@ def place_of_caller() -> str:
     return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
 
 
-def install() -> None:
-    """Records each start of a thread from now on. Counted: each call needs an `uninstall`."""
-    global _installed
+def install(app: str) -> None:
+    """Records each start of a thread from now on, while an app runs. Each call needs an `uninstall`."""
     with _install_lock:
-        _installed += 1
-        if _installed == 1:
+        _running.append(app)
+        if len(_running) == 1:
             threading.Thread.start = _start  # type: ignore[method-assign]
 
 
-def uninstall() -> None:
-    """Ends the recording with the last `uninstall`."""
-    global _installed
+def uninstall(app: str) -> None:
+    """Ends the recording with the last app."""
     with _install_lock:
-        _installed -= 1
-        if _installed == 0:
+        _running.remove(app)
+        if not _running:
             threading.Thread.start = _plain_start  # type: ignore[method-assign]

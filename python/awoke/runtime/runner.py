@@ -58,7 +58,7 @@ class AppRunner(Observed):
         self.app: RunnableApp = app
         self._loaded = app.load_settings()
         self.settings = self._loaded.values
-        self.ledger = Ledger()
+        self.ledger = Ledger(app.name)
         self.overdue = OverdueWatch(app.events)
         is_asked_for = collects_metrics or self.settings.metrics_port is not None
         self.metrics = Recorder() if is_asked_for else None
@@ -141,7 +141,7 @@ class AppRunner(Observed):
         partitions = check_topics(self.app, self.settings)
         self._has_begun = True
         self._end_listening = self._listen()
-        ledger.install()
+        ledger.install(self.app.name)
         try:
             self._open_endpoint()
             if any(route.max_processing_s is not None for route in self.app.all_routes):
@@ -402,7 +402,7 @@ class AppRunner(Observed):
         self.app.events.emit(AppStopped(app=self.app.name, is_clean=is_clean))
         if self.overdue.is_started:
             self.overdue.close()
-        ledger.uninstall()
+        ledger.uninstall(self.app.name)
         if self.endpoint is not None:
             self.endpoint.close()
         self._end_listening()

@@ -109,6 +109,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """When what is sent registers its schema: never, only in a registry on this machine, or always."""
     tracing: bool = False
     """True makes OpenTelemetry spans; needs the extra `otel`."""
+    tracing_conventions: Literal["1.24", "1.44"] = "1.44"
+    """The version of OpenTelemetry's semantic conventions that the names and attributes of spans follow."""
+    metrics_otel: bool = False
+    """True gives the metrics to OpenTelemetry's meter provider, which exports them by OTLP; needs the extra `otel`."""
     oauth_token: Any = None
     """A function, `def` or `async def`, that returns an `awoke.OAuthToken` for `sasl.mechanism=OAUTHBEARER`. It can be
     set in code only."""
@@ -154,8 +158,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of `awoke run`, with their defaults."""
 
-    log_format: Literal["text", "json"] = "text"
-    """`json` writes one document a line."""
+    log_format: Literal["console", "json"] = "console"
+    """`console` writes lines for people, `json` one document a line."""
     log_level: str = "info"
     """The least level that is logged."""
     nodes: int | None = None

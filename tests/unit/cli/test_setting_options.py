@@ -29,7 +29,7 @@ def test_each_setting_has_a_text(kind: type[Settings] | type[RunSettings]) -> No
 
 def test_defaults_are_those_of_the_settings() -> None:
     text = " ".join(help_of("run").split())
-    for shown in ("(text)", "(300)", "(35)", "(5)", "(true)"):
+    for shown in ("(console)", "(300)", "(35)", "(5)", "(true)"):
         assert f"[default: {shown}]" in text
     assert "None" not in text
 
@@ -46,7 +46,7 @@ def test_help_names_every_option_at_80_columns(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("kind", "name", "shown"),
     [
-        (RunSettings, "log_format", "text"),
+        (RunSettings, "log_format", "console"),
         (RunSettings, "hang_after_s", "300"),
         (RunSettings, "static_members", "true"),
         (RunSettings, "nodes", False),

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import logging
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 
 import awoke
 from awoke.runtime import handled as module
-from awoke.runtime.handled import Handled, handled
+from awoke.runtime.handled import CONTEXT, Handled, Process, WithContext, context, handled
 from awoke.runtime.ledger import Ledger
 from tests.unit.runtime.fakes import KINDS, FakeContext, FakeJob, executor, handler, process
+
+KEY = hashlib.blake2b(b"key", digest_size=8).hexdigest()
 
 
 def test_outside_of_handlers_no_message_is_handled() -> None:
@@ -28,7 +33,7 @@ def test_a_handler_and_what_it_calls_find_their_message(is_async: bool) -> None:
 
     ran = executor(handler(lambda message: deeper(), is_async), FakeContext())
     process(ran, FakeJob(2, attempt=3), on_loop=is_async)
-    assert found == [Handled("orders", 0, 0, 1), Handled("orders", 0, 1, 1)]
+    assert found == [Handled("orders", 0, 0, 1, KEY), Handled("orders", 0, 1, 1, KEY)]
 
 
 def test_a_message_that_was_asked_for_is_not_kept() -> None:
@@ -77,5 +82,27 @@ class Ended:
 @pytest.mark.parametrize("work", [SimpleNamespace(topic="orders", partition=4), Ended()], ids=["hook", "ended"])
 def test_a_hook_and_a_job_that_has_ended_have_no_message(work: Any) -> None:
     with Ledger().acting_for("Handler[orders-4]", 1, work):
-        assert handled() == Handled("orders", 4, None, None)
+        assert handled() == Handled("orders", 4)
     assert handled() is None
+
+
+def test_the_context_has_process_message_and_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[dict[str, Any]] = []
+    monkeypatch.setattr(Process, "node", 2)
+    span = trace.NonRecordingSpan(trace.SpanContext(0xA1, 0xB2, is_remote=False))
+
+    def handle(message: Any) -> None:
+        with trace.use_span(span):
+            found.append(context())
+
+    fake = FakeContext(ledger=Ledger("shop"))
+    process(executor(handle, fake), FakeJob(1), on_loop=False)
+    place = {"topic": "orders", "partition": 0, "offset": 0, "attempt": 1, "key_hash": KEY}
+    assert found == [{"app": "shop", "node": 2, **place, "trace_id": f"{0xA1:032x}", "span_id": f"{0xB2:016x}"}]
+    assert context() == {"node": 2}
+
+
+def test_a_record_has_all_attributes_of_the_context_whether_known_or_not() -> None:
+    record = logging.makeLogRecord({})
+    assert WithContext().filter(record)
+    assert {name: getattr(record, name) for name in CONTEXT} == dict.fromkeys(CONTEXT)

@@ -11,7 +11,7 @@ from awoke.runtime.ledger import APP, Ledger, ThreadEntry, current_work
 
 def test_a_thread_that_user_code_started_is_written_down_with_the_place() -> None:
     book, release = Ledger(), threading.Event()
-    ledger.install()
+    ledger.install("shop")
     try:
         with book.acting_for("clicks[3]", 7):
             thread = threading.Thread(target=release.wait, name="forgotten", daemon=True)
@@ -19,7 +19,7 @@ def test_a_thread_that_user_code_started_is_written_down_with_the_place() -> Non
         other = threading.Thread(target=release.wait, daemon=True)
         other.start()
     finally:
-        ledger.uninstall()
+        ledger.uninstall("shop")
     assert book.counts()["clicks[3]"] == 1
     (leaked,) = book.leaked("clicks[3]", 7, grace_s=0.01)
     assert leaked.name == "forgotten"
@@ -33,12 +33,12 @@ def test_a_thread_that_user_code_started_is_written_down_with_the_place() -> Non
 
 def test_the_start_of_threads_is_as_it_was_when_none_watches() -> None:
     plain = threading.Thread.start
-    ledger.install()
-    ledger.install()
+    ledger.install("shop")
+    ledger.install("shop")
     assert threading.Thread.start is not plain
-    ledger.uninstall()
+    ledger.uninstall("shop")
     assert threading.Thread.start is not plain
-    ledger.uninstall()
+    ledger.uninstall("shop")
     assert threading.Thread.start is plain
 
 
@@ -117,3 +117,15 @@ def test_a_thread_that_ends_within_the_grace_has_not_leaked() -> None:
     release.set()
     assert book.leaked("clicks[3]", 7, grace_s=30.0) == []
     thread.join()
+
+
+def test_the_app_of_running_code_is_its_ledgers_or_the_only_one_that_runs() -> None:
+    assert ledger.current_app() is None
+    ledger.install("shop")
+    assert ledger.current_app() == "shop"
+    ledger.install("bank")
+    assert ledger.current_app() is None
+    with Ledger("bank").acting_for("pay", 0):
+        assert ledger.current_app() == "bank"
+    ledger.uninstall("shop")
+    ledger.uninstall("bank")

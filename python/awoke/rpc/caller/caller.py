@@ -102,7 +102,8 @@ class Caller:
         budget = RetryBudget(retries or Retries())
         self._forms = CallerForms(service, schemas or schemas_of(settings), is_own=schemas is None)
         reading = Reading(service, {**KINDS, **{kind.code: kind for kind in errors}}, self._forms)
-        tracer = Tracer(name or service, group or service) if settings.tracing else None
+        conventions = settings.tracing_conventions
+        tracer = Tracer(name or service, group or service, conventions) if settings.tracing else None
         is_retried = budget.retries.attempts > 1
         self._plan = Planner(timeout_s, frozenset(idempotent), is_retried, tracer, self._forms).plan
         if group is not None and not (group and checks_group):
