@@ -140,7 +140,7 @@ def set_up(level: str, form: str, node: int | None = None) -> None:
 
 
 def set_up_if_mute() -> None:
-    """Writes lines for people to standard error where neither the root logger nor awoke's has a handler: an app needs a log."""
+    """Writes lines for people to standard error where neither the root logger nor awoke's has a handler."""
     root, own = logging.getLogger(), logging.getLogger("awoke")
     if root.handlers or any(not isinstance(each, logging.NullHandler) for each in own.handlers):
         return

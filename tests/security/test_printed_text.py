@@ -26,7 +26,7 @@ from awoke.cli import failures, letters, output, rpc, tail
 from awoke.dead_letter import letter
 from awoke.events import JobFailed, NamedEvent, PartitionPaused
 from awoke.events.log import write
-from awoke.logs import JsonFormatter, ConsoleFormatter
+from awoke.logs import ConsoleFormatter, JsonFormatter
 from awoke.metrics.recorder import Health
 from awoke.printable import harmless, harmless_json, printable, shown
 from awoke.web.endpoint import Endpoint

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from awoke.events import ClientStatistics, Event
 from awoke.metrics import catalogue
 from awoke.metrics.catalogue import Metric
+from awoke.metrics.otel import Instruments
 from awoke.metrics.statistics import BrokerStatistics, brokers_of, merged
 
 BUCKETS_S = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0)
@@ -127,6 +128,7 @@ class Recorder:
         self._registry = CollectorRegistry()
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
+        self._instruments: Instruments | None = None
         self._brokers: dict[tuple[str, str, str], BrokerStatistics] = {}
         """librdkafka's last statistics, by name and kind of the client, and by broker."""
         for metric in catalogue.CATALOGUE:
@@ -141,6 +143,19 @@ class Recorder:
         """Has the other metrics read from here on request. Call it once."""
         self._registry.register(SourcesCollector(sources, self._brokers))
 
+    def open_instruments(self, attributes: Mapping[str, str]) -> None:
+        """Gives all metrics to OpenTelemetry, too, each value with these attributes. Call it before any job.
+
+        Raises:
+            ConfigError: OpenTelemetry is not installed.
+        """
+        self._instruments = Instruments(self._registry, BUCKETS_S, attributes)
+
+    def close(self) -> None:
+        """Gives OpenTelemetry no more values. Does not block."""
+        if self._instruments is not None:
+            self._instruments.close()
+
     def text(self) -> bytes:
         """Returns all metrics in Prometheus's text format."""
         return generate_latest(self._registry)
@@ -150,18 +165,18 @@ class Recorder:
         self._count(catalogue.MESSAGES, job.messages, topic, handler)
         self._count(catalogue.MESSAGE_BYTES, job.size_bytes, topic, handler)
         self._count(catalogue.JOBS, 1, topic, handler, job.outcome)
-        self._histograms[catalogue.JOB_WAIT.name].labels(topic).observe(job.waited_s)
-        self._histograms[catalogue.JOB_RUN.name].labels(topic, handler).observe(job.ran_s)
+        self._observe(catalogue.JOB_WAIT, job.waited_s, topic)
+        self._observe(catalogue.JOB_RUN, job.ran_s, topic, handler)
 
     def call_ended(self, method: str, outcome: str, queue_s: float, run_s: float) -> None:
         """Counts a remote call that was answered; the method is empty where the service has none of its name."""
         self._count(catalogue.CALLS, 1, method, outcome)
-        self._histograms[catalogue.CALL_QUEUE.name].labels(method).observe(queue_s)
-        self._histograms[catalogue.CALL_RUN.name].labels(method).observe(run_s)
+        self._observe(catalogue.CALL_QUEUE, queue_s, method)
+        self._observe(catalogue.CALL_RUN, run_s, method)
 
     def reply_acknowledged(self, method: str, reply_s: float) -> None:
         """Counts a reply that the brokers have acknowledged."""
-        self._histograms[catalogue.CALL_REPLY.name].labels(method).observe(reply_s)
+        self._observe(catalogue.CALL_REPLY, reply_s, method)
 
     def on_event(self, event: Event) -> None:
         """Counts an event by the counter of its class, and keeps what librdkafka measures. Does not block."""
@@ -173,6 +188,11 @@ class Recorder:
 
     def _count(self, metric: Metric, count: int, *labels: str) -> None:
         self._increment(metric.name, count, labels)
+
+    def _observe(self, metric: Metric, value: float, *labels: str) -> None:
+        self._histograms[metric.name].labels(*labels).observe(value)
+        if self._instruments is not None:
+            self._instruments.record(metric, value, labels)
 
     def _increment(self, name: str, count: int, labels: tuple[str, ...]) -> None:
         counter = self._counters[name]

@@ -46,7 +46,7 @@ def current_app() -> str | None:
     current = _current.get()
     if current is not None and current[0].app:
         return current[0].app
-    return _running[0] if len(_running) == 1 else None
+    return (_running[0] or None) if len(_running) == 1 else None
 
 
 class Acting:
@@ -168,15 +168,15 @@ def place_of_caller() -> str:
     return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
 
 
-def install(app: str) -> None:
-    """Records each start of a thread from now on, while an app runs. Each call needs an `uninstall`."""
+def install(app: str = "") -> None:
+    """Records each start of a thread from now on, while an app runs or is imported. Each call needs an `uninstall`."""
     with _install_lock:
         _running.append(app)
         if len(_running) == 1:
             threading.Thread.start = _start  # type: ignore[method-assign]
 
 
-def uninstall(app: str) -> None:
+def uninstall(app: str = "") -> None:
     """Ends the recording with the last app."""
     with _install_lock:
         _running.remove(app)

@@ -23,6 +23,7 @@ from awoke.runtime.connections import Connections
 from awoke.runtime.context import RunnableApp
 from awoke.runtime.dependencies import ProcessDependencies
 from awoke.runtime.group_run import GroupRun
+from awoke.runtime.handled import Process
 from awoke.runtime.joining import fatal_error
 from awoke.runtime.ledger import Ledger
 from awoke.runtime.lifecycle import LifecycleRun, until
@@ -60,7 +61,7 @@ class AppRunner(Observed):
         self.settings = self._loaded.values
         self.ledger = Ledger(app.name)
         self.overdue = OverdueWatch(app.events)
-        is_asked_for = collects_metrics or self.settings.metrics_port is not None
+        is_asked_for = collects_metrics or self.settings.metrics_port is not None or self.settings.metrics_otel
         self.metrics = Recorder() if is_asked_for else None
         self.alone = AloneProducer(self.settings, app.codec, app.events, app.middleware)
         """Sends records that brokers could refuse because of others in their batch."""
@@ -362,6 +363,8 @@ class AppRunner(Observed):
     def _open_endpoint(self) -> None:
         if self.metrics is not None:
             self.metrics.attach(self)
+            if self.settings.metrics_otel:
+                self.metrics.open_instruments({} if Process.node is None else {"node": str(Process.node)})
         if self.settings.metrics_port is not None and self._serves_metrics:
             host, names = self.settings.metrics_host, self.settings.metrics_allowed_hosts
             self.endpoint = Endpoint(self.settings.metrics_port, self, host, names)
@@ -405,6 +408,8 @@ class AppRunner(Observed):
         ledger.uninstall(self.app.name)
         if self.endpoint is not None:
             self.endpoint.close()
+        if self.metrics is not None:
+            self.metrics.close()
         self._end_listening()
         for group in self.groups:
             group.close()
