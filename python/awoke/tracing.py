@@ -22,7 +22,7 @@ LINKS_MAX = 128
 Headers = Sequence[tuple[str, bytes | str | None]]
 
 Conventions = Literal["1.24", "1.44"]
-"""Versions of OpenTelemetry's semantic conventions. Between them, Kafka's own attributes became those of all systems."""
+"""Versions of OpenTelemetry's semantic conventions. Between them, attributes got other names."""
 
 
 class Names(NamedTuple):

@@ -46,7 +46,7 @@ LAYERS = [
     {"web"},
     {"runtime", "logs"},
     {"app", "application"},
-    {"swarm"},
+    {"asyncapi", "swarm"},
     {"testing"},
     {"cli"},
     {"__main__"},

@@ -20,7 +20,7 @@ import msgspec
 
 from awoke.codecs import avro_types, pydantic_models
 from awoke.codecs.extras import needs
-from awoke.codecs.formats import Encoded, Encoder, Place
+from awoke.codecs.formats import Description, Encoded, Encoder, Place
 from awoke.codecs.registry_formats import Read, RegistryFormat, check_kind
 from awoke.codecs.unquoted import unquoting
 from awoke.errors import ConfigError, EncodeError
@@ -28,6 +28,9 @@ from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema, Schema
 from awoke.registry.schemas import Schemas, Wanted
 from awoke.registry.subjects import SubjectName, topic_name
+
+AVRO = "application/vnd.apache.avro+json;version=1.9.0"
+"""The media type of an Avro schema."""
 
 KEPT = (bytes, bytearray, datetime.datetime, datetime.date, datetime.time, uuid.UUID, decimal.Decimal)
 """The types that fastavro takes as they are, beside those of JSON."""
@@ -59,6 +62,11 @@ class AvroFormat(RegistryFormat):
         super().__init__(value_type, subject, wire)
         self._own = own
         """The schema of each class; of None where values are dicts."""
+
+    def description(self) -> Description:
+        """Returns the schemas of the classes."""
+        own = [json.loads(each.text) for each in self._own.values() if each.text is not None]
+        return Description("application/avro", own[0] if len(own) == 1 else own or None, AVRO)
 
     def reader(self, registered: RegisteredSchema, schemas: Schemas) -> Read:
         """Returns the function that reads Avro of this schema, resolved to the schema of the format's type."""

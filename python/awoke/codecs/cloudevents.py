@@ -20,6 +20,7 @@ from awoke.codecs import protobuf_classes
 from awoke.codecs.codec import BY_TYPE, Codec, takes_none
 from awoke.codecs.formats import (
     Coding,
+    Description,
     Encoded,
     Encoder,
     Format,
@@ -28,6 +29,7 @@ from awoke.codecs.formats import (
     Place,
     check_loaded,
     decoder_of,
+    description_of,
     type_of,
     writer_of,
 )
@@ -48,6 +50,10 @@ OLDER = ("0.1", "0.2", "0.3")
 DATA = ("data", "data_base64")
 TEXTS = (str, bytes, str | None, bytes | None)
 """The types whose bytes are not JSON."""
+
+
+ENVELOPE = ("id", "source", "specversion", "type")
+"""The attributes that each event has."""
 
 
 class CloudEvent(msgspec.Struct, Generic[Data], kw_only=True):
@@ -96,6 +102,12 @@ class CloudEventFormat(Format):
         found = copy.copy(self)
         found._codec = codec
         return found
+
+    def description(self) -> Description:
+        """Returns the data in binary mode, whose attributes are headers; else the document around it."""
+        if self._mode == "binary":
+            return description_of(self._form, self._codec)
+        return Description("application/cloudevents+json", {"type": "object", "required": list(ENVELOPE)})
 
     def check_loaded(self, place: Place, schemas: Schemas) -> None:
         """As the format inside does it."""

@@ -15,6 +15,7 @@ from awoke.codecs.encryption_keys import KeyRing, Keys
 from awoke.codecs.extras import needs
 from awoke.codecs.formats import (
     Coding,
+    Description,
     Encoded,
     Encoder,
     Format,
@@ -23,6 +24,7 @@ from awoke.codecs.formats import (
     Place,
     check_loaded,
     decoder_of,
+    description_of,
     writer_of,
 )
 from awoke.errors import ConfigError, EncodeError
@@ -58,6 +60,13 @@ class EncryptedFormat(Format):
         found = copy.copy(self)
         found._codec = codec
         return found
+
+    def description(self) -> Description:
+        """Returns that the bytes are encrypted."""
+        inside = description_of(self._form, self._codec).content_type
+        return Description(
+            "application/octet-stream", {"description": f"{inside}, encrypted by AES-256-GCM".lstrip(", ")}
+        )
 
     def check_loaded(self, place: Place, schemas: Schemas) -> None:
         """As the format inside does it; checks that the current key is there, too."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from awoke._native import Decoders
+from awoke.codecs import protobuf_classes
 from awoke.codecs.codec import BY_TYPE, Codec, Decoder, decoder_for, refusing_none, takes_none, taking_none
 from awoke.errors import AwokeError, EncodeError
 from awoke.registry.schemas import Schemas, loading
@@ -80,6 +81,25 @@ class Around(Protocol):
 
     def with_codec(self, codec: Codec) -> Format:
         """Returns the same format for an app with this codec, which encodes a plain type inside."""
+        ...
+
+
+class Description(NamedTuple):
+    """The bytes of a format, for documents that describe an app."""
+
+    content_type: str
+    schema: Any = None
+    """As the program has it; None if it has none. A type stands for its JSON Schema."""
+    schema_format: str | None = None
+    """The media type of the schema; None for JSON Schema."""
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A format that documents can describe; those of users need not be."""
+
+    def description(self) -> Description:
+        """Returns the description. Does not block."""
         ...
 
 
@@ -208,3 +228,18 @@ def _checked(encode: Encoder, place: Place) -> Encoder:
             raise EncodeError(text) from None
 
     return encode_value
+
+
+def description_of(form: Any, codec: Codec = BY_TYPE) -> Description:
+    """Returns the description of a type or format; of one of the user's only its type, and no content type."""
+    if form is None or form in (bytes, bytes | None):
+        return Description("application/octet-stream")
+    if isinstance(form, Described):
+        return form.description()
+    if form in (str, str | None):
+        return Description("text/plain", str)
+    if isinstance(form, Format) or codec is not BY_TYPE:
+        return Description("", type_of(form))
+    if (message_class := protobuf_classes.class_in(form)) is not None:
+        return Description("application/protobuf", {"title": message_class.DESCRIPTOR.full_name})
+    return Description("application/json", form)

@@ -10,7 +10,7 @@ import msgspec
 
 from awoke.codecs import json, pydantic_models
 from awoke.codecs.extras import needs
-from awoke.codecs.formats import Encoded, Encoder, Place
+from awoke.codecs.formats import Description, Encoded, Encoder, Place
 from awoke.codecs.registry_formats import Read, RegistryFormat, check_kind
 from awoke.errors import ConfigError
 from awoke.registry import wire_format
@@ -34,6 +34,10 @@ class JsonSchemaFormat(RegistryFormat):
         """The schema that the program has; None: the subject's latest."""
         self._schema = None if own is None else Schema(standard_json.dumps(own), "JSON")
         self._decode = None if is_untyped(value_type) else json.json_decoder(value_type)
+
+    def description(self) -> Description:
+        """Returns the schema that the program has."""
+        return Description("application/json", self._own)
 
     def reader(self, registered: RegisteredSchema, schemas: Schemas) -> Read:
         """Returns the function that reads JSON as the format's type; dicts are validated by the schema."""

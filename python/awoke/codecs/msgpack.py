@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from awoke.codecs.codec import Decoder
-from awoke.codecs.formats import Encoded, Encoder, Format, Place
+from awoke.codecs.formats import Description, Encoded, Encoder, Format, Place
 from awoke.codecs.json_types import check_readable
 from awoke.codecs.unquoted import unquoting
 from awoke.errors import ConfigError
@@ -22,6 +22,10 @@ class MessagePackFormat(Format):
 
     def __init__(self, value_type: Any) -> None:
         self.value_type = value_type
+
+    def description(self) -> Description:
+        """Returns the type."""
+        return Description("application/msgpack", self.value_type)
 
     def decoder(self, place: Place, schemas: Schemas) -> Decoder:
         """Returns the function that reads MessagePack, checked against the type."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from awoke.codecs import protobuf_classes, protobuf_schemas
-from awoke.codecs.formats import Encoded, Encoder, Place
+from awoke.codecs.formats import Description, Encoded, Encoder, Place
 from awoke.codecs.registry_formats import Read, RegistryFormat, check_kind
 from awoke.errors import ConfigError, EncodeError
 from awoke.registry import wire_format
@@ -28,6 +28,10 @@ class ProtobufFormat(RegistryFormat):
         super().__init__(value_type, subject, wire)
         self._class = protobuf_classes.class_in(value_type)
         self._descriptor: Any = self._class.DESCRIPTOR
+
+    def description(self) -> Description:
+        """Returns the name of the message: its fields are in the registry."""
+        return Description("application/protobuf", {"title": self._descriptor.full_name})
 
     def reader(self, registered: RegisteredSchema, schemas: Schemas) -> Read:
         """Returns the function that reads messages of the format's class."""

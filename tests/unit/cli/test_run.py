@@ -82,7 +82,7 @@ def test_an_app_runs_alone_with_the_options_of_the_command(started: Started) -> 
     assert started.used == [{"metrics_port": 0}]
     kafka = {"acks": "1"}
     assert started.ran == [{"bootstrap_servers": "a:1", "workers": 3, "embedded": False, "kafka": kafka}]
-    assert (started.sockets, started.logs) == (["/run/me/awoke-shop-app.sock"], [("debug", "text")])
+    assert (started.sockets, started.logs) == (["/run/me/awoke-shop-app.sock"], [("debug", "console")])
     assert started.swarms == []
 
 

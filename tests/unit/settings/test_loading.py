@@ -158,7 +158,7 @@ def test_settings_of_a_run_come_from_options_environment_and_file(
     ("variable", "value", "said"),
     [
         ("AWOKE_LOG_LEVEL", "loud", "AWOKE_LOG_LEVEL: 'loud' is none of debug, info, warning, error"),
-        ("AWOKE_LOG_FORMAT", "yaml", "AWOKE_LOG_FORMAT: 'yaml' is none of text, json"),
+        ("AWOKE_LOG_FORMAT", "yaml", "AWOKE_LOG_FORMAT: 'yaml' is none of console, json"),
         ("AWOKE_NODES", "0", "AWOKE_NODES: must be at least 1, not 0"),
         ("AWOKE_HANG_AFTER_S", "-1", "AWOKE_HANG_AFTER_S: must be a number of seconds from 0, not -1"),
     ],
