@@ -46,7 +46,7 @@ LAYERS = [
     {"web"},
     {"runtime", "logs"},
     {"app", "application"},
-    {"asyncapi", "swarm"},
+    {"asyncapi", "deploy", "swarm"},
     {"testing"},
     {"cli"},
     {"__main__"},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,20 +12,32 @@ from awoke.cli import versions
 from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_styled, show_table
-from awoke.cli.tables import aligned
+from awoke.cli.tables import aligned, plural
 from awoke.errors import BrokerUnreachable, KafkaError, OperationTimeout
+from awoke.exit_codes import EXIT_FAILED
+
+if TYPE_CHECKING:
+    from awoke.routing import Route
+    from awoke.settings import Loaded, RunSettings, Settings
 
 
 @command
 def doctor(
+    target: Annotated[
+        str | None, typer.Argument(metavar="[MODULE:APP]", help="The app, whose routes and topics are checked, too.")
+    ] = None,
+    production: Annotated[
+        bool, typer.Option("--production", help="Go through the checklist for production. Exit code 1 if it fails.")
+    ] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
     timeout_s: Annotated[float, typer.Option(help="The longest wait for the brokers, in seconds.")] = 5.0,
 ) -> None:
-    """Show versions, settings with their origin, and whether the brokers answer."""
-    from awoke.settings import load, load_run, unknown_variables
+    """Show versions, settings with their origin, and whether the brokers answer; check an app for production."""
+    from awoke.settings import load_run, unknown_variables
 
-    loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")})
+    given = {"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}
+    loaded, routes = _loaded(target, given)
     for row in aligned(versions.rows(), is_left=True):
         say(row)
     rows = [
@@ -37,10 +50,45 @@ def doctor(
     try:
         with awoke.Admin(settings=loaded.values) as admin:
             brokers = admin.brokers(timeout_s)
+            for broker in brokers:
+                say_styled(f"the cluster answers: broker {broker.id} at {broker.address}", "green")
+            is_ready = not production or _go_through(loaded.values, load_run().values, routes, admin)
     except (KafkaError, OperationTimeout) as error:
         say_styled(f"brokers: {error}", "red")
         if isinstance(error, (BrokerUnreachable, OperationTimeout)):
             say("Is the address right, and does a broker listen there? Set --bootstrap-servers.")
-        raise typer.Exit(1) from None
-    for broker in brokers:
-        say_styled(f"the cluster answers: broker {broker.id} at {broker.address}", "green")
+        raise typer.Exit(EXIT_FAILED) from None
+    if not is_ready:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _loaded(target: str | None, given: Mapping[str, Any]) -> tuple[Loaded, Sequence[Route]]:
+    """Returns the settings and the routes of an app; without one, the settings of this directory."""
+    from awoke.settings import load
+
+    if target is None:
+        return load(given), ()
+    from awoke.application import find_app
+
+    app = find_app(target)
+    app.use(**given)
+    return app.load_settings(), [each for group in app.groups.values() for each in group.routes.values()]
+
+
+def _go_through(settings: Settings, run: RunSettings, routes: Sequence[Route], admin: awoke.Admin) -> bool:
+    """Shows the checklist; returns whether all is met. Blocks while it asks the brokers."""
+    from awoke.deploy import checklist
+
+    checks = [
+        *checklist.of_settings(settings, run),
+        *checklist.of_routes(routes),
+        *checklist.of_topics(checklist.topics_of(routes), admin),
+    ]
+    for each in checks:
+        if each.is_met:
+            say_styled(f"ok: {each.subject}", "green")
+        else:
+            say_styled(f"missing: {each.subject}: {each.advice}", "red")
+    missing = sum(not each.is_met for each in checks)
+    say(f"{plural(len(checks), 'check')}, {missing} missing")
+    return missing == 0

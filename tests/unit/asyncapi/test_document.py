@@ -139,24 +139,6 @@ def test_a_method_receives_its_arguments_and_replies() -> None:
     assert found(stream)["payload"] == {"$ref": "#/components/schemas/Line"}
 
 
-def other_line() -> Any:
-    class Line(msgspec.Struct):
-        number: int
-
-    return Line
-
-
-def test_two_types_of_one_name_have_schemas_of_their_own() -> None:
-    app = awoke.App("shop")
-    app.on("a", value=Line)(lambda message: None)
-    app.on("b", value=other_line())(lambda message: None)
-    schemas = document_of(app)["components"]["schemas"]
-    assert {name: list(each["properties"]) for name, each in schemas.items()} == {
-        "Line": ["sku", "count"],
-        "Line_2": ["number"],
-    }
-
-
 FORMATS = [
     (bytes, "application/octet-stream"),
     (str, "text/plain"),

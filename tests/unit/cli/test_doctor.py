@@ -77,3 +77,31 @@ def test_the_brokers_are_asked_with_the_settings_that_are_shown(admin: FakeAdmin
     run("doctor", "-b", "c:1")
     settings: Any = admin.made[0]["settings"]
     assert settings.bootstrap_servers == "c:1"
+
+
+def test_the_checklist_names_what_is_missing_and_what_to_do(admin: FakeAdmin) -> None:
+    done = run("doctor", "--production", "-b", "a:9092,b:9092", "--kafka", "security.protocol=sasl_ssl")
+    assert done.exit_code == 1
+    assert "ok: several brokers to begin with\nok: connections are encrypted\n" in done.output
+    assert "missing: logs are JSON: set log_format to json (AWOKE_LOG_FORMAT)\n" in done.output
+    assert done.output.endswith("8 checks, 3 missing\n")
+
+
+def test_the_checklist_has_the_routes_and_topics_of_an_app(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin) -> None:
+    app = awoke.App("shop", metrics_port=9404)
+    app.on("orders", dead_letter="orders.dead", retry=awoke.Retry(attempts=3), max_processing_s=9.0)(
+        lambda message: None
+    )
+    monkeypatch.setattr("awoke.application.find_app", lambda target: app)
+    done = run("doctor", "shop:app", "--production", "-b", "a:1,b:1")
+    assert "missing: topic orders exists: awoke topics create orders\n" in done.output
+    assert "missing: topic orders.dead exists" in done.output
+    assert "ok: metrics\n" in done.output
+    assert "does not end the app" in done.output
+
+
+def test_all_that_is_met_has_the_exit_code_0(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin) -> None:
+    monkeypatch.setenv("AWOKE_LOG_FORMAT", "json")
+    monkeypatch.setenv("AWOKE_METRICS_PORT", "9404")
+    done = run("doctor", "--production", "-b", "a:1,b:1", "--kafka", "security.protocol=ssl")
+    assert (done.exit_code, done.output.splitlines()[-1]) == (0, "8 checks, 0 missing")

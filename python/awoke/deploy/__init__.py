@@ -1,0 +1,1 @@
+"""Files with which an app is run and watched: dashboard, alerts, manifests, units; and the check before production."""
