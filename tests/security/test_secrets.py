@@ -210,7 +210,7 @@ def test_doctor_shows_no_secret(
     monkeypatch.setenv("AWOKE_KAFKA_SASL_PASWORD", CANARY)
     kafka = [f"{name}={CANARY}" for name in (*SENSITIVE, *NAMED)]
     with pytest.raises(AwokeError) as raised:  # It is no property of librdkafka's.
-        doctor.doctor(f"user:{CANARY}@127.0.0.1:1", kafka, 0.1)
+        doctor.doctor(bootstrap_servers=f"user:{CANARY}@127.0.0.1:1", kafka=kafka, timeout_s=0.1)
     failures.show(raised.value)
     said = capsys.readouterr()
     assert HIDDEN in said.out
