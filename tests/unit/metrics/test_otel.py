@@ -93,10 +93,11 @@ def requests() -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
             """Writes nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Receiver) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        server.timeout = 30
+        # A flush is a request, and the end of the provider is another.
+        thread = threading.Thread(target=lambda: [server.handle_request() for _ in range(2)])
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/v1/metrics", received
-        server.shutdown()
         thread.join()
 
 
