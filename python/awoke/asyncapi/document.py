@@ -159,7 +159,7 @@ class _Document:
         return found
 
     def _message(self, channel: str, message: Json) -> Json:
-        """Adds a message to a channel, under its name or, if another has it, under the next one; returns a reference."""
+        """Adds a message to a channel, under its name or, if that is taken, the next one; returns a reference."""
         messages, number = self._channels[channel]["messages"], 1
         name = first = _joined(message["name"])
         while messages.get(name, message) != message:

@@ -1,4 +1,4 @@
-"""The alert rules for Prometheus. Each names a state in which somebody must act, and what to do."""
+"""The alert rules for Prometheus. Each names a state that needs an operator, and what to do."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Check(NamedTuple):
     is_met: bool
     subject: str
     advice: str
-    """What to do if it is not met."""
+    """The remedy if it is not met."""
 
 
 class Topics(Protocol):

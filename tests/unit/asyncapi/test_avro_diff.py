@@ -1,4 +1,4 @@
-"""What a reader's Avro schema can't read, beside fastavro, which reads it or refuses."""
+"""Schemas that a reader's Avro schema can't read, beside fastavro, which reads them or refuses."""
 
 from __future__ import annotations
 

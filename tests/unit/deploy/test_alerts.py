@@ -54,7 +54,7 @@ HEALTHY = {
     'awoke_rebalances_total{change="lost"}': "2x60",
     'awoke_registry_errors_total{instance="a"}': "0x60",
 }
-"""A service that works: many quick messages wait, one message has failed for a while, and old dead letters are there."""
+"""A service that works: many quick messages wait, a message has failed for a while, and dead letters are old."""
 
 
 def test_each_alert_has_a_state_in_which_it_fires() -> None:
