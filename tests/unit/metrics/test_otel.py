@@ -94,8 +94,12 @@ def requests() -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
 
     with HTTPServer(("127.0.0.1", 0), Receiver) as server:
         server.timeout = 30
-        # A flush is a request, and the end of the provider is another.
-        thread = threading.Thread(target=lambda: [server.handle_request() for _ in range(2)])
+
+        def serve() -> None:
+            for _ in ("flush", "end of the provider"):
+                server.handle_request()
+
+        thread = threading.Thread(target=serve)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/v1/metrics", received
         thread.join()
