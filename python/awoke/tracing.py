@@ -7,7 +7,7 @@ semantic conventions for messaging.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from awoke._native import Batch, Message
@@ -144,3 +144,21 @@ class Tracer:
             if len(found) == LINKS_MAX:
                 break
         return list(found.values())
+
+
+@contextlib.contextmanager
+def continued(carrier: Mapping[str, str]) -> Iterator[None]:
+    """Continues the trace in the headers of a request within the block, unless a span is open already.
+
+    Needs OpenTelemetry, as `Tracer` does.
+    """
+    from opentelemetry import context, propagate, trace
+
+    if trace.get_current_span().get_span_context().is_valid:
+        yield
+        return
+    token = context.attach(propagate.extract(carrier))
+    try:
+        yield
+    finally:
+        context.detach(token)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -17,12 +17,18 @@ RAW = re.compile(r"%[0-7]\|")
 """The beginning of a line that librdkafka writes itself, where a handle has no log callback."""
 
 
-class Process:
-    """`awoke ARGUMENTS` in a process, and the lines that it writes. A context manager: its exit kills the process."""
+AWOKE = ("-c", "from awoke.cli import main; main()")
 
-    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+
+class Process:
+    """`awoke ARGUMENTS` in a process, and the lines that it writes. A context manager: its exit kills the process.
+
+    `program` are the arguments for Python of another program than awoke.
+    """
+
+    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None, program: Sequence[str] = AWOKE) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from awoke.cli import main; main()", *arguments],
+            [sys.executable, *program, *arguments],
             env={**os.environ, **(env or {})},
             cwd=REPOSITORY,
             stdout=subprocess.PIPE,
@@ -61,6 +67,12 @@ class Process:
         with self._changed:
             self._changed.wait_for(lambda: has_said() or self._has_ended, within_s)
             return has_said()
+
+    def wait_until(self, is_enough: Callable[[Sequence[str]], bool], within_s: float = 60.0) -> None:
+        """Wait until its lines are enough; fails when it ended or the time is up."""
+        with self._changed:
+            self._changed.wait_for(lambda: is_enough(self._lines) or self._has_ended, within_s)
+            assert is_enough(self._lines), "\n".join(self._lines)
 
     def wait_for(self, text: str, within_s: float = 60.0) -> None:
         """Wait until it has written this; fails when it ended or the time is up."""

@@ -46,6 +46,8 @@ LAYERS = [
     {"web"},
     {"runtime", "logs"},
     {"app", "application"},
+    {"asgi"},
+    {"fastapi"},
     {"asyncapi", "deploy", "swarm"},
     {"testing"},
     {"cli"},

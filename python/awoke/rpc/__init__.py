@@ -9,7 +9,7 @@ from awoke.rpc.caller.client import Proxy
 from awoke.rpc.caller.opening import CallerOptions
 from awoke.rpc.caller.pending import Gathered, PendingResult, Stream
 from awoke.rpc.caller.retries import Retries
-from awoke.rpc.context import current_call
+from awoke.rpc.context import current_call, deadline
 from awoke.rpc.errors import *  # noqa: F403  # A new code is a line in that file only.
 from awoke.rpc.responder.methods import Options, Rpc
 
@@ -27,5 +27,6 @@ __all__ = [
     "RpcError",
     "Stream",
     "current_call",
+    "deadline",
 ]
 __all__ += errors.__all__

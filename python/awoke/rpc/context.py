@@ -1,9 +1,11 @@
-"""The call that is executed here: its caller, its time, and whether the caller still waits."""
+"""The call that is executed here: its caller, its time, and whether the caller still waits. Deadlines of a block."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol, Unpack
 
@@ -44,3 +46,36 @@ def current_call() -> IncomingCall:
         raise ClosedError("no remote call is being executed here")
     call.mark_seen()
     return call
+
+
+until: ContextVar[float | None] = ContextVar("until", default=None)
+"""The time on `time.monotonic()` at which the calls of a block must have ended."""
+
+
+@contextlib.contextmanager
+def deadline(timeout_s: float | None) -> Iterator[None]:
+    """Ends every call that is made within the block at the latest `timeout_s` from now; None changes nothing.
+
+    Of blocks within each other the earliest deadline counts. It goes with the context, so with the task: use it
+    in one, not across several.
+    """
+    if timeout_s is None:
+        yield
+        return
+    outer_s, until_s = until.get(), time.monotonic() + timeout_s
+    token = until.set(until_s if outer_s is None else min(outer_s, until_s))
+    try:
+        yield
+    finally:
+        until.reset(token)
+
+
+def limited(timeout_s: float) -> float:
+    """Returns the time that a call may take: that of its caller, of the call that is executed here, and of the block.
+
+    In seconds; negative when the time is over.
+    """
+    executing, until_s = current.get(), until.get()
+    if executing is not None:
+        timeout_s = min(timeout_s, executing.remaining_s)
+    return timeout_s if until_s is None else min(timeout_s, until_s - time.monotonic())

@@ -11,7 +11,7 @@ import msgspec
 from awoke._clock import monotonic_s
 from awoke.rpc import protocol
 from awoke.rpc.caller.forms import CallerForms
-from awoke.rpc.context import current
+from awoke.rpc.context import limited
 from awoke.tracing import Tracer
 
 Headers = Mapping[str, bytes | str | None]
@@ -80,10 +80,7 @@ class Planner:
         if returns is not Any and returns is not None:
             self._forms.reader(method, returns)  # Before the call: its answer could not be read.
         body = self._forms.body(method, args, kwargs, argument)  # It may load a schema: the time begins after that.
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        executing = current.get()
-        if executing is not None:
-            timeout_s = min(timeout_s, executing.remaining_s)
+        timeout_s = limited(self._timeout_s if timeout_s is None else timeout_s)
         is_idempotent = idempotency_key is not None or (
             method in self._idempotent if idempotent is None else idempotent
         )

@@ -1,0 +1,13 @@
+"""awoke inside FastAPI: the lifespan, dependencies for the producer and callers, the errors of calls as HTTP statuses.
+
+Needs the extra `fastapi`.
+"""
+
+from awoke.asgi import CallsMiddleware, lifespan
+from awoke.codecs.extras import needs
+
+needs("fastapi", "fastapi")
+
+from awoke.fastapi.dependencies import Producer, caller, producer  # noqa: E402 - First it must be known that it is there.
+
+__all__ = ["CallsMiddleware", "Producer", "caller", "lifespan", "producer"]
