@@ -102,10 +102,29 @@ def test_a_port_that_is_taken_ends_the_server_and_closes_the_app(mock_cluster: M
     assert "Application shutdown complete" in process.output
 
 
-def test_a_producer_that_was_used_before_the_fork_ends_the_start(mock_cluster: MockCluster) -> None:
-    topic, (port,) = unique("forked"), free_ports(1)
-    mock_cluster.create_topic(topic)
-    brokers = mock_cluster.bootstrap_servers
-    with served(SERVERS["gunicorn-preload"], port, topic, brokers, WEB_SENDS_AT_IMPORT="1") as process:
-        assert process.wait() == 3, process.output
-    assert "ForkedClientError" in process.output
+FORKED = """
+import asyncio, os, sys
+from tests.scenarios.web_app import api, app
+
+async def start() -> None:
+    async with api.router.lifespan_context(api):
+        pass
+
+app.producer
+child = os.fork()
+if child == 0:
+    try:
+        asyncio.run(start())
+    except BaseException as error:
+        print(type(error).__name__, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+app.close_producer()
+"""
+
+
+def test_a_producer_that_was_made_before_the_fork_ends_the_start(mock_cluster: MockCluster) -> None:
+    env = {"AWOKE_BOOTSTRAP_SERVERS": mock_cluster.bootstrap_servers}
+    with Process("-c", FORKED, env=env, program=()) as process:
+        assert process.wait() == 0
+    assert process.output == "ForkedClientError"

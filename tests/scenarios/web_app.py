@@ -13,9 +13,6 @@ app = awoke.App("web", shutdown_timeout_s=20)
 api = FastAPI(lifespan=lifespan(app, connect="WEB_LAZY" not in os.environ))
 api.add_middleware(CallsMiddleware)
 
-if "WEB_SENDS_AT_IMPORT" in os.environ:
-    app.producer.produce(os.environ["WEB_TOPIC"], b"at import").wait()
-
 
 @api.post("/{value}")
 async def send(value: str, producer: Producer) -> int:
