@@ -21,7 +21,7 @@ from awoke.group_routes import OWN, GroupKey, GroupRoutes
 from awoke.incoming import Incoming
 from awoke.injection.overrides import AppDependencies
 from awoke.injection.sources import GIVEN
-from awoke.lifecycle import BackgroundFunction, Lifecycle, Runner, StopRequests
+from awoke.lifecycle import BackgroundFunction, BetweenJobs, Lifecycle, Runner, StopRequests
 from awoke.middleware import Middleware
 from awoke.patterns import Pattern
 from awoke.producer import Producer
@@ -79,6 +79,8 @@ class App(Router):
         self._backgrounds: list[BackgroundFunction] = []
         self._start_background: Callable[[BackgroundFunction], object] | None = None
         self.lifecycle = Lifecycle()
+        self.cleanups = BetweenJobs()
+        """The functions that are called before and after each job."""
         self.stop_requests = StopRequests()
         self._runner: Runner | None = None
         self.before_forks: list[Callable[[], object]] = []
@@ -136,6 +138,19 @@ class App(Router):
         own."""
         handlers.check_plain(function, "@app.after_fork")
         self.after_forks.append(function)
+        return function
+
+    def between_jobs(self, function: Hook) -> Hook:
+        """Calls the decorated function before and after each job, on the thread that runs it: to clean up after user
+        code.
+
+        A `def` is called around jobs of `def` handlers, an `async def` around those of `async def` handlers. A job is
+        a batch, a hook, or a remote call. What it raises before a job fails the job, and is logged after one.
+
+        Raises:
+            ConfigError: the function needs arguments, or is a generator function.
+        """
+        self.cleanups.add(function)
         return function
 
     def on_startup(self, function: Hook) -> Hook:

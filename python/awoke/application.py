@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -26,6 +27,7 @@ def find_app(target: str) -> App:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+    _set_up_django()
     module = _import(module_name)
     found = module
     for name in attribute.split("."):
@@ -35,6 +37,16 @@ def find_app(target: str) -> App:
     if not isinstance(found, App):
         raise AppNotFound(f"{target!r} is a {type(found).__qualname__} and no awoke.App; {_apps_of(module)}", "app")
     return found
+
+
+def _set_up_django() -> None:
+    """Sets up Django in a process of a Django project: modules of the project need that for their import."""
+    if not os.environ.get("DJANGO_SETTINGS_MODULE") or importlib.util.find_spec("django") is None:
+        return
+    import django.apps
+
+    if not django.apps.apps.ready:
+        django.setup()
 
 
 def _import(name: str) -> ModuleType:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from awoke.errors import ConfigError
 from awoke.signatures import signature_of
+
+logger = logging.getLogger(__name__)
 
 
 class BackgroundFunction(NamedTuple):
@@ -96,6 +99,40 @@ def lifecycle_function(function: Callable[[], Any], decorator: str) -> Lifecycle
         raise ConfigError(f"@app.{decorator} calls {name} without arguments: {error}", decorator) from None
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
     return LifecycleFunction(function, is_async, name)
+
+
+class BetweenJobs:
+    """Functions that are called before and after each job, hook and remote call, on the thread that runs it."""
+
+    def __init__(self) -> None:
+        self._functions: dict[bool, list[Callable[[], Any]]] = {False: [], True: []}
+        """Those for `def` handlers, and those for `async def` handlers."""
+
+    def add(self, function: Callable[[], Any]) -> None:
+        """Registers a function.
+
+        Raises:
+            ConfigError: it needs arguments, or is a generator function.
+        """
+        self._functions[lifecycle_function(function, "between_jobs").is_async].append(function)
+
+    def __bool__(self) -> bool:
+        return any(self._functions.values())
+
+    async def call(self, *, is_async: bool) -> None:
+        """Calls the functions for one kind of handlers. Blocks for `def`, and awaits for `async def`."""
+        for each in self._functions[is_async]:
+            if is_async:
+                await each()
+            else:
+                each()
+
+    async def end(self, *, is_async: bool) -> None:
+        """As `call`, after a job has ended: an error is logged, because it cannot change the job any more."""
+        try:
+            await self.call(is_async=is_async)
+        except Exception:
+            logger.exception("a function of @app.between_jobs failed after a job")
 
 
 class StopRequests:

@@ -51,6 +51,7 @@ LAYERS = [
     {"asyncapi", "deploy", "swarm"},
     {"testing"},
     {"cli"},
+    {"django"},
     {"__main__"},
 ]
 """From the ground up: a module imports from its own layer and from those before it."""

@@ -17,7 +17,7 @@ from awoke.events import Events
 from awoke.group_routes import GroupKey, GroupRoutes
 from awoke.incoming import Incoming
 from awoke.injection.overrides import AppDependencies
-from awoke.lifecycle import BackgroundFunction, Lifecycle, Runner, StopRequests
+from awoke.lifecycle import BackgroundFunction, BetweenJobs, Lifecycle, Runner, StopRequests
 from awoke.message import RecordOptions
 from awoke.metrics.recorder import Recorder
 from awoke.middleware import Middleware
@@ -63,6 +63,8 @@ class RunnableApp(Application, Protocol):
     def rpc(self) -> Rpc: ...
     @property
     def lifecycle(self) -> Lifecycle: ...
+    @property
+    def cleanups(self) -> BetweenJobs: ...
     @property
     def dependencies(self) -> AppDependencies: ...
     @property

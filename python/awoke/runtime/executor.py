@@ -59,6 +59,7 @@ class Executor:
         has_letters = route.dead_letter is not None
         self._crash_guard = CrashGuard(route, context, self._recovery) if has_letters else None
         self._calls = HandlerCalls(route, context)
+        self._cleanups = context.app.cleanups
         self._strategy = self._choose()
         self._is_watched = context.metrics is not None or route.max_processing_s is not None
 
@@ -145,6 +146,8 @@ class Executor:
             with self._context.ledger.acting_for(owner_of(job), job.generation, job):
                 outcome = await self._run(job)
         finally:
+            if self._cleanups:
+                await self._cleanups.end(is_async=self._route.is_async)
             if watch is not None:
                 watch.end(job, outcome)
             if self._route.consumer is not None:
@@ -152,6 +155,8 @@ class Executor:
 
     async def _run(self, job: Job) -> Outcome:
         try:
+            if self._cleanups:
+                await self._cleanups.call(is_async=self._route.is_async)
             if (skipped := self._context.failures.take(job)) is not None:
                 await self._recovery.skip(job, skipped)
                 return "done"
@@ -185,6 +190,7 @@ class Executor:
         with self._context.ledger.acting_for(owner_of(hook), hook.generation, hook):
             try:
                 if self._route.consumer is not None and not self._instances.is_skipped(hook):
+                    await self._cleanups.call(is_async=self._route.is_async)
                     outcome = getattr(self._instances.of(hook), hook.name)()
                     await finished(outcome, f"{self._route.name}.{hook.name}", self._route.is_async)
             except Exception as error:
@@ -195,6 +201,7 @@ class Executor:
                     self._instances.failed_to_assign(hook)
                 self._context.stop_app(error)
             finally:
+                await self._cleanups.end(is_async=self._route.is_async)
                 if is_last:
                     await self._calls.close_assignment(hook)
                     await self._instances.close_scope(hook)

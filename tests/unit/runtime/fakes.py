@@ -17,6 +17,7 @@ from awoke._waiting import resolve
 from awoke.codecs.formats import Coding
 from awoke.drive import drive
 from awoke.incoming import Incoming
+from awoke.lifecycle import BetweenJobs
 from awoke.injection.overrides import AppDependencies
 from awoke.route_options import KindOptions
 from awoke.routing import Route
@@ -254,6 +255,7 @@ class FakeApp:
     def __init__(self, events: awoke.Events) -> None:
         self.events, self.settings, self.producer = events, Settings(), object()
         self.incoming: list[Incoming] = []
+        self.cleanups = BetweenJobs()
 
     def around(self, route: Route) -> Sequence[Incoming]:
         return [*self.incoming, *route.incoming]

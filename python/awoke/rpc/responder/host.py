@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from awoke import _native
 from awoke._native import Message
+from awoke.lifecycle import BetweenJobs
 from awoke.registry.schemas import Schemas
 from awoke.settings import Settings
 from awoke.transaction import TransactionEntry
@@ -32,10 +33,12 @@ class Metrics(Protocol):
 
 
 class WithSchemas(Protocol):
-    """An app, which has the schemas of a registry."""
+    """An app, which has the schemas of a registry, and functions that are called between jobs."""
 
     @property
     def schemas(self) -> Schemas: ...
+    @property
+    def cleanups(self) -> BetweenJobs: ...
 
 
 class Host(Protocol):

@@ -251,13 +251,16 @@ class Responder:
 
     async def _call_method(self, call: IncomingCall) -> Any:
         token, tracer = current.set(call), self._host.tracer
+        cleanups, is_async = self._host.app.cleanups, call.target.is_async
         call.start()
         try:
+            await cleanups.call(is_async=is_async)
             if tracer is None:
                 return await self._run_method(call)
             with tracer.message(call.message, call.method):
                 return await self._run_method(call)
         finally:
+            await cleanups.end(is_async=is_async)
             call.stop()
             current.reset(token)
 

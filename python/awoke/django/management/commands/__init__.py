@@ -1,0 +1,1 @@
+"""`manage.py awoke` and `manage.py awoke_outbox`."""

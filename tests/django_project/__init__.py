@@ -1,0 +1,1 @@
+"""A Django project whose handlers use the ORM, for tests in processes of their own."""
