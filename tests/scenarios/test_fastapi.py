@@ -23,15 +23,8 @@ LINGERING = "60000"
 
 UVICORN = ("-m", "uvicorn", "tests.scenarios.web_app:api", "--port")
 GUNICORN = (
-    "-m",
-    "gunicorn",
-    "tests.scenarios.web_app:api",
-    "-k",
-    "uvicorn_worker.UvicornWorker",
-    "-w",
-    "2",
-    "--no-control-socket",
-    "-b",
+    *("-m", "gunicorn", "tests.scenarios.web_app:api", "-k", "uvicorn_worker.UvicornWorker"),
+    *("-w", "2", "--preload", "--no-control-socket", "-b"),
 )
 
 
@@ -48,7 +41,6 @@ class Server(NamedTuple):
 SERVERS = {
     "uvicorn": Server(UVICORN, 1),
     "gunicorn": Server(GUNICORN, 2),
-    "gunicorn-preload": Server((*GUNICORN[:-1], "--preload", "-b"), 2),
 }
 
 
@@ -69,7 +61,8 @@ def test_what_requests_have_sent_is_delivered_when_the_server_stops(mock_cluster
     mock_cluster.create_topic(topic)
     with served(server, port, topic, mock_cluster.bootstrap_servers) as process:
         wait_until_started(process, server.workers)
-        pids = {httpx.post(f"http://127.0.0.1:{port}/{number}", timeout=WITHIN_S).json() for number in range(REQUESTS)}
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=WITHIN_S) as client:
+            pids = {client.post(f"/{number}").json() for number in range(REQUESTS)}
         assert len(pids) <= server.workers
         process.signal(signal.SIGTERM)
         code = process.wait()

@@ -17,8 +17,8 @@ from awoke._waiting import resolve
 from awoke.codecs.formats import Coding
 from awoke.drive import drive
 from awoke.incoming import Incoming
-from awoke.lifecycle import BetweenJobs
 from awoke.injection.overrides import AppDependencies
+from awoke.lifecycle import BetweenJobs
 from awoke.route_options import KindOptions
 from awoke.routing import Route
 from awoke.runtime.dependencies import ProcessDependencies

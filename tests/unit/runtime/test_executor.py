@@ -94,3 +94,45 @@ def test_a_message_that_an_operator_skips_is_not_processed() -> None:
     assert called == []
     assert job.said == [("done", 0), "release_rest"]
     assert context.heard == ["message.skipped"]
+
+
+def counted(context: FakeContext, error: Exception | None = None) -> list[str]:
+    """Registers functions between jobs that write down their calls; the first call raises the error."""
+    calls: list[str] = []
+
+    def between() -> None:
+        calls.append("def")
+        if error is not None and len(calls) == 1:
+            raise error
+
+    async def between_async() -> None:
+        calls.append("async def")
+
+    context.app.cleanups.add(between)
+    context.app.cleanups.add(between_async)
+    return calls
+
+
+def test_functions_between_jobs_are_called_before_and_after_a_job() -> None:
+    context = FakeContext()
+    calls = counted(context)
+    process(executor(lambda message: calls.append("handler"), context), FakeJob(), on_loop=False)
+    assert (calls[0], calls[-1]) == ("def", "def")
+    assert set(calls[1:-1]) == {"handler"}
+
+
+def test_functions_between_jobs_are_those_of_the_kind_of_the_handler() -> None:
+    async def handler(message: Any) -> None: ...
+
+    context = FakeContext()
+    calls = counted(context)
+    asyncio.run(executor(handler, context).process(cast("Job", FakeJob())))
+    assert calls == ["async def", "async def"]
+
+
+def test_an_error_before_a_job_fails_the_job() -> None:
+    context, job = FakeContext(), FakeJob()
+    calls = counted(context, OSError("no database"))
+    process(executor(lambda message: calls.append("handler"), context), job, on_loop=False)
+    assert calls == ["def", "def"]
+    assert "job.failed" in context.heard
