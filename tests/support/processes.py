@@ -26,11 +26,17 @@ class Process:
     `program` are the arguments for Python of another program than awoke.
     """
 
-    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None, program: Sequence[str] = AWOKE) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = AWOKE,
+        cwd: Path = REPOSITORY,
+    ) -> None:
         self._process = subprocess.Popen(
             [sys.executable, *program, *arguments],
             env={**os.environ, **(env or {})},
-            cwd=REPOSITORY,
+            cwd=cwd,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -52,7 +52,9 @@ def run(
         logs.set_up(settings.log_level, settings.log_format)
         for variable in unknown_variables():
             logger.warning("the environment variable %s is no setting of awoke's", variable)
-        code = (_run_alone if settings.nodes is None else _run_swarm)(target, settings, of_app, embedded)
+        code = (_run_alone if settings.nodes is None and not settings.watch else _run_swarm)(
+            target, settings, of_app, embedded
+        )
     except AwokeError as error:
         failures.show(error)
         raise typer.Exit(failures.code_of_run(error)) from None
@@ -85,7 +87,7 @@ def _check_memory_limits(loaded: LoadedRun) -> None:
             bytes_of(text)
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}", name) from None
-        if loaded.values.nodes is None:
+        if loaded.values.nodes is None and not loaded.values.watch:
             raise ConfigError(f"{place}: needs --nodes: a single process has no supervisor that watches it", name)
 
 
@@ -94,12 +96,11 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
 
     if embedded:
         raise typer.BadParameter("brokers inside a process are not seen by others", param_hint="--embedded")
-    assert settings.nodes is not None
     soft, hard = settings.memory_limit, settings.memory_hard_limit
     app_settings = load(of_app).values
     both = set(Options.__struct_fields__) & set(RunSettings.__struct_fields__) - {"socket"}
     options = Options(
-        **{name: getattr(settings, name) for name in both},
+        **{**{name: getattr(settings, name) for name in both}, "nodes": settings.nodes or 1},
         target=target,
         workers=of_app["workers"],
         bootstrap_servers=of_app["bootstrap_servers"],

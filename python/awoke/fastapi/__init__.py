@@ -8,6 +8,6 @@ from awoke.codecs.extras import needs
 
 needs("fastapi", "fastapi")
 
-from awoke.fastapi.dependencies import Producer, caller, producer  # noqa: E402 - First it must be known that it is there.
+from awoke.fastapi.dependencies import Producer, caller, producer  # noqa: E402 - After the check.
 
 __all__ = ["CallsMiddleware", "Producer", "caller", "lifespan", "producer"]

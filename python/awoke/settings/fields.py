@@ -180,6 +180,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The delay before the second restart in a row; it is doubled each time."""
     static_members: bool = True
     """True: each node keeps its name in the group, and so its partitions."""
+    watch: bool = False
+    """True: a changed file of the app is imported at once, in a swarm of one node where `nodes` is not set."""
     socket: str | None = None
     """The path of the UNIX socket for commands; None is a file of the user's, named after the app."""
 

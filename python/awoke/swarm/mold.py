@@ -48,7 +48,9 @@ def main(descriptor: int, supervisor: int) -> int:
     try:
         app = _import(options)
     except AwokeError as error:
-        control.send(protocol.encode(protocol.Refused(str(error)[-protocol.TEXT_MAX :])))
+        # Where files are watched, their author reads the log and wants to know where the error comes from.
+        text = traceback.format_exc() if options.watch else str(error)
+        control.send(protocol.encode(protocol.Refused(text[-protocol.TEXT_MAX :])))
         return EXIT_CONFIGURATION
     except BaseException:
         control.send(protocol.encode(protocol.Refused(traceback.format_exc(limit=-5)[-protocol.TEXT_MAX :])))

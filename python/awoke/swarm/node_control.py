@@ -69,7 +69,7 @@ class NodeControl:
         self._policy = RestartPolicy(options.restarts_max, options.restart_backoff_s)
         self.nodes = answers.nodes
         self.molds = MoldControl(options, loop, self)
-        self.roll = Roll(self.nodes, self.molds, self._deadlines, self)
+        self.roll = Roll(self.nodes, self.molds, self._deadlines, self, at_once=options.watch)
         self._health = Health(options, self.nodes, self._deadlines, self)
         self.last_death_ns = 0
         """The moment when the end of a process was seen last, in nanoseconds of the monotonic clock; 0 if never."""

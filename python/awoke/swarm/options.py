@@ -41,6 +41,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_s: float = 2.0
     """The time between two signs of life."""
     static_members: bool = DEFAULTS.static_members
+    watch: bool = DEFAULTS.watch
     socket: str
     """The path of the UNIX socket for commands."""
     metrics_port: int | None = None

@@ -8,6 +8,9 @@
 
 If any node with the new code fails before that, the reload stops: the node starts again from the old mold, and the
 candidate ends.
+
+Where files are watched, a reload is *at once*: all nodes are replaced together when the new code is imported, and the
+candidate becomes the current mold when all are up. If one fails before that, all return to the old mold.
 """
 
 from __future__ import annotations
@@ -68,8 +71,17 @@ class Host(Protocol):
 class Roll:
     """The reload of a swarm, if one is under way. For the supervisor's thread; does not block."""
 
-    def __init__(self, nodes: Mapping[int, NodeHandle], molds: MoldControl, deadlines: Deadlines, host: Host) -> None:
+    def __init__(
+        self,
+        nodes: Mapping[int, NodeHandle],
+        molds: MoldControl,
+        deadlines: Deadlines,
+        host: Host,
+        *,
+        at_once: bool = False,
+    ) -> None:
         self._nodes, self._molds, self._deadlines, self._host = nodes, molds, deadlines, host
+        self._at_once = at_once
         self.state = RollState.IDLE
         self._rolled: int | None = None
         """The node that is being replaced."""
@@ -100,18 +112,27 @@ class Roll:
         candidate = self._molds.candidate
         if candidate is None or candidate.state is not MoldState.READY:
             return self._molds.current
-        is_new = self._is_proved or self._rolled == node.number or self._is_of_candidate(node)
+        is_new = self._is_proved or self._is_rolled(node) or self._is_of_candidate(node)
         return candidate if is_new or self._molds.current is None else self._molds.current
 
     def _is_of_candidate(self, node: NodeHandle) -> bool:
         return node.mold == self._generation
+
+    def _is_rolled(self, node: NodeHandle) -> bool:
+        """Tells whether this node is being replaced."""
+        return self._rolled == node.number or (self._at_once and self.state is RollState.ROLLING)
 
     # What happens.
 
     def on_candidate_ready(self, mold: MoldHandle) -> None:
         """Begins to replace the nodes."""
         self.state, self._generation = RollState.ROLLING, mold.generation
-        self._advance()
+        if not self._at_once:
+            self._advance()
+            return
+        for node in self._old():
+            self._replace(node)
+        self._end_if_all_are_up()
 
     def on_candidate_failed(self, why: str) -> None:
         """Stops the reload: the new code was not imported, or its mold ended."""
@@ -120,11 +141,14 @@ class Roll:
 
     def on_node_forked(self, node: NodeHandle) -> None:
         """Stops a node that the old mold was still forking when the reload came to it."""
-        if self._rolled == node.number and not self._is_of_candidate(node):
+        if self._is_rolled(node) and not self._is_of_candidate(node):
             self._host.stop(node)
 
     def on_node_ready(self, node: NodeHandle) -> None:
         """Begins to wait for the node's partitions; the first node must also stay up for some time."""
+        if self._at_once and self.state is RollState.ROLLING:
+            self._end_if_all_are_up()
+            return
         if self._rolled != node.number or not self._is_of_candidate(node):
             return
         self._has_stayed = False
@@ -156,7 +180,7 @@ class Roll:
             return False
         if not self._is_of_candidate(node):
             self.on_node_stopped(node)
-            return self._rolled == node.number
+            return self._is_rolled(node)
         has_old_mold = self._molds.current is not None
         self._fail(f"node {node.number}, with the new code, {why}")
         return has_old_mold
@@ -165,6 +189,8 @@ class Roll:
         """Continues without a node that is gone."""
         if self._rolled == node.number:
             self._advance()
+        elif self._at_once and self.state is RollState.ROLLING:
+            self._end_if_all_are_up()
 
     def cancel(self, why: str) -> None:
         """Ends a reload because the swarm ends."""
@@ -184,11 +210,23 @@ class Roll:
         """Replaces the next node with old code, or ends the reload."""
         self._deadlines.cancel_all(RollTimer)
         self._rolled = None
-        wanted = [node for _, node in sorted(self._nodes.items()) if not node.state.is_leaving]
-        left = [node for node in wanted if not self._is_of_candidate(node)]
-        if left:
+        if left := self._old():
             self._replace(left[0])
-            return
+        else:
+            self._succeed()
+
+    def _wanted(self) -> list[NodeHandle]:
+        return [node for _, node in sorted(self._nodes.items()) if not node.state.is_leaving]
+
+    def _old(self) -> list[NodeHandle]:
+        """Returns the nodes that run the old code, or none."""
+        return [node for node in self._wanted() if not self._is_of_candidate(node)]
+
+    def _end_if_all_are_up(self) -> None:
+        if all(self._is_of_candidate(node) and node.state is NodeState.UP for node in self._wanted()):
+            self._succeed()
+
+    def _succeed(self) -> None:
         self._molds.promote()
         logger.info("every node has been replaced")
         self._end(None)
@@ -210,6 +248,11 @@ class Roll:
             if self._is_of_candidate(node) and node.pid is not None
         ]
         self._molds.drop_candidate()
+        returning = new if self._at_once and self._molds.current is not None else []
+        for number in returning:
+            if self._nodes[number].state in (NodeState.UP, NodeState.BOOTING):
+                self._host.stop(self._nodes[number])
+        new = [] if returning else new
         kept = f"; nodes {new} keep the new code until they end" if new else ""
         logger.error("the reload is stopped, the swarm goes on with the old code: %s%s", why, kept)
         self._end(why)

@@ -4,7 +4,7 @@ The loop:
 
 1. waits until a descriptor is readable or the earliest deadline is due, and for nothing else. The descriptors are: the
    tripwire and the pidfd of each node, the pidfd of each mold, the control sockets of both, the signals, the admin
-   socket, HTTP, and their connections;
+   socket, HTTP, and their connections, the socket of the thread that watches files;
 2. moves all deadlines if this process did not run for a while: nodes must not be killed for that;
 3. handles each readable descriptor: `NodeControl` and `MoldControl` take messages and ends of processes, `Commands`
    takes signals, `AdminEndpoint` takes requests;
@@ -17,6 +17,7 @@ The states of a node, and what each event does, stand in `nodes`. A mold runs th
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 from awoke.swarm import linux, systemd
 from awoke.swarm.admin import AdminEndpoint
@@ -24,6 +25,7 @@ from awoke.swarm.answers import Answers
 from awoke.swarm.commands import Commands
 from awoke.swarm.options import Options
 from awoke.swarm.signals import Signals
+from awoke.swarm.watching import Watch
 from awoke.web.loop import Loop
 
 
@@ -37,6 +39,7 @@ class Supervisor:
         self.control = self.commands.control
         self.admin = AdminEndpoint(options, self.loop, answers, self.commands)
         self._signals = Signals(self.loop, self._on_signal)
+        self._watch = Watch(Path.cwd(), self.loop, self.commands.reload) if options.watch else None
 
     def run(self) -> int:
         """Runs until the swarm ends; returns its exit code. Blocks; on the main thread only.
@@ -50,6 +53,8 @@ class Supervisor:
         try:
             self._signals.open()
             systemd.watch(self.loop.deadlines)
+            if self._watch is not None:
+                self._watch.open()
             self.control.molds.make()
             while not self.commands.is_stopping or self.control.has_processes():
                 self.loop.turn()
@@ -69,6 +74,8 @@ class Supervisor:
 
     def _end(self) -> None:
         """Ends all processes, and removes sockets and files."""
+        if self._watch is not None:
+            self._watch.close()
         self.control.end_processes()
         self.admin.close()
         self.close()

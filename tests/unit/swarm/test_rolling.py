@@ -55,10 +55,10 @@ class FakeMolds:
 class Reload:
     """A reload of two nodes, step by step."""
 
-    def __init__(self, deadlines: ManualDeadlines) -> None:
+    def __init__(self, deadlines: ManualDeadlines, *, at_once: bool = False) -> None:
         self.nodes = {1: up(1), 2: up(2)}
         self.molds, self.host, self.deadlines = FakeMolds(), FakeHost(), deadlines
-        self.roll = Roll(self.nodes, cast(MoldControl, self.molds), deadlines, self.host)
+        self.roll = Roll(self.nodes, cast(MoldControl, self.molds), deadlines, self.host, at_once=at_once)
         self.ended: list[str | None] = []
 
     def begin(self) -> None:

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     """Creates the table."""
 
     initial = True
-    dependencies = []
+    dependencies: list[tuple[str, str]] = []
 
     operations = [
         migrations.CreateModel(
