@@ -194,3 +194,54 @@ def test_the_end_of_the_swarm_ends_a_reload(reload: Reload) -> None:
     reload.roll.cancel("the swarm stops")
     reload.roll.cancel("the swarm stops")
     assert reload.ended == ["the swarm stops"]
+
+
+@pytest.fixture
+def saved(deadlines: ManualDeadlines) -> Iterator[Reload]:
+    """A reload after a file was saved."""
+    reload = Reload(deadlines, at_once=True)
+    yield reload
+    reload.close()
+
+
+def test_all_nodes_are_replaced_together_after_a_file_was_saved(saved: Reload, deadlines: ManualDeadlines) -> None:
+    saved.begin()
+    assert saved.host.did == ["stop 1", "stop 2"]
+    saved.restart(2)
+    assert saved.molds.did == [], "the first one is not up yet"
+    saved.restart(1)
+    assert [node.mold for node in saved.nodes.values()] == [2, 2]
+    assert (saved.molds.did, saved.ended) == (["promote"], [None])
+    assert deadlines.next_in_s() is None
+
+
+def test_all_nodes_return_to_the_old_code_if_one_fails_after_a_file_was_saved(saved: Reload) -> None:
+    saved.begin()
+    saved.restart(1)
+    saved.host.did.clear()
+    node = saved.nodes[2]
+    saved.end(2)
+    node.begin(socket.socket(), 2)
+    saved.end(2)
+    assert saved.roll.on_node_failed(node, "ended with 5")
+    assert saved.ended == ["node 2, with the new code, ended with 5"]
+    assert saved.molds.did == ["drop"]
+    assert saved.host.did == ["stop 1"]
+    assert saved.roll.mold_for(saved.nodes[1]) is saved.molds.current
+
+
+def test_a_node_that_is_being_forked_when_a_file_was_saved_is_replaced_too(saved: Reload) -> None:
+    saved.nodes[2].state = NodeState.FORKING
+    saved.begin()
+    assert saved.host.did == ["stop 1"]
+    saved.roll.on_node_forked(saved.nodes[2])
+    assert saved.host.did == ["stop 1", "stop 2"]
+
+
+def test_a_node_that_goes_for_good_does_not_hold_a_saved_file_up(saved: Reload) -> None:
+    saved.begin()
+    saved.restart(1)
+    node = saved.nodes.pop(2)
+    saved.roll.on_node_gone(node)
+    assert saved.ended == [None]
+    node.close()
