@@ -83,6 +83,9 @@ class MoldControl:
         self._generations = 0
         self._next: MoldHandle | None = None
         """The mold that imports the app and is to become the current one."""
+        self._spare: MoldHandle | None = None
+        """Where files are watched: a process that has loaded awoke and waits for its options. It imports the app at
+        once when a file was saved."""
         self.current: MoldHandle | None = None
         self.candidate: MoldHandle | None = None
         self.is_closed = False
@@ -127,6 +130,7 @@ class MoldControl:
         if self.current is not None:
             self._drop(self.current)
         self.current, self.candidate, self.last_error = self.candidate, None, ""
+        self._prepare()
 
     def drop_candidate(self) -> None:
         """Ends a reload's mold. If there is no other one, it becomes the current mold."""
@@ -138,10 +142,18 @@ class MoldControl:
             self._drop(candidate)
 
     def _spawn(self) -> MoldHandle:
+        mold, self._spare = self._spare or self._process(), None
+        with contextlib.suppress(BrokenPipeError):  # It has ended: its pidfd tells of that.
+            # They may hold secrets, which arguments would show to every user.
+            mold.control.send(protocol.encode(self._options))
+        late = f"did not import the app within {self._options.boot_timeout_s:.0f} s"
+        self._set(mold, MoldTimer.BOOT, self._options.boot_timeout_s, lambda: self.replace(mold, late))
+        return mold
+
+    def _process(self) -> MoldHandle:
         ours, theirs = protocol.pair()
         with contextlib.ExitStack() as unless_done, theirs:
             unless_done.callback(ours.close)
-            ours.send(protocol.encode(self._options))  # It may hold secrets, which arguments would show to every user.
             command = [sys.executable, "-m", "awoke.swarm.mold", str(theirs.fileno()), str(os.getpid())]
             os.set_inheritable(theirs.fileno(), True)
             pid = os.posix_spawn(sys.executable, command, os.environ, setpgroup=0, setsigdef=SIGNALS)
@@ -152,9 +164,13 @@ class MoldControl:
         self._alive.append(mold)
         self._loop.watch(mold.control, lambda: self._on_says(mold))
         self._loop.watch(mold.pidfd, lambda: self._on_ended(mold))
-        late = f"did not import the app within {self._options.boot_timeout_s:.0f} s"
-        self._set(mold, MoldTimer.BOOT, self._options.boot_timeout_s, lambda: self.replace(mold, late))
         return mold
+
+    def _prepare(self) -> None:
+        """Makes the spare process of the next reload, where files are watched."""
+        if self._options.watch and self._spare is None and not self.is_closed:
+            with contextlib.suppress(OSError):  # The reload makes a process then.
+                self._spare = self._process()
 
     # What a mold says.
 
@@ -205,6 +221,7 @@ class MoldControl:
         self._policy.on_ready()
         if mold is self._next:
             self._next, self.current, self.last_error = None, mold, ""
+            self._prepare()
         self._host.on_mold_ready(mold)
 
     def _refuse(self, mold: MoldHandle, text: str) -> None:
@@ -252,8 +269,12 @@ class MoldControl:
         self._loop.forget(mold.control)
         self._alive.remove(mold)
         mold.close()
-        if not self.is_closed and not mold.is_dropped:
+        if mold is self._spare:
+            self._spare = None
+        elif not self.is_closed and not mold.is_dropped:
             self._on_failed(mold)
+        elif not self.is_closed:
+            self._prepare()
         self._host.on_mold_over(mold)
 
     def _on_failed(self, mold: MoldHandle) -> None:
@@ -262,6 +283,7 @@ class MoldControl:
         why = mold.last_error or f"ended with {code} {doing}"
         if mold is self.candidate:
             self.candidate = None
+            self._prepare()
             self._host.on_candidate_failed(why)
             if self.current is not None:
                 return

@@ -153,3 +153,31 @@ def test_a_system_that_starts_no_process_is_asked_again(loop: Loop, monkeypatch:
     assert "no more processes" in molds.last_error
     molds.make_candidate()
     assert host.heard == ["candidate failed: no process can be started: no more processes"]
+
+
+def test_a_process_is_ready_for_the_next_reload_where_files_are_watched(
+    loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "saved.py").write_text("import awoke\napp = awoke.App('shop')\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    host = FakeSupervisor()
+    molds = MoldControl(Options(target="saved:app", nodes=1, socket="s", watch=True), loop, host)
+    molds.make()
+    turn_until(loop, host, "ready")
+    host.heard.clear()
+    before = molds.pids()
+    assert len(before) == 2, "the mold and the spare process"
+    molds.make_candidate()
+    assert molds.candidate is not None
+    assert molds.candidate.pidfd.pid in before
+    turn_until(loop, host, "ready")
+    molds.promote()
+    turn_until(loop, host, "over")
+    (spare,) = molds.pids() - before
+    host.heard.clear()
+    os.kill(spare, signal.SIGKILL)
+    turn_until(loop, host, "over")
+    assert host.heard == ["over"], "the loss of a spare process is no failure"
+    molds.close()
+    while molds.pids():
+        loop.turn()
