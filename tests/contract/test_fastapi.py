@@ -173,6 +173,10 @@ def test_messages_are_consumed_only_if_asked_for(mock_cluster: MockCluster, cons
 # Calls.
 
 
+def arguments_of(sku: str | None) -> dict[str, Any]:
+    return {} if sku is None else {"sku": sku}
+
+
 class Shop:
     """A service, a web application that calls it, and a client of that."""
 
@@ -204,11 +208,11 @@ class Shop:
 
         @api.get("/async/{method}")
         async def call(method: str, shop: ShopCaller, sku: str | None = None) -> Any:
-            return await shop.acall(method, **({} if sku is None else {"sku": sku}))
+            return await shop.acall(method, **arguments_of(sku))
 
         @api.get("/def/{method}")
         def call_blocking(method: str, shop: ShopCaller, sku: str | None = None) -> Any:
-            return shop.call(method, **({} if sku is None else {"sku": sku}))
+            return shop.call(method, **arguments_of(sku))
 
         @api.get("/fails")
         async def fails() -> None:

@@ -1,4 +1,4 @@
-"""An app in a Django project with PostgreSQL: no stale connection, nothing lost, and each row of the outbox sent once."""
+"""An app in a Django project with PostgreSQL: no stale connection, nothing lost, each row of the outbox sent once."""
 
 from __future__ import annotations
 
@@ -160,6 +160,12 @@ def left(database: PostgresDatabase) -> int:
     return database.rows("SELECT count(*) FROM awoke_outboxmessage")[0][0]
 
 
+def wait_until_changed(database: PostgresDatabase, writer: Process) -> None:
+    """Waits until rows have come or gone: the relay works, or the writer has ended."""
+    before = left(database)
+    wait_until(lambda: left(database) != before or not writer.is_running, "rows", 60, 0.01)
+
+
 def test_the_relay_sends_each_row_once_whenever_it_is_killed(
     mock_cluster: MockCluster, database: PostgresDatabase
 ) -> None:
@@ -168,8 +174,7 @@ def test_the_relay_sends_each_row_once_whenever_it_is_killed(
     with fill(mock_cluster, database, topic, ROWS) as writer:
         for _ in range(KILLS):
             with relay(mock_cluster, database) as killed:
-                before = left(database)
-                wait_until(lambda before=before: left(database) != before or not writer.is_running, "rows", 60, 0.01)  # type: ignore[misc]
+                wait_until_changed(database, writer)
                 elapse(random.uniform(0, 0.3), "the kill comes at any moment")
                 killed.signal(signal.SIGKILL)
                 killed.wait()

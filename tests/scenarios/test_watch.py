@@ -1,4 +1,4 @@
-"""`awoke run --watch`: a saved file is new code at once, broken code changes nothing, and no message is lost or repeated."""
+"""`awoke run --watch`: a saved file is new code, a broken one changes nothing, and no message is lost or repeated."""
 
 from __future__ import annotations
 
