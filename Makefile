@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models shape fuzz demo bench bench-quick soak soak-faults soak-memory audit histories wheel test-wheel wheels sdist changelog-check clean
+.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models shape fuzz demo bench bench-quick soak soak-faults soak-memory audit histories wheel test-wheel wheels sdist docs changelog-check clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -153,6 +153,9 @@ wheels: ## Build all wheels that can be built here into dist/, try them, and pri
 
 sdist: ## Make the source distribution in dist/, install it in a bare virtual environment, and send a message through it
 	$(PYTHON) packaging/sdist.py --try
+
+docs: .venv/dev ## Build the documentation into target/docs/site, and check its links
+	$(BIN)/python packaging/docs_site.py
 
 changelog-check: ## Refuse a release that CHANGELOG.md does not describe (VERSION=0.2.0)
 	$(PYTHON) packaging/changelog.py $(VERSION)

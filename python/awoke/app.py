@@ -237,7 +237,7 @@ class App(Router):
 
         Raises:
             ConfigError: the name, a number or a setting is none of Kafka's; the topic is declared already, and
-            differently; the app's producer was used before.
+                differently; the app's producer was used before.
         """
         topic = Topic(name, value=value, key=key, partitions=partitions, replication=replication, config=config)
         self._topics.add(topic)
@@ -454,8 +454,9 @@ class App(Router):
         Blocks. On the main thread it handles signals: the first stops gracefully, a second one waits for no job.
 
         Raises:
-            ConfigError: also in a thread with a running event loop, which it would block; BrokerUnreachable,
-            UnknownTopic; what a start-up function raises. Nothing was processed then.
+            ConfigError: also in a thread with a running event loop, which it would block.
+            BrokerUnreachable: no broker answered.
+            UnknownTopic: a topic does not exist. What a start-up function raises leaves, too. Nothing was processed.
         """
         if _is_in_event_loop():
             raise ConfigError(
@@ -481,7 +482,9 @@ class App(Router):
         raises it.
 
         Raises:
-            ConfigError, BrokerUnreachable, UnknownTopic; what a start-up function raises. Nothing was processed then.
+            ConfigError: a setting or a route is wrong.
+            BrokerUnreachable: no broker answered.
+            UnknownTopic: a topic does not exist. What a start-up function raises leaves, too. Nothing was processed.
         """
         from awoke.runtime.embedding import serving
 

@@ -58,7 +58,7 @@ class Handlers:
 
         Raises:
             ConfigError: It is no class. From the decorator: the function can't be called with a message; a route was
-            made of the handlers before.
+                made of the handlers before.
         """
         if not isinstance(kind, type):
             raise ConfigError(f"of_type takes a class, not {kind!r}", "of_type")

@@ -176,7 +176,7 @@ class Router:
 
         Raises:
             ConfigError: the topic has a route already; a wrong option; the function can't be called with one
-            message, is a generator without an `output`, or its annotation `Message[...]` contradicts `value`.
+                message, is a generator without an `output`, or its annotation `Message[...]` contradicts `value`.
         """
         handlers.check_topic(topic, f"@{self._called}.on")
 
@@ -211,7 +211,7 @@ class Router:
 
         Raises:
             ConfigError: the topic has a route already; the class does not derive from `awoke.Consumer`; a wrong option;
-            there is no `consume`, a method can't be called or would not run, or `Batch[...]` contradicts `value`.
+                there is no `consume`, a method can't be called or would not run, or `Batch[...]` contradicts `value`.
         """
         handlers.check_topic(topic, f"@{self._called}.consumer")
 

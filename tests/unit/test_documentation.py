@@ -9,18 +9,22 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
-PROGRAMS = [(page, code) for page in PAGES for code in BLOCK.findall(page.read_text()) if "import awoke" in code]
+BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+"""A program, and the output that is shown below it, if any."""
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+PROGRAMS = [(page, *found) for page in PAGES for found in BLOCK.findall(page.read_text()) if "import awoke" in found[0]]
 
 
-@pytest.mark.parametrize(("page", "code"), PROGRAMS, ids=[page.name for page, _ in PROGRAMS])
-def test_a_program_in_the_documentation_runs(page: Path, code: str) -> None:
+@pytest.mark.parametrize(("page", "code", "output"), PROGRAMS, ids=[page.name for page, *_ in PROGRAMS])
+def test_a_program_in_the_documentation_runs_and_prints_its_output(
+    page: Path, code: str, output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     exec(compile(code, str(page), "exec"), {"__name__": "documentation"})
+    assert not output or capsys.readouterr().out == output
 
 
 def test_there_are_programs() -> None:
-    assert {page.name for page, _ in PROGRAMS} >= {"README.md", "testing.md"}
+    assert {page.name for page, *_ in PROGRAMS} >= {"README.md", "testing.md"}
 
 
 def test_every_setting_is_documented() -> None:

@@ -105,8 +105,9 @@ class AppRunner(Observed):
         before.
 
         Raises:
-            ConfigError: no route, two groups of one name, or a setting that librdkafka refuses; BrokerUnreachable;
-            UnknownTopic; what a start-up function raises.
+            ConfigError: no route, two groups of one name, or a setting that librdkafka refuses.
+            BrokerUnreachable: no broker answered.
+            UnknownTopic: a topic does not exist. What a start-up function raises leaves, too.
         """
         with self._changing:
             self._end_stop_requests = self.app.stop_requests.listen(lambda: self._on_stop())
