@@ -1,4 +1,4 @@
-"""Makes the reference pages of the documentation from the source: the API and the command line."""
+"""Makes the reference pages of the documentation from the source: the API, the errors, the command line."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 
 import awoke
 from awoke.cli import commands
+from awoke.errors import AwokeError
 
 MODULES = ("awoke", "awoke.codecs", "awoke.events", "awoke.registry", "awoke.rpc", "awoke.testing")
 """The public modules with a page. Errors stand in `awoke`; the dead letter's headers in the guide of handlers."""
@@ -22,7 +23,25 @@ DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 def pages() -> dict[str, str]:
     """Returns the pages by their file."""
     found = {f"docs/{name}.md": module_page(importlib.import_module(name)) for name in MODULES}
-    return {**found, "docs/cli.md": command_line_page()}
+    return {**found, "docs/cli.md": command_line_page(), "docs/errors/README.md": errors_page()}
+
+
+def error_classes() -> list[type[AwokeError]]:
+    """Returns the public classes of errors, each once: those of awoke, of calls, and of the registry."""
+    modules = [awoke, awoke.rpc, awoke.registry]
+    values = [getattr(module, name) for module in modules for name in public_names(module)]
+    return [each for each in values if inspect.isclass(each) and issubclass(each, AwokeError)]
+
+
+def errors_page() -> str:
+    """Returns the page that lists the errors: the one that each derives from, what it says, and its own page."""
+    rows = "".join(
+        f"| [`{each.__name__}`]({each.__name__}.md) | `{each.__bases__[0].__name__}` "
+        f"| {paragraph(inspect.getdoc(each) or '')} |\n"
+        for each in error_classes()
+    )
+    about = "Each error has a page: what happened, why, and what to do."
+    return f"# Errors\n\n{about}\n\n| Error | A kind of | Meaning |\n|---|---|---|\n{rows}"
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -57,8 +76,10 @@ def paragraph(text: str) -> str:
 def first_sentence(module: ModuleType, name: str) -> str:
     """Returns the first paragraph of a name's docstring, for a row of a table."""
     value = getattr(module, name)
-    is_described = inspect.isclass(value) or inspect.isroutine(value)
-    return paragraph(inspect.getdoc(value) or "").replace("|", "\\|") if is_described else ""
+    if not (inspect.isclass(value) or inspect.isroutine(value)):
+        return ""
+    text = paragraph(inspect.getdoc(value) or "").replace("|", "\\|")
+    return f"{text} [What to do](errors/{name}.md)." if value in error_classes() else text
 
 
 def without_directives(page: str) -> str:
@@ -73,8 +94,9 @@ def described(place: str) -> str:
     if not (inspect.isclass(value) or inspect.isroutine(value)):
         return f"### {name}\n"
     lines = [f"### {name}{signature(value)}", "", inspect.getdoc(value) or ""]
+    is_error = inspect.isclass(value) and issubclass(value, BaseException)
     for member, each in inspect.getmembers(value, inspect.isroutine) if inspect.isclass(value) else ():
-        if not member.startswith("_") and not issubclass(value, BaseException):
+        if not member.startswith("_") and not is_error:
             lines += ["", f"#### {name}.{member}{signature(each)}", "", inspect.getdoc(each) or ""]
     return "\n".join(lines) + "\n"
 

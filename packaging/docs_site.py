@@ -39,7 +39,9 @@ def navigation(entries: list[Any], heading: str = "") -> Iterator[tuple[str, str
 
 def pages() -> list[tuple[str, str, str]]:
     """Returns the pages of the site: the tab of each, its title, and its file."""
-    return list(navigation(settings()["nav"]))
+    listed = list(navigation(settings()["nav"]))
+    errors = sorted(each.__name__ for each in docs_reference.error_classes())
+    return [*listed, *(("Errors", name, f"docs/errors/{name}.md") for name in errors)]
 
 
 def prepare(target: Path) -> None:

@@ -65,15 +65,16 @@ def test_links_lead_to_files(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-def test_the_tests_of_the_invariants_exist() -> None:
-    """Each name in the last column of the invariants is a file of tests, or a test in Python or Rust."""
-    page = (REPOSITORY / "docs" / "internals" / "invariants.md").read_text()
+@pytest.mark.parametrize(("name", "least"), [("internals/invariants.md", 60), ("guarantees.md", 30)])
+def test_the_tests_of_the_promises_exist(name: str, least: int) -> None:
+    """Each name in the last column of the tables is a file of tests, or a test in Python or Rust."""
+    page = (REPOSITORY / "docs" / name).read_text()
     column = "\n".join(line.split(" | ")[2] for line in page.splitlines() if line.count(" | ") == 2)
     files = [*(REPOSITORY / "tests").rglob("*.py"), *(REPOSITORY / "crates").glob("*/*/**/*.rs")]
     text = "\n".join(file.read_text() for file in files)
     existing = {file.name for file in files} | set(re.findall(r"\b(?:fn|def) ([a-z0-9_]+)", text))
     names = re.findall(r"`(?:[a-z_]+/)*([a-z0-9_]+\.(?:py|rs)|[a-z0-9_]{12,})`", column)
-    assert len(names) > 60
+    assert len(names) > least
     assert sorted(set(names) - existing) == []
 
 

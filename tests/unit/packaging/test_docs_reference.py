@@ -9,6 +9,7 @@ import pytest
 
 import awoke
 import docs_reference
+import docs_site
 from awoke.cli import commands
 from awoke.registry import RegistryError
 
@@ -27,6 +28,20 @@ def test_a_name_that_awoke_has_is_shown_there_only() -> None:
     assert "RpcError" not in names
     assert "Caller" in names
     assert "RpcError" in docs_reference.public_names(awoke)
+
+
+def test_every_error_has_a_page_that_says_what_to_do() -> None:
+    folder = docs_site.REPOSITORY / "docs" / "errors"
+    names = sorted(each.__name__ for each in docs_reference.error_classes())
+    assert {"AwokeError", "NobodyThere", "SchemaNotFound"} < set(names)
+    assert sorted(page.stem for page in folder.glob("*.md")) == names
+    for name in names:
+        assert re.fullmatch(rf"# {name}\n\n.+\n\n## Why\n\n.+\n\n## What to do\n\n.+", page_of(name), re.DOTALL)
+
+
+def page_of(name: str) -> str:
+    """Returns the page of an error."""
+    return (docs_site.REPOSITORY / "docs" / "errors" / f"{name}.md").read_text()
 
 
 def test_a_directive_becomes_signature_and_docstring() -> None:
