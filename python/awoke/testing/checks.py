@@ -1,4 +1,4 @@
-"""What fails a test when its apps have stopped: failures that it did not look at, lost messages, leaks."""
+"""Finds the problems of a test when its apps have stopped: failures, lost messages, leaks."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def repeated(probe: Probe) -> Iterator[str]:
     """Yields a text for each message that was processed twice in one group, without a failure between."""
     for (_, topic, partition, offset), count in sorted(probe.recorder.processed.items()):
         if count > 1:
-            where = f"{topic}[{partition}] offset {offset}"
-            yield f"app {probe.app.name}: a message was processed {count} times: {where} (awoke_run(…, may_repeat=True))"
+            text = f"a message was processed {count} times: {topic}[{partition}] offset {offset}"
+            yield f"app {probe.app.name}: {text} (awoke_run(…, may_repeat=True) allows it)"
 
 
 def lost(probe: Probe, others: Sequence[Probe]) -> Iterator[str]:

@@ -19,8 +19,8 @@ from awoke.settings import KafkaValue
 from awoke.topics import Topic
 
 QUICK: Mapping[str, KafkaValue] = {"reconnect.backoff.ms": 1}
-"""Properties of clients of embedded brokers. librdkafka (2.12.1) waits for half of it, and at least 11 ms, before it makes
-another connection to any broker: at its default, 50 ms for each new client."""
+"""Properties of clients of embedded brokers. librdkafka (2.12.1) waits for half of it, and at least 11 ms, before it
+makes another connection to any broker: by default 50 ms for each new client."""
 
 
 HEARTBEAT: Mapping[str, KafkaValue] = {"heartbeat.interval.ms": 50}

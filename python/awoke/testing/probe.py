@@ -130,7 +130,7 @@ class Probe:
         return await asyncio.to_thread(self.send, topic, value, **options)
 
     def sent(self, topic: str, n: int | None = None, *, timeout_s: float = TIMEOUT_S) -> list[SentMessage]:
-        """Returns the first `n` messages of a topic, as soon as it has so many; without `n`, those that it has now.
+        """Returns the first `n` messages of a topic, as soon as they are there; without `n`, all that it has now.
 
         Blocks. They are in order within each partition. Values and keys are decoded if the topic has types.
 

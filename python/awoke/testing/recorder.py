@@ -83,7 +83,7 @@ class Recorder:
         self.assigned: set[str] = set()
         """The groups that have assigned partitions."""
         self.processed: Counter[Processed] = Counter()
-        """How often a handler has completed each message; a failed attempt makes it begin anew."""
+        """The number of times that a handler has completed each message; a failed attempt makes it begin anew."""
         self.sent: set[tuple[str, int, int]] = set()
         """The messages that the test has sent: topic, partition, offset."""
         self.left_out: set[str] = set()

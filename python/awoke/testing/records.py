@@ -1,4 +1,4 @@
-"""What a probe has seen, as data: failures, retries, dead letters, commits, calls of handlers, sent messages."""
+"""The data of a probe: failures, retries, dead letters, commits, calls of handlers, sent messages."""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ import pytest
 def shop():
     app = awoke.App("shop")
 
-    @app.on("orders", output="bills", retry=awoke.Retry(attempts=2, backoff_s=(0.001, 0.001)), dead_letter="orders.dead")
+    retry = awoke.Retry(attempts=2, backoff_s=(0.001, 0.001))
+
+    @app.on("orders", output="bills", retry=retry, dead_letter="orders.dead")
     def charge(message):
         if message.value == b"bad":
             raise ValueError("no card")
