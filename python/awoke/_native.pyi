@@ -1088,7 +1088,8 @@ class GroupMember:
             FencedError: the partition was taken away meanwhile.
         """
     def pulled(self) -> list[tuple[str, int, int | None, bool]]:
-        """Returns the partitions that are assigned now: (topic, partition, next to pull, are messages kept back).
+        """Returns the partitions that are assigned now: (topic, partition, next to pull or None, are messages kept
+        back).
 
         Messages are kept back for a moment, by a pause, or because as many as allowed are under way. Does not block.
         """

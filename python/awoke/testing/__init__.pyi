@@ -3,6 +3,7 @@ from .clock import VirtualClock
 from .calls import acall, call
 from .embedded import EmbeddedCluster
 from .messages import batch, message
+from .apps import EmbeddedCluster, running
 from .probe import Probe
 from .records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
 from .registry import EmbeddedRegistry

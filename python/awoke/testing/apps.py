@@ -1,4 +1,4 @@
-"""Runs an app beside a test."""
+"""Runs an app beside a block of a test, and the brokers for it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 from awoke.app import App
+from awoke.embedded import EmbeddedCluster
 from awoke.runtime.runner import AppRunner
 from awoke.settings import KafkaValue
+
+__all__ = ["EmbeddedCluster", "running"]
 
 
 @contextlib.contextmanager

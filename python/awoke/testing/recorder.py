@@ -79,6 +79,8 @@ class Recorder:
         self.retries: list[Retry] = []
         self.dead_letters: list[DeadLetter] = []
         self.commits: list[Commit] = []
+        self.committed: dict[tuple[str, str, int], int] = {}
+        """The offset of the last commit, by group, topic and partition."""
         self.calls: list[Call] = []
         self.assigned: set[str] = set()
         """The groups that have assigned partitions."""
@@ -125,6 +127,7 @@ class Recorder:
                     self.left_out.add(event.topic)
                 case OffsetsCommitted(group=group):
                     self.commits += [Commit(group, *offset) for offset in event.offsets]
+                    self.committed |= {(group, topic, partition): to for topic, partition, to in event.offsets}
                 case PartitionsAssigned(group=group):
                     self.assigned.add(group)
         self._changes.note()

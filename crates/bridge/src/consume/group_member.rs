@@ -110,7 +110,7 @@ impl GroupMember {
             .collect()
     }
 
-    /// Returns the partitions that are assigned now: (topic, partition, next to pull, are messages kept back).
+    /// Returns the partitions that are assigned now: (topic, partition, next to pull or None, are messages kept back).
     ///
     /// Messages are kept back for a moment, by a pause, or because as many as allowed are under way. Does not block.
     fn pulled(&self) -> Vec<(String, i32, Option<i64>, bool)> {

@@ -1,0 +1,121 @@
+"""The wait until apps are idle."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.inner_tests import inner
+
+pytest_plugins = ["pytester"]
+
+
+def test_two_apps_of_one_group_share_its_partitions(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_run, awoke_cluster):
+    awoke_cluster.create_topic("orders", 4)
+    probe, other = awoke_run(shop()), awoke_run(shop())
+    for number in range(8):
+        probe.send("orders", b"x", partition=number % 4)
+    probe.idle()
+    assert len(probe.calls) + len(other.calls) == 8
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
+
+
+def test_a_wait_for_idleness_names_the_failing_message_and_its_next_attempt(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_run):
+    app = awoke.App("shop")
+
+    @app.on("orders", retry=awoke.Retry(backoff_s=(1000, 1000)))
+    def charge(message):
+        raise ValueError("no card")
+
+    probe = awoke_run(app)
+    probe.send("orders", b"bad", key=b"k")
+    probe.rest()
+    with pytest.raises(AssertionError) as raised:
+        probe.idle(timeout_s=0.01)
+    assert "orders[0], group shop: committed None, end 1" in str(raised.value)
+    assert "offset 0 (key b'k') failed 1 times" in str(raised.value)
+    assert "no card" in str(raised.value)
+    assert len(probe.failures) == 1
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_a_wait_for_idleness_shows_the_stack_of_a_handler_that_runs(pytester: pytest.Pytester, kind: str) -> None:
+    begin, end = ("", "go_on.wait(60)") if kind == "def" else ("async ", "await asyncio.to_thread(go_on.wait, 60)")
+    test = f"""
+import asyncio
+
+def test_order(awoke_run):
+    app, go_on, begun = awoke.App("shop"), threading.Event(), threading.Event()
+
+    @app.on("orders")
+    {begin}def charge(message):
+        begun.set()
+        {end}
+
+    probe = awoke_run(app)
+    probe.send("orders", b"first")
+    assert begun.wait(60)
+    with pytest.raises(AssertionError) as raised:
+        probe.idle(timeout_s=0.01)
+    go_on.set()
+    assert "charge still runs, at orders[0] offset 0" in str(raised.value)
+    assert "in charge" in str(raised.value)
+    probe.idle()
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
+
+
+def test_results_in_transactions_are_idle_when_they_are_committed(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_run):
+    app, printed = awoke.App("shop"), []
+    app.on("orders", output="bills", exactly_once=True)(lambda message: message.value.upper())
+    app.on("bills")(lambda message: printed.append(message.value))
+    probe = awoke_run(app)
+    for word in (b"a", b"b"):
+        probe.send("orders", word)
+    probe.idle()
+    assert printed == [b"A", b"B"]
+    assert {each.topic for each in probe.commits} == {"orders", "bills"}
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
+
+
+def test_messages_in_lanes_are_idle_when_all_are_committed(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_run):
+    app = awoke.App("shop")
+    app.on("orders", concurrency=awoke.by_key(4))(lambda message: None)
+    probe = awoke_run(app)
+    for number in range(40):
+        probe.producer.produce("orders", b"x", key=str(number % 7))
+    probe.producer.flush()
+    probe.idle()
+    assert len(probe.calls) == 40
+    assert probe.commits[-1].offset == 40
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
+
+
+def test_messages_that_linger_at_the_producer_of_the_app_count(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_run):
+    app, printed = awoke.App("shop", kafka={"linger.ms": 100}), []
+
+    @app.on("orders")
+    def charge(message):
+        app.producer.produce("bills", message.value)
+
+    app.on("bills")(lambda message: printed.append(message.value))
+    probe = awoke_run(app)
+    probe.send("orders", b"first")
+    probe.idle()
+    assert printed == [b"first"]
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
