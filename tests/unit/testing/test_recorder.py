@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import awoke
 from awoke.events import HookFailed, JobFailed, MessageDeadLettered
@@ -19,7 +20,7 @@ def test_events_become_data_and_changes() -> None:
     changes, app = Changes(), awoke.App("shop")
     found = Recorder(app, changes)
     found.begin()
-    place = {"handler": "charge", "topic": "orders", "partition": 0}
+    place: dict[str, Any] = {"handler": "charge", "topic": "orders", "partition": 0}
     app.events.emit(JobFailed(**place, offset=3, attempt=1, retry_in_s=0.5, error=ERROR))
     app.events.emit(MessageDeadLettered(**place, offset=3, error=ERROR))
     app.events.emit(HookFailed(**place, hook="assigned", error=ERROR))
@@ -34,7 +35,7 @@ def test_events_become_data_and_changes() -> None:
 def test_a_failure_lets_its_message_and_later_ones_of_the_partition_come_again() -> None:
     found = recorder()
     found.processed.update(Processed(1, "orders", partition, offset) for partition in (0, 1) for offset in (2, 3))
-    place = {"handler": "charge", "topic": "orders", "partition": 0}
+    place: dict[str, Any] = {"handler": "charge", "topic": "orders", "partition": 0}
     found._on_failed(JobFailed(**place, offset=3, attempt=1, retry_in_s=None, error=ERROR))
     assert [each[2:] for each in found.processed] == [(0, 2), (1, 2), (1, 3)]
 
