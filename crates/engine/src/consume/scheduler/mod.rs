@@ -144,7 +144,7 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
         let mut state = self.lock();
         let id = state.units.add(Unit::new(owner, class, is_limited, tick));
         if let Some(interval) = interval {
-            self.set_alarm(&mut state, Instant::now() + interval, id, Alarm::Tick);
+            self.set_alarm(&mut state, clock::now() + interval, id, Alarm::Tick);
         }
         id
     }
