@@ -48,8 +48,7 @@ def wait_all(handles: Sequence[DeliveryHandle], timeout_s: float | None = None) 
     """
 
 def make_batch(
-    topic: str,
-    partition: int,
+    at: tuple[str, int],
     messages: Sequence[tuple[int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]], int | None]],
     decoders: Decoders | None = None,
     attempt: int = 1,
@@ -59,7 +58,7 @@ def make_batch(
     Copies the bytes. Does not block.
     """
 
-def deliver(topic: str, partition: int, offset: int, timestamp_ms: int) -> DeliveryHandle:
+def deliver(topic: str, at: tuple[int, int], timestamp_ms: int) -> DeliveryHandle:
     """Returns the handle of a message that is delivered already, by no producer: for tests of user code.
 
     Does not block.

@@ -51,7 +51,7 @@ def message(
     """
     at_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
     parts = Parts(offset, encoded(value), encoded(key), headers_of(headers), at_ms)
-    return make_batch(topic, partition, [parts], _decoders([value], [key]), attempt)[0]
+    return make_batch((topic, partition), [parts], _decoders([value], [key]), attempt)[0]
 
 
 def batch(messages: Sequence[Any], /, *, attempt: int = 1) -> Batch[Any, Any]:
@@ -69,7 +69,7 @@ def batch(messages: Sequence[Any], /, *, attempt: int = 1) -> Batch[Any, Any]:
         raise ValueError(f"a batch has messages of one topic-partition, not of {sorted(places)!r}")
     ((topic, partition),) = places
     decoders = _decoders([each.value for each in found], [each.key for each in found])
-    return make_batch(topic, partition, ascending([parts_of(each) for each in found]), decoders, attempt)
+    return make_batch((topic, partition), ascending([parts_of(each) for each in found]), decoders, attempt)
 
 
 def parts_of(message: Message[Any, Any]) -> Parts:

@@ -86,7 +86,7 @@ class RouteRun(msgspec.Struct, frozen=True, kw_only=True):
     failures: Sequence[Failed]
     """All attempts that have failed, in order."""
     state: Literal["completed", "waiting", "paused", "stopped"]
-    """`completed`: all messages are done. `waiting`: the time was up. `paused`, `stopped`: the route's retry says so."""
+    """`completed`: all messages are done. `waiting`: the time was up. `paused`, `stopped`: see `awoke.Retry`."""
     took_s: float
     """The time that messages have waited for their next attempt, in seconds."""
     committed: dict[int, int | None]
@@ -175,7 +175,7 @@ def is_letter(route: Route, sent: Sent) -> bool:
 
 def _dead_letter(sent: Sent) -> DeadLetter:
     parts = Parts(0, sent.data, sent.key, sent.headers, sent.timestamp_ms)
-    found = origin(make_batch(sent.topic, 0, [parts])[0])
+    found = origin(make_batch((sent.topic, 0), [parts])[0])
     assert found is not None
     return DeadLetter(
         topic=sent.topic,

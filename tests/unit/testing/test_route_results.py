@@ -9,7 +9,7 @@ import pytest
 import awoke
 from awoke.events import HookFailed
 from awoke.testing.memory.producing import Sent
-from awoke.testing.route_results import Failed, Outcome, Output, RouteRun, is_letter
+from awoke.testing.route_results import Failed, Outcome, Output, RouteRun, State, is_letter
 from awoke.testing.route_runs import run_route
 
 
@@ -25,10 +25,8 @@ def failed(retry_in_s: float | None, error: Exception) -> Failed:
 
 def test_values_and_offsets_are_picked_by_topic_and_state() -> None:
     outputs = [Output(topic=topic, value=value) for topic, value in (("a", 1), ("b", 2), ("a", 3))]
-    messages = [
-        Outcome(partition=0, offset=offset, state=state, attempts=1)
-        for offset, state in ((1, "handled"), (2, "skipped"), (3, "handled"))
-    ]
+    states: list[State] = ["handled", "skipped", "handled"]
+    messages = [Outcome(partition=0, offset=at, state=state, attempts=1) for at, state in enumerate(states, 1)]
     run = run_of(outputs=outputs, messages=messages)
     assert (run.values("a"), run.offsets("handled"), run.offsets("waiting")) == ([1, 3], [1, 3], [])
 

@@ -45,18 +45,13 @@ impl Batch {
         attempt: u32,
         decoders: Option<Py<Decoders>>,
     ) -> Self {
-        let (at, length) = (native.topic_partition().clone(), end - first);
-        Self::of(at, Storage::Lent { batch: native, first }, length, (attempt, decoders))
+        let at = native.topic_partition().clone();
+        Self::of(at, Storage::Lent { batch: native, first }, end - first, (attempt, decoders))
     }
 
     /// Makes a batch of the first `length` messages of a storage.
-    pub fn of(
-        at: TopicPartition,
-        messages: Storage,
-        length: usize,
-        (attempt, decoders): (u32, Option<Py<Decoders>>),
-    ) -> Self {
-        Self { at, messages: Messages::Own(RwLock::new(messages)), length, attempt, decoders }
+    pub fn of(at: TopicPartition, messages: Storage, length: usize, made: (u32, Option<Py<Decoders>>)) -> Self {
+        Self { at, messages: Messages::Own(RwLock::new(messages)), length, attempt: made.0, decoders: made.1 }
     }
 
     /// Returns how many messages there are.

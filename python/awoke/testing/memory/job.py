@@ -77,7 +77,7 @@ class MemoryJob:
     def batch(self, decoders: Decoders | None = None) -> Batch[Any, Any]:
         """Returns the messages that are not done, decoded by these functions."""
         parts = [each.parts for each in self._entries[self._done : self._end]]
-        return make_batch(self.topic, self.partition, parts, decoders, self.attempt)
+        return make_batch((self.topic, self.partition), parts, decoders, self.attempt)
 
     def each(self, batch: Batch[Any], is_done_when_passed: bool = False) -> Iterator[Message[Any]]:
         """Gives the messages of this batch, and leaves the rest if the partition is interrupted."""
@@ -192,7 +192,7 @@ class MemoryLanes:
 
     def batch(self, decoders: Decoders | None = None) -> Batch[Any, Any]:
         """Returns the messages."""
-        return make_batch(self.topic, self.partition, [each.parts for each in self._assignment.entries], decoders)
+        return make_batch((self.topic, self.partition), [each.parts for each in self._assignment.entries], decoders)
 
     def finish(self, numbers: list[int]) -> None:
         """Takes the lane of each message."""

@@ -121,7 +121,8 @@ class MemoryProducer:
         """Keeps a record; returns its handle, which has its answer."""
         self._sent(sent)
         offset = self._offsets[sent.topic] = self._offsets.get(sent.topic, -1) + 1
-        return deliver(sent.topic, sent.partition or 0, offset, -1 if sent.timestamp_ms is None else sent.timestamp_ms)
+        timestamp_ms = -1 if sent.timestamp_ms is None else sent.timestamp_ms
+        return deliver(sent.topic, (sent.partition or 0, offset), timestamp_ms)
 
 
 class MemoryEntry:

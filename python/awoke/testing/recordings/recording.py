@@ -42,7 +42,7 @@ class Recording(NamedTuple):
 
     def messages(self) -> list[Message[Any, Any]]:
         """Returns the records as messages, with their offsets and times."""
-        return [make_batch(self.topic, partition, [parts])[0] for partition, parts in self.records]
+        return [make_batch((self.topic, partition), [parts])[0] for partition, parts in self.records]
 
 
 def recorded(message: Message[Any, Any]) -> Recorded:
