@@ -1,4 +1,4 @@
-"""An app inside FastAPI: its lifespan, its dependencies, and the errors, deadlines and traces of requests."""
+"""The middleware of requests: errors of calls as HTTP statuses, deadlines and traces."""
 
 from __future__ import annotations
 
@@ -9,168 +9,24 @@ from typing import Annotated, Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import awoke
-import awoke.fastapi
 from awoke import rpc
-from awoke.fastapi import CallsMiddleware, Producer, caller, lifespan
+from awoke.fastapi import CallsMiddleware, caller, lifespan
 from awoke.testing import running
 from tests.support.clusters import MockCluster, unique
-from tests.support.kafka_broker import free_ports
-from tests.support.waiting import Collected
+from tests.support.web import new_app, sending
 
 WITHIN_S = 30.0
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TIMEOUT_HEADER = "x-envoy-expected-rq-timeout-ms"
-
-
 SERVICE = "shop-of-web"
 ShopCaller = Annotated[rpc.Caller, caller(SERVICE)]
 
 
 class Refused(rpc.FailedPrecondition):
     code = "sold_out"
-
-
-def new_app(cluster: MockCluster, **settings: Any) -> awoke.App:
-    return awoke.App(unique("web"), bootstrap_servers=cluster.bootstrap_servers, **settings)
-
-
-def sending(app: awoke.App, topic: str, **options: Any) -> FastAPI:
-    """A web application that sends a message for each request, by an `async def` and by a `def`."""
-    api = FastAPI(lifespan=lifespan(app, **options))
-    api.add_middleware(CallsMiddleware)
-
-    @api.post("/async/{value}")
-    async def send(value: str, producer: Producer) -> int:
-        return (await producer.produce(topic, value)).offset
-
-    @api.post("/def/{value}")
-    def send_blocking(value: str, producer: Producer) -> int:
-        return producer.produce(topic, value).wait().offset
-
-    return api
-
-
-def test_requests_send_through_the_producer_of_the_app(mock_cluster: MockCluster) -> None:
-    topic = unique("sent")
-    mock_cluster.create_topic(topic)
-    with TestClient(sending(new_app(mock_cluster), topic)) as client:
-        assert [client.post(f"/{kind}/order").json() for kind in ("async", "def")] == [0, 1]
-
-
-def test_messages_without_a_waiter_are_delivered_when_the_web_application_stops(mock_cluster: MockCluster) -> None:
-    topic, app = unique("late"), new_app(mock_cluster, kafka={"linger.ms": 60_000})
-    mock_cluster.create_topic(topic)
-    api = FastAPI(lifespan=lifespan(app))
-
-    @api.post("/")
-    async def send(producer: Producer) -> None:
-        producer.produce(topic, b"order")
-
-    with TestClient(api) as client:
-        client.post("/")
-        assert app.queued()[0] == 1
-    with awoke.Admin(mock_cluster.bootstrap_servers) as admin:
-        assert admin.end_offsets(topic) == {0: 1}
-
-
-def test_a_web_application_may_start_again(mock_cluster: MockCluster) -> None:
-    """Each time in another event loop, with another producer."""
-    topic = unique("again")
-    mock_cluster.create_topic(topic)
-    api = sending(new_app(mock_cluster), topic)
-    for offset in range(2):
-        with TestClient(api) as client:
-            assert client.post("/async/order").json() == offset
-
-
-def test_brokers_that_are_away_end_the_start() -> None:
-    (port,) = free_ports(1)
-    app = awoke.App("web", bootstrap_servers=f"127.0.0.1:{port}", startup_timeout_s=0.2)
-    with pytest.raises(awoke.BrokerUnreachable), TestClient(FastAPI(lifespan=lifespan(app))):
-        pass
-    assert app.queued() == (0, 0)
-
-
-def test_a_service_that_is_missing_ends_the_start_and_leaves_nothing_open(mock_cluster: MockCluster) -> None:
-    app = new_app(mock_cluster)
-    with pytest.raises(awoke.UnknownTopic), TestClient(FastAPI(lifespan=lifespan(app, callers=["missing"]))):
-        pass
-    assert app.callers() == {}
-
-
-def test_a_lazy_web_application_starts_without_brokers() -> None:
-    (port,) = free_ports(1)
-    app = awoke.App("web", bootstrap_servers=f"127.0.0.1:{port}", startup_timeout_s=0.2, shutdown_timeout_s=0.2)
-    api = FastAPI(lifespan=lifespan(app, connect=False))
-    api.add_middleware(CallsMiddleware)
-
-    @api.get("/price")
-    async def price(shop: Annotated[rpc.Caller, caller("shop")]) -> float:
-        return float(await shop.acall("quote"))
-
-    with TestClient(api) as client:
-        answer = client.get("/price")
-    assert (answer.status_code, answer.json()) == (
-        503,
-        {"detail": "Service Unavailable", "code": "BrokerUnreachable"},
-    )
-
-
-def test_two_web_applications_do_not_share_an_app(mock_cluster: MockCluster) -> None:
-    app = new_app(mock_cluster)
-    with TestClient(FastAPI(lifespan=lifespan(app))):
-        with (
-            pytest.raises(awoke.ConfigError, match="another web application"),
-            TestClient(FastAPI(lifespan=lifespan(app))),
-        ):
-            pass
-        assert app.producer.produce(unique("own"), b"", partition=0) is not None
-
-
-def test_a_request_without_the_lifespan_says_what_is_missing() -> None:
-    api = FastAPI()
-    api.add_middleware(CallsMiddleware)
-
-    @api.get("/")
-    async def send(producer: Producer) -> None: ...
-
-    @api.get("/plain")
-    async def plain() -> str:
-        return "served"
-
-    client = TestClient(api)
-    assert client.get("/plain").json() == "served"
-    with pytest.raises(awoke.ConfigError, match=r"lifespan=awoke\.fastapi\.lifespan"):
-        client.get("/")
-
-
-def test_a_mounted_application_has_the_dependencies_too(mock_cluster: MockCluster) -> None:
-    topic = unique("mounted")
-    mock_cluster.create_topic(topic)
-    outer = Starlette(lifespan=lifespan(new_app(mock_cluster)))
-    outer.mount("/inner", sending(new_app(mock_cluster), topic))
-    with TestClient(outer) as client:
-        assert client.post("/inner/async/order").json() == 0
-
-
-@pytest.mark.parametrize("consume", [False, True])
-def test_messages_are_consumed_only_if_asked_for(mock_cluster: MockCluster, consume: bool) -> None:
-    topic, seen = unique("consumed"), Collected[bytes]()
-    mock_cluster.create_topic(topic)
-    app = new_app(mock_cluster)
-    app.on(topic)(lambda message: seen.add(message.value))
-    with TestClient(sending(app, topic, consume=consume)) as client:
-        assert client.post("/async/order").json() == 0
-        if consume:
-            seen.wait_for(1)
-    assert len(seen.items) == consume
-
-
-# Calls.
 
 
 def arguments_of(sku: str | None) -> dict[str, Any]:
