@@ -16,7 +16,7 @@ from awoke import rpc
 from awoke.fastapi import CallsMiddleware, caller, lifespan
 from awoke.testing import running
 from tests.support.clusters import MockCluster, unique
-from tests.support.web import new_app, sending
+from tests.support.web import new_app, sending, served
 
 WITHIN_S = 30.0
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -86,7 +86,7 @@ def shop(mock_cluster: MockCluster) -> Iterator[Shop]:
 
 @pytest.fixture
 def client(shop: Shop, mock_cluster: MockCluster) -> Iterator[TestClient]:
-    with TestClient(shop.web(new_app(mock_cluster)), raise_server_exceptions=False) as client:
+    with served(shop.web(new_app(mock_cluster)), raises=False) as client:
         yield client
 
 
@@ -122,7 +122,7 @@ def test_a_time_that_is_no_number_is_ignored(client: TestClient, value: str) -> 
 
 def test_the_time_of_requests_has_a_limit_and_a_header_of_its_own(shop: Shop, mock_cluster: MockCluster) -> None:
     api = shop.web(new_app(mock_cluster), timeout_header="X-Time", timeout_s=2)
-    with TestClient(api) as client:
+    with served(api) as client:
         assert client.get("/async/left", headers={TIMEOUT_HEADER: "1"}).json() <= 2
         assert client.get("/async/left", headers={"x-time": "1000"}).json() <= 1
         assert 1 < client.get("/async/left", headers={"x-time": "100000"}).json() <= 2
@@ -131,7 +131,7 @@ def test_the_time_of_requests_has_a_limit_and_a_header_of_its_own(shop: Shop, mo
 def test_messages_and_calls_continue_the_trace_of_their_request(mock_cluster: MockCluster) -> None:
     topic, app = unique("traced"), new_app(mock_cluster, tracing=True)
     mock_cluster.create_topic(topic)
-    with TestClient(sending(app, topic)) as client:
+    with served(sending(app, topic)) as client:
         client.post("/async/1", headers={"traceparent": f"00-{TRACE}-{PARENT}-01"})
         client.post("/def/2", headers={"traceparent": f"00-{TRACE}-{PARENT}-01"})
         client.post("/async/3")

@@ -10,13 +10,13 @@ from starlette.testclient import TestClient
 import awoke
 from awoke.fastapi import CallsMiddleware, Producer, lifespan
 from tests.support.clusters import MockCluster, unique
-from tests.support.web import new_app, sending
+from tests.support.web import new_app, sending, served
 
 
 def test_requests_send_through_the_producer_of_the_app(mock_cluster: MockCluster) -> None:
     topic = unique("sent")
     mock_cluster.create_topic(topic)
-    with TestClient(sending(new_app(mock_cluster), topic)) as client:
+    with served(sending(new_app(mock_cluster), topic)) as client:
         assert [client.post(f"/{kind}/order").json() for kind in ("async", "def")] == [0, 1]
 
 
@@ -42,5 +42,5 @@ def test_a_mounted_application_has_the_dependencies_too(mock_cluster: MockCluste
     mock_cluster.create_topic(topic)
     outer = Starlette(lifespan=lifespan(new_app(mock_cluster)))
     outer.mount("/inner", sending(new_app(mock_cluster), topic))
-    with TestClient(outer) as client:
+    with served(outer) as client:
         assert client.post("/inner/async/order").json() == 0

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import pytest
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
 import awoke
 from awoke import rpc
@@ -14,7 +13,7 @@ from awoke.fastapi import CallsMiddleware, Producer, caller, lifespan
 from tests.support.clusters import MockCluster, unique
 from tests.support.kafka_broker import free_ports
 from tests.support.waiting import Collected
-from tests.support.web import new_app, sending
+from tests.support.web import new_app, sending, served
 
 
 def test_messages_without_a_waiter_are_delivered_when_the_web_application_stops(mock_cluster: MockCluster) -> None:
@@ -26,7 +25,7 @@ def test_messages_without_a_waiter_are_delivered_when_the_web_application_stops(
     async def send(producer: Producer) -> None:
         producer.produce(topic, b"order")
 
-    with TestClient(api) as client:
+    with served(api) as client:
         client.post("/")
         assert app.queued()[0] == 1
     with awoke.Admin(mock_cluster.bootstrap_servers) as admin:
@@ -39,21 +38,21 @@ def test_a_web_application_may_start_again(mock_cluster: MockCluster) -> None:
     mock_cluster.create_topic(topic)
     api = sending(new_app(mock_cluster), topic)
     for offset in range(2):
-        with TestClient(api) as client:
+        with served(api) as client:
             assert client.post("/async/order").json() == offset
 
 
 def test_brokers_that_are_away_end_the_start() -> None:
     (port,) = free_ports(1)
     app = awoke.App("web", bootstrap_servers=f"127.0.0.1:{port}", startup_timeout_s=0.2)
-    with pytest.raises(awoke.BrokerUnreachable), TestClient(FastAPI(lifespan=lifespan(app))):
+    with pytest.raises(awoke.BrokerUnreachable), served(FastAPI(lifespan=lifespan(app))):
         pass
     assert app.queued() == (0, 0)
 
 
 def test_a_service_that_is_missing_ends_the_start_and_leaves_nothing_open(mock_cluster: MockCluster) -> None:
     app = new_app(mock_cluster)
-    with pytest.raises(awoke.UnknownTopic), TestClient(FastAPI(lifespan=lifespan(app, callers=["missing"]))):
+    with pytest.raises(awoke.UnknownTopic), served(FastAPI(lifespan=lifespan(app, callers=["missing"]))):
         pass
     assert app.callers() == {}
 
@@ -68,7 +67,7 @@ def test_a_lazy_web_application_starts_without_brokers() -> None:
     async def price(shop: Annotated[rpc.Caller, caller("shop")]) -> float:
         return float(await shop.acall("quote"))
 
-    with TestClient(api) as client:
+    with served(api) as client:
         answer = client.get("/price")
     assert (answer.status_code, answer.json()) == (
         503,
@@ -78,10 +77,10 @@ def test_a_lazy_web_application_starts_without_brokers() -> None:
 
 def test_two_web_applications_do_not_share_an_app(mock_cluster: MockCluster) -> None:
     app = new_app(mock_cluster)
-    with TestClient(FastAPI(lifespan=lifespan(app))):
+    with served(FastAPI(lifespan=lifespan(app))):
         with (
             pytest.raises(awoke.ConfigError, match="another web application"),
-            TestClient(FastAPI(lifespan=lifespan(app))),
+            served(FastAPI(lifespan=lifespan(app))),
         ):
             pass
         assert app.producer.produce(unique("own"), b"", partition=0) is not None
@@ -93,7 +92,7 @@ def test_messages_are_consumed_only_if_asked_for(mock_cluster: MockCluster, cons
     mock_cluster.create_topic(topic)
     app = new_app(mock_cluster)
     app.on(topic)(lambda message: seen.add(message.value))
-    with TestClient(sending(app, topic, consume=consume)) as client:
+    with served(sending(app, topic, consume=consume)) as client:
         assert client.post("/async/order").json() == 0
         if consume:
             seen.wait_for(1)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 import awoke
 from awoke.fastapi import CallsMiddleware, Producer, lifespan
@@ -29,3 +34,18 @@ def sending(app: awoke.App, topic: str, **options: Any) -> FastAPI:
         return producer.produce(topic, value).wait().offset
 
     return api
+
+
+@contextlib.contextmanager
+def served(api: Starlette, *, raises: bool = True) -> Iterator[TestClient]:
+    """Starts a web application, and gives a client of it. Ends with the last of its threads.
+
+    An exception of an endpoint is raised in the client, or else is a response.
+    """
+    try:
+        with TestClient(api, raise_server_exceptions=raises) as client:
+            yield client
+    finally:
+        for thread in threading.enumerate():
+            if thread.name == "AnyIO worker thread":  # It was told to end, and is not joined.
+                thread.join(30)

@@ -6,6 +6,7 @@ import pytest
 from django.db import transaction
 
 from awoke.django import App, outbox
+from awoke.django.models import OutboxMessage
 from awoke.errors import EncodeError
 from awoke.message import Outgoing
 
@@ -17,8 +18,6 @@ from awoke.message import Outgoing
 def test_values_and_keys_are_encoded_when_they_are_written(
     value: object, key: object, expected: tuple[bytes | None, bytes | None]
 ) -> None:
-    from awoke.django.models import OutboxMessage
-
     with transaction.atomic():
         outbox.send(App("shop"), "orders", value, key=key, headers={"tenant": "a"})
         row = OutboxMessage.objects.get()
@@ -28,8 +27,6 @@ def test_values_and_keys_are_encoded_when_they_are_written(
 
 
 def test_middleware_of_outgoing_messages_sees_them() -> None:
-    from awoke.django.models import OutboxMessage
-
     app = App("shop")
 
     @app.outgoing
@@ -43,8 +40,6 @@ def test_middleware_of_outgoing_messages_sees_them() -> None:
 
 
 def test_a_value_that_cannot_be_encoded_writes_no_row() -> None:
-    from awoke.django.models import OutboxMessage
-
     with pytest.raises((EncodeError, TypeError)):
         outbox.send(App("shop"), "orders", object())
     assert not OutboxMessage.objects.exists()
