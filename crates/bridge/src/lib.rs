@@ -50,6 +50,7 @@ mod _native {
         consume::{Batch, BatchIterator, Decoders, GroupMember, HookJob, Job, LaneAssignment, Message, Partition},
         consume::{PendingStep, Reader, Route, Scheduler, ValueBuffer, make_batch},
         embedded::EmbeddedBrokers,
+        embedded::EmbeddedFault,
         events::EventBox,
         is_secret,
         lifeline::Lifeline,

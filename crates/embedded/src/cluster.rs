@@ -10,6 +10,7 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{ApiKey, ResponseHeader};
 use kafka_protocol::protocol::{Encodable, HeaderVersion};
 
+use crate::faults::Faults;
 use crate::fetch;
 use crate::groups::{GroupTimer, Groups};
 use crate::topics::{Partition, Topics};
@@ -116,7 +117,7 @@ pub(crate) struct Cluster {
     pub settings: BTreeMap<String, String>,
     pub transactions: Transactions,
     pub now: Moment,
-    faults: BTreeMap<i16, Vec<ResponseError>>,
+    pub faults: Faults,
     timers: BTreeMap<(Instant, u64), Timer>,
     timers_set: u64,
     outbox: Vec<(u64, Outgoing)>,
@@ -140,7 +141,7 @@ impl Cluster {
             settings: BTreeMap::new(),
             transactions: Transactions::default(),
             now,
-            faults: BTreeMap::new(),
+            faults: Faults::default(),
             timers: BTreeMap::new(),
             timers_set: 0,
             outbox: Vec::new(),
@@ -275,16 +276,9 @@ impl Cluster {
         }
     }
 
-    /// Has the next requests of a kind answered with these errors, one each.
-    pub fn fail(&mut self, key: i16, errors: impl IntoIterator<Item = ResponseError>) {
-        let queue = self.faults.entry(key).or_default();
-        queue.extend(errors);
-    }
-
     /// Takes the error that a test wants this request to be answered with.
     pub fn fault(&mut self, caller: &Caller) -> Option<ResponseError> {
-        let queue = self.faults.get_mut(&caller.key).filter(|queue| !queue.is_empty())?;
-        Some(queue.remove(0))
+        self.faults.of_kind(caller.key)
     }
 
     /// Spreads the replicas of new partitions over the brokers, the first of partition 0 on the first broker.

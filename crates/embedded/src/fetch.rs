@@ -13,6 +13,7 @@ use kafka_protocol::messages::fetch_response::{
 use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse, ProducerId};
 
 use crate::cluster::{Answer, Caller, Cluster, Reply, Timer};
+use crate::faults::Of;
 use crate::log::Aborted;
 
 const READ_COMMITTED: i8 = 1;
@@ -110,6 +111,9 @@ fn has_enough(cluster: &mut Cluster, caller: &Caller, request: &FetchRequest) ->
     let mut found = 0;
     for topic in &request.topics {
         let Ok(name) = name_of(cluster, caller, topic) else { return true };
+        if cluster.faults.is_due(Of::Fetch, &name) {
+            return true;
+        }
         for asked in &topic.partitions {
             if checked(cluster, caller, &name, asked).is_err() {
                 return true;
@@ -143,7 +147,8 @@ fn read(cluster: &mut Cluster, caller: &Caller, request: &FetchRequest) -> Fetch
                     continue;
                 }
             };
-            if let Err(error) = checked(cluster, caller, name, asked) {
+            let fault = cluster.faults.take(Of::Fetch, name);
+            if let Err(error) = fault.map_or_else(|| checked(cluster, caller, name, asked), Err) {
                 partitions.push(with_leader(cluster, name, failed(asked.partition, error), error));
                 continue;
             }

@@ -17,6 +17,7 @@ mod batch;
 mod cluster;
 mod connection;
 mod coordinator;
+mod faults;
 mod fetch;
 mod groups;
 mod leader_epochs;
@@ -33,4 +34,5 @@ mod testing;
 mod topics;
 mod transactions;
 
+pub use faults::{Fault, Happened, Refusal};
 pub use server::Server;

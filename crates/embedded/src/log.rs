@@ -176,6 +176,19 @@ impl Log {
         self.aborted.retain(|aborted| aborted.last_offset >= self.start);
     }
 
+    /// Drops the batches that contain an offset or a later one, and all knowledge of them.
+    pub fn truncate(&mut self, offset: i64) {
+        let kept = self.index_of(offset);
+        if let Some(first) = self.batches.get(kept) {
+            self.end = first.header.base_offset.max(self.start);
+        }
+        self.bytes -= self.batches.drain(kept..).map(|placed| placed.bytes.len()).sum::<usize>();
+        self.aborted.retain(|aborted| aborted.last_offset < self.end);
+        self.epochs.retain(|(_, start)| *start < self.end);
+        self.producers = Producers::default();
+        self.batches.iter().for_each(|placed| self.producers.note(&placed.header));
+    }
+
     /// Returns the epoch at or before the asked one, and the offset at which it ended.
     pub fn end_of_epoch(&self, asked: i32, current: i32) -> Option<(i32, i64)> {
         if asked == current {

@@ -8,6 +8,7 @@ use kafka_protocol::messages::{BrokerId, ProduceRequest, ProduceResponse};
 
 use crate::batch::{self, Header};
 use crate::cluster::{Answer, Caller, Cluster};
+use crate::faults::Of;
 use crate::fetch;
 use crate::producers::Verdict;
 use crate::records;
@@ -23,7 +24,7 @@ pub(crate) fn produce(cluster: &mut Cluster, caller: &Caller, request: ProduceRe
         -1..=1 => cluster.fault(caller),
         _ => Some(ResponseError::InvalidRequiredAcks),
     };
-    let mut failed = false;
+    let (mut failed, mut is_lost) = (false, false);
     let mut responses = Vec::with_capacity(request.topic_data.len());
     for topic in &request.topic_data {
         let name = name_of(cluster, caller, topic);
@@ -32,9 +33,15 @@ pub(crate) fn produce(cluster: &mut Cluster, caller: &Caller, request: ProduceRe
             let written = match (fault, &name) {
                 (Some(error), _) => Err(error),
                 (None, Err(error)) => Err(*error),
-                (None, Ok(name)) => write(cluster, caller, &request, name, data),
+                (None, Ok(name)) => match cluster.faults.take(Of::Produce, name) {
+                    Some(error) => Err(error),
+                    None => write(cluster, caller, &request, name, data),
+                },
             };
             failed |= written.is_err();
+            if let (Ok(_), Ok(name)) = (&written, &name) {
+                is_lost |= cluster.faults.take(Of::Acknowledgement, name).is_some();
+            }
             partitions.push(told(cluster, name.as_deref().unwrap_or(""), data, written));
         }
         responses.push(
@@ -45,6 +52,7 @@ pub(crate) fn produce(cluster: &mut Cluster, caller: &Caller, request: ProduceRe
         );
     }
     match request.acks {
+        _ if is_lost => Answer::HangUp,
         0 if failed => Answer::HangUp,
         0 => Answer::Never,
         _ => Answer::Now(ProduceResponse::default().with_responses(responses)),
@@ -285,7 +293,7 @@ mod tests {
     fn a_slow_broker_answers_later_and_an_error_is_answered_once() {
         let mut driven = Driven::new(1);
         driven.cluster.brokers[0].round_trip = Duration::from_millis(50);
-        driven.cluster.fail(0, [ResponseError::NotEnoughReplicas]);
+        driven.cluster.faults.fail(0, [ResponseError::NotEnoughReplicas]);
         let request = request("orders", 0, -1, batch(NOT_NUMBERED, &[("a", 1)]));
         let ticket = driven.send(9, &request);
         assert!(driven.answer::<ProduceRequest>(ticket, 9).is_none());

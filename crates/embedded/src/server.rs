@@ -16,6 +16,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::cluster::{Cluster, HOST, Moment, Outgoing};
 use crate::connection::Connection;
+use crate::faults::{self, Fault, Happened};
 use crate::requests::{self, Origin};
 use crate::topics::is_topic_name;
 
@@ -142,7 +143,15 @@ impl Server {
     /// [`Error::Forked`] in a forked child.
     pub fn fail_requests(&self, api_key: i16, codes: &[i32]) -> Result<()> {
         let errors: Vec<_> = codes.iter().filter_map(|code| ResponseError::try_from_code(*code as i16)).collect();
-        self.call(move |brokers| brokers.cluster.fail(api_key, errors))
+        self.call(move |brokers| brokers.cluster.faults.fail(api_key, errors))
+    }
+
+    /// Has a fault happen, and returns what completes when it has.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an error, a topic, a partition or a group that does not exist.
+    pub fn inject(&self, fault: Fault) -> Result<Happened> {
+        self.call(move |brokers| faults::inject(&mut brokers.cluster, fault))?.or_else(refuse)
     }
 
     /// Has a function run on the brokers' thread, and blocks until it has.

@@ -15,6 +15,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use crate::cluster::{Cluster, Reply, Timer};
 use crate::groups::GroupTimer;
+use crate::groups::withdrawals::Withdrawal;
 
 /// Where a group is in a rebalance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +81,8 @@ pub(crate) struct ClassicGroup {
     pub came: u64,
     /// Counts the joins and the assignments that have begun, so that a time-out belongs to one of them.
     pub phase: u64,
+    /// The partitions that a test takes from members.
+    pub withdrawals: Vec<Withdrawal>,
 }
 
 /// An answer to a request that was kept.
@@ -164,6 +167,7 @@ impl ClassicGroup {
         self.generation += 1;
         if self.members.is_empty() {
             (self.state, self.protocol, self.leader) = (State::Empty, None, None);
+            self.end_revocations();
             return;
         }
         let has_joined = |id: &String| self.members.get(id).is_some_and(|member| member.joining.is_some());
@@ -174,6 +178,7 @@ impl ClassicGroup {
         self.state = State::CompletingRebalance;
         self.phase += 1;
         self.protocol = self.chosen();
+        self.end_revocations();
         let ids: Vec<String> = self.members.keys().cloned().collect();
         for id in ids {
             let answer = self.joined(&id);

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::groups::assignors::{self, Assignment, Assignor, Subscriber};
 use crate::groups::reconciliation::{self, Progress, Step};
+use crate::groups::withdrawals::Withdrawal;
 use crate::topics::Topics;
 
 /// Kafka's defaults of `group.consumer.session.timeout.ms`.
@@ -55,6 +56,8 @@ pub(crate) struct Member {
     pub rebalance_timeout: Duration,
     pub subscription: Subscription,
     pub progress: Progress,
+    /// The partitions that it last said it has.
+    pub owned: Assignment,
     pub session_due: Instant,
 }
 
@@ -67,6 +70,8 @@ pub(crate) struct ConsumerGroup {
     pub target: BTreeMap<String, Assignment>,
     /// The topics that members want, with the number of their partitions, when the target was made.
     known: BTreeMap<Uuid, i32>,
+    /// The partitions that a test takes from members.
+    pub withdrawals: Vec<Withdrawal>,
 }
 
 impl ConsumerGroup {
@@ -136,6 +141,7 @@ impl ConsumerGroup {
 
     /// Makes a new target where the members' topics or their partitions have changed, or a member has.
     pub fn refresh(&mut self, topics: &Topics) {
+        self.pursue_withdrawals(topics);
         let wanted: HashMap<&str, BTreeSet<Uuid>> =
             self.members.values().map(|member| (member.id.as_str(), wanted_by(member, topics))).collect();
         let all: BTreeSet<Uuid> = wanted.values().flatten().copied().collect();
@@ -155,6 +161,7 @@ impl ConsumerGroup {
         };
         let subscribers: Vec<Subscriber> = self.members.values().map(subscriber).collect();
         self.target = assignors::assign(self.assignor(), &subscribers, &self.known);
+        self.withhold(topics);
         self.assignment_epoch = self.epoch;
     }
 

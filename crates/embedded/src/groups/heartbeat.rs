@@ -60,7 +60,8 @@ fn beat(
     let creates = request.member_epoch == JOINS;
     let group = cluster.groups.consumer_mut(&name, creates);
     let group = group.map_err(|error| (error, format!("Group {name} is not a consumer group.")))?;
-    let member_id = enter(group, caller, request, cluster.now.at)?;
+    let entered = enter(group, caller, request, cluster.now.at);
+    let member_id = entered.inspect_err(|_| group.end_losses(&request.member_id))?;
     let subscription = subscription(request, &group.members[&member_id].subscription)?;
     let member = group.members.get_mut(&member_id).expect("it has entered");
     let has_timer = member.session_due > cluster.now.at;
@@ -88,6 +89,9 @@ fn beat(
         owned.iter().map(of_topic).collect::<Assignment>()
     });
     group.advance(&member_id, owned.as_ref());
+    if let (Some(owned), Some(member)) = (owned, group.members.get_mut(&member_id)) {
+        member.owned = owned;
+    }
     let member = &group.members[&member_id];
     let is_full = request.rebalance_timeout_ms != -1
         && (request.subscribed_topic_names.is_some() || request.subscribed_topic_regex.is_some())
@@ -101,6 +105,7 @@ fn beat(
     let revokes = member.progress.step == Step::Unrevoked && before != member.progress;
     let (due, epoch) = (cluster.now.at + member.rebalance_timeout, member.progress.epoch);
     let session_due = member.session_due;
+    group.refresh(&cluster.topics);
     if revokes {
         let timer = GroupTimer::Revocation { group: name.clone(), member: member_id.clone(), epoch };
         cluster.remind(due, Timer::Group(timer));
@@ -169,6 +174,7 @@ fn enter(
         rebalance_timeout: Duration::ZERO,
         subscription: Subscription::default(),
         progress: Progress::default(),
+        owned: Assignment::new(),
         session_due: now,
     };
     let of_instance = request.instance_id.as_ref().map(|id| group.member_of(id).map(str::to_owned));
@@ -303,6 +309,7 @@ fn told(assignment: &Assignment) -> Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::faults::{Fault, inject};
     use crate::testing::Driven;
     use kafka_protocol::messages::consumer_group_heartbeat_request::TopicPartitions as Owned;
     use kafka_protocol::messages::{GroupId, TopicName};
@@ -367,6 +374,36 @@ mod tests {
         assert_eq!(fenced.error_code, ResponseError::UnknownMemberId.code());
         driven.pass(SESSION_TIMEOUT + Duration::from_millis(1));
         assert_eq!(driven.cluster.groups.consumer("g").map(ConsumerGroup::state), Some("Empty"));
+    }
+
+    #[test]
+    fn a_partition_that_a_test_revokes_is_given_up_and_then_assigned_again() {
+        let mut driven = Driven::new(1);
+        let first = driven.ask(1, &joining("a"));
+        let revoke = Fault::Revoke("g".to_owned(), ("orders".to_owned(), 1));
+        let revoked = inject(&mut driven.cluster, revoke).expect("the group exists");
+        let unchanged = driven.ask(1, &request("a", first.member_epoch));
+        assert_eq!(given(&unchanged), None, "the member has not said yet that it has the partition");
+        let mut epoch = unchanged.member_epoch;
+        driven.ask(1, &owning(&driven, "a", epoch, &[0, 1]));
+        assert_eq!(given(&driven.ask(1, &request("a", epoch))), Some(vec![0]));
+        assert!(!revoked.is_done());
+        epoch = driven.ask(1, &owning(&driven, "a", epoch, &[0])).member_epoch;
+        assert!(revoked.is_done());
+        assert_eq!(given(&driven.ask(1, &request("a", epoch))), Some(vec![0, 1]));
+    }
+
+    #[test]
+    fn a_member_that_a_test_removes_has_lost_its_partitions_when_it_was_told() {
+        let mut driven = Driven::new(1);
+        let epoch = driven.ask(1, &joining("a")).member_epoch;
+        driven.ask(1, &owning(&driven, "a", epoch, &[0, 1]));
+        let lose = Fault::Lose("g".to_owned(), ("orders".to_owned(), 1));
+        let lost = inject(&mut driven.cluster, lose).expect("the group exists");
+        assert!(!lost.is_done());
+        assert_eq!(driven.ask(1, &request("a", epoch)).error_code, ResponseError::UnknownMemberId.code());
+        assert!(lost.is_done());
+        assert_eq!(given(&driven.ask(1, &joining("a"))), Some(vec![0, 1]));
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub(crate) mod leave;
 pub(crate) mod offsets;
 pub(crate) mod reconciliation;
 pub(crate) mod sync;
+pub(crate) mod withdrawals;
 
 use classic::ClassicGroup;
 use consumer::ConsumerGroup;

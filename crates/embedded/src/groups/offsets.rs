@@ -17,6 +17,7 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::StrBytes;
 
 use crate::cluster::{Answer, Caller, Cluster};
+use crate::faults::Of;
 use crate::groups::classic::State;
 use crate::groups::{Group, Members, Pending};
 
@@ -112,7 +113,8 @@ pub(crate) fn check(cluster: &mut Cluster, name: &str, by: &Committer<'_>) -> Re
             _ => Err(ResponseError::UnknownMemberId),
         },
         Members::Classic(group) => {
-            group.check(by.member_id, by.instance_id, by.generation)?;
+            let known = group.check(by.member_id, by.instance_id, by.generation);
+            known.inspect_err(|_| group.end_losses(by.member_id))?;
             if group.state == State::CompletingRebalance && !by.in_transaction {
                 return Err(ResponseError::RebalanceInProgress);
             }
@@ -164,7 +166,10 @@ pub(crate) fn commit(
     let checked = match cluster.fault(caller) {
         Some(error) => Err(error),
         None if name.is_empty() => Err(ResponseError::InvalidGroupId),
-        None => cluster.check_coordinator(caller, &name).and_then(|()| check(cluster, &name, &by)),
+        None => cluster
+            .check_coordinator(caller, &name)
+            .and_then(|()| cluster.faults.take(Of::Commit, &name).map_or(Ok(()), Err))
+            .and_then(|()| check(cluster, &name, &by)),
     };
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {

@@ -30,6 +30,7 @@ pub(crate) fn sync(cluster: &mut Cluster, caller: &Caller, request: SyncGroupReq
                 State::Stable => Ok(Some(answer(group, &id))),
                 State::CompletingRebalance => {
                     complete(group, &id, &request, caller.reply(), due);
+                    group.begin_withdrawals(now, due);
                     Ok(None)
                 }
             }
@@ -76,6 +77,7 @@ fn complete(
     for (id, member) in &mut group.members {
         member.assignment = assignments.remove(id.as_str()).cloned().unwrap_or_default();
     }
+    group.withhold();
     group.state = State::Stable;
     let ids: Vec<String> = group.members.keys().cloned().collect();
     for id in ids {
@@ -108,7 +110,8 @@ fn beat(cluster: &mut Cluster, caller: &Caller, request: &HeartbeatRequest) -> R
     cluster.check_coordinator(caller, &request.group_id)?;
     let now = cluster.now.at;
     let group = cluster.groups.classic_mut(&request.group_id, false)?;
-    group.check(&request.member_id, request.group_instance_id.as_ref(), request.generation_id)?;
+    let known = group.check(&request.member_id, request.group_instance_id.as_ref(), request.generation_id);
+    known.inspect_err(|_| group.end_losses(&request.member_id))?;
     if let Some(member) = group.members.get_mut(request.member_id.as_str()) {
         member.session_due = now + member.session_timeout;
     }

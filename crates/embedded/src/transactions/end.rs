@@ -4,7 +4,8 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{EndTxnRequest, EndTxnResponse};
 
 use crate::cluster::{Answer, Caller, Cluster};
-use crate::transactions::{State, finish};
+use crate::faults::Of;
+use crate::transactions::{State, fence, finish};
 
 pub(crate) fn end(cluster: &mut Cluster, caller: &Caller, request: EndTxnRequest) -> Answer<EndTxnResponse> {
     let fault = cluster.fault(caller);
@@ -15,6 +16,11 @@ pub(crate) fn end(cluster: &mut Cluster, caller: &Caller, request: EndTxnRequest
 fn complete(cluster: &mut Cluster, caller: &Caller, request: &EndTxnRequest) -> Result<(), ResponseError> {
     let id = request.transactional_id.to_string();
     cluster.check_coordinator(caller, &id)?;
+    let own = cluster.transactions.own(caller, &id, request.producer_id.0, request.producer_epoch)?;
+    let commits = own.state == State::Ongoing && request.committed;
+    if commits && cluster.faults.take(Of::EndTransaction, &id).is_some() {
+        fence(cluster, &id);
+    }
     let own = cluster.transactions.own(caller, &id, request.producer_id.0, request.producer_epoch)?;
     match own.state {
         State::Ongoing => {

@@ -7,6 +7,7 @@ use kafka_protocol::messages::txn_offset_commit_response::{
 use kafka_protocol::messages::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
 
 use crate::cluster::{Answer, Caller, Cluster};
+use crate::faults::Of;
 use crate::groups::offsets::{self, Committed, Committer};
 use crate::transactions::State;
 
@@ -50,6 +51,7 @@ fn check(cluster: &mut Cluster, caller: &Caller, request: &TxnOffsetCommitReques
         return Err(ResponseError::InvalidGroupId);
     }
     cluster.check_coordinator(caller, group)?;
+    cluster.faults.take(Of::Commit, group).map_or(Ok(()), Err)?;
     let known = cluster.transactions.get(&request.transactional_id);
     let known = known.filter(|known| known.producer_id == request.producer_id.0);
     let known = known.ok_or(ResponseError::InvalidProducerIdMapping)?;
