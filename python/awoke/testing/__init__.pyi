@@ -4,6 +4,7 @@ from .calls import acall, call
 from .embedded import EmbeddedCluster
 from .messages import batch, message
 from .apps import EmbeddedCluster, running
+from .faults import Fault, Faults
 from .probe import Probe
 from .records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
 from .registry import EmbeddedRegistry
@@ -22,6 +23,8 @@ __all__ = [
     "Failure",
     "Outcome",
     "Output",
+    "Fault",
+    "Faults",
     "Probe",
     "Retry",
     "RouteRun",
