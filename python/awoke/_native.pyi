@@ -1287,8 +1287,6 @@ class EmbeddedFault:
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits until the fault has happened, and returns whether it has. Blocks with the GIL released."""
-    def done(self) -> bool:
-        """Returns whether the fault has happened. Does not block."""
 
 @final
 class EmbeddedBrokers:
@@ -1304,23 +1302,7 @@ class EmbeddedBrokers:
         """Makes a broker refuse connections, or accept them again."""
     def set_round_trip(self, broker: int, round_trip_ms: int) -> None:
         """Makes a broker answer this much later."""
-    def fail_requests(self, api_key: int, codes: list[int]) -> None:
-        """Answers the next requests of a kind, by Kafka's number for it, with these errors."""
-    def refuse_produce(self, topic: str, error: str, times: int) -> EmbeddedFault:
-        """Refuses the next batches for a topic with an error of this name."""
-    def refuse_fetch(self, topic: str, error: str, times: int) -> EmbeddedFault:
-        """Answers the next fetches of a topic's partitions with an error of this name."""
-    def refuse_commit(self, group: str, error: str, times: int) -> EmbeddedFault:
-        """Refuses the next commits of a group's offsets with an error of this name."""
-    def lose_acknowledgement(self, topic: str, times: int) -> EmbeddedFault:
-        """Writes the next batches for a topic, and closes the connection instead of an answer."""
-    def abort_transaction(self, id: str) -> EmbeddedFault:
-        """Aborts a transaction when it is to be committed. An id that ends with a dot is the prefix of ids."""
-    def revoke(self, group: str, topic: str, partition: int) -> EmbeddedFault:
-        """Revokes a partition from the member of a group that has it."""
-    def lose(self, group: str, topic: str, partition: int) -> EmbeddedFault:
-        """Removes the member of a group that has a partition."""
-    def truncate(self, topic: str, partition: int, offset: int) -> EmbeddedFault:
-        """Drops the batches of a partition that contain an offset or a later one."""
+    def inject(self, kind: str, names: list[str], numbers: list[int]) -> EmbeddedFault:
+        """Has a fault happen, by its kind, the names and the numbers that it is about."""
     def close(self) -> None:
         """Stops the brokers. Blocks with the GIL released."""

@@ -13,10 +13,10 @@ ASK = """
 import awoke
 from awoke.testing import EmbeddedCluster
 
-OFFSET_FETCH, NOT_COORDINATOR = 9, 16
+OFFSET_FETCH = 9
 with EmbeddedCluster() as cluster, awoke.Admin(cluster.bootstrap_servers) as admin:
     cluster.create_topic("topic")
-    cluster._native.fail_requests(OFFSET_FETCH, [NOT_COORDINATOR])
+    cluster._native.inject("refuse_request", ["NOT_COORDINATOR"], [OFFSET_FETCH])
     print(admin.group_offsets("group"))
 """
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use awoke_embedded::{Fault, Happened, Refusal, Server};
+use awoke_embedded::{Fault, Happened, Server};
 use awoke_engine::clock::Deadline;
 use awoke_engine::wake;
 use pyo3::prelude::*;
@@ -28,10 +28,6 @@ impl EmbeddedBrokers {
         });
         Ok(called?)
     }
-
-    fn inject(&self, py: Python<'_>, fault: Fault) -> Result<EmbeddedFault> {
-        Ok(EmbeddedFault { happened: self.with(py, |server| server.inject(fault))? })
-    }
 }
 
 /// A fault of embedded brokers that a test asked for.
@@ -47,11 +43,6 @@ impl EmbeddedFault {
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> Result<bool> {
         let deadline = Deadline::after(duration(timeout_s)?);
         Ok(wait_for(py, &self.happened, &deadline)?.is_some())
-    }
-
-    /// Returns whether the fault has happened. Does not block.
-    fn done(&self) -> bool {
-        self.happened.is_done()
     }
 }
 
@@ -79,49 +70,9 @@ impl EmbeddedBrokers {
         self.with(py, |server| server.set_round_trip(broker, round_trip_ms))
     }
 
-    /// Answers the next requests of a kind, by Kafka's number for it, with these errors.
-    fn fail_requests(&self, py: Python<'_>, api_key: i16, codes: Vec<i32>) -> Result<()> {
-        self.with(py, move |server| server.fail_requests(api_key, &codes))
-    }
-
-    /// Refuses the next batches for a topic with an error of this name.
-    fn refuse_produce(&self, py: Python<'_>, topic: String, error: String, times: u32) -> Result<EmbeddedFault> {
-        self.inject(py, Fault::RefuseProduce(Refusal { name: topic, error, times }))
-    }
-
-    /// Answers the next fetches of a topic's partitions with an error of this name.
-    fn refuse_fetch(&self, py: Python<'_>, topic: String, error: String, times: u32) -> Result<EmbeddedFault> {
-        self.inject(py, Fault::RefuseFetch(Refusal { name: topic, error, times }))
-    }
-
-    /// Refuses the next commits of a group's offsets with an error of this name.
-    fn refuse_commit(&self, py: Python<'_>, group: String, error: String, times: u32) -> Result<EmbeddedFault> {
-        self.inject(py, Fault::RefuseCommit(Refusal { name: group, error, times }))
-    }
-
-    /// Writes the next batches for a topic, and closes the connection instead of an answer.
-    fn lose_acknowledgement(&self, py: Python<'_>, topic: String, times: u32) -> Result<EmbeddedFault> {
-        self.inject(py, Fault::LoseAcknowledgement(topic, times))
-    }
-
-    /// Aborts a transaction when it is to be committed. An id that ends with a dot is the prefix of ids.
-    fn abort_transaction(&self, py: Python<'_>, id: String) -> Result<EmbeddedFault> {
-        self.inject(py, Fault::AbortTransaction(id))
-    }
-
-    /// Revokes a partition from the member of a group that has it.
-    fn revoke(&self, py: Python<'_>, group: String, topic: String, partition: i32) -> Result<EmbeddedFault> {
-        self.inject(py, Fault::Revoke(group, (topic, partition)))
-    }
-
-    /// Removes the member of a group that has a partition.
-    fn lose(&self, py: Python<'_>, group: String, topic: String, partition: i32) -> Result<EmbeddedFault> {
-        self.inject(py, Fault::Lose(group, (topic, partition)))
-    }
-
-    /// Drops the batches of a partition that contain an offset or a later one.
-    fn truncate(&self, py: Python<'_>, topic: String, partition: i32, offset: i64) -> Result<EmbeddedFault> {
-        self.inject(py, Fault::Truncate((topic, partition), offset))
+    /// Has a fault happen, by its kind, the names and the numbers that it is about.
+    fn inject(&self, py: Python<'_>, kind: &str, names: Vec<String>, numbers: Vec<i64>) -> Result<EmbeddedFault> {
+        self.with(py, |server| Ok(EmbeddedFault { happened: server.inject(Fault::of(kind, &names, &numbers)?)? }))
     }
 
     /// Stops the brokers. Blocks with the GIL released.

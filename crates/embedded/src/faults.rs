@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use awoke_wake::Completion;
+use awoke_wake::{Completion, Error};
 use kafka_protocol::ResponseError;
 
 use crate::cluster::Cluster;
@@ -39,6 +39,8 @@ type Place = (String, i32);
 pub enum Fault {
     /// The next batches for a topic are refused.
     RefuseProduce(Refusal),
+    /// The next request of a kind, by Kafka's number for it, is refused.
+    RefuseRequest(i16, String),
     /// The next answers to a fetch of a partition of a topic are errors.
     RefuseFetch(Refusal),
     /// The next commits of a group's offsets are refused, also those of transactions.
@@ -54,6 +56,36 @@ pub enum Fault {
     Lose(String, Place),
     /// The batches from an offset on are gone, as after an unclean election of a leader.
     Truncate(Place, i64),
+}
+
+impl Fault {
+    /// Returns a fault by its kind, with the names and the numbers that it is about.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for another kind, or other names and numbers than this kind has.
+    pub fn of(kind: &str, names: &[String], numbers: &[i64]) -> Result<Self, Error> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let refusal = |name: &str, error: &str, times: i64| Refusal {
+            name: name.to_owned(),
+            error: error.to_owned(),
+            times: u32::try_from(times).unwrap_or(1),
+        };
+        let place = |topic: &str, partition: i64| (topic.to_owned(), i32::try_from(partition).unwrap_or(-1));
+        Ok(match (kind, &names[..], numbers) {
+            ("refuse_produce", [topic, error], [times]) => Self::RefuseProduce(refusal(topic, error, *times)),
+            ("refuse_fetch", [topic, error], [times]) => Self::RefuseFetch(refusal(topic, error, *times)),
+            ("refuse_commit", [group, error], [times]) => Self::RefuseCommit(refusal(group, error, *times)),
+            ("refuse_request", [error], [key]) => Self::RefuseRequest(*key as i16, (*error).to_owned()),
+            ("lose_acknowledgement", [topic], [times]) => {
+                Self::LoseAcknowledgement((*topic).to_owned(), u32::try_from(*times).unwrap_or(1))
+            }
+            ("abort_transaction", [id], []) => Self::AbortTransaction((*id).to_owned()),
+            ("revoke", [group, topic], [index]) => Self::Revoke((*group).to_owned(), place(topic, *index)),
+            ("lose", [group, topic], [index]) => Self::Lose((*group).to_owned(), place(topic, *index)),
+            ("truncate", [topic], [index, offset]) => Self::Truncate(place(topic, *index), *offset),
+            _ => return Err(Error::Invalid { reason: format!("there is no fault {kind} {names:?} {numbers:?}") }),
+        })
+    }
 }
 
 /// The requests that a rule is for.
@@ -91,19 +123,23 @@ impl Rule {
 /// The faults that are still to happen.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    by_key: BTreeMap<i16, VecDeque<ResponseError>>,
+    by_key: BTreeMap<i16, VecDeque<(ResponseError, Happened)>>,
     rules: Vec<Rule>,
 }
 
 impl Faults {
-    /// Has the next requests of a kind answered with these errors, one each.
-    pub fn fail(&mut self, key: i16, errors: impl IntoIterator<Item = ResponseError>) {
-        self.by_key.entry(key).or_default().extend(errors);
+    /// Refuses the next request of a kind.
+    pub fn refuse(&mut self, key: i16, error: ResponseError) -> Happened {
+        let happened = Happened::default();
+        self.by_key.entry(key).or_default().push_back((error, Arc::clone(&happened)));
+        happened
     }
 
     /// Takes the error for a request of a kind.
     pub fn of_kind(&mut self, key: i16) -> Option<ResponseError> {
-        self.by_key.get_mut(&key)?.pop_front()
+        let (error, happened) = self.by_key.get_mut(&key)?.pop_front()?;
+        happened.complete(());
+        Some(error)
     }
 
     /// Returns whether a rule is for these requests.
@@ -140,6 +176,7 @@ pub(crate) fn inject(cluster: &mut Cluster, fault: Fault) -> Result<Happened, St
             check_topic(cluster, &name)?;
             Ok(cluster.faults.add(Of::Produce, name, error_of(&error)?, times))
         }
+        Fault::RefuseRequest(key, error) => Ok(cluster.faults.refuse(key, error_of(&error)?)),
         Fault::RefuseFetch(refusal) => refuse_fetch(cluster, refusal),
         Fault::RefuseCommit(Refusal { name, error, times }) => {
             Ok(cluster.faults.add(Of::Commit, name, error_of(&error)?, times))
@@ -250,6 +287,18 @@ mod tests {
 
     fn happens(driven: &mut Driven, fault: Fault) -> Happened {
         inject(&mut driven.cluster, fault).expect("a fault that can happen")
+    }
+
+    #[test]
+    fn a_fault_is_found_by_its_kind() {
+        let of = |kind: &str, names: &[&str], numbers: &[i64]| {
+            Fault::of(kind, &names.iter().map(ToString::to_string).collect::<Vec<_>>(), numbers)
+        };
+        assert!(matches!(of("truncate", &["orders"], &[1, 5]), Ok(Fault::Truncate((_, 1), 5))));
+        assert!(matches!(of("lose", &["g", "orders"], &[0]), Ok(Fault::Lose(_, (_, 0)))));
+        for wrong in [of("lose", &["orders"], &[0]), of("melt", &[], &[])] {
+            assert!(matches!(wrong, Err(Error::Invalid { .. })));
+        }
     }
 
     #[test]

@@ -293,7 +293,7 @@ mod tests {
     fn a_slow_broker_answers_later_and_an_error_is_answered_once() {
         let mut driven = Driven::new(1);
         driven.cluster.brokers[0].round_trip = Duration::from_millis(50);
-        driven.cluster.faults.fail(0, [ResponseError::NotEnoughReplicas]);
+        driven.cluster.faults.refuse(0, ResponseError::NotEnoughReplicas);
         let request = request("orders", 0, -1, batch(NOT_NUMBERED, &[("a", 1)]));
         let ticket = driven.send(9, &request);
         assert!(driven.answer::<ProduceRequest>(ticket, 9).is_none());

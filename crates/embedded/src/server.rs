@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use awoke_wake::fork_guard::Birthplace;
 use awoke_wake::{Error, Result};
-use kafka_protocol::ResponseError;
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -135,15 +134,6 @@ impl Server {
             found.map(|found| found.round_trip = std::time::Duration::from_millis(round_trip_ms.max(0) as u64))
         })?;
         found.map_or_else(|| refuse(format!("there is no broker {broker}")), Ok)
-    }
-
-    /// Answers the next requests of a kind, by Kafka's number for it, with these errors.
-    ///
-    /// # Errors
-    /// [`Error::Forked`] in a forked child.
-    pub fn fail_requests(&self, api_key: i16, codes: &[i32]) -> Result<()> {
-        let errors: Vec<_> = codes.iter().filter_map(|code| ResponseError::try_from_code(*code as i16)).collect();
-        self.call(move |brokers| brokers.cluster.faults.fail(api_key, errors))
     }
 
     /// Has a fault happen, and returns what completes when it has.

@@ -22,7 +22,6 @@ class Pending(Protocol):
     """A fault of the embedded brokers that may still have to happen."""
 
     def wait(self, timeout_s: float | None = None) -> bool: ...
-    def done(self) -> bool: ...
 
 
 class Fault:
@@ -34,7 +33,7 @@ class Fault:
     @property
     def has_happened(self) -> bool:
         """True once the fault has happened, as often as it was asked for."""
-        return self._pending is None or self._pending.done()
+        return self._pending is None or self._pending.wait(0)
 
     def wait(self, timeout_s: float = TIMEOUT_S) -> None:
         """Wait until the fault has happened. Blocks with the GIL released.
@@ -89,7 +88,7 @@ class Faults:
             ValueError: There is no such group or partition; OperationTimeout: no member gave it up in time.
         """
         name = _group_of(group)
-        pending = self._native.revoke(name, topic, partition)
+        pending = self._native.inject("revoke", [name, topic], [partition])
         return self._waited(f"revoke {topic}/{partition} in group {name}", pending, timeout_s)
 
     def lose(self, group: App | str, topic: str, partition: int = 0, timeout_s: float = TIMEOUT_S) -> Fault:
@@ -101,7 +100,7 @@ class Faults:
             ValueError: There is no such group or partition; OperationTimeout: no member was told in time.
         """
         name = _group_of(group)
-        pending = self._native.lose(name, topic, partition)
+        pending = self._native.inject("lose", [name, topic], [partition])
         return self._waited(f"lose {topic}/{partition} in group {name}", pending, timeout_s)
 
     def truncate(self, topic: str, partition: int, offset: int) -> Fault:
@@ -112,7 +111,7 @@ class Faults:
         Raises:
             ValueError: There is no such partition.
         """
-        pending = self._native.truncate(topic, partition, offset)
+        pending = self._native.inject("truncate", [topic], [partition, offset])
         return self._note(f"truncate {topic}/{partition} to offset {offset}", pending)
 
     # Brokers.
@@ -145,7 +144,8 @@ class Faults:
             ValueError: There is no such topic or error.
         """
         return self._note(
-            f"refuse {times} × produce to {topic}: {error}", self._native.refuse_produce(topic, error, times)
+            f"refuse {times} × produce to {topic}: {error}",
+            self._native.inject("refuse_produce", [topic, error], [times]),
         )
 
     def refuse_fetch(self, topic: str, error: str = "NOT_LEADER_OR_FOLLOWER", times: int = 1) -> Fault:
@@ -155,7 +155,8 @@ class Faults:
             ValueError: There is no such topic or error.
         """
         return self._note(
-            f"refuse {times} × fetch from {topic}: {error}", self._native.refuse_fetch(topic, error, times)
+            f"refuse {times} × fetch from {topic}: {error}",
+            self._native.inject("refuse_fetch", [topic, error], [times]),
         )
 
     def refuse_commit(self, group: App | str, error: str = "REQUEST_TIMED_OUT", times: int = 1) -> Fault:
@@ -166,7 +167,8 @@ class Faults:
         """
         name = _group_of(group)
         return self._note(
-            f"refuse {times} × commit of group {name}: {error}", self._native.refuse_commit(name, error, times)
+            f"refuse {times} × commit of group {name}: {error}",
+            self._native.inject("refuse_commit", [name, error], [times]),
         )
 
     def lose_acknowledgement(self, topic: str, times: int = 1) -> Fault:
@@ -178,7 +180,8 @@ class Faults:
             ValueError: There is no such topic.
         """
         return self._note(
-            f"lose {times} × acknowledgement from {topic}", self._native.lose_acknowledgement(topic, times)
+            f"lose {times} × acknowledgement from {topic}",
+            self._native.inject("lose_acknowledgement", [topic], [times]),
         )
 
     def abort_transaction(self, of: App | str) -> Fault:
@@ -187,7 +190,7 @@ class Faults:
         `of` is a transactional id, or an app: then any transaction of the app's own group.
         """
         name = of if isinstance(of, str) else of.settings.transactional_id or f"{_group_of(of)}."
-        return self._note(f"abort a transaction of {name}", self._native.abort_transaction(name))
+        return self._note(f"abort a transaction of {name}", self._native.inject("abort_transaction", [name], []))
 
     # Processes.
 
