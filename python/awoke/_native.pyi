@@ -1285,7 +1285,7 @@ class Reader:
 class EmbeddedFault:
     """A fault of embedded brokers that a test asked for."""
 
-    def wait(self, timeout_s: float | None = None) -> bool:
+    def wait(self, timeout_s: float) -> bool:
         """Waits until the fault has happened, and returns whether it has. Blocks with the GIL released."""
 
 @final
@@ -1298,10 +1298,6 @@ class EmbeddedBrokers:
         """Where the brokers listen."""
     def create_topic(self, topic: str, partitions: int, replicas: int) -> None:
         """Creates a topic; one that exists stays as it is."""
-    def set_broker_up(self, broker: int, is_up: bool) -> None:
-        """Makes a broker refuse connections, or accept them again."""
-    def set_round_trip(self, broker: int, round_trip_ms: int) -> None:
-        """Makes a broker answer this much later."""
     def inject(self, kind: str, names: list[str], numbers: list[int]) -> EmbeddedFault:
         """Has a fault happen, by its kind, the names and the numbers that it is about."""
     def close(self) -> None:

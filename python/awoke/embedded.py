@@ -33,11 +33,11 @@ class EmbeddedCluster:
 
     def set_broker_up(self, broker: int, is_up: bool) -> None:
         """Make a broker (from 1) refuse connections, or accept them again."""
-        self._native.set_broker_up(broker, is_up)
+        self._native.inject("set_broker_up", [], [broker, is_up])
 
     def set_round_trip(self, broker: int, round_trip_ms: int) -> None:
         """Make a broker (from 1) answer this much later."""
-        self._native.set_round_trip(broker, round_trip_ms)
+        self._native.inject("set_round_trip", [], [broker, round_trip_ms])
 
     def close(self) -> None:
         """Stop the brokers. Closing again does nothing."""

@@ -13,8 +13,8 @@ from tests.support.clusters import unique
 from tests.support.waiting import Collected
 
 PROTOCOLS: dict[str, dict[str, str | int]] = {
-    "cooperative": {},
-    "eager": {"partition.assignment.strategy": "range"},
+    "cooperative": {"heartbeat.interval.ms": 50},
+    "eager": {"heartbeat.interval.ms": 50, "partition.assignment.strategy": "range"},
     "consumer": {"group.protocol": "consumer"},
 }
 
@@ -46,7 +46,7 @@ class Seen:
 
     def __init__(self, brokers: EmbeddedCluster, topic: str, **kafka: str | int) -> None:
         self._servers, self._topic = brokers.bootstrap_servers, topic
-        self.app = awoke.App(unique("app"), bootstrap_servers=self._servers, kafka=kafka)
+        self.app = awoke.App(unique("app"), bootstrap_servers=self._servers, kafka=kafka or PROTOCOLS["cooperative"])
         self.events: Collected[str] = Collected()
         self.values: Collected[int] = Collected()
         self.app.events.subscribe("*", self._note)
@@ -252,7 +252,7 @@ def test_an_async_handler_sees_each_message_after_its_partition_was_revoked(
     brokers: EmbeddedCluster, faults: Faults, topic: Callable[..., str]
 ) -> None:
     name, values = topic(), Collected[bytes]()
-    app = awoke.App(unique("app"), bootstrap_servers=brokers.bootstrap_servers)
+    app = awoke.App(unique("app"), bootstrap_servers=brokers.bootstrap_servers, kafka=PROTOCOLS["cooperative"])
 
     @app.on(name)
     async def see(message: awoke.Message[bytes]) -> None:

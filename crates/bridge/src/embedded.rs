@@ -3,7 +3,6 @@
 use std::sync::{Mutex, PoisonError};
 
 use awoke_embedded::{Fault, Happened, Server};
-use awoke_engine::clock::Deadline;
 use awoke_engine::wake;
 use pyo3::prelude::*;
 
@@ -39,10 +38,8 @@ pub struct EmbeddedFault {
 #[pymethods]
 impl EmbeddedFault {
     /// Waits until the fault has happened, and returns whether it has. Blocks with the GIL released.
-    #[pyo3(signature = (timeout_s=None))]
-    fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> Result<bool> {
-        let deadline = Deadline::after(duration(timeout_s)?);
-        Ok(wait_for(py, &self.happened, &deadline)?.is_some())
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> Result<bool> {
+        Ok(wait_for(py, &self.happened, &wake::clock::Deadline::after(duration(Some(timeout_s))?))?.is_some())
     }
 }
 
@@ -51,23 +48,12 @@ impl EmbeddedBrokers {
     #[new]
     fn new(py: Python<'_>, brokers: i32) -> Result<Self> {
         let server = py.detach(|| Server::start(brokers))?;
-        let bootstrap_servers = server.bootstrap_servers().to_owned();
-        Ok(Self { inner: Mutex::new(Some(server)), bootstrap_servers })
+        Ok(Self { bootstrap_servers: server.bootstrap_servers().to_owned(), inner: Mutex::new(Some(server)) })
     }
 
     /// Creates a topic; one that exists stays as it is.
     fn create_topic(&self, py: Python<'_>, topic: &str, partitions: i32, replicas: i32) -> Result<()> {
         self.with(py, |server| server.create_topic(topic, partitions, replicas))
-    }
-
-    /// Makes a broker refuse connections, or accept them again.
-    fn set_broker_up(&self, py: Python<'_>, broker: i32, is_up: bool) -> Result<()> {
-        self.with(py, |server| server.set_broker_up(broker, is_up))
-    }
-
-    /// Makes a broker answer this much later.
-    fn set_round_trip(&self, py: Python<'_>, broker: i32, round_trip_ms: i32) -> Result<()> {
-        self.with(py, |server| server.set_round_trip(broker, round_trip_ms))
     }
 
     /// Has a fault happen, by its kind, the names and the numbers that it is about.

@@ -56,6 +56,10 @@ pub enum Fault {
     Lose(String, Place),
     /// The batches from an offset on are gone, as after an unclean election of a leader.
     Truncate(Place, i64),
+    /// A broker refuses connections, or accepts them again.
+    SetBrokerUp(i32, bool),
+    /// A broker answers this much later, in ms.
+    SetRoundTrip(i32, i32),
 }
 
 impl Fault {
@@ -70,7 +74,8 @@ impl Fault {
             error: error.to_owned(),
             times: u32::try_from(times).unwrap_or(1),
         };
-        let place = |topic: &str, partition: i64| (topic.to_owned(), i32::try_from(partition).unwrap_or(-1));
+        let number = |number: i64| i32::try_from(number).unwrap_or(-1);
+        let place = |topic: &str, partition: i64| (topic.to_owned(), number(partition));
         Ok(match (kind, &names[..], numbers) {
             ("refuse_produce", [topic, error], [times]) => Self::RefuseProduce(refusal(topic, error, *times)),
             ("refuse_fetch", [topic, error], [times]) => Self::RefuseFetch(refusal(topic, error, *times)),
@@ -82,6 +87,8 @@ impl Fault {
             ("abort_transaction", [id], []) => Self::AbortTransaction((*id).to_owned()),
             ("revoke", [group, topic], [index]) => Self::Revoke((*group).to_owned(), place(topic, *index)),
             ("lose", [group, topic], [index]) => Self::Lose((*group).to_owned(), place(topic, *index)),
+            ("set_broker_up", [], [broker, is_up]) => Self::SetBrokerUp(number(*broker), *is_up != 0),
+            ("set_round_trip", [], [broker, ms]) => Self::SetRoundTrip(number(*broker), number(*ms)),
             ("truncate", [topic], [index, offset]) => Self::Truncate(place(topic, *index), *offset),
             _ => return Err(Error::Invalid { reason: format!("there is no fault {kind} {names:?} {numbers:?}") }),
         })
@@ -189,6 +196,7 @@ pub(crate) fn inject(cluster: &mut Cluster, fault: Fault) -> Result<Happened, St
         Fault::Revoke(group, place) => withdraw(cluster, &group, Kind::Revoke, place),
         Fault::Lose(group, place) => withdraw(cluster, &group, Kind::Lose, place),
         Fault::Truncate(place, offset) => truncate(cluster, &place, offset),
+        Fault::SetBrokerUp(..) | Fault::SetRoundTrip(..) => Err("the brokers have no sockets".to_owned()),
     }
 }
 
@@ -214,9 +222,14 @@ fn truncate(cluster: &mut Cluster, place: &Place, offset: i64) -> Result<Happene
         partition.leader_epoch += 1;
     }
     fetch::wake(cluster, &place.0, place.1);
+    Ok(happened())
+}
+
+/// Returns the completion of a fault that has happened.
+pub(crate) fn happened() -> Happened {
     let happened = Happened::default();
     happened.complete(());
-    Ok(happened)
+    happened
 }
 
 fn check_topic(cluster: &Cluster, topic: &str) -> Result<i32, String> {

@@ -116,7 +116,7 @@ impl Server {
     /// # Errors
     /// [`Error::Invalid`] for a broker that does not exist, [`Error::System`] for a port that another process has
     /// taken.
-    pub fn set_broker_up(&self, broker: i32, is_up: bool) -> Result<()> {
+    fn set_broker_up(&self, broker: i32, is_up: bool) -> Result<()> {
         let set = self.call(move |brokers| brokers.set_up(broker, is_up))?;
         match set {
             Err(error) if error.kind() == io::ErrorKind::NotFound => refuse(format!("there is no broker {broker}")),
@@ -128,7 +128,7 @@ impl Server {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a broker that does not exist.
-    pub fn set_round_trip(&self, broker: i32, round_trip_ms: i32) -> Result<()> {
+    fn set_round_trip(&self, broker: i32, round_trip_ms: i32) -> Result<()> {
         let found = self.call(move |brokers| {
             let found = brokers.cluster.brokers.iter_mut().find(|each| each.id == broker);
             found.map(|found| found.round_trip = std::time::Duration::from_millis(round_trip_ms.max(0) as u64))
@@ -139,8 +139,17 @@ impl Server {
     /// Has a fault happen, and returns what completes when it has.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an error, a topic, a partition or a group that does not exist.
+    /// [`Error::Invalid`] for a broker, an error, a topic, a partition or a group that does not exist;
+    /// [`Error::System`] for a port that another process has taken.
     pub fn inject(&self, fault: Fault) -> Result<Happened> {
+        match fault {
+            Fault::SetBrokerUp(broker, is_up) => self.set_broker_up(broker, is_up).map(|()| faults::happened()),
+            Fault::SetRoundTrip(broker, ms) => self.set_round_trip(broker, ms).map(|()| faults::happened()),
+            fault => self.inject_into_cluster(fault),
+        }
+    }
+
+    fn inject_into_cluster(&self, fault: Fault) -> Result<Happened> {
         self.call(move |brokers| faults::inject(&mut brokers.cluster, fault))?.or_else(refuse)
     }
 

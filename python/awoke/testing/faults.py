@@ -15,13 +15,13 @@ from awoke.testing.fault_script import Script, Step
 from awoke.testing.nodes import kill_node
 
 TIMEOUT_S = 30.0
-"""The longest wait for a fault. A member learns of a rebalance by its next heartbeat, 3 s later at most."""
+"""The longest wait for a fault. A member learns of a rebalance by its heartbeat (`heartbeat.interval.ms`)."""
 
 
 class Pending(Protocol):
     """A fault of the embedded brokers that may still have to happen."""
 
-    def wait(self, timeout_s: float | None = None) -> bool: ...
+    def wait(self, timeout_s: float) -> bool: ...
 
 
 class Fault:

@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from awoke.testing.clock import VirtualClock
     from awoke.testing.cluster import TestCluster
+    from awoke.testing.faults import Faults
     from awoke.testing.runs import Runs
     from awoke.testing.service import TestService
 
@@ -21,6 +22,9 @@ REST_TIMEOUT_S = 10.0
 
 RUNS = pytest.StashKey["Runs"]()
 """The apps that run beside a test."""
+
+FAULTS = pytest.StashKey["Faults"]()
+"""The faults of a test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -109,6 +113,29 @@ def awoke_call() -> Callable[..., Any]:
     from awoke.testing.calls import call
 
     return call
+
+
+@pytest.fixture
+def awoke_faults(request: pytest.FixtureRequest, awoke_cluster: TestCluster) -> Iterator[Faults]:
+    """Faults of the embedded brokers of this test. One that was asked for and has not happened fails the test."""
+    from awoke.testing.faults import Faults
+
+    if awoke_cluster.embedded is None:
+        pytest.skip("faults need embedded brokers: no --awoke-brokers, or the mark awoke_embedded")
+    faults = Faults(awoke_cluster.embedded, request.config.getoption("--awoke-seed"))
+    request.node.stash[FAULTS] = faults
+    yield faults
+    faults.check()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds the faults of a test, with their seed, to the report of its failure."""
+    report = yield
+    faults = item.stash.get(FAULTS, None)
+    if faults is not None and report.failed:
+        report.sections.append(("awoke faults", faults.report()))
+    return report
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
