@@ -1,10 +1,8 @@
-from .apps import running
-from .clock import VirtualClock
-from .calls import acall, call
-from .embedded import EmbeddedCluster
-from .messages import batch, message
 from .apps import EmbeddedCluster, running
+from .calls import acall, call
+from .clock import VirtualClock
 from .faults import Fault, Faults
+from .messages import batch, message
 from .probe import Probe
 from .records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
 from .registry import EmbeddedRegistry
@@ -21,10 +19,10 @@ __all__ = [
     "EmbeddedRegistry",
     "Failed",
     "Failure",
-    "Outcome",
-    "Output",
     "Fault",
     "Faults",
+    "Outcome",
+    "Output",
     "Probe",
     "Retry",
     "RouteRun",
