@@ -15,7 +15,7 @@ from awoke.testing import VirtualClock, running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.support import services
 from tests.support.clusters import Cluster, unique
-from tests.support.waiting import Collected, wait_until
+from tests.support.waiting import Collected, ahang, wait_until
 
 CreateTopic = Callable[..., str]
 
@@ -252,7 +252,7 @@ def test_an_async_method_is_cancelled_at_its_deadline(clock: VirtualClock, clust
     async def hang() -> None:
         called.set()
         try:
-            await asyncio.Event().wait()
+            await ahang()
         except asyncio.CancelledError:
             cancelled.set()
             raise

@@ -14,7 +14,7 @@ from awoke.rpc.caller.closing import Closing
 from awoke.runtime.scope import Pause, StopToken
 from awoke.swarm.policy import RestartPolicy
 from awoke.testing import VirtualClock
-from tests.support.waiting import wait_until
+from tests.support.waiting import ahang, wait_until
 
 HOUR_S = 3_600.0
 
@@ -120,7 +120,7 @@ def test_a_block_is_cancelled_at_its_time(clock: VirtualClock) -> None:
     async def waits() -> None:
         async def block() -> None:
             async with _clock.timeout(HOUR_S):
-                await asyncio.Event().wait()
+                await ahang()
 
         task = asyncio.create_task(block())
         await asyncio.sleep(0)
