@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 use awoke_wake::fork_guard::Birthplace;
-use awoke_wake::{Error, Result};
+use awoke_wake::{Error, OwnThread, Result};
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -40,7 +39,7 @@ pub struct Server {
     bootstrap_servers: String,
     calls: Option<Sender<Call>>,
     waker: Waker,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<OwnThread>,
     birthplace: Birthplace,
 }
 
@@ -66,7 +65,8 @@ impl Server {
         let servers: Vec<String> = ports.iter().map(|port| format!("{HOST}:{port}")).collect();
         let (calls, called) = channel();
         let mut brokers = Loop::new(poll, listeners, Cluster::new(&ports, now()), called)?;
-        let thread = std::thread::Builder::new().name("awoke-brokers".into()).spawn(move || brokers.run())?;
+        let thread = OwnThread::start("awoke-brokers", "start embedded brokers", move || brokers.run())
+            .map_err(io::Error::other)?;
         Ok(Self {
             bootstrap_servers: servers.join(","),
             calls: Some(calls),
@@ -166,16 +166,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A forked child has no such thread, and the waker would wake its parent's.
         if self.birthplace.is_foreign() {
-            std::mem::forget(self.thread.take());
-            return;
+            return; // The waker would wake the parent's thread.
         }
         self.calls = None;
         let woken = self.waker.wake();
         if let Some(thread) = self.thread.take().filter(|_| woken.is_ok()) {
-            // A panic of the thread has been told on stderr.
-            drop(thread.join());
+            thread.join();
         }
     }
 }

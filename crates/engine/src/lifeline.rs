@@ -11,12 +11,11 @@
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::clock::{self, Deadline, monotonic_ns};
 use crate::consume::{GroupMember, PartitionScheduler};
-use crate::wake::{EventFd, Notifier, Parker};
+use crate::wake::{EventFd, Notifier, OwnThread, Parker};
 use crate::{Error, Result};
 
 /// The activity of a process, as far as the engine knows it.
@@ -47,7 +46,7 @@ pub struct LifelineSettings {
 /// A process's tie to its supervisor. Ends when it is dropped.
 pub struct Lifeline {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<OwnThread>>,
 }
 
 struct Shared {
@@ -104,18 +103,15 @@ impl Lifeline {
             lag: AtomicI64::new(-1),
         });
         let (is_apart, apart) = mpsc::sync_channel(1);
-        let thread = std::thread::Builder::new()
-            .name("awoke-lifeline".into())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                let kept = [socket, shared.stop.descriptor(), tripwire.as_raw_fd()];
-                move || {
-                    // The thread's own copy of the tripwire ends with the thread, and with its table.
-                    let _ = is_apart.send(keep_only(kept));
-                    shared.run();
-                }
-            })
-            .map_err(|error| Error::System { operation: "start the lifeline", detail: error.to_string() })?;
+        let thread = OwnThread::start("awoke-lifeline", "start the lifeline", {
+            let shared = Arc::clone(&shared);
+            let kept = [socket, shared.stop.descriptor(), tripwire.as_raw_fd()];
+            move || {
+                // The thread's own copy of the tripwire ends with the thread, and with its table.
+                let _ = is_apart.send(keep_only(kept));
+                shared.run();
+            }
+        })?;
         if apart.recv() == Ok(true) {
             drop(tripwire);
         } else {
@@ -158,8 +154,7 @@ impl Lifeline {
         self.shared.stop.notify();
         self.shared.pulse.unpark();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // A panic of the thread has been printed; nothing is left to save.
-            drop(thread.join());
+            thread.join();
         }
     }
 }

@@ -10,13 +10,12 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::clock::monotonic_ns;
 use crate::fork_guard::ForkGuard;
 use crate::{Error, Result};
-use crate::{EventFd, Notifier};
+use crate::{EventFd, Notifier, OwnThread};
 
 /// A function that gets the nanoseconds by which the clock was set forward, or back (negative). Called on the watch's
 /// own thread.
@@ -26,7 +25,7 @@ pub type OnStep = Box<dyn Fn(i64) + Send>;
 pub struct ClockSteps {
     guard: ForkGuard,
     stop: Arc<Stop>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<OwnThread>,
 }
 
 struct Stop {
@@ -49,13 +48,10 @@ impl ClockSteps {
             OwnedFd::from_raw_fd(timer)
         };
         let stop = Arc::new(Stop { notifier: EventFd::new()?, is_set: AtomicBool::new(false) });
-        let thread = std::thread::Builder::new()
-            .name("awoke-clock".into())
-            .spawn({
-                let stop = Arc::clone(&stop);
-                move || run(&timer, &stop, &on_step)
-            })
-            .map_err(|error| Error::System { operation: "start the clock's thread", detail: error.to_string() })?;
+        let thread = OwnThread::start("awoke-clock", "start the clock's thread", {
+            let stop = Arc::clone(&stop);
+            move || run(&timer, &stop, &on_step)
+        })?;
         Ok(Self { guard: ForkGuard::new("clock watch"), stop, thread: Some(thread) })
     }
 }
@@ -63,14 +59,13 @@ impl ClockSteps {
 impl Drop for ClockSteps {
     fn drop(&mut self) {
         if self.guard.is_foreign() {
-            // A forked child has no such thread, and the notifier is the parent's.
-            std::mem::forget(self.thread.take());
-            return;
+            return; // The notifier is the parent's.
         }
         self.stop.is_set.store(true, Ordering::Release);
         self.stop.notifier.notify();
-        // A panic of the thread has been printed; there is no state to recover.
-        drop(self.thread.take().map(JoinHandle::join));
+        if let Some(thread) = self.thread.take() {
+            thread.join();
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod leader;
 mod mailbox;
 #[cfg(feature = "model")]
 pub mod model;
+mod own_thread;
 mod parker;
 mod sequencer;
 mod signal;
@@ -32,6 +33,7 @@ pub use completion::{Completion, Latch};
 pub use error::{Error, Result};
 pub use leader::{Leadership, Place, ServingWait};
 pub use mailbox::{EventFd, Mailbox, Notifier};
+pub use own_thread::OwnThread;
 pub use parker::Parker;
 pub use sequencer::{Count, Missing, Permit, Registration, Sequencer, Sink, Ticket};
 pub use signal::{Recurrence, Signal, SignalWait};

@@ -4,7 +4,6 @@
 //! handle as the opaque → the broker → `delivery_reports`, which completes the handle and releases the budget.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::topics::Topics;
@@ -13,6 +12,7 @@ use super::{Budget, DeliveryHandle, Idle, ProducerOptions, Record, Reports};
 use crate::clock::Deadline;
 use crate::events::EventBox;
 use crate::kafka::{Client, ClientConfig, ClientOptions, Code, EndTxns, Kind};
+use crate::wake::OwnThread;
 use crate::{Error, Result};
 
 /// The counts of a producer.
@@ -29,7 +29,7 @@ pub(super) struct Connection {
     topics: Topics,
     budget: Arc<Budget>,
     reports: Arc<Reports>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<OwnThread>>,
     client: Arc<Client>,
     answer_timeout: Option<Duration>,
     message_bytes_max: usize,
@@ -98,13 +98,10 @@ impl Connection {
         let reports = Reports::new(Arc::clone(&client), Arc::clone(&budget), options.report_coalescing, is_idempotent);
         let transactions =
             is_transactional.then(|| Transactions::new(Arc::clone(&client), end_txns, Arc::clone(&reports)));
-        let thread = std::thread::Builder::new()
-            .name("awoke-reports".into())
-            .spawn({
-                let reports = Arc::clone(&reports);
-                move || reports.serve(idle)
-            })
-            .map_err(|error| Error::System { operation: "start the report thread", detail: error.to_string() })?;
+        let thread = OwnThread::start("awoke-reports", "start the report thread", {
+            let reports = Arc::clone(&reports);
+            move || reports.serve(idle)
+        })?;
         let answer_timeout = (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms) + GRACE);
         Ok(Self {
             topics: Topics::new(Arc::clone(&client), Arc::clone(&reports), answer_timeout),
@@ -199,9 +196,9 @@ impl Connection {
             self.purge(left.max(Duration::from_millis(100)))?;
         }
         self.reports.close();
-        // The thread itself closes a connection that is idle. A panic of it has been printed; nothing is left to save.
-        if thread.thread().id() != std::thread::current().id() {
-            drop(thread.join());
+        // The thread itself closes a connection that is idle.
+        if !thread.is_current() {
+            thread.join();
         }
         self.topics.clear();
         Ok(unanswered)

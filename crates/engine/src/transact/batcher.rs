@@ -20,7 +20,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::attempt::{AbortReason, Attempt};
@@ -30,7 +29,7 @@ use crate::clock::{self, Activity, Deadline, Due, Timed};
 use crate::events::EventBox;
 use crate::kafka::ClientConfig;
 use crate::produce::{Producer, ProducerOptions};
-use crate::wake::Parker;
+use crate::wake::{OwnThread, Parker};
 use crate::{Error, Result};
 
 /// Bounds of a transaction.
@@ -51,7 +50,7 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(50), Duration::fro
 /// Commits the entries of jobs in shared transactions; closed once.
 pub struct TransactionBatcher {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<OwnThread>>,
 }
 
 struct Shared {
@@ -95,13 +94,10 @@ impl TransactionBatcher {
             committing: AtomicUsize::new(0),
         });
         clock::register(&shared);
-        let thread = std::thread::Builder::new()
-            .name("awoke-transact".into())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || shared.run()
-            })
-            .map_err(|error| Error::System { operation: "start the batcher's thread", detail: error.to_string() })?;
+        let thread = OwnThread::start("awoke-transact", "start the batcher's thread", {
+            let shared = Arc::clone(&shared);
+            move || shared.run()
+        })?;
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
@@ -140,8 +136,7 @@ impl TransactionBatcher {
         }
         self.shared.parker.unpark();
         self.shared.producers.iter().for_each(|producer| producer.cancel());
-        // A panic of the thread has been printed; nothing is left to save.
-        drop(thread.join());
+        thread.join();
         self.shared.producers.iter().try_for_each(|producer| producer.close(Some(Duration::ZERO)).map(drop))
     }
 }

@@ -12,7 +12,6 @@ mod thread;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::committer::Commit;
@@ -23,9 +22,9 @@ use crate::clock::{self, Deadline};
 use crate::events::{EventBox, What};
 use crate::kafka::{Client, ClientConfig, ClientOptions, Code, FetchMemory, Kind, OnRenewed, TopicPartition};
 use crate::transact::TransactionBatcher;
-use crate::wake::Completion;
 #[cfg(target_os = "linux")]
 use crate::wake::{ClockSteps, OnStep};
+use crate::wake::{Completion, OwnThread};
 use crate::{Error, Result};
 use shared::{Request, Shared};
 use thread::Member;
@@ -58,7 +57,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(10);
 /// A member of a consumer group.
 pub struct GroupMember {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<OwnThread>>,
     /// Completed when the thread has ended.
     ended: Arc<Completion<()>>,
     /// Ends with the member.
@@ -185,8 +184,7 @@ impl GroupMember {
             self.shared.client.emit(What::Error { code: Code::TIMED_OUT, text, fatal: false });
             return Ok(false);
         }
-        // A panic of the thread has been printed; nothing is left to save.
-        drop(thread.join());
+        thread.join();
         Ok(true)
     }
 
@@ -268,14 +266,13 @@ fn consumer(native: &ClientConfig, events: Arc<EventBox>) -> Result<Arc<Client>>
     Client::new(Kind::Consumer, "group member", native, events, ClientOptions::default().with_group_events())
 }
 
-fn start(member: Member, group: &str, ending: Ending) -> Result<JoinHandle<()>> {
-    let name = format!("awoke-member-{group}").chars().take(15).collect();
-    let run = move || {
+fn start(member: Member, group: &str, ending: Ending) -> Result<OwnThread> {
+    let name: String = format!("awoke-member-{group}").chars().take(15).collect();
+    let thread = OwnThread::start(&name, "start the member's thread", move || {
         let _ending = ending;
         member.run();
-    };
-    let started = std::thread::Builder::new().name(name).spawn(run);
-    started.map_err(|error| Error::System { operation: "start the member's thread", detail: error.to_string() })
+    })?;
+    Ok(thread)
 }
 
 /// Emits an event when the system's clock was set, and has the member's thread check what is due.

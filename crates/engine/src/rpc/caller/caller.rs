@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::call::{Call, Failure, Next, Wanted};
@@ -20,13 +19,13 @@ use crate::fork_guard::Birthplace;
 use crate::kafka::{ClientConfig, TopicPartition, partition_of_key};
 use crate::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
 use crate::rpc::protocol::{self, CallId, RequestHead};
-use crate::wake::{Listener, Parker, ServingWait, Waker};
+use crate::wake::{Listener, OwnThread, Parker, ServingWait, Waker};
 use crate::{Error, Result};
 
 /// Calls methods of a service. Usable from any number of threads.
 pub struct Caller {
     inner: Arc<Inner>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<OwnThread>>,
 }
 
 /// Calls whose requests are not acknowledged yet, with the delivery of each.
@@ -79,13 +78,10 @@ impl Caller {
         let (replies, partitions) =
             Replies::new(consumer_config, Arc::clone(&events), names, Arc::clone(&calls), &deadline)?;
         let producer = Sender(Producer::new(producer_config, ProducerOptions::for_calls(), events)?);
-        let thread = std::thread::Builder::new()
-            .name("awoke-replies".into())
-            .spawn({
-                let replies = Arc::clone(&replies);
-                move || replies.run()
-            })
-            .map_err(|error| Error::System { operation: "start the replies' thread", detail: error.to_string() })?;
+        let thread = OwnThread::start("awoke-replies", "start the replies' thread", {
+            let replies = Arc::clone(&replies);
+            move || replies.run()
+        })?;
         let inner = Inner { options, number, ids, producer, replies, calls, partitions, sent: Mutex::default() };
         Ok(Self { inner: Arc::new(inner), thread: Mutex::new(Some(thread)) })
     }
@@ -204,8 +200,7 @@ impl Caller {
         self.inner.replies.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // A panic of the thread has been printed; there is nothing left to save.
-            drop(thread.join());
+            thread.join();
         }
         self.inner.producer.0.close(Some(timeout)).map(drop)
     }

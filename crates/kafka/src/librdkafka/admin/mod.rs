@@ -8,12 +8,12 @@
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::{Client, ClientConfig, ClientOptions, Code, Kind, Metadata, Queue, QueueEvent, ffi};
 use crate::clock::Deadline;
 use crate::events::EventBox;
+use crate::wake::OwnThread;
 use crate::{Error, Result};
 
 mod calls;
@@ -36,7 +36,7 @@ pub struct Admin {
     bootstrap_servers: String,
     calls: Arc<Calls>,
     is_closing: Arc<AtomicBool>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<OwnThread>>,
 }
 
 impl Admin {
@@ -46,14 +46,11 @@ impl Admin {
         let queue = Arc::new(Queue::main(&client));
         let calls = Arc::new(Calls::default());
         let is_closing = Arc::new(AtomicBool::new(false));
-        let thread = std::thread::Builder::new()
-            .name("awoke-admin".into())
-            .spawn({
-                let (queue, calls, is_closing) = (Arc::clone(&queue), Arc::clone(&calls), Arc::clone(&is_closing));
-                let client = Arc::clone(&client);
-                move || serve(&client, &queue, &calls, &is_closing)
-            })
-            .map_err(|error| Error::System { operation: "start the admin thread", detail: error.to_string() })?;
+        let thread = OwnThread::start("awoke-admin", "start the admin thread", {
+            let (queue, calls, is_closing) = (Arc::clone(&queue), Arc::clone(&calls), Arc::clone(&is_closing));
+            let client = Arc::clone(&client);
+            move || serve(&client, &queue, &calls, &is_closing)
+        })?;
         let bootstrap_servers = config.get("bootstrap.servers").unwrap_or("(no bootstrap.servers)").to_owned();
         Ok(Self { client, queue, bootstrap_servers, calls, is_closing, thread: Mutex::new(Some(thread)) })
     }
@@ -108,8 +105,7 @@ impl Admin {
         self.queue.interrupt();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // A panic of the thread has been printed; there is nothing left to save.
-            drop(thread.join());
+            thread.join();
         }
         self.calls.fail_all();
     }

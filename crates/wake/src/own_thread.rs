@@ -1,0 +1,90 @@
+//! A thread of awoke's own, which its owner joins.
+
+use std::thread::JoinHandle;
+
+use crate::fork_guard::Birthplace;
+use crate::{Error, Result};
+
+/// A running thread. Dropped without `join`, it runs on by itself.
+///
+/// In a forked child the thread does not exist, and pthread may crash when it is asked about it. The handle is forgotten
+/// there.
+pub struct OwnThread {
+    /// `None` when it was joined.
+    handle: Option<JoinHandle<()>>,
+    birthplace: Birthplace,
+}
+
+impl OwnThread {
+    /// Starts a thread with this name, of which Linux shows 15 bytes. `operation` names it in the error.
+    ///
+    /// # Errors
+    /// [`Error::System`]: the system has no thread to give.
+    pub fn start(name: &str, operation: &'static str, run: impl FnOnce() + Send + 'static) -> Result<Self> {
+        let started = std::thread::Builder::new().name(name.into()).spawn(run);
+        let handle = started.map_err(|error| Error::System { operation, detail: error.to_string() })?;
+        Ok(Self { handle: Some(handle), birthplace: Birthplace::here() })
+    }
+
+    /// Returns whether the calling thread is this one.
+    pub fn is_current(&self) -> bool {
+        self.handle.as_ref().is_some_and(|handle| handle.thread().id() == std::thread::current().id())
+    }
+
+    /// Returns whether its function has returned. Does not block.
+    pub fn is_finished(&self) -> bool {
+        self.handle.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for its end. Blocks; does nothing in a forked child. A panic of it has been printed.
+    pub fn join(mut self) {
+        if let Some(handle) = self.handle.take_if(|_| !self.birthplace.is_foreign()) {
+            drop(handle.join());
+        }
+    }
+}
+
+impl Drop for OwnThread {
+    fn drop(&mut self) {
+        if self.birthplace.is_foreign() {
+            std::mem::forget(self.handle.take());
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn it_is_joined_when_its_function_has_returned() {
+        let (sender, receiver) = channel();
+        let thread =
+            OwnThread::start("test", "start it", move || receiver.recv().expect("the test sends")).expect("ok");
+        assert!(!thread.is_finished());
+        assert!(!thread.is_current());
+        sender.send(()).expect("it receives");
+        thread.join();
+    }
+
+    #[test]
+    fn in_a_forked_child_it_is_forgotten() {
+        let (sender, receiver) = channel::<()>();
+        let thread = OwnThread::start("test", "start it", move || drop(receiver.recv())).expect("ok");
+        // SAFETY: the child drops the handle and leaves; it takes no lock of another thread's.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            drop(thread);
+            // SAFETY: it does not return.
+            unsafe { libc::_exit(0) };
+        }
+        let mut status = 0;
+        // SAFETY: it writes the status of the child that was made above.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0);
+        drop(sender);
+        thread.join();
+    }
+}
