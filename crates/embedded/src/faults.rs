@@ -380,7 +380,7 @@ mod tests {
             .with_group_id(GroupId(StrBytes::from_static_str("g")))
             .with_generation_id_or_member_epoch(-1)
             .with_topics(vec![topic]);
-        let mut committed = |driven: &mut Driven| driven.ask(7, &request).topics[0].partitions[0].error_code;
+        let committed = |driven: &mut Driven| driven.ask(7, &request).topics[0].partitions[0].error_code;
         let refused = happens(&mut driven, Fault::RefuseCommit(refusal("g", "REQUEST_TIMED_OUT", 1)));
         assert_eq!(committed(&mut driven), ResponseError::RequestTimedOut.code());
         assert!(refused.is_done());

@@ -398,8 +398,8 @@ mod tests {
         let mut driven = Driven::new(1);
         let epoch = driven.ask(1, &joining("a")).member_epoch;
         driven.ask(1, &owning(&driven, "a", epoch, &[0, 1]));
-        let lose = Fault::Lose("g".to_owned(), ("orders".to_owned(), 1));
-        let lost = inject(&mut driven.cluster, lose).expect("the group exists");
+        let fault = Fault::Lose("g".to_owned(), ("orders".to_owned(), 1));
+        let lost = inject(&mut driven.cluster, fault).expect("the group exists");
         assert!(!lost.is_done());
         assert_eq!(driven.ask(1, &request("a", epoch)).error_code, ResponseError::UnknownMemberId.code());
         assert!(lost.is_done());
