@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models shape fuzz demo bench bench-quick soak soak-faults soak-memory audit histories wheel test-wheel wheels sdist docs changelog-check clean
+.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models simulate mutants shape fuzz demo bench bench-quick soak soak-simulation soak-faults soak-memory audit histories wheel test-wheel wheels sdist docs changelog-check clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -16,6 +16,8 @@ OF_CRATES := --no-default-features --features awoke-kafka/librdkafka,awoke-engin
 endif
 CRATES := -p awoke-wake -p awoke-embedded -p awoke-kafka -p awoke-engine
 MODELS := -p awoke-wake -p awoke-engine --no-default-features --features awoke-wake/model,awoke-engine/model
+
+SIMULATED := -p awoke-engine --no-default-features --features simulated
 
 .venv/made:
 	@sh packaging/needs.sh python rust c
@@ -38,6 +40,7 @@ lint: build ## Check format, lints and types of Rust and Python
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets $(OF_CRATES) --locked -- -D warnings
 	cargo clippy --release $(MODELS) --all-targets --locked -- -D warnings
+	cargo clippy --release $(SIMULATED) --lib --test simulation --locked -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -47,7 +50,7 @@ format: .venv/dev ## Format Rust and Python
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: needs-test test-rust models test-python ## Run every test: Rust, models, Python; embedded brokers and real Kafka
+test: needs-test test-rust models simulate test-python ## Run every test: Rust, models, simulation, Python; embedded brokers and real Kafka
 
 needs-test:
 	@sh packaging/needs.sh python rust c java maven
@@ -57,6 +60,13 @@ test-rust: ## Run the engine's own tests
 
 models: ## Try every interleaving of the waiting primitives
 	cargo test --release $(MODELS) --lib --locked models
+
+# SEED=7 runs a single seed and prints its steps.
+simulate: ## Run the engine before a simulated cluster, with an order and faults that each seed decides (SEEDS=10000)
+	SEEDS=$${SEEDS:-10000} cargo test --release $(SIMULATED) --test simulation --locked -- --nocapture
+
+mutants: .venv/dev ## Change one line of the engine after another, and see that the simulation notices (SEEDS=10000 each)
+	$(BIN)/python -m tests.mutants
 
 shape: .venv/dev ## Print the shape of the code in numbers, with their goals
 	$(BIN)/python -m tests.shape
@@ -93,7 +103,10 @@ bench-quick: build ## Print eight ratios to native programs beside those that we
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench.quick
 
-soak: histories soak-faults fuzz soak-memory ## Run everything that takes hours; `.ci/long` runs the same and `make audit`
+soak: histories soak-simulation soak-faults fuzz soak-memory ## Run everything that takes hours; `.ci/long` runs the same and `make audit`
+
+soak-simulation: mutants ## Run a million seeds of the simulation, and its mutants
+	$(MAKE) simulate SEEDS=1000000
 
 soak-faults: build ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls each
 	for run in $$(seq $${TIMES:-20}); do \

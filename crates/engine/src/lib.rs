@@ -11,23 +11,23 @@ pub use awoke_kafka::{self as kafka, Error, Result, events};
 use awoke_wake::sync;
 pub use awoke_wake::{self as wake, clock, counters, fork_guard};
 
-#[cfg(feature = "librdkafka")]
+#[cfg(feature = "client")]
 pub mod consume;
 #[cfg(feature = "librdkafka")]
 #[allow(unsafe_code)] // Calls of Linux's that Rust's library does not have.
 pub mod lifeline;
-#[cfg(feature = "librdkafka")]
+#[cfg(feature = "client")]
 pub mod produce;
 #[cfg(feature = "librdkafka")]
 pub mod rpc;
-#[cfg(feature = "librdkafka")]
+#[cfg(feature = "client")]
 pub mod transact;
 
 #[cfg(all(test, not(feature = "model")))]
 mod fuzzing;
 
 /// The part of `consume` that the models try. It needs no client, so the models build in seconds.
-#[cfg(not(feature = "librdkafka"))]
+#[cfg(not(feature = "client"))]
 #[allow(dead_code, unused_imports, clippy::pedantic)] // The whole build lints these files.
 mod consume {
     #[cfg(all(test, feature = "model"))]

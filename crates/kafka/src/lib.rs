@@ -5,7 +5,7 @@
 //! name, the crate has the shared part only, and builds in a second.
 
 use awoke_wake::{self as wake};
-#[cfg(feature = "librdkafka")]
+#[cfg(any(feature = "librdkafka", feature = "simulated"))]
 use awoke_wake::{clock, fork_guard};
 
 mod code;
@@ -14,6 +14,8 @@ pub mod events;
 mod fetched;
 #[cfg(feature = "librdkafka")]
 mod librdkafka;
+#[cfg(feature = "simulated")]
+pub mod simulated;
 mod topic_partition;
 
 pub use code::Code;
@@ -21,4 +23,6 @@ pub use error::{Error, Result};
 pub use fetched::Fetched;
 #[cfg(feature = "librdkafka")]
 pub use librdkafka::*;
+#[cfg(all(feature = "simulated", not(feature = "librdkafka")))]
+pub use simulated::*;
 pub use topic_partition::{Position, TopicPartition};

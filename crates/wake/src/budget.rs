@@ -5,10 +5,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::Parker;
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::{Error, Result};
 
@@ -94,7 +93,7 @@ impl Budget {
     /// # Errors
     /// As for `acquire`.
     pub fn acquire_on(&self, parker: &Arc<Parker>, bytes: usize, deadline: &Deadline) -> Result<()> {
-        let since = Instant::now();
+        let since = clock::real_now();
         if self.try_acquire(bytes)? {
             return Ok(());
         }
@@ -122,7 +121,7 @@ impl Budget {
                 let (messages, bytes) = (state.messages, state.bytes);
                 // A large message in front may have held up smaller ones that fit.
                 self.admit_waiting(state);
-                Err(Error::BudgetExhausted { waited: since.elapsed(), messages, bytes })
+                Err(Error::BudgetExhausted { waited: clock::real_since(since), messages, bytes })
             }
         }
     }

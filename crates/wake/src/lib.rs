@@ -5,7 +5,7 @@
 mod awaited;
 mod budget;
 pub mod clock;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "simulated")))]
 mod clock_steps;
 mod completion;
 pub mod counters;
@@ -19,6 +19,8 @@ mod own_thread;
 mod parker;
 mod sequencer;
 mod signal;
+#[cfg(feature = "simulated")]
+pub mod simulation;
 pub mod sync;
 mod waker;
 
@@ -27,7 +29,7 @@ mod models;
 
 pub use awaited::Awaited;
 pub use budget::Budget;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "simulated")))]
 pub use clock_steps::{ClockSteps, OnStep};
 pub use completion::{Completion, Latch};
 pub use error::{Error, Result};
@@ -37,4 +39,6 @@ pub use own_thread::OwnThread;
 pub use parker::Parker;
 pub use sequencer::{Count, Missing, Permit, Registration, Sequencer, Sink, Ticket};
 pub use signal::{Recurrence, Signal, SignalWait};
+#[cfg(feature = "simulated")]
+pub use simulation::{ClockSteps, OnStep};
 pub use waker::{Listener, Waker};

@@ -1,8 +1,11 @@
 //! A thread of awoke's own, which its owner joins.
 
+#[cfg(not(feature = "simulated"))]
 use std::thread::JoinHandle;
 
 use crate::fork_guard::Birthplace;
+#[cfg(feature = "simulated")]
+use crate::simulation::JoinHandle;
 use crate::{Error, Result};
 
 /// A running thread. Dropped without `join`, it runs on by itself.
@@ -21,14 +24,13 @@ impl OwnThread {
     /// # Errors
     /// [`Error::System`]: the system has no thread to give.
     pub fn start(name: &str, operation: &'static str, run: impl FnOnce() + Send + 'static) -> Result<Self> {
-        let started = std::thread::Builder::new().name(name.into()).spawn(run);
-        let handle = started.map_err(|error| Error::System { operation, detail: error.to_string() })?;
+        let handle = spawn(name, run).map_err(|error| Error::System { operation, detail: error.to_string() })?;
         Ok(Self { handle: Some(handle), birthplace: Birthplace::here() })
     }
 
     /// Returns whether the calling thread is this one.
     pub fn is_current(&self) -> bool {
-        self.handle.as_ref().is_some_and(|handle| handle.thread().id() == std::thread::current().id())
+        self.handle.as_ref().is_some_and(is_current)
     }
 
     /// Returns whether its function has returned. Does not block.
@@ -52,7 +54,29 @@ impl Drop for OwnThread {
     }
 }
 
-#[cfg(all(test, not(feature = "model")))]
+#[cfg(not(feature = "simulated"))]
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.into()).spawn(run)
+}
+
+#[cfg(not(feature = "simulated"))]
+fn is_current(thread: &JoinHandle<()>) -> bool {
+    thread.thread().id() == std::thread::current().id()
+}
+
+/// In a simulation a thread is a task.
+#[cfg(feature = "simulated")]
+#[allow(clippy::unnecessary_wraps)]
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    Ok(crate::simulation::spawn(name, run))
+}
+
+#[cfg(feature = "simulated")]
+fn is_current(thread: &JoinHandle<()>) -> bool {
+    thread.is_current()
+}
+
+#[cfg(all(test, not(any(feature = "model", feature = "simulated"))))]
 mod tests {
     use std::sync::mpsc::channel;
 

@@ -1,5 +1,7 @@
-//! The synchronisation primitives of the engine: the standard library's, or loom's in a model.
+//! The synchronisation primitives of the engine: the standard library's, loom's in a model, or those of a simulation.
 
+#[cfg(feature = "simulated")]
+pub use crate::simulation::{Condvar, Mutex, MutexGuard};
 #[cfg(feature = "model")]
 pub use loom::{
     cell::UnsafeCell,
@@ -7,7 +9,9 @@ pub use loom::{
     sync::{Condvar, Mutex, MutexGuard},
 };
 #[cfg(not(feature = "model"))]
-pub use std::sync::{Condvar, Mutex, MutexGuard, atomic::AtomicU64};
+pub use std::sync::atomic::AtomicU64;
+#[cfg(not(any(feature = "model", feature = "simulated")))]
+pub use std::sync::{Condvar, Mutex, MutexGuard};
 
 use std::sync::PoisonError;
 

@@ -1,6 +1,6 @@
 //! The partitions of a group member, from the moment they are assigned until they are given back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,15 +18,15 @@ static GENERATIONS: AtomicU64 = AtomicU64::new(1);
 
 /// The partitions of a group member.
 pub(super) struct Assignment {
-    routes: HashMap<String, Route>,
-    partitions: HashMap<TopicPartition, Arc<PartitionQueue>>,
+    routes: BTreeMap<String, Route>,
+    partitions: BTreeMap<TopicPartition, Arc<PartitionQueue>>,
     context: PartitionContext,
 }
 
 impl Assignment {
     pub(super) fn new(routes: Vec<Route>, context: PartitionContext) -> Self {
         let routes = routes.into_iter().map(|route| (route.topic.clone(), route)).collect();
-        Self { routes, partitions: HashMap::new(), context }
+        Self { routes, partitions: BTreeMap::new(), context }
     }
 
     /// Adds a route, in place of an earlier one of its topic.
@@ -36,9 +36,7 @@ impl Assignment {
 
     /// Returns the topics of all routes, in order.
     pub(super) fn topics(&self) -> Vec<String> {
-        let mut topics: Vec<_> = self.routes.keys().cloned().collect();
-        topics.sort();
-        topics
+        self.routes.keys().cloned().collect()
     }
 
     /// Returns the partitions that routes name, which no group assigns.

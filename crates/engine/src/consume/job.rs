@@ -72,7 +72,7 @@ impl Job {
             attempts,
             outcome,
             waited,
-            since: Instant::now(),
+            since: clock::real_now(),
             lease: None,
             keeps_assigned: false,
         }
@@ -182,7 +182,7 @@ impl Job {
 
     /// Begins the turn of a job that gives its messages to user code one by one; `None` when it has ended.
     pub fn turn(&mut self) -> Option<Turn> {
-        self.since = Instant::now(); // A task may have waited for its event loop until now.
+        self.since = clock::real_now(); // A task may have waited for its event loop until now.
         self.partition().map(PartitionQueue::turn)
     }
 
@@ -221,7 +221,7 @@ impl Job {
     /// Gives the unit back without storing an offset: user code stores offsets itself.
     pub fn release(&mut self) {
         let Some(unit) = self.unit.take() else { return };
-        unit.partition.note_pace(self.end - self.began, self.since.elapsed());
+        unit.partition.note_pace(self.end - self.began, clock::real_since(self.since));
         if self.lease.is_some() {
             if self.end < self.own_end {
                 self.park_lanes(unit, self.end, 0, clock::now());
@@ -304,7 +304,7 @@ impl Job {
             return;
         }
         let had_slot = lease.slot.is_some();
-        lease.ran = Some((self.end - self.began, self.since.elapsed()));
+        lease.ran = Some((self.end - self.began, clock::real_since(self.since)));
         let (has_more, notifications) = end(lanes, lease);
         let partition = Arc::clone(&unit.partition);
         if had_slot {

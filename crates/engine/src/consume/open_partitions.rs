@@ -1,7 +1,7 @@
 //! The open partitions of a client, and events that concern them beside their jobs: a topic that was made again, and
 //! fetching that has ended.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::PartitionQueue;
@@ -11,7 +11,7 @@ use crate::transact::{TransactionBatcher, TransactionEntry};
 /// The open partitions of a client. Shared by the partitions, their owner and librdkafka's log callback.
 #[derive(Default)]
 pub(super) struct OpenPartitions {
-    open: Mutex<HashMap<TopicPartition, Weak<PartitionQueue>>>,
+    open: Mutex<BTreeMap<TopicPartition, Weak<PartitionQueue>>>,
     /// Partitions, and topics (partition -1), whose messages do not come any more, and why.
     stuck: Mutex<HashMap<TopicPartition, Stuck>>,
     /// Topics that were made again, whose leaders have to be learnt again.
@@ -21,7 +21,7 @@ pub(super) struct OpenPartitions {
 }
 
 impl OpenPartitions {
-    fn open(&self) -> MutexGuard<'_, HashMap<TopicPartition, Weak<PartitionQueue>>> {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<TopicPartition, Weak<PartitionQueue>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

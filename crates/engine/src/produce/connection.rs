@@ -4,12 +4,12 @@
 //! handle as the opaque → the broker → `delivery_reports`, which completes the handle and releases the budget.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::topics::Topics;
 use super::transaction::Transactions;
 use super::{Budget, DeliveryHandle, Idle, ProducerOptions, Record, Reports};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::events::EventBox;
 use crate::kafka::{Client, ClientConfig, ClientOptions, Code, EndTxns, Kind};
 use crate::wake::OwnThread;
@@ -186,13 +186,13 @@ impl Connection {
         let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return Ok(0);
         };
-        let since = Instant::now();
+        let since = clock::real_now();
         let deadline = Deadline::after(timeout);
         // A thread that has acquired the budget before may hand its record over after the flush.
         let is_empty = self.flush(timeout)? && self.budget.wait_empty(&deadline);
         let unanswered = if is_empty { 0 } else { self.budget.used().0 };
         if unanswered > 0 {
-            let left = timeout.map(|timeout| timeout.saturating_sub(since.elapsed())).unwrap_or_default();
+            let left = timeout.map(|timeout| timeout.saturating_sub(clock::real_since(since))).unwrap_or_default();
             self.purge(left.max(Duration::from_millis(100)))?;
         }
         self.reports.close();

@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Reports;
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::fork_guard::Birthplace;
 use crate::kafka::{AccessFailure, Code, Delivery, EndedLinger, Topic};
 use crate::wake::{Completion, Latch, Parker, Place, ServingWait, Waker};
@@ -221,11 +221,11 @@ impl DeliveryHandle {
     /// broker or librdkafka refused the message; [`Error::Forked`] in another process than the producer's.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Delivery> {
         self.check_process()?;
-        let since = Instant::now();
+        let since = clock::real_now();
         if let Some(report) = self.wait_until(&Deadline::after(timeout)) {
             return self.explain(report);
         }
-        Err(Error::TimedOut { operation: self.operation(), waited: since.elapsed() })
+        Err(Error::TimedOut { operation: self.operation(), waited: clock::real_since(since) })
     }
 
     /// Waits for the answer, as `wait`; `None` when the deadline passed first.

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use super::idle::{Idle, IdleWatch};
 use super::{Budget, DeliveryHandle, Report};
 use crate::Error;
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::kafka::{AccessFailure, Client, Code, EndedLinger, Queue, Reported};
 use crate::wake::{Leadership, Parker, Place};
 
@@ -241,7 +241,7 @@ impl Reports {
         }
         // Set first: from here on a new waiter wakes this thread, and a report does not.
         self.serving.is_coalescing.store(true, Ordering::SeqCst);
-        let now = Instant::now();
+        let now = clock::real_now();
         let at = *serve_at.get_or_insert(now + self.report_coalescing);
         let is_urgent = self.serving.awaited.load(Ordering::SeqCst) > 0;
         let has_ended = is_urgent || at <= now || self.is_closing.load(Ordering::Acquire);
@@ -278,7 +278,7 @@ impl Reports {
     /// has refused it, or no message waits.
     fn check_again_at(&self) -> Option<Instant> {
         let is_waiting = self.client.is_suspect() && self.budget.used().0 > 0;
-        is_waiting.then(|| Instant::now() + Client::LOOK_AGAIN)
+        is_waiting.then(|| clock::real_now() + Client::LOOK_AGAIN)
     }
 
     /// Fails the messages that wait if all brokers refuse the client: their reports come next. Does not wait for a

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::clock;
+
 /// The action of the report thread when nothing is sent for a long time.
 pub(super) struct Idle {
     pub(super) after: Duration,
@@ -18,7 +20,7 @@ pub(super) struct IdleWatch {
 
 impl IdleWatch {
     pub(super) fn new(idle: Idle) -> Self {
-        let due = Instant::now() + idle.after;
+        let due = clock::real_now() + idle.after;
         Self { idle, due, sent: 0 }
     }
 
@@ -29,7 +31,7 @@ impl IdleWatch {
 
     /// Closes the connection when its time has come and nothing was sent since the last check. Returns whether it did.
     pub(super) fn check(&mut self, sent: u32) -> bool {
-        let now = Instant::now();
+        let now = clock::real_now();
         if now < self.due {
             return false;
         }

@@ -170,9 +170,9 @@ impl Shared {
             }
             self.committing.store(entries.len(), Ordering::SeqCst);
             next = clock::now() + self.interval;
-            turn = if ended.is_some_and(|ended| ended.elapsed() < MARKERS_WITHIN) { 1 - turn } else { 0 };
+            turn = if ended.is_some_and(|ended| clock::real_since(ended) < MARKERS_WITHIN) { 1 - turn } else { 0 };
             self.commit(&self.producers[turn], entries);
-            ended = Some(Instant::now());
+            ended = Some(clock::real_now());
             self.committing.store(0, Ordering::SeqCst);
             clock::changed();
         }

@@ -18,9 +18,24 @@ pub use virtual_time::{
 #[inline]
 pub fn now() -> Instant {
     if virtual_time::MODE.load(Ordering::Relaxed) == virtual_time::REAL {
-        return Instant::now();
+        return real_now();
     }
     virtual_time::now().0
+}
+
+/// Returns the present moment of real time; in a simulation, of its clock.
+#[inline]
+pub fn real_now() -> Instant {
+    #[cfg(feature = "simulated")]
+    if crate::simulation::is_running() {
+        return crate::simulation::now();
+    }
+    Instant::now()
+}
+
+/// Returns the real time since a moment; in a simulation, the time of its clock.
+pub fn real_since(moment: Instant) -> Duration {
+    real_now().saturating_duration_since(moment)
 }
 
 /// Returns the present moment of the clock in nanoseconds: those of the monotonic clock, unless a test moved it.
@@ -34,6 +49,10 @@ pub fn now_ns() -> u64 {
 
 /// Returns the time since 1970. It moves with the clock that a test has taken, and only while it has it.
 pub fn wall() -> Duration {
+    #[cfg(feature = "simulated")]
+    if crate::simulation::is_running() {
+        return crate::simulation::EPOCH + crate::simulation::since_start();
+    }
     virtual_time::wall().unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
@@ -73,7 +92,7 @@ impl Deadline {
     /// Makes the deadline `timeout` from now in real time. It never passes for `None`, or for a time beyond the clock's
     /// range.
     pub fn after(timeout: Option<Duration>) -> Self {
-        Self { real: timeout.and_then(|timeout| Instant::now().checked_add(timeout)), ..Self::NEVER }
+        Self { real: timeout.and_then(|timeout| real_now().checked_add(timeout)), ..Self::NEVER }
     }
 
     /// Makes the deadline at this moment of the clock.
@@ -93,13 +112,13 @@ impl Deadline {
         if self.flag.as_ref().is_some_and(|flag| flag.load(loom::sync::atomic::Ordering::SeqCst)) {
             return true;
         }
-        self.moment.is_some_and(|moment| now() >= moment) || self.real.is_some_and(|real| Instant::now() >= real)
+        self.moment.is_some_and(|moment| now() >= moment) || self.real.is_some_and(|real| real_now() >= real)
     }
 
     /// Returns the remaining time, at least zero; `None` if no time ends the wait. While a test has the clock, a moment
     /// of the clock that is still to come is one: the test wakes the threads that wait for it.
     pub fn remaining(&self) -> Option<Duration> {
-        let real = self.real.map(|real| real.saturating_duration_since(Instant::now()));
+        let real = self.real.map(|real| real.saturating_duration_since(real_now()));
         let left = self.moment.map(|moment| moment.saturating_duration_since(now()));
         let left = left.filter(|left| left.is_zero() || !is_virtual());
         match (left, real) {
@@ -155,6 +174,10 @@ pub fn monotonic_ns() -> u64 {
 }
 
 fn read_ns(clock: libc::clockid_t) -> u64 {
+    #[cfg(feature = "simulated")]
+    if crate::simulation::is_running() {
+        return (crate::simulation::EPOCH + crate::simulation::since_start()).as_nanos() as u64;
+    }
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: clock_gettime writes the timespec that it is given; both clocks exist on every system that awoke runs on.
     unsafe { libc::clock_gettime(clock, &raw mut now) };

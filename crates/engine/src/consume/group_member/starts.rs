@@ -1,10 +1,10 @@
 //! Where the reading of partitions begins, and begins again.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::thread::Member;
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::consume::StartAt;
 use crate::kafka::{CommittedOffset, EventKind, Position, TopicPartition, TopicPartitionList};
 use crate::{Error, Result};
@@ -68,10 +68,10 @@ impl Member {
     /// Asks again while the answer is a retriable error. An offset that a transaction holds up is known when that has
     /// ended, at the latest by its time-out. Blocks.
     fn insist<T>(&self, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
-        let until = Instant::now() + LOOKUP_WITHIN;
+        let until = clock::real_now() + LOOKUP_WITHIN;
         loop {
             match ask() {
-                Err(error) if error.is_retriable() && Instant::now() < until && !self.shared.is_ending() => {
+                Err(error) if error.is_retriable() && clock::real_now() < until && !self.shared.is_ending() => {
                     self.wait_to_ask_again();
                 }
                 answer => return answer,

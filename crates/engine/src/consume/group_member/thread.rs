@@ -75,7 +75,7 @@ impl Member {
                 is_fixed,
             ),
             settings,
-            fixed: is_fixed.then(|| (HashMap::new(), Instant::now())),
+            fixed: is_fixed.then(|| (HashMap::new(), clock::real_now())),
             poll_interval,
             fetch_memory,
             deferred: VecDeque::new(),
@@ -109,8 +109,10 @@ impl Member {
 
     /// Commits again what the broker would forget.
     fn renew(&mut self) {
-        if let Some((held, moment)) = self.fixed.as_mut().filter(|(_, moment)| moment.elapsed() >= RENEW_AFTER) {
-            *moment = Instant::now();
+        if let Some((held, moment)) =
+            self.fixed.as_mut().filter(|(_, moment)| clock::real_since(*moment) >= RENEW_AFTER)
+        {
+            *moment = clock::real_now();
             self.committer.renew(held.iter().map(|(at, offset)| (at.clone(), offset.clone())));
         }
     }

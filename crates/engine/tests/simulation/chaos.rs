@@ -1,0 +1,60 @@
+//! The faults and the commands that come from outside.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use awoke_engine::wake::simulation::{random, sleep, trace};
+
+use crate::world::{Process, World};
+
+/// Makes some trouble, at random times.
+pub fn run(world: &Arc<World>, processes: &mut [Process]) {
+    // A seek of user code to an offset that a truncation removed skips messages, as it says.
+    let (restarts, truncates) = (random(2) == 0, random(4) == 0 && !world.seeks());
+    for _ in 0..random(20) {
+        sleep(Duration::from_micros(random(400_000)));
+        let process = random(processes.len() as u64) as usize;
+        match random(12) {
+            0..3 => world.cluster.rebalance("group"),
+            3 => world.cluster.lose("group", process),
+            4 if restarts => processes[process].restart(world),
+            5 => drop(processes[process].member.commit()),
+            6 if truncates => truncate(world),
+            7 => fetch_again(world),
+            8 => mark(world),
+            _ => command(world),
+        }
+    }
+}
+
+fn truncate(world: &World) {
+    let at = &world.partitions[random(world.partitions.len() as u64) as usize];
+    let end = random(world.cluster.end(at) as u64 + 1) as i64;
+    trace(|| format!("truncate {at} to {end}"));
+    world.checks.note_rewound(at, true);
+    world.cluster.truncate(at, end);
+}
+
+fn fetch_again(world: &World) {
+    let at = &world.partitions[random(world.partitions.len() as u64) as usize];
+    trace(|| format!("fetch {at} again"));
+    world.cluster.fetch_again(at, 1 + random(10) as i64);
+}
+
+fn mark(world: &World) {
+    let at = &world.partitions[random(world.partitions.len() as u64) as usize];
+    world.cluster.append_marker(at);
+}
+
+/// A command of user code. One of an assignment that has ended is refused.
+fn command(world: &World) {
+    let Some(partition) = world.any_open() else { return };
+    trace(|| format!("a command for {partition:?}"));
+    match random(5) {
+        0 => drop(partition.pause()),
+        1 | 2 => drop(partition.resume()),
+        3 => drop(partition.clear_backoff()),
+        _ if world.seeks() => world.seek(&partition),
+        _ => (),
+    }
+}

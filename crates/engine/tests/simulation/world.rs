@@ -1,0 +1,287 @@
+//! One simulated world: a cluster, a topic for each kind of route, members, workers, faults.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use awoke_engine::consume::{
+    Concurrency, Flow, GroupMember, GroupSettings, LaneBy, Pace, PartitionQueue, PartitionScheduler, PartitionSettings,
+    PullLimits, Route, Share,
+};
+use awoke_engine::events::{EventBox, event_box};
+use awoke_engine::kafka::{ClientConfig, Cluster, Faults, TopicPartition};
+use awoke_engine::wake::simulation::{random, sleep, spawn, trace};
+
+use crate::chaos;
+use crate::checks::{Checks, Order};
+use crate::handlers::work;
+
+/// After this time everything is done, or never will be. It is less than a third of `max.poll.interval.ms`, at which a
+/// member comes up by itself and so hides a lost wake-up.
+const DRAINED_WITHIN: Duration = Duration::from_secs(60);
+
+/// How user code gets the messages of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Singles,
+    Batches,
+    Outputs,
+}
+
+/// The properties of one route.
+#[derive(Clone)]
+struct RouteKind {
+    topic: String,
+    style: Style,
+    order: Order,
+    settings: PartitionSettings,
+}
+
+/// One simulated world.
+pub struct World {
+    pub cluster: Arc<Cluster>,
+    pub checks: Arc<Checks>,
+    routes: Vec<RouteKind>,
+    pub partitions: Vec<TopicPartition>,
+    /// Partitions that are assigned to some member.
+    open: Mutex<Vec<Arc<PartitionQueue>>>,
+    /// One in this number of calls of handlers fails; 0 for none.
+    fails_one_in: AtomicU64,
+    seeks: AtomicBool,
+    group: GroupSettings,
+    config: ClientConfig,
+    events: Arc<EventBox>,
+}
+
+/// A member of the group, and its workers.
+pub struct Process {
+    pub member: Arc<GroupMember>,
+    scheduler: Arc<PartitionScheduler>,
+}
+
+impl World {
+    fn new() -> Arc<Self> {
+        let cluster = Cluster::install();
+        let checks = Checks::new(&cluster);
+        let mut partitions = Vec::new();
+        let routes: Vec<_> = (0..=random(2)).map(route).collect();
+        for route in &routes {
+            let count = 1 + random(3) as i32;
+            cluster.create(&route.topic, count);
+            partitions.extend((0..count).map(|partition| TopicPartition::new(route.topic.as_str(), partition)));
+        }
+        let mut config = ClientConfig::new();
+        config.set("group.id", "group");
+        if random(3) == 0 {
+            config.set("partition.assignment.strategy", "range");
+        }
+        let group = GroupSettings {
+            commit_interval: Duration::from_millis([0, 5, 500][random(3) as usize]),
+            revoke_timeout: Duration::from_millis(500 + random(3_000)),
+            fetch_memory_bytes: 1 << 20,
+            partitions_total: partitions.len(),
+        };
+        let rate = |all: &[u64]| all[random(all.len() as u64) as usize];
+        cluster.set_faults(Faults {
+            request: rate(&[0, 20, 5]),
+            answer: rate(&[0, 20, 5]),
+            produce: 0,
+            step_us: rate(&[10, 5_000, 100_000]),
+        });
+        Arc::new(Self {
+            cluster,
+            checks,
+            routes,
+            partitions,
+            open: Mutex::default(),
+            fails_one_in: AtomicU64::new(rate(&[0, 10, 3])),
+            seeks: AtomicBool::new(random(4) == 0),
+            group,
+            config,
+            events: event_box().expect("a descriptor"),
+        })
+    }
+
+    fn kind(&self, partition: &PartitionQueue) -> &RouteKind {
+        &self.routes[partition.route_number() as usize]
+    }
+
+    pub fn style(&self, partition: &PartitionQueue) -> Style {
+        self.kind(partition).style
+    }
+
+    pub fn order(&self, partition: &PartitionQueue) -> Order {
+        self.kind(partition).order
+    }
+
+    /// Decides whether a call of a handler fails.
+    pub fn fails(&self) -> bool {
+        let number = self.fails_one_in.load(Ordering::Relaxed);
+        number > 0 && random(number) == 0
+    }
+
+    pub fn seeks(&self) -> bool {
+        self.seeks.load(Ordering::Relaxed)
+    }
+
+    /// Seeks to an offset that was reached.
+    pub fn seek(&self, partition: &PartitionQueue) {
+        let at = partition.topic_partition();
+        let reached = self.cluster.committed("group", at).map_or(0, |committed| committed.offset) as u64;
+        let offset = if random(8) == 0 { -2 } else { random(reached + 1) as i64 };
+        self.checks.note_rewound(at, false);
+        let sought = partition.seek(offset);
+        trace(|| format!("seek {at} to {offset}: {sought:?}"));
+    }
+
+    fn open(&self) -> std::sync::MutexGuard<'_, Vec<Arc<PartitionQueue>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn add(&self, partition: &Arc<PartitionQueue>) {
+        self.open().push(Arc::clone(partition));
+    }
+
+    pub fn remove(&self, partition: &Arc<PartitionQueue>) {
+        self.open().retain(|each| !Arc::ptr_eq(each, partition));
+    }
+
+    /// Returns a partition that is assigned to some member.
+    pub fn any_open(&self) -> Option<Arc<PartitionQueue>> {
+        let open = self.open();
+        open.get(random(open.len() as u64) as usize).map(Arc::clone)
+    }
+
+    /// Has a member join.
+    pub fn join(&self, scheduler: &Arc<PartitionScheduler>) -> Arc<GroupMember> {
+        let route = |(number, kind): (usize, &RouteKind)| Route {
+            topic: kind.topic.clone(),
+            scheduler: Arc::clone(scheduler),
+            settings: PartitionSettings { route_number: number as u64, ..kind.settings.clone() },
+            start: None,
+            partitions: Vec::new(),
+        };
+        let routes = self.routes.iter().enumerate().map(route).collect();
+        let member = GroupMember::join(&self.config, routes, self.group, None, Arc::clone(&self.events));
+        Arc::new(member.expect("the settings are right"))
+    }
+
+    fn start(self: &Arc<Self>) -> Process {
+        let scheduler = Arc::new(PartitionScheduler::default());
+        for _ in 0..=random(3) {
+            let (world, scheduler) = (Arc::clone(self), Arc::clone(&scheduler));
+            spawn("worker", move || work(&world, &scheduler));
+        }
+        Process { member: self.join(&scheduler), scheduler }
+    }
+
+    /// Appends messages, at random times.
+    fn produce(&self) {
+        for id in 0..10 + random(60) {
+            let at = &self.partitions[random(self.partitions.len() as u64) as usize];
+            let key = (random(8) > 0).then(|| format!("k{}", random(5)).into_bytes());
+            self.cluster.append(at, key, id.to_le_bytes().to_vec());
+            if random(6) == 0 {
+                sleep(Duration::from_micros(random(200_000)));
+            }
+        }
+    }
+
+    /// Ends all faults.
+    fn heal(&self) {
+        trace(|| "all faults end".to_owned());
+        self.cluster.set_faults(Faults { step_us: 100, ..Faults::default() });
+        self.fails_one_in.store(0, Ordering::Relaxed);
+        self.seeks.store(false, Ordering::Relaxed);
+        for partition in self.open().clone() {
+            drop(partition.resume());
+        }
+    }
+
+    /// Waits until all is done.
+    fn drain(&self) {
+        let mut missing = None;
+        for _ in 0..DRAINED_WITHIN.as_secs() * 2 {
+            missing = self.checks.missing(&self.partitions);
+            if missing.is_none() {
+                return;
+            }
+            sleep(Duration::from_millis(500));
+        }
+        panic!("messages are stuck: {}", missing.unwrap_or_default());
+    }
+}
+
+impl Process {
+    fn end(self) {
+        let is_closed = self.member.close(Some(Duration::from_secs(5))).expect("this process");
+        assert!(is_closed, "the member's thread did not end");
+        assert_eq!(self.scheduler.stats().running, 0, "a unit is left over");
+        self.scheduler.close();
+    }
+
+    /// Leaves the group, and joins it again.
+    pub fn restart(&mut self, world: &World) {
+        trace(|| "the member leaves, and joins again".to_owned());
+        drop(self.member.close(Some(Duration::from_millis(random(4_000)))));
+        world.open().retain(|partition| partition.check_current().is_ok());
+        self.member = world.join(&self.scheduler);
+    }
+}
+
+fn route(number: u64) -> RouteKind {
+    let style = [Style::Singles, Style::Batches, Style::Outputs][random(3) as usize];
+    let concurrency = (random(3) > 0).then(|| concurrency(style));
+    let order = match &concurrency {
+        None => Order::All,
+        Some(Concurrency { by: LaneBy::Nothing, .. }) => Order::None,
+        Some(_) => Order::PerKey,
+    };
+    let flow = Flow {
+        limits: PullLimits { messages_max: 1 + random(20) as usize, bytes_max: 1 << 20 },
+        wait_max: (random(4) == 0).then(|| Duration::from_millis(random(200))),
+        turn_max: (random(2) == 0).then(|| Duration::from_millis(random(20))),
+        stores_by_hand: false,
+        pace: (random(4) == 0).then(|| Arc::new(Pace::new(Duration::from_millis(20)))),
+        delay: (random(6) == 0).then(|| Duration::from_millis(random(300))),
+        rate: None,
+    };
+    let tick_every = (random(4) == 0).then(|| Duration::from_millis(100 + random(400)));
+    let settings = PartitionSettings { flow, concurrency, tick_every, ..PartitionSettings::default() };
+    RouteKind { topic: format!("topic{number}"), style, order, settings }
+}
+
+fn concurrency(style: Style) -> Concurrency {
+    let share = match style {
+        Style::Singles => [Share::OneLane, Share::WhileShort][random(2) as usize],
+        Style::Batches => Share::Even,
+        Style::Outputs => Share::OneLane,
+    };
+    Concurrency {
+        jobs_max: 1 + random(4) as usize,
+        by: [LaneBy::Key, LaneBy::Key, LaneBy::Nothing, LaneBy::Route][random(4) as usize],
+        in_flight_max: 1 + random(30) as usize,
+        commit_gap_max: 5 + random(60) as usize,
+        share,
+        careful_messages: 0,
+        skip: None,
+    }
+}
+
+/// Lives through one seed: the first task of a simulation.
+pub fn live() {
+    let world = World::new();
+    let cluster = Arc::clone(&world.cluster);
+    spawn("cluster", move || cluster.run());
+    let mut processes: Vec<_> = (0..=random(2)).map(|_| world.start()).collect();
+    let producing = spawn("producer", {
+        let world = Arc::clone(&world);
+        move || world.produce()
+    });
+    chaos::run(&world, &mut processes);
+    producing.join().expect("a panic ends the simulation");
+    world.heal();
+    world.drain();
+    processes.into_iter().for_each(Process::end);
+    world.cluster.close();
+}

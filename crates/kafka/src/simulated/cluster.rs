@@ -1,0 +1,343 @@
+//! A cluster inside the process. It does one thing at a time, which the seed picks from all that it could do.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use awoke_wake::simulation::{self, TaskId};
+
+use super::client::ClientState;
+use super::group::Group;
+use super::log::Log;
+use super::queue::EventQueue;
+use super::transactions::Coordinator;
+use super::{CommittedOffset, LogRecord, TopicPartition};
+
+/// The most messages that a partition queue holds.
+const QUEUE_MAX: usize = 40;
+/// The most messages of one fetch.
+const FETCH_MAX: u64 = 12;
+
+/// Faults that the cluster makes, each as one in this number of requests; 0 for none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// A commit, a look-up or a request of a transaction fails.
+    pub request: u64,
+    /// A request takes effect, and its answer is lost.
+    pub answer: u64,
+    /// A message that is sent fails.
+    pub produce: u64,
+    /// The longest time between two steps, in microseconds.
+    pub step_us: u64,
+}
+
+/// A cluster inside the process.
+pub struct Cluster(Mutex<State>);
+
+/// The fate of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// It takes effect, and is answered.
+    Done,
+    /// It takes effect, and no answer comes.
+    Unanswered,
+    /// It does not take effect.
+    Failed,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) logs: BTreeMap<TopicPartition, Log>,
+    pub(super) committed: BTreeMap<(String, TopicPartition), CommittedOffset>,
+    pub(super) groups: BTreeMap<String, Group>,
+    pub(super) clients: Vec<ClientState>,
+    pub(super) queues: Vec<EventQueue>,
+    pub(super) transactions: Coordinator,
+    pub(super) faults: Faults,
+    /// Called after each commit that took effect.
+    on_commit: Option<OnCommit>,
+    waiting: Option<TaskId>,
+    is_closed: bool,
+}
+
+/// Gets the group, the partition, and the offset that the group has committed now.
+type OnCommit = Arc<dyn Fn(&str, &TopicPartition, &CommittedOffset) + Send + Sync>;
+
+/// One thing that the cluster could do.
+enum Action {
+    BeginFetching(usize, TopicPartition),
+    Fetch(usize, TopicPartition),
+    AnswerCommit(usize),
+    Rebalance(usize),
+    Close(usize),
+    Deliver(usize),
+    EndLate(usize),
+    Expire(String),
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Cluster>>> = const { RefCell::new(None) };
+}
+
+/// For clients.
+impl Cluster {
+    /// Returns the cluster of this thread.
+    pub(super) fn current() -> Arc<Self> {
+        CURRENT.with_borrow(|current| current.as_ref().map(Arc::clone)).expect("a cluster was made on this thread")
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the cluster look for something to do.
+    pub(super) fn wake(&self) {
+        let waiting = self.state().waiting.take();
+        if simulation::is_running() {
+            waiting.into_iter().for_each(simulation::wake);
+        }
+    }
+
+    /// Decides the fate of a request.
+    pub(super) fn reply(&self) -> Reply {
+        let Faults { request, answer, .. } = self.state().faults;
+        if one_in(request) {
+            Reply::Failed
+        } else if one_in(answer) {
+            Reply::Unanswered
+        } else {
+            Reply::Done
+        }
+    }
+}
+
+/// Returns true once in this number of times; never for 0.
+pub(super) fn one_in(number: u64) -> bool {
+    number > 0 && simulation::random(number) == 0
+}
+
+/// For the simulation.
+impl Cluster {
+    /// Makes a cluster, which the clients of this thread use from now on.
+    pub fn install() -> Arc<Self> {
+        let cluster = Arc::new(Self(Mutex::default()));
+        CURRENT.set(Some(Arc::clone(&cluster)));
+        cluster
+    }
+
+    /// Changes the faults.
+    pub fn set_faults(&self, faults: Faults) {
+        self.state().faults = faults;
+    }
+
+    /// Has this called after each commit of a group that took effect.
+    pub fn on_commit(&self, called: impl Fn(&str, &TopicPartition, &CommittedOffset) + Send + Sync + 'static) {
+        self.state().on_commit = Some(Arc::new(called));
+    }
+
+    /// Creates a topic.
+    pub fn create(&self, topic: &str, partitions: i32) {
+        let mut state = self.state();
+        (0..partitions).for_each(|partition| {
+            state.logs.insert(TopicPartition::new(topic, partition), Log::default());
+        });
+    }
+
+    /// Appends a record. Returns its offset.
+    pub fn append(&self, at: &TopicPartition, key: Option<Vec<u8>>, value: Vec<u8>) -> i64 {
+        let offset = self.state().logs.entry(at.clone()).or_default().append(key, Some(value), false, 0);
+        self.wake();
+        offset
+    }
+
+    /// Appends the marker of a transaction without messages.
+    pub fn append_marker(&self, at: &TopicPartition) {
+        self.state().logs.entry(at.clone()).or_default().append(None, None, true, 0);
+        self.wake();
+    }
+
+    /// Returns the records of a partition that a consumer of committed messages gets.
+    pub fn records(&self, at: &TopicPartition) -> Vec<Arc<LogRecord>> {
+        let state = self.state();
+        let is_visible = |record: &&Arc<LogRecord>| {
+            !record.is_control && (record.transaction == 0 || state.transactions.is_committed(record.transaction))
+        };
+        state.logs.get(at).map_or_else(Vec::new, |log| log.records.iter().filter(is_visible).cloned().collect())
+    }
+
+    /// Returns the end of a partition.
+    pub fn end(&self, at: &TopicPartition) -> i64 {
+        self.state().logs.get(at).map_or(0, Log::end)
+    }
+
+    /// Returns the leader epoch of a partition.
+    pub fn epoch(&self, at: &TopicPartition) -> i32 {
+        self.state().logs.get(at).map_or(0, Log::epoch)
+    }
+
+    /// Returns what a group has committed.
+    pub fn committed(&self, group: &str, at: &TopicPartition) -> Option<CommittedOffset> {
+        self.state().committed.get(&(group.to_owned(), at.clone())).cloned()
+    }
+
+    /// Removes the records of a partition from an offset on, as an unclean leader election does. Members that fetch it
+    /// go on from there.
+    pub fn truncate(&self, at: &TopicPartition, end: i64) {
+        let mut state = self.state();
+        let Some(log) = state.logs.get_mut(at) else { return };
+        log.truncate(end);
+        for client in &mut state.clients {
+            if let Some(partition) = client.partitions.get_mut(at).filter(|partition| partition.is_fetching) {
+                partition.next_fetch = partition.next_fetch.min(end);
+            }
+        }
+        drop(state);
+        self.wake();
+    }
+
+    /// Has each member fetch the last messages of a partition again that it has pulled, as a rebalance may.
+    pub fn fetch_again(&self, at: &TopicPartition, messages: i64) {
+        let mut state = self.state();
+        for client in &mut state.clients {
+            if let Some(partition) = client.partitions.get_mut(at) {
+                partition.fetch_again(messages);
+            }
+        }
+        drop(state);
+        self.wake();
+    }
+
+    /// Runs the cluster until `close`.
+    pub fn run(&self) {
+        while !self.state().is_closed {
+            if self.step() {
+                let step_us = self.state().faults.step_us;
+                if simulation::random(4) == 0 {
+                    simulation::sleep(Duration::from_micros(simulation::random(step_us)));
+                } else {
+                    simulation::pause();
+                }
+                continue;
+            }
+            let expiry = {
+                let mut state = self.state();
+                state.waiting = Some(simulation::current());
+                state.transactions.next_expiry()
+            };
+            simulation::block(expiry);
+        }
+    }
+
+    /// Ends `run`.
+    pub fn close(&self) {
+        self.state().is_closed = true;
+        self.wake();
+    }
+
+    /// Does one thing. Returns `false` if there is nothing to do.
+    fn step(&self) -> bool {
+        let mut actions = self.state().actions();
+        if actions.is_empty() {
+            return false;
+        }
+        let action = actions.swap_remove(simulation::random(actions.len() as u64) as usize);
+        let calls = self.state().act(action);
+        self.announce(calls);
+        true
+    }
+
+    /// Makes the calls that a change has led to. No lock is held.
+    pub(super) fn announce(&self, calls: Calls) {
+        calls.wakes.into_iter().for_each(simulation::wake);
+        calls.listeners.into_iter().for_each(|listener| listener());
+        let on_commit = self.state().on_commit.clone();
+        if let Some(on_commit) = on_commit {
+            calls.commits.iter().for_each(|(group, at, committed)| on_commit(group, at, committed));
+        }
+    }
+}
+
+/// Calls to make once the lock is released.
+#[derive(Default)]
+pub(super) struct Calls {
+    pub(super) wakes: Vec<TaskId>,
+    pub(super) listeners: Vec<Arc<dyn Fn() + Send + Sync>>,
+    pub(super) commits: Vec<(String, TopicPartition, CommittedOffset)>,
+}
+
+impl State {
+    fn actions(&self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (id, client) in self.clients.iter().enumerate() {
+            for (at, partition) in &client.partitions {
+                if partition.is_assigned && !partition.is_fetching {
+                    actions.push(Action::BeginFetching(id, at.clone()));
+                }
+                let end = self.logs.get(at).map_or(0, Log::end);
+                if partition.is_fetching && partition.next_fetch < end && partition.messages.len() < QUEUE_MAX {
+                    actions.push(Action::Fetch(id, at.clone()));
+                }
+            }
+            if !client.commits.is_empty() {
+                actions.push(Action::AnswerCommit(id));
+            }
+            if self.change_of(id).is_some() {
+                actions.push(Action::Rebalance(id));
+            }
+            if client.is_closing && !client.is_closed && !client.has_assigned() && !client.is_rebalancing {
+                actions.push(Action::Close(id));
+            }
+            if !client.sends.is_empty() {
+                actions.push(Action::Deliver(id));
+            }
+        }
+        actions.extend((0..self.transactions.late.len()).map(Action::EndLate));
+        actions.extend(self.transactions.expired().map(Action::Expire));
+        actions
+    }
+
+    fn act(&mut self, action: Action) -> Calls {
+        let mut calls = Calls::default();
+        match action {
+            Action::BeginFetching(id, at) => self.begin_fetching(id, &at),
+            Action::Fetch(id, at) => self.fetch(id, &at, &mut calls),
+            Action::AnswerCommit(id) => self.answer_commit(id, &mut calls),
+            Action::Rebalance(id) => self.send_rebalance(id, &mut calls),
+            Action::Close(id) => self.end_membership(id, &mut calls),
+            Action::Deliver(id) => self.deliver(id, &mut calls),
+            Action::EndLate(index) => self.end_late(index, &mut calls),
+            Action::Expire(id) => self.expire(&id),
+        }
+        calls
+    }
+
+    fn begin_fetching(&mut self, id: usize, at: &TopicPartition) {
+        let group = self.clients[id].group.clone();
+        let committed = self.committed.get(&(group, at.clone())).map(|committed| committed.offset);
+        let Some(log) = self.logs.get(at) else { return };
+        let Some(partition) = self.clients[id].partitions.get_mut(at) else { return };
+        let offset = match partition.begin_at.offset {
+            super::client::NO_OFFSET => committed.map_or(0, |offset| if offset > log.end() { 0 } else { offset }),
+            _ => log.resolve(partition.begin_at),
+        };
+        simulation::trace(|| format!("client {id} begins to fetch {at} at {offset}"));
+        partition.is_fetching = true;
+        partition.next_fetch = offset;
+    }
+
+    fn fetch(&mut self, id: usize, at: &TopicPartition, calls: &mut Calls) {
+        let Some(log) = self.logs.get(at) else { return };
+        let Some(partition) = self.clients[id].partitions.get_mut(at) else { return };
+        let first = partition.next_fetch.max(0);
+        let end = log.end().min(first + 1 + simulation::random(FETCH_MAX) as i64);
+        let records = log.records[first as usize..end as usize].iter().cloned();
+        partition.next_fetch = end;
+        simulation::trace(|| format!("client {id} fetches {at} from {first} to {end}"));
+        let was_empty = partition.messages.is_empty();
+        partition.put(records);
+        if was_empty && let Some(listener) = &partition.listener {
+            calls.listeners.push(Arc::clone(listener));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The groups: which member has which partition.
+
+use std::collections::BTreeMap;
+
+use awoke_wake::simulation;
+
+use super::cluster::{Calls, Cluster, State};
+use super::queue::{Event, EventKind};
+use super::{Code, TopicPartition, TopicPartitionList};
+
+/// The members of a group are clients, by their numbers.
+#[derive(Default)]
+pub(super) struct Group {
+    members: Vec<usize>,
+    topics: Vec<String>,
+    /// The member that is to have each partition.
+    target: BTreeMap<TopicPartition, usize>,
+    /// The member that has it, or is about to be told so.
+    owners: BTreeMap<TopicPartition, usize>,
+    /// In an eager group every member gives all partitions back first.
+    gives_all_back: bool,
+}
+
+impl Group {
+    /// Lets an eager group go on when no member has a partition.
+    fn note_given_back(&mut self) {
+        self.gives_all_back &= !self.owners.is_empty();
+    }
+}
+
+/// A change of the assignment of one member.
+pub(super) enum Change {
+    Assign(Vec<TopicPartition>),
+    Revoke(Vec<TopicPartition>),
+}
+
+impl Cluster {
+    /// Has a group divide its partitions anew.
+    pub fn rebalance(&self, group: &str) {
+        self.state().divide(group);
+        self.wake();
+    }
+
+    /// Ends the session of the member with this number, counted from 0: its partitions are given to others at once.
+    pub fn lose(&self, group: &str, number: usize) {
+        let mut state = self.state();
+        let Some(&id) = state.groups.get(group).and_then(|group| group.members.get(number)) else { return };
+        if state.clients[id].is_rebalancing || state.clients[id].is_lost || !state.clients[id].has_assigned() {
+            return;
+        }
+        state.clients[id].is_lost = true;
+        state.clients[id].member_epoch += 1;
+        if let Some(group) = state.groups.get_mut(group) {
+            group.owners.retain(|_, owner| *owner != id);
+            group.note_given_back();
+        }
+        state.divide(group);
+        drop(state);
+        self.wake();
+    }
+}
+
+impl State {
+    pub(super) fn join(&mut self, id: usize, group: &str, topics: &[String]) {
+        let joined = self.groups.entry(group.to_owned()).or_default();
+        if !joined.members.contains(&id) {
+            joined.members.push(id);
+        }
+        joined.topics = topics.to_vec();
+        self.divide(group);
+    }
+
+    pub(super) fn leave(&mut self, id: usize) {
+        let name = self.clients[id].group.clone();
+        let Some(group) = self.groups.get_mut(&name) else { return };
+        group.members.retain(|member| *member != id);
+        self.divide(&name);
+    }
+
+    fn divide(&mut self, name: &str) {
+        let Some(group) = self.groups.get_mut(name) else { return };
+        let topics = &group.topics;
+        let partitions: Vec<_> =
+            self.logs.keys().filter(|at| topics.iter().any(|topic| **topic == *at.topic)).collect();
+        group.target.clear();
+        for at in partitions {
+            if let Some(member) = group.members.get(simulation::random(group.members.len() as u64) as usize) {
+                group.target.insert(at.clone(), *member);
+            }
+        }
+        let is_eager = group.members.iter().any(|member| !self.clients[*member].is_cooperative);
+        group.gives_all_back = is_eager && !group.owners.is_empty();
+    }
+
+    /// Returns the change that a client has to be told of.
+    pub(super) fn change_of(&self, id: usize) -> Option<Change> {
+        let client = &self.clients[id];
+        if client.is_rebalancing || client.is_closed || client.group.is_empty() {
+            return None;
+        }
+        if client.is_lost || client.is_closing {
+            let assigned = client.assigned();
+            return (client.is_lost || !assigned.is_empty()).then_some(Change::Revoke(assigned));
+        }
+        let group = self.groups.get(&client.group)?;
+        let owned = group.owners.iter().filter(|(_, owner)| **owner == id).map(|(at, _)| at);
+        let is_to_go = |at: &&TopicPartition| group.gives_all_back || group.target.get(*at) != Some(&id);
+        let revoked: Vec<_> = owned.filter(is_to_go).cloned().collect();
+        if !revoked.is_empty() {
+            return Some(Change::Revoke(revoked));
+        }
+        if group.gives_all_back {
+            return None;
+        }
+        let mine = group.target.iter().filter(|(at, member)| **member == id && !group.owners.contains_key(*at));
+        let assigned: Vec<_> = mine.map(|(at, _)| at.clone()).collect();
+        (!assigned.is_empty()).then_some(Change::Assign(assigned))
+    }
+
+    /// Tells a client of a change.
+    pub(super) fn send_rebalance(&mut self, id: usize, calls: &mut Calls) {
+        let Some(change) = self.change_of(id) else { return };
+        let client = &mut self.clients[id];
+        client.is_rebalancing = true;
+        let (code, partitions) = match change {
+            Change::Assign(partitions) => (Code::ASSIGN_PARTITIONS, partitions),
+            Change::Revoke(partitions) => {
+                client.is_told_lost = std::mem::take(&mut client.is_lost);
+                (Code::REVOKE_PARTITIONS, partitions)
+            }
+        };
+        let queue = client.closing_queue.unwrap_or(client.main_queue);
+        if code == Code::ASSIGN_PARTITIONS
+            && let Some(group) = self.groups.get_mut(&client.group)
+        {
+            group.owners.extend(partitions.iter().map(|at| (at.clone(), id)));
+        }
+        simulation::trace(|| format!("rebalance of client {id}: {} {partitions:?}", code.0));
+        let list = TopicPartitionList::of(&partitions).unwrap_or_default();
+        self.put_event(queue, Event { kind: EventKind::Rebalance, code, list }, calls);
+    }
+
+    /// Takes partitions that a client has given back.
+    pub(super) fn give_back(&mut self, id: usize, partitions: &[TopicPartition]) {
+        let client = &mut self.clients[id];
+        for at in partitions {
+            if let Some(partition) = client.partitions.get_mut(at) {
+                partition.unassign();
+            }
+        }
+        (client.is_rebalancing, client.is_told_lost) = (false, false);
+        client.member_epoch += 1;
+        let Some(group) = self.groups.get_mut(&client.group) else { return };
+        let has_all_left = !client.has_assigned();
+        group.owners.retain(|at, owner| *owner != id || !(has_all_left || partitions.contains(at)));
+        group.note_given_back();
+    }
+
+    /// Notes that a client has left its group.
+    pub(super) fn end_membership(&mut self, id: usize, calls: &mut Calls) {
+        let client = &mut self.clients[id];
+        client.is_closed = true;
+        client.member_epoch += 1;
+        if let Some(group) = self.groups.get_mut(&client.group) {
+            group.owners.retain(|_, owner| *owner != id);
+            group.note_given_back();
+        }
+        let queue = self.clients[id].closing_queue.unwrap_or(self.clients[id].main_queue);
+        let event = Event { kind: EventKind::Other, code: Code::NONE, list: TopicPartitionList::new() };
+        self.put_event(queue, event, calls);
+    }
+}
