@@ -3,7 +3,7 @@
 //! An entry belongs to one assignment, its *generation*: a job that outlived its assignment finds another generation,
 //! or none, and changes nothing. Stored offsets go back only in `rewind`: after a seek, or when the log went back.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CommitGap;
@@ -19,7 +19,7 @@ pub(super) struct Offsets {
 
 #[derive(Debug, Default)]
 struct State {
-    entries: HashMap<TopicPartition, Entry>,
+    entries: BTreeMap<TopicPartition, Entry>,
     /// The committer was woken for stored offsets, and has not taken them yet.
     is_announced: bool,
 }
@@ -64,6 +64,12 @@ impl State {
     fn entry(&mut self, at: &TopicPartition, generation: u64) -> Result<&mut Entry> {
         let entry = self.entries.get_mut(at).filter(|entry| entry.generation == generation);
         entry.ok_or_else(|| Error::Fenced { topic: at.topic.to_string(), partition: at.partition })
+    }
+
+    /// Forgets that the committer was woken, if it has nothing to take: the stored offset was lost, or a seek dropped
+    /// it. Without this the next store would take the committer for woken, and it would never be.
+    fn end_announcement(&mut self) {
+        self.is_announced &= self.entries.values().any(Entry::is_due);
     }
 
     /// Returns whether the committer has to be woken.
@@ -127,11 +133,7 @@ impl Offsets {
         if state.entries.get(at).is_some_and(|entry| entry.generation == generation) {
             state.entries.remove(at);
         }
-        // A lost partition is not committed, so the committer takes nothing of it. Without this the first store of the
-        // next assignment would take the committer for woken, and it would never be.
-        if !state.entries.values().any(Entry::is_due) {
-            state.is_announced = false;
-        }
+        state.end_announcement();
     }
 
     /// Stores the next offset to read. Returns whether the committer has to be woken.
@@ -208,6 +210,7 @@ impl Offsets {
         if offset >= 0 {
             entry.put(Position { offset, leader_epoch: -1 }, None);
         }
+        state.end_announcement();
     }
 
     /// Refuses when the assignment has ended.
@@ -338,6 +341,15 @@ mod tests {
         assert!(offsets.store_end(&at(), 1, end(12)).expect("assigned"));
         assert!(!offsets.store_end(&at(), 1, end(11)).expect("assigned"));
         assert_eq!(offsets.take_dirty(), [(at(), end(12), None)]);
+    }
+
+    #[test]
+    fn a_store_after_a_seek_to_the_first_message_wakes_the_committer() {
+        let offsets = Offsets::default();
+        offsets.open(&at(), 1, None, false);
+        assert!(offsets.store(&at(), 1, position(10)).expect("assigned"));
+        offsets.rewind(&at(), 1, -2);
+        assert!(offsets.store(&at(), 1, position(1)).expect("assigned"));
     }
 
     #[test]

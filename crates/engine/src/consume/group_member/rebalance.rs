@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::thread::Member;
+use crate::Result;
 use crate::clock::Deadline;
 use crate::consume::Hook;
 use crate::events::What;
@@ -22,7 +23,10 @@ impl Member {
         let list = event.partitions();
         let partitions = list.partitions();
         if event.code() == Code::ASSIGN_PARTITIONS {
-            return self.accept(&partitions);
+            if !self.accept(&partitions) {
+                self.report(self.decline());
+            }
+            return;
         }
         let is_lost = self.shared.client.is_assignment_lost();
         let hook = if is_lost { Hook::Lost } else { Hook::Revoked };
@@ -31,9 +35,10 @@ impl Member {
         self.shared.client.emit(if is_lost { What::Lost(partitions) } else { What::Revoked(partitions) });
     }
 
-    /// Opens partitions that the group assigned, or that the routes name.
-    pub(super) fn accept(&mut self, partitions: &[TopicPartition]) {
-        let Some((list, committed)) = self.starts_of(partitions) else { return };
+    /// Opens partitions that the group assigned, or that the routes name. Returns `false`, and opens none, when it is not
+    /// known where to begin.
+    pub(super) fn accept(&mut self, partitions: &[TopicPartition]) -> bool {
+        let Some((list, committed)) = self.starts_of(partitions) else { return false };
         if let Some((held, _)) = &mut self.fixed {
             held.clone_from(&committed);
         }
@@ -46,6 +51,14 @@ impl Member {
         self.share_memory();
         self.report(self.shared.client.assign(&list));
         self.shared.client.emit(What::Assigned(partitions.to_vec()));
+        true
+    }
+
+    /// Answers an assignment, and reads none of its partitions: librdkafka does not close before.
+    fn decline(&self) -> Result<()> {
+        let (client, nothing) = (&self.shared.client, TopicPartitionList::new());
+        // Partitions that are assigned now are not read any more in an eager group.
+        if client.is_cooperative() { client.assign(&nothing) } else { client.unassign(&nothing) }
     }
 
     /// Ends the work on partitions: no job begins, running ones end, offsets are committed, the hook runs, offsets are
@@ -104,15 +117,9 @@ impl Member {
     /// Answers rebalances that came while this member gave its partitions back: librdkafka does not close before.
     fn answer_deferred(&mut self) {
         for event in std::mem::take(&mut self.deferred) {
-            let client = &self.shared.client;
-            let answered = if event.code() != Code::ASSIGN_PARTITIONS {
-                client.unassign(&event.partitions())
-            } else if client.is_cooperative() {
-                // Partitions that are assigned now are not read any more.
-                client.assign(&TopicPartitionList::new())
-            } else {
-                client.unassign(&TopicPartitionList::new())
-            };
+            let is_assignment = event.code() == Code::ASSIGN_PARTITIONS;
+            let answered =
+                if is_assignment { self.decline() } else { self.shared.client.unassign(&event.partitions()) };
             self.report(answered);
         }
     }

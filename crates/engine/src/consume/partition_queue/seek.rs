@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Interrupt, PartitionQueue};
+use super::{Buffered, Interrupt, PartitionQueue};
 use crate::Result;
 use crate::consume::StartAt;
 use crate::events::What;
-use crate::kafka::{Code, Position};
+use crate::kafka::{Code, MessageRef, Position};
 
 /// The opening of the text beside an offset that tells of a crash; `runtime/crashes.py` writes it.
 pub(super) const CRASH_RECORD: &str = "awoke:began=";
@@ -17,6 +17,8 @@ pub(super) const CRASH_RECORD: &str = "awoke:began=";
 pub(super) enum Seek {
     /// Go on at this offset; all earlier state is dropped.
     To(i64),
+    /// Go on at the first message of a log that went back. Messages before it that are not done are read again.
+    Rewound(i64),
     /// Go on at the first message of a topic that was made again.
     Renewed,
     /// Go on where the member has begun to fetch again; all earlier state is dropped.
@@ -102,9 +104,20 @@ impl PartitionQueue {
         self.seek_lock().is_some()
     }
 
-    /// Goes on at this offset, unless another place was requested.
+    /// Goes on at this offset, at which a log went back, unless another place was requested.
     pub(super) fn rewind_to(&self, offset: i64) {
-        self.seek_lock().get_or_insert(Seek::To(offset));
+        self.seek_lock().get_or_insert(Seek::Rewound(offset));
+    }
+
+    /// Returns the first message that was handed out, or is kept for a later job, and is not done, as far as there is
+    /// one. Only the worker that has the partition calls it.
+    fn first_unfinished(&self) -> Option<i64> {
+        let kept = match &*self.buffered.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(Buffered::Parked(parked)) => Some(parked.batch.message(parked.first).offset()),
+            Some(Buffered::Filling(batch, _)) => batch.iter().next().map(MessageRef::offset),
+            None => None,
+        };
+        self.lanes.as_ref().and_then(|lanes| lanes.offset()).into_iter().chain(kept).min()
     }
 
     /// Seeks to the place where reading has to begin, if it has not begun there. Returns `false` when fetching has not
@@ -163,6 +176,8 @@ impl PartitionQueue {
             None => return,
             Some(Seek::Refused(code, text)) => return self.note_stuck(code, text, None),
             Some(Seek::To(offset)) => (offset, false),
+            // The seek drops them: the next commit would pass them.
+            Some(Seek::Rewound(to)) => (self.first_unfinished().map_or(to, |unfinished| unfinished.min(to)), false),
             Some(Seek::Restarted) => (StartAt::EARLIEST, true),
             Some(Seek::Renewed) => {
                 self.begin_renewed();
