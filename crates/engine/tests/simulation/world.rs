@@ -18,7 +18,7 @@ use crate::handlers::work;
 
 /// After this time everything is done, or never will be. It is less than a third of `max.poll.interval.ms`, at which a
 /// member comes up by itself and so hides a lost wake-up.
-const DRAINED_WITHIN: Duration = Duration::from_secs(60);
+const DRAINED_WITHIN: Duration = Duration::from_mins(1);
 
 /// How user code gets the messages of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
