@@ -700,7 +700,7 @@ class IncomingCall:
     def transaction_entry(self, entry: Any) -> None: ...
     @property
     def until_s(self) -> float:
-        """When it is to end, on `time.monotonic()`: its caller stops waiting, or its method's time is over."""
+        """When it is to end, on awoke's clock: its caller stops waiting, or its method's time is over."""
     @property
     def remaining_s(self) -> float:
         """The time that it may still take, in seconds; at least 0."""

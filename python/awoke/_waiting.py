@@ -60,7 +60,7 @@ class LoopMailbox:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._mailbox = Mailbox()
         self._calls: dict[int, Callable[[], object]] = {}
-        """What is called for each token, once or again, until it is forgotten."""
+        """The function that is called for each token, once or again, until it is forgotten."""
         self._tokens = itertools.count()
         self._lingering: list[DeliveryHandle] = []
         """Messages that tasks have begun to wait for in this turn of the loop: they are sent together at its end."""

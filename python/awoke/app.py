@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import threading
@@ -15,6 +14,7 @@ from awoke.codecs.codec import BY_TYPE, Codec
 from awoke.codecs.formats import Coding
 from awoke.config_values import ConfigValue
 from awoke.declared_topics.collection import DeclaredTopics
+from awoke.drive import is_in_event_loop
 from awoke.errors import ConfigError
 from awoke.events import Events
 from awoke.group_routes import OWN, GroupKey, GroupRoutes
@@ -458,7 +458,7 @@ class App(Router):
             BrokerUnreachable: no broker answered.
             UnknownTopic: a topic does not exist. What a start-up function raises leaves, too. Nothing was processed.
         """
-        if _is_in_event_loop():
+        if is_in_event_loop():
             raise ConfigError(
                 "app.run() would block the event loop of this thread: use async with app.serving()", "run"
             )
@@ -499,11 +499,3 @@ class App(Router):
 
 
 GIVEN[App] = lambda app: app
-
-
-def _is_in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -75,6 +75,15 @@ def is_driven() -> bool:
     return _thread.loop is _get_running_loop()
 
 
+def is_in_event_loop() -> bool:
+    """Tells whether the calling thread runs an event loop now."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 @types.coroutine
 def until(awaited: Waitable[Result]) -> Generator[Any, Any, Result]:
     """Waits for a result within a flow and returns it; raises its error."""

@@ -127,12 +127,22 @@ def test_every_error_stands_in_the_tree() -> None:
 
 REAL_TIME = {
     "bounds of waits for brokers, registries, threads and processes": {
-        *("admin.connection", "admin.groups", "admin.topics", "reader", "producer", "registry.transport"),
+        *(
+            "admin.connection",
+            "admin.groups",
+            "asgi.lifespan",
+            "admin.topics",
+            "reader",
+            "producer",
+            "registry.transport",
+        ),
         *("registry.exchange", "rpc.caller.caller", "rpc.responder.reply_topics", "rpc.responder.responder"),
         *("runtime.connections", "runtime.crashes", "runtime.ledger", "runtime.lifecycle", "runtime.own_thread"),
         *("runtime.runner", "runtime.scope", "runtime.stopping", "web.listener", "web.loop", "cli.replays"),
     },
-    "bounds of waits of a test": {"testing.idle", "testing.outputs", "testing.probe", "testing.recorder"},
+    "bounds of waits of a test": {
+        *("testing.idle", "testing.memory.running", "testing.outputs", "testing.probe", "testing.recorder"),
+    },
     "times that are measured and shown": {
         *("broker_lines", "cli.produce", "registry.request_counts", "rpc.responder.answers", "runtime.job_watch"),
         *("runtime.observed", "swarm.admin", "swarm.node_control"),

@@ -70,8 +70,8 @@ impl TakenClock {
         py.detach(engine::running)
     }
 
-    /// Waits in real time until nothing runs that does not wait for the clock, but for this number of jobs. Returns what
-    /// still does when the time is up. Blocks with the GIL released.
+    /// Waits in real time until nothing runs that does not wait for the clock, but for this number of jobs. Returns
+    /// what still does when the time is up. Blocks with the GIL released.
     fn settle(&self, py: Python<'_>, within_s: f64, going_on: usize) -> Result<Vec<String>> {
         let within = duration(Some(within_s))?.unwrap_or_default();
         Ok(py.detach(|| engine::settle(within, going_on)))

@@ -10,8 +10,8 @@ use crate::{Error, Result};
 
 /// A running thread. Dropped without `join`, it runs on by itself.
 ///
-/// In a forked child the thread does not exist, and pthread may crash when it is asked about it. The handle is forgotten
-/// there.
+/// In a forked child the thread does not exist, and pthread may crash when it is asked about it. The handle is
+/// forgotten there.
 pub struct OwnThread {
     /// `None` when it was joined.
     handle: Option<JoinHandle<()>>,

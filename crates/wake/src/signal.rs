@@ -26,7 +26,7 @@ struct State {
     awake: Vec<ThreadId>,
 }
 
-/// What the end of a wait by the clock is.
+/// The kind of the end of a wait by the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recurrence {
     /// The end of a back-off: it happens once.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol, Unpack
 
+from awoke._clock import monotonic_s
 from awoke._native import IncomingCall
 from awoke.errors import ClosedError
 from awoke.message import RecordOptions
@@ -49,7 +49,7 @@ def current_call() -> IncomingCall:
 
 
 until: ContextVar[float | None] = ContextVar("until", default=None)
-"""The time on `time.monotonic()` at which the calls of a block must have ended."""
+"""The time on awoke's clock at which the calls of a block must have ended."""
 
 
 @contextlib.contextmanager
@@ -62,7 +62,7 @@ def deadline(timeout_s: float | None) -> Iterator[None]:
     if timeout_s is None:
         yield
         return
-    outer_s, until_s = until.get(), time.monotonic() + timeout_s
+    outer_s, until_s = until.get(), monotonic_s() + timeout_s
     token = until.set(until_s if outer_s is None else min(outer_s, until_s))
     try:
         yield
@@ -78,4 +78,4 @@ def limited(timeout_s: float) -> float:
     executing, until_s = current.get(), until.get()
     if executing is not None:
         timeout_s = min(timeout_s, executing.remaining_s)
-    return timeout_s if until_s is None else min(timeout_s, until_s - time.monotonic())
+    return timeout_s if until_s is None else min(timeout_s, until_s - monotonic_s())

@@ -11,7 +11,7 @@ from awoke._clock import monotonic_s
 from awoke._native import TakenClock
 
 STEPS_MAX = 100_000
-"""The most moments that one call moves to: a tick of a millisecond takes so many in 100 seconds."""
+"""The most moments that one call moves to: a tick of a millisecond takes them in 100 seconds."""
 
 
 class VirtualClock:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from awoke._clock import wall_ms
 from awoke._native import Batch, Decoders, Message, make_batch
 from awoke.codecs.codec import BY_TYPE
 from awoke.message import Headers, header_pairs
@@ -49,7 +49,7 @@ def message(
     Raises:
         EncodeError: the value, or the key, can't be written as JSON.
     """
-    at_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+    at_ms = wall_ms() if timestamp_ms is None else timestamp_ms
     parts = Parts(offset, encoded(value), encoded(key), headers_of(headers), at_ms)
     return make_batch((topic, partition), [parts], _decoders([value], [key]), attempt)[0]
 

@@ -6,7 +6,7 @@ import pytest
 
 import awoke.testing.faults
 import awoke.testing.runs
-from tests.unit.testing.test_plugin import inner
+from tests.support.inner_tests import inner
 
 pytest_plugins = ["pytester"]
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use awoke_engine::wake::simulation::{random, sleep, trace};
+use awoke_engine::wake::simulation::{pass_time, random, trace};
 
 use crate::world::{Process, World};
 
@@ -12,7 +12,7 @@ pub fn run(world: &Arc<World>, processes: &mut [Process]) {
     // A seek of user code to an offset that a truncation removed skips messages, as it says.
     let (restarts, truncates) = (random(2) == 0, random(4) == 0 && !world.seeks());
     for _ in 0..random(20) {
-        sleep(Duration::from_micros(random(400_000)));
+        pass_time(Duration::from_micros(random(400_000)));
         let process = random(processes.len() as u64) as usize;
         match random(12) {
             0..3 => world.cluster.rebalance("group"),

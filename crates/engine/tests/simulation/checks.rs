@@ -50,7 +50,7 @@ impl Order {
     }
 }
 
-/// What is known of all messages.
+/// The state of all messages.
 pub struct Checks {
     cluster: Arc<Cluster>,
     state: Mutex<State>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use awoke_engine::clock::Deadline;
 use awoke_engine::consume::{Hook, Job, LaneAssignment, PartitionQueue, PartitionScheduler, SharedJob, Step, Work};
-use awoke_engine::wake::simulation::{pause, random, sleep, spawn, trace};
+use awoke_engine::wake::simulation::{pass_time, pause, random, spawn, trace};
 
 use crate::checks::{Handled, handled};
 use crate::world::{Style, World};
@@ -46,8 +46,8 @@ fn process(world: &Arc<World>, job: Job) {
 /// Runs the other tasks for a moment, or for long.
 fn take_time() {
     match random(64) {
-        0 => sleep(Duration::from_millis(random(4_000))),
-        1..8 => sleep(Duration::from_micros(random(20_000))),
+        0 => pass_time(Duration::from_millis(random(4_000))),
+        1..8 => pass_time(Duration::from_micros(random(20_000))),
         8..32 => pause(),
         _ => (),
     }

@@ -10,7 +10,7 @@ use awoke_engine::consume::{
 };
 use awoke_engine::events::{EventBox, event_box};
 use awoke_engine::kafka::{ClientConfig, Cluster, Faults, TopicPartition};
-use awoke_engine::wake::simulation::{random, sleep, spawn, trace};
+use awoke_engine::wake::simulation::{pass_time, random, spawn, trace};
 
 use crate::chaos;
 use crate::checks::{Checks, Order};
@@ -20,7 +20,7 @@ use crate::handlers::work;
 /// member comes up by itself and so hides a lost wake-up.
 const DRAINED_WITHIN: Duration = Duration::from_mins(1);
 
-/// How user code gets the messages of a route.
+/// The form in which user code gets the messages of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Singles,
@@ -182,7 +182,7 @@ impl World {
             let key = (random(8) > 0).then(|| format!("k{}", random(5)).into_bytes());
             self.cluster.append(at, key, id.to_le_bytes().to_vec());
             if random(6) == 0 {
-                sleep(Duration::from_micros(random(200_000)));
+                pass_time(Duration::from_micros(random(200_000)));
             }
         }
     }
@@ -206,7 +206,7 @@ impl World {
             if missing.is_none() {
                 return;
             }
-            sleep(Duration::from_millis(500));
+            pass_time(Duration::from_millis(500));
         }
         panic!("messages are stuck: {}", missing.unwrap_or_default());
     }

@@ -214,7 +214,7 @@ impl Cluster {
             if self.step() {
                 let step_us = self.state().faults.step_us;
                 if simulation::random(4) == 0 {
-                    simulation::sleep(Duration::from_micros(simulation::random(step_us)));
+                    simulation::pass_time(Duration::from_micros(simulation::random(step_us)));
                 } else {
                     simulation::pause();
                 }

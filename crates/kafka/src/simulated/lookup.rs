@@ -44,7 +44,7 @@ impl Client {
     ) -> Result<Vec<Option<CommittedOffset>>> {
         let failed = |code| Error::kafka("look up committed offsets", code, "");
         if self.cluster.reply() != Reply::Done {
-            simulation::sleep(timeout);
+            simulation::pass_time(timeout);
             return Err(failed(Code::TIMED_OUT));
         }
         simulation::pause();
@@ -52,7 +52,7 @@ impl Client {
         let group = self.group();
         if partitions.iter().any(|at| state.transactions.holds_up(group, at)) {
             drop(state);
-            simulation::sleep(timeout);
+            simulation::pass_time(timeout);
             return Err(failed(UNSTABLE));
         }
         Ok(partitions.iter().map(|at| state.committed.get(&(group.to_owned(), at.clone())).cloned()).collect())

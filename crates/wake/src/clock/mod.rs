@@ -56,8 +56,8 @@ pub fn wall() -> Duration {
     virtual_time::wall().unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Returns the time with which a message is stamped, in milliseconds since 1970, while a test has the clock; else `None`:
-/// the client stamps it.
+/// Returns the time with which a message is stamped, in milliseconds since 1970, while a test has the clock; else
+/// `None`: the client stamps it.
 #[inline]
 pub fn stamp_ms() -> Option<i64> {
     is_virtual().then(|| i64::try_from(wall().as_millis()).unwrap_or(i64::MAX))

@@ -1,8 +1,8 @@
 //! Virtual time: a test takes the clock, which then stands still until the test moves it.
 //!
 //! The parts of awoke that act at moments of the clock are registered (`Timed`). While the clock stands still no time
-//! ends their waits: whoever moves the clock has each part that is due look at it again. The parts also tell whether
-//! they are at rest, so that the test can move from one moment to the next and miss none.
+//! ends their waits: the thread that moves the clock has each part that is due look at it again. The parts also tell
+//! whether they are at rest, so that the test can move from one moment to the next and miss none.
 //!
 //! When the test gives the clock back, it goes on from where it stands, at the pace of real time: no moment comes
 //! twice, and none that was still to come is skipped.
@@ -31,7 +31,7 @@ static CHANGES: Mutex<u64> = Mutex::new(0);
 static CHANGED: Condvar = Condvar::new();
 
 thread_local! {
-    /// Whether this thread runs the jobs of a scheduler.
+    /// True if this thread runs the jobs of a scheduler.
     static IS_JOB_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -119,7 +119,7 @@ fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     one.into_iter().chain(other).min()
 }
 
-/// What a part of awoke does now.
+/// The present activity of a part of awoke.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Activity {
     /// True if it works on something other than jobs, and will be done without the clock.

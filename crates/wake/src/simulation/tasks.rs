@@ -293,7 +293,7 @@ pub fn pause() {
 }
 
 /// Blocks the present task for a time.
-pub fn sleep(time: Duration) {
+pub fn pass_time(time: Duration) {
     let until = now() + time;
     while now() < until {
         block(Some(until));

@@ -8,6 +8,7 @@ from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
+from awoke.lifecycle import BetweenJobs
 from awoke.registry.schemas import Schemas
 from awoke.rpc.protocol import Problem, read_problem
 from awoke.settings import Settings
@@ -218,7 +219,7 @@ class FakeHost:
 
     def __init__(self, **parts: Any) -> None:
         self.settings = Settings(bootstrap_servers="127.0.0.1:1")
-        self.app = SimpleNamespace(schemas=Schemas.none())
+        self.app = SimpleNamespace(schemas=Schemas.none(), cleanups=BetweenJobs())
         self.member = self.transactions = self.tracer = self.metrics = None
         self.ended: list[BaseException] = []
         vars(self).update(parts)

@@ -35,8 +35,8 @@ impl Member {
         self.shared.client.emit(if is_lost { What::Lost(partitions) } else { What::Revoked(partitions) });
     }
 
-    /// Opens partitions that the group assigned, or that the routes name. Returns `false`, and opens none, when it is not
-    /// known where to begin.
+    /// Opens partitions that the group assigned, or that the routes name. Returns `false`, and opens none, when it
+    /// is not known where to begin.
     pub(super) fn accept(&mut self, partitions: &[TopicPartition]) -> bool {
         let Some((list, committed)) = self.starts_of(partitions) else { return false };
         if let Some((held, _)) = &mut self.fixed {
