@@ -46,8 +46,8 @@ MUTANTS = [
     Mutant(
         "takes the committer for woken after a loss",
         "offsets.rs",
-        "            state.is_announced = false;\n        }\n    }",
-        "        }\n    }",
+        "        state.end_announcement();\n    }\n\n    /// Stores the next offset to read. Returns",
+        "    }\n\n    /// Stores the next offset to read. Returns",
     ),
     Mutant("never ends a back-off", "scheduler/state.rs", "unit.not_before = None,", "(),"),
     Mutant("forgets the unit that it gave a worker", "scheduler/idle.rs", "*lock(&worker.given) = Some(id);", ""),
@@ -63,7 +63,7 @@ MUTANTS = [
     Mutant(
         "does not end a commit",
         "committer.rs",
-        "        self.under_way = false;\n        let (code",
+        "        self.times.set_under_way(false);\n        let (code",
         "        let (code",
     ),
     Mutant("forgets offsets that a broker refused", "committer.rs", "if will_retry {", "if will_retry && false {"),
