@@ -38,6 +38,8 @@ fn nanoseconds(time: Duration) -> u64 {
 #[pyclass(frozen, module = "awoke._native")]
 pub struct TakenClock;
 
+// The object is the right to move the clock, of which a process has one.
+#[allow(clippy::unused_self)]
 #[pymethods]
 impl TakenClock {
     /// Takes the clock. Raises `RuntimeError` if it is taken.

@@ -112,7 +112,7 @@ fn a_wait_that_began_before_is_woken_when_the_clock_is_taken_and_when_it_is_give
     });
     have_the_clock(|| {
         let due = clock::next_due().recurring.expect("it waits");
-        clock::move_to(due - Duration::from_millis(1));
+        clock::move_to(due.checked_sub(Duration::from_millis(1)).expect("it is late enough"));
     });
     // What is left of its time passes at the pace of real time.
     blocked.join().expect("no panic");

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::lanes::{GIVE_ON_AFTER, LaneLease, LaneMessages};
 use super::progress::{Progress, Turns};
@@ -95,7 +95,8 @@ impl SharedJob {
         self.0.is_done_when_passed.store(is_done_when_passed, Ordering::Release);
         if self.map(|job| job.has_several_lanes()).unwrap_or_default() {
             // While a test has the clock, no key waits for it: other jobs take the lanes at once.
-            let since = if clock::is_virtual() { clock::now() - GIVE_ON_AFTER } else { clock::now() };
+            let before = if clock::is_virtual() { GIVE_ON_AFTER } else { Duration::ZERO };
+            let since = clock::now().checked_sub(before).unwrap_or_else(clock::now);
             self.partition()?.watch_lanes(SharedLanes { since, job: Arc::downgrade(&self.0) });
         }
         Ok(Turns::new(self.clone(), turn, progress))
