@@ -14,17 +14,16 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
+from bench.environments import python_with
 from bench.harness import REPOSITORY, brokers, count, create_topic, delete_topic, fill, unique
 from bench.report import RESULTS, machine, number, versions
 from tests.support.waiting import wait_until
 
-ENVIRONMENTS = REPOSITORY / ".venvs" / "peers"
 PARTITIONS = 8
 TIMEOUT_S = 300.0
 
@@ -46,20 +45,6 @@ PEERS = {
 }
 
 
-def python_of(peer: Peer) -> Path:
-    """Returns the interpreter of a peer's environment, which is made if it is not there."""
-    if not peer.requirement:
-        return Path(sys.executable)
-    folder = ENVIRONMENTS / peer.module
-    python, stamp = folder / "bin" / "python", folder / "requirement"
-    if not stamp.exists() or stamp.read_text() != peer.requirement:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        quiet = ["--quiet", "--disable-pip-version-check"]
-        subprocess.run([str(python), "-m", "pip", "install", *quiet, peer.requirement], check=True)
-        stamp.write_text(peer.requirement)
-    return python
-
-
 def measure(peer: Peer, bootstrap_servers: str, topic: str, messages: int, *, produces: bool) -> float:
     """Returns a peer's messages per second.
 
@@ -67,7 +52,8 @@ def measure(peer: Peer, bootstrap_servers: str, topic: str, messages: int, *, pr
         RuntimeError: it ended early, or was not done in time.
     """
     output = create_topic(bootstrap_servers, PARTITIONS) if produces else ""
-    command = [str(python_of(peer)), "-m", f"bench.peers.{peer.module}", bootstrap_servers, topic, unique("peer")]
+    python = python_with(f"peers/{peer.module}", *([peer.requirement] if peer.requirement else []))
+    command = [str(python), "-m", f"bench.peers.{peer.module}", bootstrap_servers, topic, unique("peer")]
     command += [output or "-", str(messages)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])}
     with subprocess.Popen(

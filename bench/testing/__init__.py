@@ -1,0 +1,1 @@
+"""What the test tools of awoke, FastStream and Temporal can test: each answer is a test that runs."""
