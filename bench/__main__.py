@@ -30,6 +30,7 @@ FULL: dict[str, list[str]] = {
     "free_threading": [],
     "peers": [],
     "growth": [],
+    "testing": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -53,6 +54,7 @@ QUICK: dict[str, list[str]] = {
     "free_threading": ["--messages", "1000", "--runs", "1"],
     "peers": ["--messages", "5000", "--runs", "1"],
     "growth": ["--quick"],
+    "testing": [],
 }
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.testing import message, run_route
+from awoke.testing import message
 
 
 class Order(msgspec.Struct):
@@ -102,7 +102,7 @@ def test_an_exhausted_message_is_put_aside(awoke_run: Callable[..., Any]) -> Non
 
 
 def test_hours_pass_at_once(awoke_run: Callable[..., Any], awoke_clock: Any) -> None:
-    retry = awoke.Retry(attempts=3, backoff_s=(3_600, 3_600), jitter=False)
+    retry = awoke.Retry(attempts=3, backoff_s=(3_600, 3_600), jitter=0.0)
     probe = awoke_run(shop(retry=retry, dead_letter="orders.dead"))
     probe.send("orders", b"bad")
     awoke_clock.run_until_idle()
@@ -171,11 +171,20 @@ def test_a_leaked_thread_fails_the_test(awoke_run: Callable[..., Any], request: 
     request.addfinalizer(is_over.set)
 
 
-def test_recorded_input_meets_new_code(tmp_path: Path) -> None:
-    old, new = shop(), awoke.App("shop")
-    new.on("orders", output="bills")(lambda message: b"invoice of " + message.value)
-    assert run_route(old, "orders", [b"an order"]).values("bills") == [b"bill of an order"]
-    assert run_route(new, "orders", [b"an order"]).values("bills") == [b"invoice of an order"]
+def awoke_command(*words: str) -> int:
+    """Runs the command line; returns its exit code."""
+    return subprocess.run([sys.executable, "-m", "awoke", *words], check=False).returncode
+
+
+def test_recorded_input_meets_new_code(awoke_cluster: Any, tmp_path: Path) -> None:
+    awoke_cluster.create_topic("orders", 1)
+    with awoke.Producer(awoke_cluster.bootstrap_servers) as producer:
+        producer.produce("orders", b"an order").wait(30)
+    file = str(tmp_path / "orders.rec")
+    assert awoke_command("record", "orders", file, "--bootstrap-servers", awoke_cluster.bootstrap_servers) == 0
+    assert awoke_command("replay", file, "bench.testing.shops:old", "--update") == 0
+    assert awoke_command("replay", file, "bench.testing.shops:old") == 0
+    assert awoke_command("replay", file, "bench.testing.shops:new") == 1
 
 
 @pytest.mark.skipif("BENCH_BROKERS" not in os.environ, reason="no brokers were given")

@@ -32,6 +32,12 @@ def test_the_example_of_administration_resets_a_group(cluster: Cluster) -> None:
     assert "committed now: 0" in shown
 
 
+def test_the_tests_of_the_example_pass_on_both_brokers(cluster: Cluster) -> None:
+    """On Apache Kafka, those that move the clock or have faults happen stay on embedded brokers."""
+    brokers = [f"--awoke-brokers={cluster.bootstrap_servers}"] if cluster.is_real else []
+    assert "15 passed" in run("pytest", "-q", "-p", "no:cacheprovider", "examples/testing", *brokers)
+
+
 def test_the_demo_checks_its_answer() -> None:
     assert "routes equal to the plain computation" in run("examples.flights.demo", "--rows", "20000")
 
