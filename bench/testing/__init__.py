@@ -1,1 +1,1 @@
-"""What the test tools of awoke, FastStream and Temporal can test: each answer is a test that runs."""
+"""The tools for tests of awoke, FastStream and Temporal, side by side: each answer is a test that runs."""

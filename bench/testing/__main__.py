@@ -1,4 +1,4 @@
-"""What the test tools of awoke, FastStream and Temporal can test: each answer is a test that runs now.
+"""Compares the tools for tests of awoke, FastStream and Temporal: each answer is a test that runs now.
 
 A tool that can't has no such test. The tests lie beside this file. FastStream and Temporal run in environments of
 their own under `.venvs/testing`.
@@ -53,7 +53,7 @@ TOOLS = {
 
 
 class Result(NamedTuple):
-    """How the test of a question ended, and how long it took."""
+    """The end of the test of a question, and the time that it took."""
 
     outcome: str
     seconds: float

@@ -1,4 +1,4 @@
-"""What awoke's test tools can test. Nothing is configured: the plugin comes with the package."""
+"""Tests by awoke's tools, one for each question. Nothing is configured: the plugin comes with the package."""
 
 from __future__ import annotations
 

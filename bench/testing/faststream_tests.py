@@ -1,4 +1,6 @@
-"""What FastStream's `TestKafkaBroker` can test. Messages go to the handlers at once, without brokers."""
+"""Tests by FastStream's `TestKafkaBroker`, one for each question.
+
+Messages go to the handlers at once, without brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engineer wants to test. A tool that can has a test `test_<name>`."""
+"""The questions of an engineer who wants to test an app. A tool that can has a test `test_<name>`."""
 
 QUESTIONS = {
     "a_handler_runs_without_brokers": "Call a handler as a function, its value decoded and its arguments injected",

@@ -1,4 +1,4 @@
-"""What Temporal's test tools can test without their server, which is a download of its own.
+"""Tests by Temporal's tools, as far as they need no server: it is a download of its own.
 
 Its time-skipping server lets hours pass at once, tries activities again, and answers requests: not tried here.
 """

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 Hook = TypeVar("Hook", bound=Callable[[], object])
 MiddlewareFunction = TypeVar("MiddlewareFunction", bound=Middleware)
 
-
 APPS: WeakSet[App] = WeakSet()
 """The apps of this process that are alive: for tests, which find the app of a handler."""
 

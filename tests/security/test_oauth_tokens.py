@@ -151,7 +151,7 @@ def test_a_message_that_times_out_names_the_refusal_that_came_later(secure_broke
 
 def test_the_function_of_the_guide_asks_for_client_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     guide = Path(__file__).resolve().parents[2] / "docs" / "security.md"
-    (code,) = [each for each in BLOCK.findall(guide.read_text()) if "client_credentials" in each]
+    (code,) = [each for each, _ in BLOCK.findall(guide.read_text()) if "client_credentials" in each]
     names: dict[str, Any] = {"__name__": "guide"}
     exec(compile(code, str(guide), "exec"), names)
     monkeypatch.setenv("OIDC_CLIENT_ID", "shop")

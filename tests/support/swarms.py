@@ -100,9 +100,9 @@ class Swarm:
         self._seen.add(pid)
         os.kill(pid, number)
 
-    def ask(self, command: str, **fields: Any) -> dict[str, Any]:
+    def ask(self, command: str, within_s: float = 60.0, **fields: Any) -> dict[str, Any]:
         """Ask the supervisor."""
-        return ask(self._target, self.socket, command, 60.0, **fields)
+        return ask(self._target, self.socket, command, within_s, **fields)
 
     def stop(self, within_s: float = 60.0) -> int:
         """Stop it in order; its exit code."""

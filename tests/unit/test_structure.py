@@ -29,7 +29,7 @@ from tests.support.python_syntax import (
 from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 
 LAYERS = [
-    {"_installation", "errors", "printable", "secrets"},
+    {"_installation", "_time", "errors", "printable", "secrets"},
     {"_native", "_waiting", "_clock", "drive"},
     {"checks", "environment", "exit_codes", "memory_limit", "backoff", "signatures", "socket_paths", "config_values"},
     {"broker_lines", "oauth", "events", "settings"},
@@ -148,6 +148,7 @@ REAL_TIME = {
         *("runtime.observed", "swarm.admin", "swarm.node_control"),
     },
     "timers of an event loop, set by the clock": {"_clock", "runtime.worker"},
+    "the clock, where the native module is not loaded": {"_time"},
 }
 """Modules that may read real time, by the reason. All others read `awoke._clock`, which a test may take."""
 
@@ -166,14 +167,14 @@ def reads_real_time(tree: ast.Module) -> bool:
 
 
 REAL_TIME_IN_RUST = {
-    "wake": {"clock", "clock_steps", "budget", "sequencer"},
+    "wake": {"clock", "clock_steps", "budget", "sequencer", "simulation"},
     "kafka": {"librdkafka"},
     "engine": {"consume/job", "consume/group_member", "produce", "lifeline", "transact/batcher"},
     "bridge": {"consume/group_member", "sequencer", "produce", "admin"},
 }
 """Files and folders of Rust that may: for bounds of waits for brokers and threads, and for measured times."""
 
-REAL_TIME_CALL_IN_RUST = re.compile(r"\b(?:Instant|SystemTime)::now\b|\.elapsed\(")
+REAL_TIME_CALL_IN_RUST = re.compile(r"\b(?:Instant|SystemTime)::now\b|\.elapsed\(|\breal_(?:now|since)\(")
 
 
 def test_only_named_modules_read_real_time() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Protocol
 
-from awoke._clock import monotonic_s
+from awoke._time import monotonic_s
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 from awoke.swarm import protocol
 from awoke.swarm.mold_handle import MoldHandle, MoldState

@@ -7,7 +7,7 @@ import signal
 import socket
 from enum import StrEnum
 
-from awoke._clock import monotonic_s
+from awoke._time import monotonic_s
 from awoke.swarm import protocol
 from awoke.swarm.pidfd import Pidfd
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from awoke._clock import monotonic_s
+from awoke._time import monotonic_s
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_LATE
 from awoke.swarm import linux, protocol
 from awoke.swarm.answers import Answers

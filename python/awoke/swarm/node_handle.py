@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 
-from awoke._clock import monotonic_s
+from awoke._time import monotonic_s
 from awoke.swarm import linux
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.pidfd import Pidfd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from awoke._clock import monotonic_s
+from awoke._time import monotonic_s
 from awoke.backoff import Backoff
 from awoke.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_TOO_MANY_RESTARTS
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
+from awoke._time import monotonic_s
+
 OVERSLEPT_S = 5.0
 """A loop that wakes this much later than planned was not running: the machine was suspended, or the process stopped."""
 
@@ -23,16 +25,13 @@ class Deadlines:
     """Moments on the monotonic clock, each with a name and an action. For one thread; does not block."""
 
     def __init__(self) -> None:
-        from awoke._clock import monotonic_s  # A command that talks to a swarm loads no client.
-
-        self._now_s = monotonic_s
         self._heap: list[tuple[float, int, Deadline]] = []
         self._entries: dict[Deadline, tuple[int, float, Callable[[], object]]] = {}
         self._numbers = itertools.count()
 
     def set(self, deadline: Deadline, in_s: float, action: Callable[[], object]) -> None:
         """Runs the action after `in_s` seconds; replaces an earlier entry of this name."""
-        number, moment = next(self._numbers), self._now_s() + in_s
+        number, moment = next(self._numbers), monotonic_s() + in_s
         self._entries[deadline] = (number, moment, action)
         heapq.heappush(self._heap, (moment, number, deadline))
 
@@ -52,11 +51,11 @@ class Deadlines:
         """Returns the seconds until the earliest deadline, 0 where it is due; `None` where there is none."""
         while self._heap and not self._is_current(self._heap[0]):
             heapq.heappop(self._heap)
-        return max(0.0, self._heap[0][0] - self._now_s()) if self._heap else None
+        return max(0.0, self._heap[0][0] - monotonic_s()) if self._heap else None
 
     def run_due(self) -> None:
         """Runs the actions that are due, the earliest first, each once."""
-        now_s = self._now_s()
+        now_s = monotonic_s()
         while self._heap and self._heap[0][0] <= now_s:
             entry = heapq.heappop(self._heap)
             if self._is_current(entry):
