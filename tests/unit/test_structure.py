@@ -31,7 +31,17 @@ from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 LAYERS = [
     {"_installation", "_time", "errors", "printable", "secrets"},
     {"_native", "_waiting", "_clock", "drive"},
-    {"checks", "environment", "exit_codes", "memory_limit", "backoff", "signatures", "socket_paths", "config_values"},
+    {
+        "checks",
+        "environment",
+        "exit_codes",
+        "extras",
+        "memory_limit",
+        "backoff",
+        "signatures",
+        "socket_paths",
+        "config_values",
+    },
     {"broker_lines", "oauth", "events", "settings"},
     {"registry"},
     {"codecs", "message", "topics", "declared_topics"},

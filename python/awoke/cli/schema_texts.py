@@ -107,7 +107,7 @@ def described(text: str) -> str | None:
     Raises:
         ConfigError: protobuf is not installed.
     """
-    from awoke.codecs.extras import needs
+    from awoke.extras import needs
 
     try:
         data = base64.b64decode(text, validate=True)

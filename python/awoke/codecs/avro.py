@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from awoke.codecs import avro_types, pydantic_models
-from awoke.codecs.extras import needs
 from awoke.codecs.formats import Description, Encoded, Encoder, Place
 from awoke.codecs.registry_formats import Read, RegistryFormat, check_kind
 from awoke.codecs.unquoted import unquoting
 from awoke.errors import ConfigError, EncodeError
+from awoke.extras import needs
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema, Schema
 from awoke.registry.schemas import Schemas, Wanted

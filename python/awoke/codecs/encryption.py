@@ -12,7 +12,6 @@ from typing import Any
 
 from awoke.codecs.codec import BY_TYPE, Codec
 from awoke.codecs.encryption_keys import KeyRing, Keys
-from awoke.codecs.extras import needs
 from awoke.codecs.formats import (
     Coding,
     Description,
@@ -28,6 +27,7 @@ from awoke.codecs.formats import (
     writer_of,
 )
 from awoke.errors import ConfigError, EncodeError
+from awoke.extras import needs
 from awoke.registry.schemas import Schemas
 
 HEADER = "awoke-encryption-key"

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from awoke.codecs import json, pydantic_models
-from awoke.codecs.extras import needs
 from awoke.codecs.formats import Description, Encoded, Encoder, Place
 from awoke.codecs.registry_formats import Read, RegistryFormat, check_kind
 from awoke.errors import ConfigError
+from awoke.extras import needs
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema, Schema
 from awoke.registry.schemas import Schemas, Wanted

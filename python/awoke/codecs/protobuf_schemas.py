@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from awoke.codecs.extras import needs
+from awoke.extras import needs
 
 Indexes = tuple[int, ...]
 

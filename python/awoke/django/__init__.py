@@ -3,7 +3,7 @@
 `INSTALLED_APPS` needs `"awoke.django"`. Needs the extra `django`.
 """
 
-from awoke.codecs.extras import needs
+from awoke.extras import needs
 
 needs("django", "django")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from awoke.codecs.extras import needs
+from awoke.extras import needs
 from awoke.web.loop import Loop
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 
 from awoke.cli.decoding.protobuf_sources import KNOWN, OWN_NAME, NotCompiled, compiled
 from awoke.codecs import protobuf_schemas
-from awoke.codecs.extras import needs
+from awoke.extras import needs
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema, Schema
 from awoke.registry.schemas import Schemas

