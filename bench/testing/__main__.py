@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -97,12 +98,23 @@ def answer(tool: Tool, question: str, results: dict[str, Result]) -> str:
     return "by its docs" if question in tool.elsewhere else "-"
 
 
+def print_price(bootstrap_servers: str) -> None:
+    """Prints the median time of a test by the plugin, its set-up and tear-down included."""
+    times_s = [result.seconds for result in run(Tool("awoke_price.py"), bootstrap_servers).values()]
+    times = f"{statistics.median(times_s) * 1_000:.0f} ms (longest {max(times_s) * 1_000:.0f} ms)"
+    print(f"One test of awoke with brokers, an app, a probe and a message: median {times}")
+
+
 def main() -> int:
     """Runs the command line. Returns the exit code, which is not 0 if a test failed."""
     parser = argparse.ArgumentParser(prog="python -m bench.testing", description=__doc__)
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
+    parser.add_argument("--price", action="store_true", help="measure the time of one test of awoke only")
     options = parser.parse_args()
     with brokers(options.bootstrap_servers) as bootstrap_servers:
+        print_price(bootstrap_servers)
+        if options.price:
+            return 0
         found = {name: run(tool, bootstrap_servers) for name, tool in TOOLS.items()}
     table = Table(title="What can be tested")
     for column in ("", *TOOLS):

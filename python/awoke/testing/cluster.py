@@ -18,14 +18,16 @@ from awoke.rpc.protocol import Topics
 from awoke.settings import KafkaValue
 from awoke.topics import Topic
 
-QUICK: Mapping[str, KafkaValue] = {"reconnect.backoff.ms": 1}
-"""Properties of clients of embedded brokers. librdkafka (2.12.1) waits for half of it, and at least 11 ms, before it
-makes another connection to any broker: by default 50 ms for each new client."""
+QUICK: Mapping[str, KafkaValue] = {"reconnect.backoff.ms": 1, "retry.backoff.ms": 10}
+"""Properties of clients of embedded brokers. librdkafka (2.12.1) waits for half of the first, and at least 11 ms,
+before it makes another connection to any broker: by default 50 ms for each new client. The second is the delay before
+it repeats a refused request, by default 100 ms, which doubles."""
 
 
-HEARTBEAT: Mapping[str, KafkaValue] = {"heartbeat.interval.ms": 50}
+HEARTBEAT: Mapping[str, KafkaValue] = {"heartbeat.interval.ms": 50, "statistics.interval.ms": 50}
 """A member of a classic group hears of a rebalance by a heartbeat, by default every 3 s. The new protocol has no such
-property."""
+property. librdkafka (2.12.1) looks every 500 ms whether a heartbeat is due, or when another timer of its main thread
+ends: the timer of statistics."""
 
 
 class TestCluster(Protocol):

@@ -81,18 +81,22 @@ class Probe:
 
     @contextlib.contextmanager
     def _first_offset_named(self) -> Iterator[None]:
-        """Has routes begin at offset 0 where they would begin at the first message.
+        """Has routes and calls begin at offset 0 where they would begin at the first message.
 
-        A new topic begins there, and librdkafka (2.12.1) need not ask for it: it would do so 100 ms later.
+        A new topic begins there, and librdkafka (2.12.1) need not ask for it: it would do so 100 ms later, or behind
+        a fetch of other partitions that waits for `fetch.wait.max.ms`.
         """
         routes = [each for each in self.app.all_routes if reads_from_the_start(self.runner.settings, each)]
+        calls_start = self.app.rpc._start
         for route in routes:
             route.start = start_of(0)
+        self.app.rpc._start = ("offset", 0)
         try:
             yield
         finally:
             for route in routes:
                 route.start = None
+            self.app.rpc._start = calls_start
 
     @property
     def running(self) -> RunningApp:

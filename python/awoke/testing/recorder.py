@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from awoke._native import Batch, Message
 from awoke.app import App
 from awoke.events import (
+    ClientStatistics,
     Event,
     JobFailed,
     MessageDeadLettered,
@@ -113,6 +114,8 @@ class Recorder:
             return list(self._running.values())
 
     def _on_event(self, event: Event) -> None:
+        if isinstance(event, ClientStatistics):
+            return  # No change: it would end each wait for one.
         error = getattr(event, "error", None)
         with self._lock:
             if event.is_of_user_code and isinstance(error, BaseException):

@@ -274,6 +274,8 @@ class Rpc:
     def __init__(self, service: str) -> None:
         self.service = service
         self.methods: dict[str, Method] = {}
+        self._start = ("earliest", 0)
+        """Where calls are read from, where no offset is committed. Tests set it."""
         self.settings = Options()
         self._mapped: dict[type[Exception], type[RpcError] | str] = {}
 

@@ -96,7 +96,7 @@ class Responder:
             self.scheduler,
             messages_max=IN_FLIGHT,
             bytes_max=self._options.waiting_bytes_max,
-            start=("earliest", 0),
+            start=self._rpc._start,
             concurrency=Lanes("key", self._options.threads + 1, IN_FLIGHT, COMMIT_GAP_MAX, "one", IN_FLIGHT),
             is_transactional=self._options.mode == "exactly_once",
             request_clock_skew_s=self._options.clock_skew_s,
