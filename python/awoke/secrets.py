@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -78,3 +79,8 @@ def _without_user(address: str) -> str:
     user, at, host = address.rpartition("@")
     scheme = user.partition("://")[0] + "://" if "://" in user else ""
     return f"{scheme}{HIDDEN}@{host}" if at else address
+
+
+def key_hash(key: bytes | None) -> str | None:
+    """Returns a text that is the same for all messages of a key and does not show it; None without a key."""
+    return None if key is None else hashlib.blake2b(key, digest_size=8).hexdigest()

@@ -52,6 +52,8 @@ class JobFailed(OfMessage, frozen=True, kw_only=True):
     attempt: int
     retry_in_s: float | None
     error: BaseException
+    key_hash: str | None = None
+    """The same for all messages of a key, which it does not show."""
 
     @property
     def is_traced(self) -> bool:

@@ -7,7 +7,6 @@ Nothing is recorded for each message, so that handlers pay nothing. A job is in 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import sys
 from types import FrameType
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from awoke.errors import ClosedError
 from awoke.runtime.ledger import current_app, current_work
 from awoke.runtime.loops import MESSAGE_LOOPS
+from awoke.secrets import key_hash
 
 if TYPE_CHECKING:
     from awoke._native import IncomingCall, Message  # A supervisor writes a log, too, and loads no Kafka client.
@@ -96,11 +96,7 @@ def handled() -> Handled | None:
 
 
 def _handled_in(message: Message[Any]) -> Handled:
-    return Handled(message.topic, message.partition, message.offset, message.attempt, _hash_of(message.raw_key))
-
-
-def _hash_of(key: bytes | None) -> str | None:
-    return None if key is None else hashlib.blake2b(key, digest_size=8).hexdigest()
+    return Handled(message.topic, message.partition, message.offset, message.attempt, key_hash(message.raw_key))
 
 
 def _call() -> IncomingCall | None:

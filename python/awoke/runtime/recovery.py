@@ -42,6 +42,7 @@ from awoke.registry.schemas import SchemaNeeded
 from awoke.routing import Route
 from awoke.runtime.context import RecoveryContext
 from awoke.runtime.undecodable import Undecodable
+from awoke.secrets import key_hash
 
 Ending = type[MessageSkipped] | type[MessageDeadLettered]
 """The event of a message that was left without being processed."""
@@ -215,6 +216,7 @@ class Recovery:
                 attempt=attempt,
                 retry_in_s=None if is_exhausted else round(delay_s, 3),
                 error=error,
+                key_hash=None if is_over else key_hash(job.batch()[0].key),
             )
         )
         if is_over:

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from awoke import _native
+from awoke.console.reporter import Reporter
 from awoke.drive import drive
 from awoke.errors import ConfigError
 from awoke.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
@@ -69,6 +70,9 @@ class AppRunner(Observed):
         """Answers remote calls, where the app has methods."""
         self.endpoint: Endpoint | None = None
         """Serves metrics and health, where a port is set."""
+        number = Process.node
+        self.console = Reporter(self, app.name, app.events, self._loaded, number) if self.settings.console else None
+        """Sends the state of the process to the console's topics."""
         self._scope = Scope(app.name, 0, app.events, self.ledger)
         self._scope.on_failure(self.stop_app)
         self._serves_metrics = serves_metrics
@@ -146,6 +150,8 @@ class AppRunner(Observed):
         ledger.install(self.app.name)
         try:
             self._open_endpoint()
+            if self.console is not None:
+                self.console.start()
             if any(route.max_processing_s is not None for route in self.app.all_routes):
                 self.overdue.start()
             for group in self.groups:
@@ -382,7 +388,7 @@ class AppRunner(Observed):
         3. Commit the last transactions.
         4. Call the shutdown functions, then end the event loop that ran the async ones.
         5. Close callers, producers and the registry's client: what is queued is delivered.
-        6. End the observers: overdue watch, thread ledger, endpoint, events.
+        6. End the observers: overdue watch, thread ledger, endpoint, console, events.
         """
         self._topic_watch.close(remaining_s(deadline_s))
         if self._end_stop_requests is not None:
@@ -409,6 +415,8 @@ class AppRunner(Observed):
         ledger.uninstall(self.app.name)
         if self.endpoint is not None:
             self.endpoint.close()
+        if self.console is not None:
+            call(partial(self.console.close, remaining_s(deadline_s, 1.0)), None)
         if self.metrics is not None:
             self.metrics.close()
         self._end_listening()

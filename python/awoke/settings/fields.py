@@ -113,6 +113,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The version of OpenTelemetry's semantic conventions that the names and attributes of spans follow."""
     metrics_otel: bool = False
     """True gives the metrics to OpenTelemetry's meter provider, which exports them by OTLP; needs the extra `otel`."""
+    console: bool = False
+    """True: the process sends reports and error records to the topics that `awoke report` reads."""
     oauth_token: Any = None
     """A function, `def` or `async def`, that returns an `awoke.OAuthToken` for `sasl.mechanism=OAUTHBEARER`. It can be
     set in code only."""

@@ -1,0 +1,223 @@
+"""Sends the reports and the error records of one process to the topics of its console.
+
+The thread:
+1. create the topics that do not exist;
+2. wait until something has changed, a sample is due, or the app stops;
+3. send the error records that wait, and a report: at most one in 250 ms, at least one in 10 s;
+4. at the end delete the process's report: an orderly stop leaves nothing behind.
+
+No other thread waits for it. A topic that can't be written costs one warning.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from awoke._clock import monotonic_s
+from awoke._native import DeliveryHandle, Signal
+from awoke.admin import Admin
+from awoke.console.error_records import FAILURES, PendingErrors
+from awoke.console.history import SAMPLE_S
+from awoke.console.reports import Origin, Reports, Shown
+from awoke.console.topics import ConsoleTopics, ensure
+from awoke.errors import AwokeError
+from awoke.events import (
+    AppResized,
+    AppStarted,
+    AppStopping,
+    ClientError,
+    Event,
+    Events,
+    GroupWaiting,
+    JobSlow,
+    MessageDeadLettered,
+    MessageSkipped,
+    PartitionPaused,
+    PartitionResumed,
+    PartitionRewound,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+    PartitionStuck,
+)
+from awoke.producer import Producer
+from awoke.settings import Loaded, Settings
+
+logger = logging.getLogger(__name__)
+
+CHANGES: tuple[type[Event], ...] = (
+    *(AppResized, AppStarted, AppStopping, ClientError, GroupWaiting, JobSlow, MessageDeadLettered, MessageSkipped),
+    *(PartitionPaused, PartitionResumed, PartitionRewound, PartitionsAssigned, PartitionsLost, PartitionsRevoked),
+    PartitionStuck,
+)
+"""The events that change what a report shows, beside failures."""
+COALESCING_S = 0.25
+"""Changes within this time after a report are told by one further report."""
+INTERVAL_S = 10.0
+"""A process without changes reports after this time."""
+CLIENT = {
+    "message.timeout.ms": "10000",
+    "compression.type": "zstd",
+    "queue.buffering.max.kbytes": "16384",
+    "enable.idempotence": "false",
+    "acks": "1",
+}
+"""A report that is not delivered after an interval is replaced by the next one."""
+QUEUE_TIMEOUT_S = 0.0
+"""A full queue drops the record at once."""
+START_TIMEOUT_S = 5.0
+
+
+class Silent(Events):
+    """Drops the events of the console's own client: the app's clients tell of the same brokers."""
+
+    def emit(self, event: Event | str, /, **fields: Any) -> None:
+        """Does nothing."""
+
+
+class Reporter:
+    """Reports one process. Any thread may call everything here; only `close` blocks."""
+
+    def __init__(self, shown: Shown, app: str, events: Events, loaded: Loaded, number: int | None = None) -> None:
+        self._events, self._settings = events, client_settings(loaded.values)
+        self._origin = Origin(app, number, loaded)
+        self.topics = ConsoleTopics.of(app)
+        self._reports = Reports(self._origin, shown)
+        self._errors = PendingErrors(app, self._origin.node)
+        self._changed = Signal()
+        self._is_dirty = self._is_stopping = self._is_closed = self._has_warned = False
+        self._last: DeliveryHandle | None = None
+        """The last report, which may be under way."""
+        self._admin: Admin | None = None
+        self._producer: Producer | None = None
+        self._end_listening: list[Callable[[], None]] = []
+        self._thread = threading.Thread(target=self._run, name="awoke-console", daemon=True)
+
+    @property
+    def node(self) -> str:
+        """The key of this process's reports."""
+        return self._origin.node
+
+    def start(self) -> None:
+        """Listens to the app's events and starts the thread. Does not block."""
+        listen = self._events.subscribe
+        self._end_listening = [listen(each, self._on_change) for each in CHANGES]
+        self._end_listening += [listen(each, self._on_failure) for each in FAILURES]
+        self._admin = Admin(settings=self._settings)
+        self._producer = Producer(settings=self._settings, events=Silent())
+        self._thread.start()
+
+    def close(self, timeout_s: float) -> None:
+        """Deletes the report of this process, and ends and joins the thread. Blocks up to `timeout_s`.
+
+        Closing again, or without a start, does nothing.
+        """
+        for end in self._end_listening:
+            end()
+        self._end_listening = []
+        self._is_closed = True
+        self._changed.set()
+        admin, producer = self._admin, self._producer
+        if admin is None or producer is None:
+            return
+        self._admin = self._producer = None
+        began_s = time.monotonic()
+        admin.close()  # It ends a wait for brokers.
+        self._thread.join(timeout_s)
+        producer.close(max(0.0, began_s + timeout_s - time.monotonic()))
+        self._thread.join()  # All of its records are answered.
+
+    def _on_change(self, event: Event) -> None:
+        self._is_stopping = self._is_stopping or isinstance(event, AppStopping)
+        self._change()
+
+    def _on_failure(self, event: Event) -> None:
+        self._errors.add(event)
+        self._change()
+
+    def _change(self) -> None:
+        if not self._is_dirty:  # One wake-up for all changes until the next report.
+            self._is_dirty = True
+            self._changed.set()
+
+    def _run(self) -> None:
+        admin, producer = self._admin, self._producer
+        assert admin is not None
+        assert producer is not None
+        try:
+            ensure(admin, self.topics, START_TIMEOUT_S)
+        except AwokeError as error:
+            self._warn(error)  # They may be there all the same.
+        sampled_s = reported_s = monotonic_s()
+        self._report(producer)
+        while not self._is_closed:
+            after_s = COALESCING_S if self._is_dirty else INTERVAL_S
+            due_s = min(sampled_s + SAMPLE_S, reported_s + after_s)
+            self._changed.wait(max(0.0, due_s - monotonic_s()), recurs=True, is_tracked=True)
+            if self._is_closed:
+                break
+            self._changed.clear()
+            now_s = monotonic_s()
+            if now_s >= sampled_s + SAMPLE_S:
+                sampled_s = now_s
+                self._reports.sample(self._errors.failures)
+            if now_s >= reported_s + (COALESCING_S if self._is_dirty else INTERVAL_S):
+                reported_s = now_s
+                self._is_dirty = False
+                self._report(producer)
+        self._changed.leave()
+        self._delete(producer)
+
+    def _report(self, producer: Producer) -> None:
+        """Sends the records that wait, and a report unless the last one is still under way. Does not block."""
+        for record in self._errors.take():
+            self._send(producer, self.topics.errors, msgspec.json.encode(record), record.fingerprint)
+        if self._last is not None and not self._last.done():
+            self._is_dirty = True  # Brokers are slow, or away: the next report waits for this one's answer.
+            return
+        report = self._reports.make(self._errors.failures, self._errors.dropped, is_stopping=self._is_stopping)
+        self._last = self._send(producer, self.topics.reports, msgspec.json.encode(report), self.node)
+
+    def _delete(self, producer: Producer) -> None:
+        """Sends what waits and the tombstone of the reports. Blocks until it is delivered, or the client closes."""
+        for record in self._errors.take():
+            self._send(producer, self.topics.errors, msgspec.json.encode(record), record.fingerprint)
+        handle = self._send(producer, self.topics.reports, None, self.node)
+        try:
+            if handle is not None:
+                handle.wait()
+        except AwokeError as error:
+            logger.debug("the report of %s was not deleted: %s", self.node, error)  # It expires after a day.
+
+    def _send(self, producer: Producer, topic: str, value: bytes | None, key: str) -> DeliveryHandle | None:
+        try:
+            handle = producer.produce(topic, value, key=key, timeout_s=QUEUE_TIMEOUT_S)
+        except AwokeError as error:
+            self._warn(error)
+            return None
+        handle.add_done_callback(self._on_delivered)
+        return handle
+
+    def _on_delivered(self, handle: DeliveryHandle) -> None:
+        try:
+            handle.result()
+        except AwokeError as error:
+            self._warn(error)
+
+    def _warn(self, error: AwokeError) -> None:
+        """Logs the first failure as a warning, and later ones for debugging."""
+        level = logging.DEBUG if self._has_warned or self._is_closed else logging.WARNING
+        self._has_warned = self._has_warned or not self._is_closed
+        logger.log(level, "the console of app %s lacks reports or errors of this process: %s", self._origin.app, error)
+
+
+def client_settings(settings: Settings) -> Settings:
+    """Returns the settings of the console's own client: the same brokers and login, and no transactions."""
+    kafka = {name: value for name, value in settings.kafka.items() if not name.startswith("transactional.")}
+    return msgspec.structs.replace(settings, kafka={**kafka, **CLIENT})

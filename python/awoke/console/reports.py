@@ -1,0 +1,240 @@
+"""Makes the reports of one process from the readable state of its app. Nothing here blocks."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import awoke
+from awoke._clock import monotonic_s, wall_ms
+from awoke._native import HookJob, Job, library_versions
+from awoke.console.history import SAMPLE_S, HistoryRing, Place, advanced
+from awoke.console.views import MAJOR, MINOR, Failing, Partition, Report, Running, Sample
+from awoke.errors import AwokeError
+from awoke.metrics.recorder import Health, Owned, PartitionState
+from awoke.printable import text_of
+from awoke.secrets import key_hash
+from awoke.settings import Loaded
+
+PARTITIONS_MAX = 1_000
+"""The most partitions of a report; those with failing messages and pauses come first."""
+FAILING_MAX = 20
+"""The most failing messages of a partition in a report; the oldest failures come first."""
+TEXT_MAX = 500
+
+
+class FailingMessage(Protocol):
+    """A message that has failed and is tried again."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def error(self) -> str: ...
+    @property
+    def since_s(self) -> float: ...
+    @property
+    def next_s(self) -> float: ...
+
+
+class ShownFailures(Protocol):
+    """The failing messages of a group."""
+
+    def all(self) -> Sequence[tuple[tuple[str, int], Any]]: ...
+
+
+class ShownGroup(Protocol):
+    """A consumer group of the app."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def failures(self) -> ShownFailures: ...
+    @property
+    def paused(self) -> Mapping[tuple[str, int], tuple[Any, BaseException]]: ...
+    def partitions(self) -> Sequence[PartitionState]: ...
+    def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
+    def running(self) -> Sequence[Job | HookJob]: ...
+
+
+class ShownConnections(Protocol):
+    """The connections to brokers."""
+
+    def why_not_ready(self) -> str | None: ...
+
+
+class Shown(Protocol):
+    """The app that is reported."""
+
+    @property
+    def joining(self) -> Sequence[ShownGroup]: ...
+    @property
+    def connections(self) -> ShownConnections: ...
+    @property
+    def is_quiet(self) -> bool: ...
+    def health(self) -> Health: ...
+    def why_not_ready(self) -> str | None: ...
+    def queued(self) -> tuple[int, int]: ...
+    def threads(self) -> Sequence[Owned]: ...
+
+
+class Origin:
+    """The process that reports."""
+
+    def __init__(self, app: str, number: int | None, loaded: Loaded) -> None:
+        self.app, self.number = app, number
+        self.host, self.pid = socket.gethostname(), os.getpid()
+        self.node = f"{self.host}.{self.pid}" if number is None else f"{self.host}.{self.pid}.{number}"
+        """The key of its reports."""
+        self.started_at_ms = wall_ms()
+        self.settings = {each.name: each.value for each in loaded.explain() if each.origin != "default"}
+        librdkafka = dict(library_versions())["librdkafka"]
+        self.versions = {"awoke": awoke.__version__, "python": platform.python_version(), "librdkafka": librdkafka}
+
+
+class Reports:
+    """Makes the reports of one process. One thread."""
+
+    def __init__(self, origin: Origin, shown: Shown) -> None:
+        self._origin, self._shown = origin, shown
+        self._sequence = 0
+        self._history = HistoryRing()
+        self._positions: dict[Place, int] | None = None
+        """Those of the last sample."""
+        self._rates: dict[Place, float] = {}
+        self._failures = 0
+        self._began: dict[tuple[str, str, int, int, int], int] = {}
+        """When each running message was first seen at work: group, place, offset and attempt."""
+
+    def sample(self, failures: int) -> None:
+        """Adds a sample to the history; `failures` are those since the start."""
+        states = [(group.group, each) for group in self._shown.joining for each in group.partitions()]
+        now = {(group, each.topic, each.partition): each.position for group, each in states if each.position is not None}
+        moved = {} if self._positions is None else advanced(self._positions, now)
+        self._rates = {place: offsets / SAMPLE_S for place, offsets in moved.items()}
+        self._positions = now
+        lag = sum(each.lag or 0 for _, each in states)
+        self._history.add(Sample(wall_ms(), sum(moved.values()), failures - self._failures, lag, memory_bytes()))
+        self._failures = failures
+
+    def make(self, failures: int, dropped: int, *, is_stopping: bool = False) -> Report:
+        """Returns a report of now."""
+        origin, shown = self._origin, self._shown
+        self._sequence += 1
+        began = self._began
+        self._began = {}
+        partitions = [each for group in shown.joining for each in self._partitions(group, began)]
+        partitions.sort(key=lambda each: (each.paused_because is None and not each.failing, each.topic, each.partition))
+        messages, size_bytes = shown.queued()
+        return Report(
+            major=MAJOR,
+            minor=MINOR,
+            node=origin.node,
+            app=origin.app,
+            host=origin.host,
+            pid=origin.pid,
+            number=origin.number,
+            started_at_ms=origin.started_at_ms,
+            at_ms=wall_ms(),
+            sequence=self._sequence,
+            state="stopping" if is_stopping else "quiet" if shown.is_quiet else "running",
+            groups=[each.group for each in shown.joining],
+            not_ready_because=cut(shown.why_not_ready()),
+            brokers_away_because=cut(shown.connections.why_not_ready()),
+            unhealthy_because=[each[:TEXT_MAX] for each in shown.health().reasons[:FAILING_MAX]],
+            memory_bytes=memory_bytes(),
+            threads=dict(Counter(each.owner for each in shown.threads())),
+            queued_messages=messages,
+            queued_bytes=size_bytes,
+            failures=failures,
+            errors_dropped=dropped,
+            versions=origin.versions,
+            settings=origin.settings,
+            partitions=partitions[:PARTITIONS_MAX],
+            partitions_total=len(partitions),
+            history=self._history.view(),
+        )
+
+    def _partitions(self, group: ShownGroup, began: Mapping[Any, int]) -> list[Partition]:
+        failing: dict[tuple[str, int], list[FailingMessage]] = {}
+        for place, each in sorted(group.failures.all(), key=lambda found: found[1].since_s):
+            failing.setdefault(place, []).append(each)
+        running = self._running(group, began)
+        stuck = {(topic, partition): text for topic, partition, text, _ in group.stuck()}
+        paused = {place: text_of(error) for place, (at, error) in list(group.paused.items()) if at.is_current}
+        found = []
+        for state in group.partitions():
+            place = (state.topic, state.partition)
+            jobs, gap = running.get(place, []), state.commit_gap
+            in_flight = sum(each.remaining for each in jobs) if gap is None else gap.messages - gap.done
+            found.append(
+                Partition(
+                    group=group.group,
+                    topic=state.topic,
+                    partition=state.partition,
+                    position=state.position,
+                    committed=state.committed,
+                    end_offset=state.end_offset,
+                    in_flight=in_flight,
+                    offsets_per_s=self._rates.get((group.group, *place)),
+                    oldest_offset=None if gap is None else gap.oldest_offset,
+                    paused_because=cut(paused.get(place)),
+                    stuck_because=cut(stuck.get(place)),
+                    failing=[failing_of(each) for each in failing.get(place, [])[:FAILING_MAX]],
+                    running=jobs,
+                )
+            )
+        return found
+
+    def _running(self, group: ShownGroup, began: Mapping[Any, int]) -> dict[tuple[str, int], list[Running]]:
+        found: dict[tuple[str, int], list[Running]] = {}
+        for job in group.running():
+            if isinstance(job, HookJob):
+                continue
+            try:
+                offset, attempt, remaining = job.first_offset, job.attempt, job.remaining
+            except AwokeError:
+                continue  # It has just ended.
+            place = (group.group, job.topic, job.partition, offset, attempt)
+            since_ms = self._began[place] = began.get(place, wall_ms())
+            running = Running(offset=offset, attempt=attempt, remaining=remaining, since_ms=since_ms)
+            found.setdefault((job.topic, job.partition), []).append(running)
+        return found
+
+
+def failing_of(message: FailingMessage) -> Failing:
+    """Returns a failing message as a report shows it: without its key."""
+    return Failing(
+        offset=message.offset,
+        key_hash=key_hash(message.key),
+        attempts=message.attempts,
+        error=message.error[:TEXT_MAX],
+        since_ms=at_ms(message.since_s),
+        next_ms=at_ms(message.next_s),
+    )
+
+
+def at_ms(moment_s: float) -> int:
+    """Returns a moment of the clock as milliseconds since 1970."""
+    return wall_ms() + round((moment_s - monotonic_s()) * 1_000)
+
+
+def cut(text: str | None) -> str | None:
+    """Returns a text, or the beginning of a long one."""
+    return None if text is None else text[:TEXT_MAX]
+
+
+def memory_bytes() -> int:
+    """Returns the resident memory of this process; 0 where the system does not tell it."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, IndexError):
+        return 0

@@ -1,0 +1,48 @@
+"""The topics of the console: their names and settings, and how a process creates them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from awoke.admin import Admin
+from awoke.errors import KafkaError, UnknownTopic
+
+REPORTS_CONFIG = {"cleanup.policy": "compact,delete", "retention.ms": "86400000", "segment.ms": "3600000"}
+"""A process that was killed leaves its last report behind for a day."""
+ERRORS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "604800000"}
+ILLEGAL = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class ConsoleTopics(NamedTuple):
+    """The topics of an app."""
+
+    reports: str
+    errors: str
+
+    @classmethod
+    def of(cls, app: str) -> ConsoleTopics:
+        """Returns the topics of the app with this name. A character that Kafka refuses becomes `_`."""
+        name = ILLEGAL.sub("_", app)
+        return cls(f"__awoke-{name}.reports", f"__awoke-{name}.errors")
+
+
+def ensure(admin: Admin, topics: ConsoleTopics, timeout_s: float) -> None:
+    """Creates the topics that do not exist, with one partition. Blocks up to `timeout_s` for each request.
+
+    Raises:
+        KafkaError: one is not there and can't be created.
+    """
+    for topic, config in zip(topics, (REPORTS_CONFIG, ERRORS_CONFIG), strict=True):
+        try:
+            admin.describe_topic(topic, timeout_s)
+        except UnknownTopic:
+            _create(admin, topic, config, timeout_s)
+
+
+def _create(admin: Admin, topic: str, config: dict[str, str], timeout_s: float) -> None:
+    try:
+        admin.create_topic(topic, partitions=1, config=config, timeout_s=timeout_s)
+    except KafkaError as error:
+        if error.code_name != "TOPIC_ALREADY_EXISTS":  # Another process has just created it.
+            raise

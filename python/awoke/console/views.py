@@ -1,0 +1,220 @@
+"""The view models of the console: reports, error records, and the state of an app that is made of them.
+
+Reports and error records have a version. Readers keep fields that they do not know. A report of a later major version
+is shown as that of a newer node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+MAJOR = 1
+"""Raised by a change that earlier readers would misunderstand."""
+MINOR = 0
+"""Raised by a new field."""
+
+
+class Failing(msgspec.Struct, kw_only=True):
+    """A message that has failed and is tried again."""
+
+    offset: int
+    key_hash: str | None
+    """The same for all messages of a key, which it does not show."""
+    attempts: int
+    error: str
+    since_ms: int
+    """When it failed first; times are milliseconds since 1970."""
+    next_ms: int
+    """When it is tried again."""
+
+
+class Running(msgspec.Struct, kw_only=True):
+    """A job that runs."""
+
+    offset: int
+    """Its first message that is not done."""
+    attempt: int
+    remaining: int
+    """Its messages that are not done."""
+    since_ms: int
+    """When that message was first seen at work: it began earlier, by one report at most."""
+
+
+class Partition(msgspec.Struct, kw_only=True):
+    """An assigned partition, as the engine of its process sees it; None for what is not known."""
+
+    group: str
+    topic: str
+    partition: int
+    position: int | None = None
+    committed: int | None = None
+    end_offset: int | None = None
+    """One past the last message, as the last fetch saw it."""
+    in_flight: int = 0
+    offsets_per_s: float | None = None
+    """The speed of `position`, since the report's last sample."""
+    oldest_offset: int | None = None
+    """The message that keeps the commit back; None where none does."""
+    paused_because: str | None = None
+    stuck_because: str | None = None
+    failing: list[Failing] = []
+    running: list[Running] = []
+    """Where a route has concurrency, each job is a lane under way."""
+
+
+class Sample(msgspec.Struct, array_like=True):
+    """What has happened since the sample before, and what was so at its end."""
+
+    at_ms: int
+    offsets: int
+    """By how much the positions have advanced."""
+    failures: int
+    lag: int
+    memory_bytes: int
+
+
+class History(msgspec.Struct, kw_only=True):
+    """The last hour of a process, the oldest sample first."""
+
+    of_5_s: list[Sample] = []
+    of_minutes: list[Sample] = []
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """The state of one process."""
+
+    major: int
+    minor: int
+    node: str
+    app: str
+    host: str
+    pid: int
+    number: int | None = None
+    """The node's number in a swarm."""
+    started_at_ms: int
+    at_ms: int
+    sequence: int
+    state: str
+    """`running`, `quiet` or `stopping`."""
+    groups: list[str]
+    not_ready_because: str | None = None
+    brokers_away_because: str | None = None
+    unhealthy_because: list[str] = []
+    memory_bytes: int = 0
+    threads: dict[str, int] = {}
+    """The number of threads by owner."""
+    queued_messages: int = 0
+    queued_bytes: int = 0
+    """Of the app's producer, without a delivery report."""
+    failures: int = 0
+    """Failures of user code since the start."""
+    errors_dropped: int = 0
+    """Failures without an error record, because there were too many."""
+    versions: dict[str, str] = {}
+    settings: dict[str, str] = {}
+    """Those that are not the defaults, without secrets."""
+    partitions: list[Partition] = []
+    partitions_total: int = 0
+    """The assigned partitions; a report has a limited number of them."""
+    history: History = msgspec.field(default_factory=History)
+
+
+class ErrorRecord(msgspec.Struct, kw_only=True):
+    """One failure of user code."""
+
+    major: int
+    minor: int
+    at_ms: int
+    node: str
+    app: str
+    event: str
+    """The name of its event, as in `job.failed`."""
+    fingerprint: str
+    """The same for failures of one exception class at one place of the code."""
+    error_type: str
+    error_text: str
+    traceback: str
+    handler: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    key_hash: str | None = None
+    attempt: int | None = None
+    retry_in_s: float | None = None
+
+
+class NodeView(msgspec.Struct, kw_only=True):
+    """The last report of one process."""
+
+    node: str
+    at_ms: int
+    is_newer: bool
+    """True: its awoke is newer than this one, whose reader does not understand the report."""
+    is_silent: bool
+    """True: it has sent nothing for three intervals, and has not stopped in order."""
+    document: dict[str, Any]
+    """The report as it was sent, with fields that this version does not know."""
+
+    def report(self) -> Report | None:
+        """Returns the report; None where the node is newer."""
+        return None if self.is_newer else msgspec.convert(self.document, Report)
+
+
+class GroupPartition(msgspec.Struct, kw_only=True):
+    """A partition of a consumer group, as the brokers see it; None for what is not there."""
+
+    topic: str
+    partition: int
+    committed: int | None
+    end_offset: int | None
+    lag: int | None
+
+
+class GroupView(msgspec.Struct, kw_only=True):
+    """A consumer group of the app, as the brokers see it."""
+
+    group: str
+    state: str
+    members: int
+    partitions: list[GroupPartition]
+
+
+class ErrorView(msgspec.Struct, kw_only=True):
+    """The failures of one fingerprint among the last that were read."""
+
+    fingerprint: str
+    count: int
+    first_ms: int
+    last: ErrorRecord
+
+
+class Reason(msgspec.Struct, kw_only=True):
+    """A reason why messages are not processed, and what to do."""
+
+    kind: str
+    severity: int
+    """The reasons with a higher number come first."""
+    text: str
+    advice: str
+    group: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    node: str | None = None
+
+
+class AppView(msgspec.Struct, kw_only=True):
+    """The state of an app at one time."""
+
+    major: int = MAJOR
+    minor: int = MINOR
+    app: str
+    at_ms: int
+    nodes: list[NodeView]
+    groups: list[GroupView]
+    errors: list[ErrorView]
+    unreadable: int = 0
+    """Records of the topics that are no reports and no error records."""
+    reasons: list[Reason] = []
+    """The most severe first."""
