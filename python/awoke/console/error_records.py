@@ -73,12 +73,9 @@ PLACE = ("handler", "topic", "partition", "offset", "key_hash", "attempt", "retr
 
 def fingerprint(error: BaseException) -> str:
     """Returns the same text for errors of one class that the same functions have raised."""
-    places = [f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}" for frame, _ in _frames(error)]
+    frames = collections.deque(traceback.walk_tb(error.__traceback__), FRAMES)
+    places = [f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}" for frame, _ in frames]
     return hashlib.blake2b("\n".join([name_of(error), *places]).encode(errors="replace"), digest_size=8).hexdigest()
-
-
-def _frames(error: BaseException) -> list[tuple[traceback.types.FrameType, int]]:
-    return list(collections.deque(traceback.walk_tb(error.__traceback__), FRAMES))
 
 
 def name_of(error: BaseException) -> str:

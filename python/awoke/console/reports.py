@@ -117,7 +117,9 @@ class Reports:
     def sample(self, failures: int) -> None:
         """Adds a sample to the history; `failures` are those since the start."""
         states = [(group.group, each) for group in self._shown.joining for each in group.partitions()]
-        now = {(group, each.topic, each.partition): each.position for group, each in states if each.position is not None}
+        now = {
+            (group, each.topic, each.partition): each.position for group, each in states if each.position is not None
+        }
         moved = {} if self._positions is None else advanced(self._positions, now)
         self._rates = {place: offsets / SAMPLE_S for place, offsets in moved.items()}
         self._positions = now

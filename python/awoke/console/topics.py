@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from awoke.admin import Admin
-from awoke.errors import KafkaError, UnknownTopic
+from awoke.errors import BrokerUnreachable, KafkaError, OperationTimeout
 
 REPORTS_CONFIG = {"cleanup.policy": "compact,delete", "retention.ms": "86400000", "segment.ms": "3600000"}
 """A process that was killed leaves its last report behind for a day."""
@@ -35,14 +35,19 @@ def ensure(admin: Admin, topics: ConsoleTopics, timeout_s: float) -> None:
     """
     for topic, config in zip(topics, (REPORTS_CONFIG, ERRORS_CONFIG), strict=True):
         try:
-            admin.describe_topic(topic, timeout_s)
-        except UnknownTopic:
-            _create(admin, topic, config, timeout_s)
+            # Not looked up before: `close` ends this request, and a lookup would delay a stop without brokers.
+            admin.create_topic(topic, partitions=1, config=config, timeout_s=timeout_s)
+        except KafkaError as error:
+            if error.code_name == "TOPIC_ALREADY_EXISTS":
+                continue
+            if isinstance(error, BrokerUnreachable) or not _exists(admin, topic, timeout_s):
+                raise
 
 
-def _create(admin: Admin, topic: str, config: dict[str, str], timeout_s: float) -> None:
+def _exists(admin: Admin, topic: str, timeout_s: float) -> bool:
+    """Tells whether a topic is there: a process that may create none may still write to it."""
     try:
-        admin.create_topic(topic, partitions=1, config=config, timeout_s=timeout_s)
-    except KafkaError as error:
-        if error.code_name != "TOPIC_ALREADY_EXISTS":  # Another process has just created it.
-            raise
+        admin.describe_topic(topic, timeout_s)
+    except (KafkaError, OperationTimeout):
+        return False
+    return True

@@ -30,7 +30,19 @@ def names_in(text: str) -> list[str]:
 def test_all_commands_are_there_in_the_order_of_their_names() -> None:
     of_swarm = ["dump", "quiet", "reload", "resume", "scale", "skip", "status", "stop"]
     of_topics = ["produce", "tail", "topics", "dead-letter", "schema", "groups"]
-    others = [*of_topics, "asyncapi", "broker", "deploy", "doctor", "record", "replay", "rpc", "run", "threads"]
+    others = [
+        *of_topics,
+        "asyncapi",
+        "broker",
+        "deploy",
+        "doctor",
+        "record",
+        "replay",
+        "report",
+        "rpc",
+        "run",
+        "threads",
+    ]
     assert names_in(help_of()) == sorted(of_swarm + others)
     assert set(names_in(help_of("dead-letter"))) == {"list", "summary", "show", "replay", "purge"}
     assert set(names_in(help_of("topics"))) == {"create", "list", "describe", "alter", "delete", "plan", "apply"}

@@ -1,0 +1,169 @@
+"""Reads the state of an app: the reports and error records in its topics, and the offsets of its consumer groups."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from awoke._clock import wall_ms
+from awoke._native import Message
+from awoke.admin import Admin
+from awoke.console.stuck import reasons
+from awoke.console.topics import ConsoleTopics
+from awoke.console.views import (
+    MAJOR,
+    AppView,
+    ErrorRecord,
+    ErrorView,
+    GroupPartition,
+    GroupView,
+    NodeView,
+    Report,
+)
+from awoke.errors import KafkaError, UnknownGroup, UnknownTopic
+from awoke.reader import Reader
+from awoke.settings import Settings
+
+SILENT_AFTER_MS = 30_000
+"""Three intervals of reports."""
+ERRORS_MAX = 1_000
+"""The last error records that are read."""
+TIMEOUT_S = 30.0
+
+
+class State:
+    """What the topics of an app have told until now. One thread."""
+
+    def __init__(self, app: str) -> None:
+        self._app = app
+        self._nodes: dict[str, dict[str, Any]] = {}
+        self._errors: dict[str, ErrorView] = {}
+        self.unreadable = 0
+
+    def on_report(self, message: Message[Any, Any]) -> None:
+        """Keeps the last report of a process, and none after its tombstone."""
+        node = bytes(message.key or b"").decode(errors="replace")
+        if message.value is None:
+            self._nodes.pop(node, None)
+            return
+        try:
+            document = msgspec.json.decode(message.value, type=dict[str, Any])
+            if not is_newer(document):
+                msgspec.convert(document, Report)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            self.unreadable += 1
+            return
+        self._nodes[node] = document
+
+    def on_error(self, message: Message[Any, Any]) -> None:
+        """Counts an error record by its fingerprint."""
+        try:
+            record = msgspec.json.decode(message.value or b"", type=ErrorRecord)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            self.unreadable += 1
+            return
+        known = self._errors.get(record.fingerprint)
+        first_ms, count = (record.at_ms, 0) if known is None else (known.first_ms, known.count)
+        self._errors[record.fingerprint] = ErrorView(
+            fingerprint=record.fingerprint, count=count + 1, first_ms=first_ms, last=record
+        )
+
+    def nodes(self, now_ms: int) -> list[NodeView]:
+        """Returns the processes that have reported and not stopped in order, by name."""
+        return [node_of(node, document, now_ms) for node, document in sorted(self._nodes.items())]
+
+    def groups(self) -> list[str]:
+        """Returns the consumer groups that the reports name; that of the app's name where there is none."""
+        found = {group for each in self.nodes(0) if (report := each.report()) for group in report.groups}
+        return sorted(found) or [self._app]
+
+    def errors(self) -> list[ErrorView]:
+        """Returns the failures by fingerprint, the last one first."""
+        return sorted(self._errors.values(), key=lambda each: -each.last.at_ms)
+
+    def view(self, groups: list[GroupView]) -> AppView:
+        """Returns the state of the app with these groups, and the reasons why it may be stuck."""
+        now_ms = wall_ms()
+        found = AppView(
+            app=self._app,
+            at_ms=now_ms,
+            nodes=self.nodes(now_ms),
+            groups=groups,
+            errors=self.errors(),
+            unreadable=self.unreadable,
+        )
+        found.reasons = reasons(found)
+        return found
+
+
+def is_newer(document: dict[str, Any]) -> bool:
+    """Tells whether a report has a later major version than this awoke reads."""
+    major = document.get("major")
+    return isinstance(major, int) and major > MAJOR
+
+
+def node_of(node: str, document: dict[str, Any], now_ms: int) -> NodeView:
+    """Returns the view of a process."""
+    at_ms = document.get("at_ms")
+    at_ms = at_ms if isinstance(at_ms, int) else 0
+    is_silent = now_ms - at_ms > SILENT_AFTER_MS
+    return NodeView(node=node, at_ms=at_ms, is_newer=is_newer(document), is_silent=is_silent, document=document)
+
+
+def read_view(app: str, settings: Settings, timeout_s: float = TIMEOUT_S) -> AppView:
+    """Reads the topics of an app to their ends, and asks the brokers for the offsets of its groups. Blocks.
+
+    Raises:
+        UnknownTopic: The app has never reported. BrokerUnreachable; OperationTimeout; AuthorizationFailed.
+    """
+    topics, state = ConsoleTopics.of(app), State(app)
+    given: dict[str, Any] = {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "kafka": settings.kafka,
+        "oauth_token": settings.oauth_token,
+    }
+    try:
+        with Reader(topics.reports, **given) as reader:
+            for message in reader.read_until_end(timeout_s):
+                state.on_report(message)
+    except UnknownTopic as error:
+        text = f"app {app!r} sends no reports: there is no topic {topics.reports}; run it with console=True"
+        raise UnknownTopic(text, error.code, error.code_name) from None
+    with contextlib.suppress(UnknownTopic), Reader(topics.errors, start=-ERRORS_MAX, **given) as reader:
+        for message in reader.read_until_end(timeout_s):
+            state.on_error(message)
+    with Admin(settings=settings) as admin:
+        return state.view([group_of(admin, group, timeout_s) for group in state.groups()])
+
+
+def group_of(admin: Admin, group: str, timeout_s: float) -> GroupView:
+    """Returns a group as the brokers see it now; of no members where they do not know it. Blocks."""
+    state, members, assigned = "unknown", 0, set[tuple[str, int]]()
+    committed: dict[tuple[str, int], int] = {}
+    with contextlib.suppress(UnknownGroup):
+        found = admin.describe_group(group, timeout_s)
+        state, members = found.state, len(found.members)
+        assigned = {place for each in found.members for place in each.partitions}
+        committed = admin.group_offsets(group, timeout_s)
+    places = sorted({*committed, *assigned})
+    ends = ends_of(admin, {topic for topic, _ in places}, timeout_s)
+    partitions = [partition_of(place, committed.get(place), ends.get(place)) for place in places]
+    return GroupView(group=group, state=state, members=members, partitions=partitions)
+
+
+def partition_of(place: tuple[str, int], committed: int | None, end_offset: int | None) -> GroupPartition:
+    """Returns a partition of a group with its lag: the messages that are not committed."""
+    lag = None if committed is None or end_offset is None else max(0, end_offset - committed)
+    return GroupPartition(topic=place[0], partition=place[1], committed=committed, end_offset=end_offset, lag=lag)
+
+
+def ends_of(admin: Admin, topics: Iterable[str], timeout_s: float) -> dict[tuple[str, int], int]:
+    """Returns the offset after the last message, by place; of topics that can't be asked none. Blocks."""
+    found: dict[tuple[str, int], int] = {}
+    for topic in sorted(topics):
+        with contextlib.suppress(KafkaError):  # It was deleted, or its leader is away: its lag is not known.
+            found |= {(topic, partition): end for partition, end in admin.end_offsets(topic, timeout_s).items()}
+    return found

@@ -1,0 +1,90 @@
+"""Ranks the reasons why messages of an app are not processed: a function of the view models alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from awoke.console.views import AppView, GroupView, Partition, Reason, Report
+
+SLOW_MS = 60_000
+"""A message that is at work for longer counts as slow."""
+AWAY, NO_MEMBER, STUCK, PAUSED, POISON, SLOW, QUIET = 90, 80, 70, 60, 50, 40, 30
+"""How severe each kind is: what stops more messages comes first."""
+ATTEMPTS_MAX = 9
+"""More attempts make a failing message no more severe."""
+
+
+def reasons(view: AppView) -> list[Reason]:
+    """Returns the reasons, the most severe first. Silent and newer nodes are left out. Does not block."""
+    reports = [report for each in view.nodes if not each.is_silent and (report := each.report()) is not None]
+    found = [reason for report in reports for reason in _of_process(report, view.at_ms)]
+    found += [reason for group in view.groups for reason in _of_group(group)]
+    return sorted(found, key=lambda each: (-each.severity, each.topic or "", each.partition or 0, each.node or ""))
+
+
+def _of_process(report: Report, now_ms: int) -> Iterator[Reason]:
+    if report.brokers_away_because is not None:
+        yield Reason(
+            kind="brokers away",
+            severity=AWAY,
+            text=f"{report.node}: {report.brokers_away_because}",
+            advice="check the brokers and the network",
+            node=report.node,
+        )
+    if report.state != "running":
+        advice = "wait for its end, or start another process" if report.state == "stopping" else "`awoke reload`"
+        yield Reason(
+            kind=report.state, severity=QUIET, text=f"{report.node} begins no jobs", advice=advice, node=report.node
+        )
+    for each in report.partitions:
+        yield from _of_partition(report, each, now_ms)
+
+
+def _of_partition(report: Report, at: Partition, now_ms: int) -> Iterator[Reason]:
+    place = f"{at.topic}[{at.partition}]"
+    option = "" if at.group == report.app else f" --group {at.group}"
+    resume = f"`awoke resume MODULE:APP {at.topic} {at.partition}{option}`"
+    if at.stuck_because is not None:
+        yield _reason("stuck", STUCK, f"{place} gives no messages: {at.stuck_because}", resume, report, at)
+    if at.paused_because is not None:
+        yield _reason("paused", PAUSED, f"{place} is paused: {at.paused_because}", resume, report, at)
+    for failing in at.failing:
+        key = "without a key" if failing.key_hash is None else f"of key {failing.key_hash}"
+        wait_s = max(0, failing.next_ms - now_ms) / 1_000
+        text = (
+            f"{place} offset {failing.offset} {key} has failed {failing.attempts} times, the last with "
+            f"{failing.error}; it is tried again in {wait_s:.0f} s"
+        )
+        advice = f"correct the handler, or `awoke skip MODULE:APP {at.topic} {at.partition} {failing.offset}{option}`"
+        severity = POISON + min(failing.attempts, ATTEMPTS_MAX)
+        yield _reason("failing message", severity, text, advice, report, at)
+    for running in at.running:
+        ran_ms = now_ms - running.since_ms
+        if ran_ms > SLOW_MS:
+            text = f"{place} offset {running.offset} is at work for {ran_ms / 1_000:.0f} s"
+            yield _reason("slow job", SLOW, text, "`awoke dump MODULE:APP` shows its stack", report, at)
+
+
+def _reason(kind: str, severity: int, text: str, advice: str, report: Report, at: Partition) -> Reason:
+    return Reason(
+        kind=kind,
+        severity=severity,
+        text=text,
+        advice=advice,
+        group=at.group,
+        topic=at.topic,
+        partition=at.partition,
+        node=report.node,
+    )
+
+
+def _of_group(group: GroupView) -> Iterator[Reason]:
+    lag = sum(each.lag or 0 for each in group.partitions)
+    if group.members == 0 and lag > 0:
+        yield Reason(
+            kind="no member",
+            severity=NO_MEMBER,
+            text=f"group {group.group} has no member, and {lag} messages wait",
+            advice="start the app",
+            group=group.group,
+        )

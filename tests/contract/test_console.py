@@ -1,0 +1,83 @@
+"""The console: reports and error records of an app, on embedded brokers and on Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+import awoke
+from awoke.console.state import read_view
+from awoke.console.topics import ConsoleTopics
+from awoke.console.views import ErrorRecord, Report
+from awoke.settings import load
+from awoke.testing import running
+from tests.support.clusters import Cluster, unique
+from tests.support.waiting import Collected
+
+CreateTopic = Callable[..., str]
+
+
+def failing_app(cluster: Cluster, topic: str) -> awoke.App:
+    """Returns an app whose handler fails at the value `bad`, and tries it again after long."""
+    app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, console=True)
+
+    @app.on(topic, start=0, retry=awoke.Retry(backoff_s=(600.0, 600.0)))
+    def handle(message: awoke.Message[bytes]) -> None:
+        if message.value == b"bad":
+            raise ValueError("no good")
+
+    return app
+
+
+def reports_of(reader: awoke.Reader) -> Iterator[Report]:
+    """Yields the reports as they come, without end."""
+    for message in reader:
+        yield msgspec.json.decode(message.value, type=Report)
+
+
+def test_a_failing_message_is_reported_and_recorded_and_an_orderly_stop_leaves_no_report(
+    cluster: Cluster, topic: CreateTopic
+) -> None:
+    name = topic()
+    app = failing_app(cluster, name)
+    topics = ConsoleTopics.of(app.name)
+    with running(app) as runner:
+        awoke.wait_all([app.producer.produce(name, value, key=b"k") for value in (b"good", b"bad")], 30)
+        assert runner.console is not None
+        cluster.admin.wait_for_topic(topics.errors, 30)
+        with awoke.Reader(topics.errors, bootstrap_servers=cluster.bootstrap_servers) as reader:
+            record = msgspec.json.decode(next(iter(reader)).value, type=ErrorRecord)
+        assert (record.topic, record.offset, record.attempt, record.error_text) == (name, 1, 1, "no good")
+        assert record.key_hash is not None
+        with awoke.Reader(topics.reports, bootstrap_servers=cluster.bootstrap_servers) as reader:
+            report = next(each for each in reports_of(reader) if any(at.failing for at in each.partitions))
+        (partition,) = report.partitions
+        assert [each.offset for each in partition.failing] == [1]
+        assert (report.node, report.app, report.state) == (runner.console.node, app.name, "running")
+    with awoke.Reader(topics.reports, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        last = {message.key: message.value for message in reader.read_until_end(30)}
+    assert last == {report.node.encode(): None}
+
+
+def test_the_state_that_is_read_names_the_failing_message_and_the_lag(cluster: Cluster, topic: CreateTopic) -> None:
+    name = topic()
+    app = failing_app(cluster, name)
+    topics = ConsoleTopics.of(app.name)
+    settings = load({"bootstrap_servers": cluster.bootstrap_servers}).values
+    committed = Collected[object]()
+    app.events.subscribe("offsets.committed", committed.add)
+    with running(app):
+        awoke.wait_all([app.producer.produce(name, value) for value in (b"good", b"bad", b"later")], 30)
+        committed.wait_for(1)
+        cluster.admin.wait_for_topic(topics.reports, 30)
+        with awoke.Reader(topics.reports, bootstrap_servers=cluster.bootstrap_servers) as reader:
+            next(each for each in reports_of(reader) if any(at.failing for at in each.partitions))
+        view = read_view(app.name, settings)
+        assert [(each.kind, each.topic, each.partition) for each in view.reasons] == [("failing message", name, 0)]
+        ((partition,),) = (group.partitions for group in view.groups)
+        assert (partition.committed, partition.end_offset, partition.lag) == (1, 3, 2)
+        assert [each.last.offset for each in view.errors] == [1]
+    after = read_view(app.name, settings)
+    assert after.nodes == []
+    assert [each.kind for each in after.reasons] == ["no member"]

@@ -1,0 +1,57 @@
+"""The reporter: one warning for a topic that can't be written, and its end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+import pytest
+
+import awoke
+from awoke.console.reporter import CLIENT, Reporter, client_settings
+from awoke.errors import QueueFull
+from awoke.settings import load
+from tests.unit.console.test_reports import group_of, shown_of
+
+NO_BROKER = "127.0.0.1:1"
+
+
+class FullProducer:
+    """A producer whose queue is full."""
+
+    def produce(self, topic: str, value: Any, **options: Any) -> None:
+        raise QueueFull("the queue is full")
+
+
+def reporter() -> Reporter:
+    return Reporter(shown_of(group_of()), "shop", awoke.Events(), load({"bootstrap_servers": NO_BROKER}))
+
+
+def test_a_topic_that_can_not_be_written_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    producer: Any = FullProducer()
+    made = reporter()
+    with caplog.at_level(logging.DEBUG, "awoke.console"):
+        for _ in range(3):
+            made._report(producer)
+    assert [each.levelno for each in caplog.records] == [logging.WARNING, logging.DEBUG, logging.DEBUG]
+
+
+def test_a_stop_without_brokers_ends_the_thread() -> None:
+    made = reporter()
+    made.start()
+    assert "awoke-console" in {each.name for each in threading.enumerate()}
+    made.close(0.05)
+    assert "awoke-console" not in {each.name for each in threading.enumerate()}
+
+
+def test_a_reporter_that_was_not_started_can_be_closed_again() -> None:
+    made = reporter()
+    made.close(0.0)
+    made.close(0.0)
+
+
+def test_its_client_has_the_apps_login_and_no_transactions() -> None:
+    given = {"transactional.id": "shop", "sasl.username": "ann"}
+    kafka = client_settings(awoke.settings.Settings(kafka=given)).kafka
+    assert kafka == {"sasl.username": "ann", **CLIENT}

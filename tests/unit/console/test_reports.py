@@ -1,0 +1,144 @@
+"""Reports: what they tell of groups, partitions and failing messages, and their bounds."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+import awoke
+from awoke._clock import monotonic_s
+from awoke.console import reports
+from awoke.console.reports import FAILING_MAX, PARTITIONS_MAX, Origin, Reports
+from awoke.metrics.recorder import CommitGap, Health, PartitionState
+from awoke.secrets import key_hash
+from awoke.settings import load
+
+LOADED = load({"workers": 3, "kafka": {"sasl.password": "hunter2"}})
+
+
+def state(partition: int = 0, position: int = 5, gap: CommitGap | None = None) -> PartitionState:
+    return PartitionState("orders", partition, position, 4, position, 10, gap)
+
+
+def failing(offset: int, since_s: float = 0.0) -> Any:
+    return SimpleNamespace(offset=offset, key=b"key", attempts=2, error="no good", since_s=since_s, next_s=since_s + 5)
+
+
+def group_of(*states: PartitionState, **parts: Any) -> Any:
+    found = SimpleNamespace(
+        group="shop",
+        failures=SimpleNamespace(all=list),
+        paused={},
+        partitions=lambda: list(states),
+        stuck=list,
+        running=list,
+    )
+    vars(found).update(parts)
+    return found
+
+
+def shown_of(group: Any, **parts: Any) -> Any:
+    found = SimpleNamespace(
+        joining=[group],
+        connections=SimpleNamespace(why_not_ready=lambda: None),
+        is_quiet=False,
+        health=lambda: Health(True, []),
+        why_not_ready=lambda: None,
+        queued=lambda: (3, 300),
+        threads=lambda: [SimpleNamespace(owner="shop"), SimpleNamespace(owner="shop")],
+    )
+    vars(found).update(parts)
+    return found
+
+
+def reports_of(group: Any, **parts: Any) -> Reports:
+    return Reports(Origin("shop", 2, LOADED), shown_of(group, **parts))
+
+
+def test_a_report_tells_the_process() -> None:
+    report = reports_of(group_of(), is_quiet=True, why_not_ready=lambda: "it is quiet").make(4, 1)
+    assert (report.app, report.number, report.state, report.not_ready_because) == ("shop", 2, "quiet", "it is quiet")
+    assert report.node.endswith(f".{report.pid}.2")
+    assert (report.queued_messages, report.queued_bytes, report.threads) == (3, 300, {"shop": 2})
+    assert (report.failures, report.errors_dropped) == (4, 1)
+    assert report.memory_bytes > 0
+    assert report.versions["awoke"] == awoke.__version__
+
+
+def test_each_report_has_a_number_and_the_last_one_says_that_the_app_stops() -> None:
+    made = reports_of(group_of())
+    assert [made.make(0, 0).sequence, made.make(0, 0).sequence] == [1, 2]
+    assert made.make(0, 0, is_stopping=True).state == "stopping"
+
+
+def test_settings_are_those_that_were_set_without_secrets() -> None:
+    settings = reports_of(group_of()).make(0, 0).settings
+    assert settings["workers"] == "3"
+    assert "shutdown_timeout_s" not in settings
+    assert "hunter2" not in str(settings)
+
+
+def test_a_partition_tells_its_offsets_and_the_message_that_keeps_the_commit_back() -> None:
+    (found,) = reports_of(group_of(state(gap=CommitGap(8, 6, 5, 2.5)))).make(0, 0).partitions
+    assert (found.position, found.committed, found.end_offset) == (5, 4, 10)
+    assert (found.in_flight, found.oldest_offset) == (2, 5)
+
+
+def test_a_failing_message_tells_attempts_and_moments_and_hides_its_key() -> None:
+    now_s = monotonic_s()
+    entry = failing(7, since_s=now_s - 1)
+    group = group_of(state(), failures=SimpleNamespace(all=lambda: [(("orders", 0), entry)]))
+    (found,) = reports_of(group).make(0, 0).partitions[0].failing
+    assert (found.offset, found.attempts, found.key_hash) == (7, 2, key_hash(b"key"))
+    assert found.next_ms - found.since_ms == pytest.approx(5_000, abs=2)
+    assert b"key" not in msgspec.json.encode(found).replace(b"key_hash", b"")
+
+
+def test_a_pause_counts_while_its_assignment_lasts() -> None:
+    paused = {
+        ("orders", 0): (SimpleNamespace(is_current=True), ValueError("no good")),
+        ("orders", 1): (SimpleNamespace(is_current=False), ValueError("no good")),
+    }
+    found = reports_of(group_of(state(0), state(1), paused=paused)).make(0, 0).partitions
+    assert [each.paused_because for each in found] == ["no good", None]
+
+
+def test_a_stuck_partition_says_why() -> None:
+    group = group_of(state(), stuck=lambda: [("orders", 0, "no offset", True)])
+    assert reports_of(group).make(0, 0).partitions[0].stuck_because == "no offset"
+
+
+def test_a_running_message_keeps_the_time_at_which_it_was_first_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000, 8_000, 9_000])
+    monkeypatch.setattr(reports, "wall_ms", lambda: next(times))
+    jobs = [SimpleNamespace(topic="orders", partition=0, first_offset=7, attempt=1, remaining=3)]
+    made = Reports(Origin("shop", None, LOADED), shown_of(group_of(state(), running=lambda: jobs)))
+    first, second = (made.make(0, 0).partitions[0].running for _ in range(2))
+    assert first == second
+    assert (first[0].offset, first[0].remaining) == (7, 3)
+    jobs[0].first_offset = 8
+    (third,) = made.make(0, 0).partitions[0].running
+    assert third.since_ms > first[0].since_ms
+
+
+def test_a_report_is_bounded_and_failing_partitions_come_first() -> None:
+    states = [state(number) for number in range(PARTITIONS_MAX + 5)]
+    entries = [(("orders", PARTITIONS_MAX + 4), failing(offset)) for offset in range(FAILING_MAX + 5)]
+    report = reports_of(group_of(*states, failures=SimpleNamespace(all=lambda: entries))).make(0, 0)
+    assert (len(report.partitions), report.partitions_total) == (PARTITIONS_MAX, PARTITIONS_MAX + 5)
+    assert report.partitions[0].partition == PARTITIONS_MAX + 4
+    assert len(report.partitions[0].failing) == FAILING_MAX
+
+
+def test_a_sample_tells_the_progress_and_the_failures_since_the_one_before() -> None:
+    states = [state(position=5)]
+    made = reports_of(group_of(partitions=lambda: list(states)))
+    made.sample(1)
+    states[0] = state(position=9)
+    made.sample(4)
+    report = made.make(4, 0)
+    assert [(each.offsets, each.failures, each.lag) for each in report.history.of_5_s] == [(0, 1, 5), (4, 3, 1)]
+    assert report.partitions[0].offsets_per_s == 4 / 5

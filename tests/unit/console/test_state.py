@@ -1,0 +1,143 @@
+"""The state of an app from its topics: last reports, tombstones, newer nodes, hostile records."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from awoke._clock import wall_ms
+from awoke.console.state import State, group_of, read_view
+from awoke.console.views import MAJOR, ErrorRecord, Report
+from awoke.embedded import EmbeddedCluster
+from awoke.errors import UnknownGroup, UnknownTopic
+from awoke.settings import load
+
+
+def report(node: str = "host.1", sequence: int = 1, at_ms: int | None = None) -> Report:
+    return Report(
+        major=MAJOR,
+        minor=0,
+        node=node,
+        app="shop",
+        host="host",
+        pid=1,
+        started_at_ms=1,
+        at_ms=wall_ms() if at_ms is None else at_ms,
+        sequence=sequence,
+        state="running",
+        groups=["shop", "audit"],
+    )
+
+
+def record(fingerprint: str, at_ms: int) -> ErrorRecord:
+    return ErrorRecord(
+        major=MAJOR,
+        minor=0,
+        at_ms=at_ms,
+        node="host.1",
+        app="shop",
+        event="job.failed",
+        fingerprint=fingerprint,
+        error_type="ValueError",
+        error_text="no good",
+        traceback="",
+    )
+
+
+def message(value: Any, key: bytes = b"host.1") -> Any:
+    encoded = value if value is None or isinstance(value, bytes) else msgspec.json.encode(value)
+    return SimpleNamespace(key=key, value=encoded)
+
+
+def state_of(*messages: Any) -> State:
+    state = State("shop")
+    for each in messages:
+        state.on_report(each)
+    return state
+
+
+def test_the_last_report_of_each_process_counts() -> None:
+    state = state_of(message(report(sequence=1)), message(report("host.2"), b"host.2"), message(report(sequence=2)))
+    assert [(each.node, each.document["sequence"]) for each in state.nodes(wall_ms())] == [("host.1", 2), ("host.2", 1)]
+
+
+def test_a_process_that_has_stopped_in_order_is_gone() -> None:
+    assert state_of(message(report()), message(None)).nodes(wall_ms()) == []
+
+
+def test_a_process_that_sends_nothing_is_silent() -> None:
+    state = state_of(message(report(at_ms=wall_ms() - 60_000)), message(report(), b"host.2"))
+    assert [each.is_silent for each in state.nodes(wall_ms())] == [True, False]
+
+
+def test_a_newer_node_is_shown_as_one() -> None:
+    (node,) = state_of(message({"major": MAJOR + 1, "partitions": "in another form"})).nodes(wall_ms())
+    assert (node.is_newer, node.report()) == (True, None)
+
+
+@pytest.mark.parametrize("value", [b"", b"{", b"[]", b"\xff\xfe", b'{"major": 1}', b'{"major": "9"}', b"null"])
+def test_a_record_that_is_no_report_is_counted(value: bytes) -> None:
+    state = state_of(message(report()), message(value))
+    state.on_error(message(value))
+    assert state.unreadable == 2
+    assert [each.node for each in state.nodes(wall_ms())] == ["host.1"], "the earlier report stays"
+
+
+def test_groups_are_those_of_the_reports_or_named_as_the_app() -> None:
+    assert state_of(message(report())).groups() == ["audit", "shop"]
+    assert state_of().groups() == ["shop"]
+
+
+def test_failures_are_counted_by_fingerprint_the_last_one_first() -> None:
+    state = State("shop")
+    for fingerprint, at_ms in (("aa", 1), ("bb", 2), ("aa", 3)):
+        state.on_error(message(record(fingerprint, at_ms)))
+    found = [(each.fingerprint, each.count, each.first_ms, each.last.at_ms) for each in state.errors()]
+    assert found == [("aa", 2, 1, 3), ("bb", 1, 2, 2)]
+
+
+def test_the_view_of_all_can_be_written_as_json() -> None:
+    state = state_of(message({**msgspec.to_builtins(report()), "colour": "blue"}))
+    document = msgspec.json.decode(msgspec.json.encode(state.view([])))
+    assert document["nodes"][0]["document"]["colour"] == "blue"
+
+
+class FakeAdmin:
+    """The admin client of a cluster with one group, of which one partition was never committed."""
+
+    def describe_group(self, group: str, timeout_s: float) -> Any:
+        if group != "shop":
+            raise UnknownGroup("there is none", 69, "GROUP_ID_NOT_FOUND")
+        return SimpleNamespace(state="Stable", members=[SimpleNamespace(partitions=[("orders", 0), ("orders", 1)])])
+
+    def group_offsets(self, group: str, timeout_s: float) -> Any:
+        return {("orders", 0): 4, ("gone", 0): 4}
+
+    def end_offsets(self, topic: str, timeout_s: float) -> Any:
+        if topic == "gone":
+            raise UnknownTopic("there is none", 3, "UNKNOWN_TOPIC_OR_PART")
+        return {0: 10, 1: 3}
+
+
+def test_a_group_tells_the_lag_of_committed_partitions_and_none_of_others() -> None:
+    admin: Any = FakeAdmin()
+    view = group_of(admin, "shop", 1.0)
+    assert (view.state, view.members) == ("Stable", 1)
+    found = [(each.topic, each.partition, each.committed, each.end_offset, each.lag) for each in view.partitions]
+    assert found == [("gone", 0, 4, None, None), ("orders", 0, 4, 10, 6), ("orders", 1, None, 3, None)]
+
+
+def test_a_group_that_the_brokers_do_not_know_has_no_members() -> None:
+    admin: Any = FakeAdmin()
+    view = group_of(admin, "other", 1.0)
+    assert (view.state, view.members, view.partitions) == ("unknown", 0, [])
+
+
+def test_an_app_that_never_reported_is_an_error_that_says_what_to_do() -> None:
+    with EmbeddedCluster() as cluster:
+        settings = load({"bootstrap_servers": cluster.bootstrap_servers}).values
+        with pytest.raises(UnknownTopic, match=r"shop.*console=True"):
+            read_view("shop", settings)

@@ -1,0 +1,119 @@
+"""Why an app is stuck: the reasons and their order, from view models alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from awoke.console.stuck import SLOW_MS, reasons
+from awoke.console.views import (
+    MAJOR,
+    AppView,
+    Failing,
+    GroupPartition,
+    GroupView,
+    NodeView,
+    Partition,
+    Reason,
+    Report,
+    Running,
+)
+
+NOW_MS = 1_000_000_000
+
+
+def node_of(*partitions: Partition, is_silent: bool = False, is_newer: bool = False, **fields: Any) -> NodeView:
+    report = Report(
+        **{
+            "major": MAJOR,
+            "minor": 0,
+            "node": "host.1",
+            "app": "shop",
+            "host": "host",
+            "pid": 1,
+            "started_at_ms": 1,
+            "at_ms": NOW_MS,
+            "sequence": 1,
+            "state": "running",
+            "groups": ["shop"],
+            **fields,
+        },
+        partitions=list(partitions),
+    )
+    document = msgspec.to_builtins(report)
+    return NodeView(node="host.1", at_ms=NOW_MS, is_newer=is_newer, is_silent=is_silent, document=document)
+
+
+def group_of(members: int = 1, lag: int = 5) -> GroupView:
+    at = GroupPartition(topic="orders", partition=0, committed=0, end_offset=lag, lag=lag)
+    return GroupView(group="shop", state="Stable", members=members, partitions=[at])
+
+
+def found(*nodes: NodeView, groups: tuple[GroupView, ...] = ()) -> list[Reason]:
+    return reasons(AppView(app="shop", at_ms=NOW_MS, nodes=list(nodes), groups=list(groups), errors=[]))
+
+
+def kinds(*nodes: NodeView, groups: tuple[GroupView, ...] = ()) -> list[str]:
+    return [each.kind for each in found(*nodes, groups=groups)]
+
+
+def at(partition: int = 0, group: str = "shop", **fields: Any) -> Partition:
+    return Partition(group=group, topic="orders", partition=partition, **fields)
+
+
+def failing(attempts: int, key_hash: str | None = "ab12") -> Failing:
+    return Failing(
+        offset=7, key_hash=key_hash, attempts=attempts, error="no good", since_ms=NOW_MS - 9_000, next_ms=NOW_MS + 4_000
+    )
+
+
+def running(for_ms: int) -> Running:
+    return Running(offset=7, attempt=1, remaining=3, since_ms=NOW_MS - for_ms)
+
+
+def test_an_app_that_works_has_no_reasons() -> None:
+    assert found(node_of(at(running=[running(SLOW_MS)])), groups=(group_of(),)) == []
+
+
+def test_what_stops_more_messages_comes_first() -> None:
+    partitions = (
+        at(0, running=[running(SLOW_MS + 1)]),
+        at(1, failing=[failing(2)]),
+        at(2, paused_because="exhausted"),
+        at(3, stuck_because="no offset"),
+    )
+    node = node_of(*partitions, brokers_away_because="no broker connected", state="quiet")
+    expected = ["brokers away", "no member", "stuck", "paused", "failing message", "slow job", "quiet"]
+    assert kinds(node, groups=(group_of(members=0),)) == expected
+
+
+def test_a_message_with_more_attempts_comes_before_one_with_fewer() -> None:
+    first, second = found(node_of(at(0, failing=[failing(1)]), at(1, failing=[failing(5)])))
+    assert (first.partition, second.partition) == (1, 0)
+
+
+def test_many_attempts_are_no_worse_than_a_pause() -> None:
+    assert kinds(node_of(at(0, failing=[failing(1_000)]), at(1, paused_because="x"))) == ["paused", "failing message"]
+
+
+def test_a_failing_message_is_named_with_its_key_its_next_attempt_and_the_command_that_skips_it() -> None:
+    (reason,) = found(node_of(at(failing=[failing(2)])))
+    assert "orders[0] offset 7 of key ab12 has failed 2 times" in reason.text
+    assert "tried again in 4 s" in reason.text
+    assert "awoke skip MODULE:APP orders 0 7`" in reason.advice
+
+
+def test_the_command_names_a_group_that_is_not_the_apps_own() -> None:
+    (reason,) = found(node_of(at(group="audit", paused_because="exhausted")))
+    assert "--group audit" in reason.advice
+
+
+def test_a_group_without_members_is_a_reason_where_messages_wait() -> None:
+    assert kinds(groups=(group_of(members=0),)) == ["no member"]
+    assert kinds(groups=(group_of(members=0, lag=0),)) == []
+
+
+def test_nodes_that_are_silent_or_newer_are_left_out() -> None:
+    paused = at(paused_because="exhausted")
+    assert kinds(node_of(paused, is_silent=True), node_of(paused, is_newer=True)) == []
