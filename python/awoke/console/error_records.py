@@ -32,7 +32,7 @@ class PendingErrors:
         self._pending: collections.deque[ErrorRecord] = collections.deque()
         self._failures, self._dropped = itertools.count(), itertools.count()
         self.failures = self.dropped = 0
-        """How many failures there were, and how many of them have no record."""
+        """The number of failures, and of those without a record."""
 
     def add(self, event: Event) -> None:
         """Makes a record of a failure; none while too many wait. Keeps neither the exception nor its frames."""

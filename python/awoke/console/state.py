@@ -35,7 +35,7 @@ TIMEOUT_S = 30.0
 
 
 class State:
-    """What the topics of an app have told until now. One thread."""
+    """The content of the topics of an app, as read until now. One thread."""
 
     def __init__(self, app: str) -> None:
         self._app = app

@@ -9,7 +9,7 @@ from awoke.console.views import AppView, GroupView, Partition, Reason, Report
 SLOW_MS = 60_000
 """A message that is at work for longer counts as slow."""
 AWAY, NO_MEMBER, STUCK, PAUSED, POISON, SLOW, QUIET = 90, 80, 70, 60, 50, 40, 30
-"""How severe each kind is: what stops more messages comes first."""
+"""The severity of each kind: a reason that stops more messages comes first."""
 ATTEMPTS_MAX = 9
 """More attempts make a failing message no more severe."""
 

@@ -65,7 +65,7 @@ class Partition(msgspec.Struct, kw_only=True):
 
 
 class Sample(msgspec.Struct, array_like=True):
-    """What has happened since the sample before, and what was so at its end."""
+    """The progress since the sample before, and the state at its end."""
 
     at_ms: int
     offsets: int
