@@ -45,7 +45,7 @@ class VirtualClock:
     @property
     def now_s(self) -> float:
         """The seconds by which the test has moved the clock."""
-        return monotonic_s() - self._began_s
+        return round(monotonic_s() - self._began_s, 9)  # The clock counts nanoseconds.
 
     def next_due_s(self) -> float | None:
         """Returns in how many seconds something of awoke's is due next; None if nothing waits for the clock.
