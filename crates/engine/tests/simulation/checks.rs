@@ -169,6 +169,13 @@ impl Checks {
         self.state().running.retain(|_, running| *running != job);
     }
 
+    /// The hook of a partition that is given back begins.
+    pub fn assert_released(&self, partition: &PartitionQueue) {
+        let (at, generation, state) = (partition.topic_partition(), partition.generation(), self.state());
+        let is_running = state.running.keys().any(|(of, ..)| *of == generation);
+        assert!(!is_running, "a partition is given back while jobs run: {at}");
+    }
+
     /// A commit took effect.
     fn commit(&self, at: &TopicPartition, committed: &CommittedOffset) {
         let records = self.cluster.records(at);

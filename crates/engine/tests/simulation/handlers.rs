@@ -207,7 +207,12 @@ impl World {
                     self.seek(partition);
                 }
             }
-            Hook::Revoked | Hook::Lost | Hook::Shutdown => self.remove(partition),
+            Hook::Revoked | Hook::Lost | Hook::Shutdown => {
+                if self.is_patient() {
+                    self.checks.assert_released(partition);
+                }
+                self.remove(partition);
+            }
             Hook::Tick => (),
         }
     }

@@ -20,6 +20,10 @@ use crate::handlers::work;
 /// member comes up by itself and so hides a lost wake-up.
 const DRAINED_WITHIN: Duration = Duration::from_mins(1);
 
+/// A revocation waits for its jobs for so long in some seeds. No job takes that time: none is overdue, and a revocation
+/// that misses the end of its last job is not over when everything has to be done.
+const PATIENT: Duration = Duration::from_mins(10);
+
 /// The form in which user code gets the messages of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
@@ -77,7 +81,7 @@ impl World {
         }
         let group = GroupSettings {
             commit_interval: Duration::from_millis([0, 5, 500][random(3) as usize]),
-            revoke_timeout: Duration::from_millis(500 + random(3_000)),
+            revoke_timeout: if random(2) == 0 { PATIENT } else { Duration::from_millis(500 + random(3_000)) },
             fetch_memory_bytes: 1 << 20,
             partitions_total: partitions.len(),
         };
@@ -118,6 +122,11 @@ impl World {
     pub fn fails(&self) -> bool {
         let number = self.fails_one_in.load(Ordering::Relaxed);
         number > 0 && random(number) == 0
+    }
+
+    /// Returns whether partitions are given back only when all of their jobs have ended.
+    pub fn is_patient(&self) -> bool {
+        self.group.revoke_timeout == PATIENT
     }
 
     pub fn seeks(&self) -> bool {
@@ -223,7 +232,8 @@ impl Process {
     /// Leaves the group, and joins it again.
     pub fn restart(&mut self, world: &World) {
         trace(|| "the member leaves, and joins again".to_owned());
-        drop(self.member.close(Some(Duration::from_millis(random(4_000)))));
+        let timeout = if world.is_patient() { PATIENT } else { Duration::from_millis(random(4_000)) };
+        drop(self.member.close(Some(timeout)));
         world.open().retain(|partition| partition.check_current().is_ok());
         self.member = world.join(&self.scheduler);
     }
