@@ -20,7 +20,7 @@ use crate::handlers::work;
 /// member comes up by itself and so hides a lost wake-up.
 const DRAINED_WITHIN: Duration = Duration::from_mins(1);
 
-/// A revocation waits for its jobs for so long in some seeds. No job takes that time: none is overdue, and a revocation
+/// The longest wait of a revocation for its jobs, in some seeds. No job takes that time: none is overdue. A revocation
 /// that misses the end of its last job is not over when everything has to be done.
 const PATIENT: Duration = Duration::from_mins(10);
 
