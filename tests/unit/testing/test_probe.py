@@ -23,6 +23,30 @@ def test_order(awoke_run):
     inner(pytester, test).assert_outcomes(passed=1)
 
 
+def test_calls_are_read_from_offset_0_while_a_test_starts_the_app_and_then_as_before(pytester: pytest.Pytester) -> None:
+    test = """
+from awoke.rpc.responder.responder import Responder
+
+def test_call(awoke_run, monkeypatch):
+    app, starts = awoke.App("prices"), []
+
+    @app.rpc.method
+    def quote(sku: str) -> str:
+        return f"price of {sku}"
+
+    def make_route(responder, make=Responder._make_route):
+        starts.append(responder._rpc._start)
+        return make(responder)
+
+    monkeypatch.setattr(Responder, "_make_route", make_route)
+    awoke_run(app)
+    assert starts == [("offset", 0)]
+    assert app.rpc._start == ("earliest", 0)
+    assert app.caller("prices").call("quote", sku="A1") == "price of A1"
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
+
+
 def test_a_failure_that_a_test_expects_does_not_fail_it(pytester: pytest.Pytester) -> None:
     test = """
 def test_order(awoke_run):

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import awoke
-from awoke.events import HookFailed, JobFailed, MessageDeadLettered
+from awoke.events import ClientStatistics, HookFailed, JobFailed, MessageDeadLettered
 from awoke.testing.recorder import Changes, Processed, Recorder
 
 ERROR = ValueError("no card")
@@ -30,6 +30,15 @@ def test_events_become_data_and_changes() -> None:
     assert [(each.offset, each.after_s) for each in found.retries] == [(3, 0.5)]
     assert [each.offset for each in found.dead_letters] == [3]
     assert changes.count == 3
+
+
+def test_statistics_of_a_client_are_no_change() -> None:
+    changes, app = Changes(), awoke.App("shop")
+    found = Recorder(app, changes)
+    found.begin()
+    app.events.emit(ClientStatistics(client="shop", json="{}"))
+    found.end()
+    assert changes.count == 0
 
 
 def test_a_failure_lets_its_message_and_later_ones_of_the_partition_come_again() -> None:
