@@ -161,8 +161,12 @@ impl Shared {
             drop(producer.prepare(&Deadline::after(Some(producer.transaction_timeout()))));
         }
         let (mut next, mut turn, mut ended) = (clock::now(), 0, None::<Instant>);
-        while !self.is_closing() {
+        loop {
             self.wait_until(next);
+            // After the wait, which may have taken the token that `close` left.
+            if self.is_closing() {
+                break;
+            }
             let entries = self.entries.take();
             if entries.is_empty() {
                 self.parker.park_until(&Deadline::NEVER);
