@@ -35,8 +35,8 @@ struct PartitionOffset {
     at: TopicPartition,
     position: Position,
     metadata: Option<Arc<str>>,
-    /// True if records go with it: then its position or metadata differ from those of before.
-    has_records: bool,
+    /// True if its position or metadata differ from what the broker held before.
+    is_new: bool,
 }
 
 /// The tries of one transaction.
@@ -188,17 +188,17 @@ fn offsets_of(entries: &[TransactionEntry]) -> Outcome<Vec<PartitionOffset>> {
     let mut offsets: Vec<PartitionOffset> = Vec::new();
     for entry in entries {
         let at = entry.partition.topic_partition();
-        let has_records = !entry.records.is_empty();
-        if let Some(known) = offsets.iter_mut().find(|known| known.at == *at) {
-            known.has_records |= has_records;
+        if offsets.iter().any(|known| known.at == *at) {
             continue;
         }
         let to_commit = entry.partition.for_transaction().map_err(|_| AbortReason::Retry)?;
-        let Some(ToCommit { position, metadata, is_whole }) = to_commit else { continue };
-        if !is_whole {
+        let Some(to_commit) = to_commit else { continue };
+        if !to_commit.is_whole {
             return Err(AbortReason::MetadataFull);
         }
-        offsets.push(PartitionOffset { at: at.clone(), position, metadata, has_records });
+        let is_new = !entry.partition.is_held(&to_commit);
+        let ToCommit { position, metadata, .. } = to_commit;
+        offsets.push(PartitionOffset { at: at.clone(), position, metadata, is_new });
     }
     Ok(offsets)
 }
@@ -206,7 +206,7 @@ fn offsets_of(entries: &[TransactionEntry]) -> Outcome<Vec<PartitionOffset>> {
 fn note_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) {
     for offset in offsets {
         if let Some(entry) = entries.iter().find(|entry| *entry.partition.topic_partition() == offset.at) {
-            entry.partition.note_committed(offset.position.offset);
+            entry.partition.note_committed(offset.position.offset, offset.metadata.clone());
         }
     }
     if let Some(entry) = entries.first() {
@@ -215,11 +215,12 @@ fn note_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) {
     }
 }
 
-/// Returns whether these are the group's committed offsets; `None` when the broker does not answer. Blocks.
+/// Returns whether these are the group's committed offsets; `None` when that is not known. Blocks.
 fn are_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) -> Option<bool> {
-    // One tells for all: a partition that was revoked meanwhile may be at any offset, and one without records may be
-    // where it was before. If no partition has records, repeating the transaction changes nothing.
-    let telling: Vec<_> = offsets.iter().filter(|offset| offset.has_records).collect();
+    // Only partitions tell that are assigned before and after the look-up: the next owner of another one may have
+    // processed the same messages, and committed the same offset. If there is none with a new offset, the transaction is
+    // repeated: no records go with it, or those of messages that were sought and processed again.
+    let telling: Vec<_> = offsets.iter().filter(|offset| offset.is_new && is_assigned(entries, &offset.at)).collect();
     let partitions: Vec<_> = telling.iter().map(|offset| offset.at.clone()).collect();
     if partitions.is_empty() {
         return Some(false);
@@ -228,7 +229,12 @@ fn are_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) -> O
     let is_there = |offset: &PartitionOffset, found: CommittedOffset| {
         found.offset == offset.position.offset && found.metadata.as_deref() == offset.metadata.as_deref()
     };
-    Some(telling.into_iter().zip(found).any(|(offset, found)| found.is_some_and(|found| is_there(offset, found))))
+    let mut answers = telling.into_iter().zip(found).filter(|(offset, _)| is_assigned(entries, &offset.at));
+    answers.next().map(|(offset, found)| found.is_some_and(|found| is_there(offset, found)))
+}
+
+fn is_assigned(entries: &[TransactionEntry], at: &TopicPartition) -> bool {
+    entries.iter().any(|entry| entry.partition.topic_partition() == at && entry.check().is_ok())
 }
 
 /// Returns whether the record itself is at fault, so that it would fail again.

@@ -161,6 +161,7 @@ impl Shared {
             drop(producer.prepare(&Deadline::after(Some(producer.transaction_timeout()))));
         }
         let (mut next, mut turn, mut ended) = (clock::now(), 0, None::<Instant>);
+        let mut failed = None::<Error>;
         loop {
             self.wait_until(next);
             // After the wait, which may have taken the token that `close` left.
@@ -172,10 +173,14 @@ impl Shared {
                 self.parker.park_until(&Deadline::NEVER);
                 continue;
             }
+            if let Some(error) = &failed {
+                entries.iter().for_each(|entry| entry.fail(error.clone()));
+                continue;
+            }
             self.committing.store(entries.len(), Ordering::SeqCst);
             next = clock::now() + self.interval;
             turn = if ended.is_some_and(|ended| clock::real_since(ended) < MARKERS_WITHIN) { 1 - turn } else { 0 };
-            self.commit(&self.producers[turn], entries);
+            failed = self.commit(&self.producers[turn], entries);
             ended = Some(clock::real_now());
             self.committing.store(0, Ordering::SeqCst);
             clock::changed();
@@ -210,17 +215,26 @@ impl Shared {
     }
 
     /// Tries a transaction until each entry is committed, has failed, or was moved to a transaction of its own.
-    fn commit(&self, producer: &Arc<Producer>, mut entries: Vec<TransactionEntry>) {
+    ///
+    /// Returns an error after which no entry may be committed: one has failed whose offset is recorded, and the offsets
+    /// of a later transaction would pass its messages.
+    fn commit(&self, producer: &Arc<Producer>, mut entries: Vec<TransactionEntry>) -> Option<Error> {
         let mut back_off = BACK_OFF.0;
         let mut attempt = Attempt::new(producer);
         loop {
             entries.retain(|entry| entry.check().map_err(|error| entry.fail(error)).is_ok());
             if entries.is_empty() {
-                return;
+                return None;
             }
             match attempt.run(&mut entries) {
-                Ok(()) => return entries.iter().for_each(TransactionEntry::succeed),
-                Err(AbortReason::Fatal(error)) => return entries.iter().for_each(|entry| entry.fail(error.clone())),
+                Ok(()) => {
+                    entries.iter().for_each(TransactionEntry::succeed);
+                    return None;
+                }
+                Err(AbortReason::Fatal(error)) => {
+                    entries.iter().for_each(|entry| entry.fail(error.clone()));
+                    return entries.iter().any(|entry| entry.is_offset_recorded).then_some(error);
+                }
                 Err(AbortReason::Refused(refused)) => entries = self.entries.separate(entries, refused),
                 Err(AbortReason::MetadataFull) => {
                     self.park(Some(clock::now() + back_off));
@@ -232,7 +246,8 @@ impl Shared {
                 }
             }
             if self.is_closing() {
-                return entries.iter().for_each(|entry| entry.fail(Error::Closed { what: "transaction batcher" }));
+                entries.iter().for_each(|entry| entry.fail(Error::Closed { what: "transaction batcher" }));
+                return None;
             }
         }
     }

@@ -66,9 +66,10 @@ impl TransactionEntry {
         self.is_offset_recorded
     }
 
-    /// Checks that the entry can still be committed: it is not void, and its partition is still assigned.
+    /// Checks that the entry can still be committed: it is not void, and its partition is still assigned. Of a
+    /// lost one, brokers refuse the offset each time, and its revocation would wait for this entry in vain.
     pub(super) fn check(&self) -> Result<()> {
-        self.void.clone().map_or_else(|| self.partition.check_current(), Err)
+        self.void.clone().map_or_else(|| self.partition.check_not_lost(), Err)
     }
 
     pub(super) fn succeed(&self) {

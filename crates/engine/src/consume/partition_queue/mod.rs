@@ -124,6 +124,8 @@ pub struct PartitionQueue {
     /// An error has moved librdkafka's position, and no message has come since.
     is_position_wrong: AtomicBool,
     is_transactional: bool,
+    /// The offset that the broker holds, and the text beside it, as far as they are known.
+    held: Mutex<Option<(i64, Option<Arc<str>>)>>,
     context: PartitionContext,
 }
 
@@ -185,6 +187,7 @@ impl PartitionQueue {
             is_stuck: AtomicBool::new(false),
             is_position_wrong: AtomicBool::new(false),
             is_transactional: settings.is_transactional,
+            held: Mutex::default(),
             context,
         });
         partition.open_units(settings);
@@ -276,6 +279,16 @@ impl PartitionQueue {
         self.context.offsets.check_current(&self.at, self.generation)
     }
 
+    /// Refuses as `check_current`, and when the partition was lost: it is another member's, though it is given back only
+    /// when its jobs have ended.
+    pub(crate) fn check_not_lost(&self) -> Result<()> {
+        self.check_current()?;
+        if self.context.client.is_assignment_lost() {
+            return Err(crate::Error::Fenced { topic: self.at.topic.to_string(), partition: self.at.partition });
+        }
+        Ok(())
+    }
+
     /// Returns the consumer that the partition belongs to.
     pub(crate) fn client(&self) -> &Client {
         &self.context.client
@@ -307,9 +320,8 @@ impl PartitionQueue {
     pub(super) fn admit(&self, batch: Batch, lane_numbers: Option<&[u64]>) -> Vec<UnitId> {
         let Some(lanes) = &self.lanes else { return Vec::new() };
         let notifications = lanes.admit(batch, lane_numbers);
-        if notifications.has_commit {
-            self.touch();
-        }
+        // Messages were skipped, and no job commits them.
+        self.commit_without_job(notifications.has_commit);
         self.units_of(&notifications)
     }
 

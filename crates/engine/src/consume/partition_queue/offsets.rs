@@ -1,7 +1,7 @@
 //! The stored and committed offsets of one assignment.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use super::PartitionQueue;
 use super::seek::CRASH_RECORD;
@@ -15,7 +15,7 @@ impl PartitionQueue {
     pub(in crate::consume) fn resume_from(&self, committed: &CommittedOffset) {
         let position = Position { offset: committed.offset, leader_epoch: committed.leader_epoch };
         self.history().begin(position.offset);
-        self.note_committed(position.offset);
+        self.note_committed(position.offset, committed.metadata.clone());
         if position.offset > 0 && position.leader_epoch >= 0 {
             self.start.set(position);
         }
@@ -92,9 +92,16 @@ impl PartitionQueue {
         self.context.offsets.for_transaction(&self.at, self.generation)
     }
 
-    /// Notes that the broker holds this offset.
-    pub(crate) fn note_committed(&self, offset: i64) {
+    /// Notes that the broker holds this offset, with a text beside it.
+    pub(crate) fn note_committed(&self, offset: i64, metadata: Option<Arc<str>>) {
         self.context.offsets.committed(&self.at, offset);
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some((offset, metadata));
+    }
+
+    /// Returns whether the broker holds this already, as it may after a seek.
+    pub(crate) fn is_held(&self, to_commit: &ToCommit) -> bool {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().is_some_and(|(offset, text)| (*offset, text) == (to_commit.position.offset, &to_commit.metadata))
     }
 
     /// Notes that control records are after the last message that was pulled, when all there was has been pulled.
@@ -122,7 +129,12 @@ impl PartitionQueue {
             Some(lanes) => lanes.note_end(end),
             None => self.context.offsets.store_end(&self.at, self.generation, end).unwrap_or(false),
         };
-        match (is_later, self.is_transactional) {
+        self.commit_without_job(is_later);
+    }
+
+    /// Has an offset committed, if there is one, that no job of the partition brings.
+    pub(super) fn commit_without_job(&self, has_commit: bool) {
+        match (has_commit, self.is_transactional) {
             (true, true) => self.context.open_partitions.commit_in_transaction(&self.at),
             (true, false) => self.touch(),
             (false, _) => (),
