@@ -2,6 +2,8 @@
 
 #[cfg(feature = "simulated")]
 pub use crate::simulation::{Condvar, Mutex, MutexGuard};
+#[cfg(feature = "simulated")]
+pub use crate::task_local as thread_local;
 #[cfg(feature = "model")]
 pub use loom::{
     cell::UnsafeCell,
@@ -12,6 +14,8 @@ pub use loom::{
 pub use std::sync::atomic::AtomicU64;
 #[cfg(not(any(feature = "model", feature = "simulated")))]
 pub use std::sync::{Condvar, Mutex, MutexGuard};
+#[cfg(not(feature = "simulated"))]
+pub use std::thread_local;
 
 use std::sync::PoisonError;
 

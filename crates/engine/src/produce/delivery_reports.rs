@@ -24,6 +24,7 @@ use super::{Budget, DeliveryHandle, Report};
 use crate::Error;
 use crate::clock::{self, Deadline};
 use crate::kafka::{AccessFailure, Client, Code, EndedLinger, Queue, Reported};
+use crate::sync::thread_local;
 use crate::wake::{Leadership, Parker, Place};
 
 thread_local! {

@@ -8,9 +8,11 @@
 
 use std::time::Duration;
 
+mod locals;
 mod primitives;
 mod tasks;
 
+pub use locals::LocalKey;
 pub use primitives::{ClockSteps, Condvar, JoinHandle, Mutex, MutexGuard, OnStep};
 pub use tasks::{
     Failure, Run, TaskId, block, current, is_running, now, pass_time, pause, random, run, since_start, spawn, trace,

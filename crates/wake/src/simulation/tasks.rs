@@ -1,7 +1,10 @@
 //! The tasks, the clock and the random numbers of the simulation that runs on this thread.
 
+use std::any::Any;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -56,6 +59,8 @@ struct Task {
     body: Option<Generator<'static, (), ()>>,
     /// Tasks that wait for its end.
     joining: Vec<TaskId>,
+    /// Its values of [`super::LocalKey`], by the address of the key.
+    locals: BTreeMap<usize, Rc<dyn Any>>,
 }
 
 struct Runtime {
@@ -241,7 +246,13 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()>
     let body = Gn::new_opt(STACK_WORDS, body);
     let task = with(|runtime| {
         let name = name.to_owned();
-        runtime.tasks.push(Task { name, state: State::Ready, body: Some(body), joining: Vec::new() });
+        runtime.tasks.push(Task {
+            name,
+            state: State::Ready,
+            body: Some(body),
+            joining: Vec::new(),
+            locals: BTreeMap::new(),
+        });
         TaskId(runtime.tasks.len() - 1)
     });
     JoinHandle::new(task)
@@ -330,6 +341,14 @@ pub fn trace(line: impl FnOnce() -> String) {
 /// Returns the trace up to now.
 pub fn traced() -> Vec<String> {
     with(|runtime| runtime.trace.clone())
+}
+
+/// Returns a value of the present task, made when it is asked for first.
+pub(super) fn local(key: usize, make: impl FnOnce() -> Rc<dyn Any>) -> Rc<dyn Any> {
+    with(|runtime| {
+        let current = runtime.current;
+        Rc::clone(runtime.tasks[current.0].locals.entry(key).or_insert_with(make))
+    })
 }
 
 /// Has the present task wait until another one has ended.

@@ -29,6 +29,7 @@ use crate::kafka::{
     Client, ClientConfig, ClientOptions, Code, EventKind, Kind, PartitionInfo, Position, Presence, Queue, QueueEvent,
     TopicPartition, TopicPartitionList,
 };
+use crate::sync::thread_local;
 use crate::wake::{Leadership, Listener, Parker, Place, ServingWait, Waker};
 use crate::{Error, Result};
 
