@@ -50,7 +50,6 @@ MUTANTS = [
         "    }\n\n    /// Stores the next offset to read. Returns",
     ),
     Mutant("never ends a back-off", "scheduler/state.rs", "unit.not_before = None,", "(),"),
-    Mutant("forgets the unit that it gave a worker", "scheduler/idle.rs", "*lock(&worker.given) = Some(id);", ""),
     Mutant(
         "leaves the clock unwatched", "scheduler/mod.rs", "if watched_the_clock {", "if watched_the_clock && false {"
     ),
@@ -66,7 +65,6 @@ MUTANTS = [
         "        self.times.set_under_way(false);\n        let (code",
         "        let (code",
     ),
-    Mutant("forgets offsets that a broker refused", "committer.rs", "if will_retry {", "if will_retry && false {"),
     Mutant(
         "gives partitions back while jobs run",
         "group_member/rebalance.rs",
@@ -86,6 +84,30 @@ MUTANTS = [
         "if !self.is_in_order(batch) && false {",
     ),
     Mutant("wakes no slot for a retry", "lanes/state.rs", "messages_max()) + due;", "messages_max()) + 0 * due;"),
+    Mutant(
+        "takes a commit in doubt for one that failed",
+        "../transact/attempt.rs",
+        "Error::InDoubt { .. } => true,",
+        "Error::InDoubt { .. } => false,",
+    ),
+    Mutant(
+        "goes on with a producer whose commit is in doubt",
+        "../produce/transaction.rs",
+        '            self.spend(format!("a commit is in doubt: {}", failure.text));\n',
+        "",
+    ),
+    Mutant(
+        "goes on after an entry has failed whose offset is recorded",
+        "../transact/batcher.rs",
+        ".then_some(error);",
+        ".then_some(error).filter(|_| false);",
+    ),
+    Mutant(
+        "forgets entries that get a transaction of their own",
+        "../transact/queue.rs",
+        "alone.into_iter().rev().for_each(|entry| waiting.push_front(entry));",
+        "drop((alone, &mut waiting));",
+    ),
     Mutant(
         "loses messages beyond the capacity",
         "partition_queue/pull.rs",

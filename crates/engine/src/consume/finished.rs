@@ -62,6 +62,12 @@ pub(super) fn split_metadata(base: i64, text: &str) -> (Option<&str>, Earlier) {
     ((!note.is_empty()).then_some(note), earlier)
 }
 
+/// Returns the messages that a commit says are done, beyond its offset.
+#[cfg(feature = "simulated")]
+pub fn finished_beyond(offset: i64, metadata: &str) -> Vec<Range<i64>> {
+    split_metadata(offset, metadata).1.ranges
+}
+
 /// Makes a commit's metadata of a note and the messages that are done; `epoch` is that of the last one. Returns whether
 /// it names all.
 pub(super) fn write_metadata(note: &str, base: i64, finished: &[Range<i64>], epoch: i32) -> (Option<Arc<str>>, bool) {

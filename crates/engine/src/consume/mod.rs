@@ -34,6 +34,8 @@ mod turn;
 mod watermark;
 mod work;
 
+#[cfg(feature = "simulated")]
+pub use finished::finished_beyond;
 pub use flow::{Flow, PullLimits, RateLimit};
 pub use group_member::{GroupMember, GroupSettings, PartitionState};
 pub use job::Job;

@@ -7,6 +7,8 @@ use awoke_engine::consume::PartitionQueue;
 use awoke_engine::kafka::{Batch, Cluster, CommittedOffset, TopicPartition};
 use awoke_engine::wake::simulation::trace;
 
+use crate::results;
+
 /// A message that a handler has, or had.
 #[derive(Clone, Debug)]
 pub struct Handled {
@@ -41,7 +43,7 @@ pub enum Order {
 }
 
 impl Order {
-    fn lane(self, key: Option<&[u8]>) -> Option<Vec<u8>> {
+    pub fn lane(self, key: Option<&[u8]>) -> Option<Vec<u8>> {
         match self {
             Self::All => Some(Vec::new()),
             Self::PerKey => key.map(<[u8]>::to_vec),
@@ -71,6 +73,8 @@ struct State {
     /// Partitions in which a seek or a truncation has allowed messages to run again.
     rewound: BTreeSet<TopicPartition>,
     truncated: BTreeSet<TopicPartition>,
+    /// The topics of exactly-once routes.
+    exactly_once: BTreeMap<Arc<str>, Order>,
 }
 
 impl Checks {
@@ -89,6 +93,19 @@ impl Checks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has the results of a topic checked. A message of it is done when a reader of committed messages sees its result.
+    pub fn note_exactly_once(&self, topic: &str, order: Order) {
+        self.state().exactly_once.insert(topic.into(), order);
+    }
+
+    /// Notes the results that are visible now. Returns the order of an exactly-once route.
+    fn note_visible(&self, topic: &str) -> Option<Order> {
+        let mut state = self.state();
+        let order = state.exactly_once.get(topic).copied()?;
+        state.done.extend(results::visible(&self.cluster, topic));
+        Some(order)
+    }
+
     /// Allows the messages of a partition to run again.
     pub fn note_rewound(&self, at: &TopicPartition, is_truncated: bool) {
         let mut state = self.state();
@@ -96,6 +113,11 @@ impl Checks {
         if is_truncated {
             state.truncated.insert(at.clone());
         }
+    }
+
+    /// Returns whether the log of a partition was truncated before.
+    pub fn is_truncated(&self, at: &TopicPartition) -> bool {
+        self.state().truncated.contains(at)
     }
 
     /// A job begins with these messages. Returns its number.
@@ -157,6 +179,7 @@ impl Checks {
     /// A job has recorded that these messages are done.
     pub fn recorded(&self, partition: &PartitionQueue, messages: &[Handled]) {
         let generation = partition.generation();
+        self.note_visible(&partition.topic_partition().topic);
         let mut state = self.state();
         for message in messages {
             assert!(state.done.contains(&message.id), "a message was recorded that is not done: {message:?}");
@@ -179,7 +202,11 @@ impl Checks {
     /// A commit took effect.
     fn commit(&self, at: &TopicPartition, committed: &CommittedOffset) {
         let records = self.cluster.records(at);
+        let order = self.note_visible(&at.topic);
         let mut state = self.state();
+        if let Some(order) = order.filter(|_| !state.rewound.contains(at)) {
+            results::check(&self.cluster, at, order, committed);
+        }
         let before = state.committed.insert(at.clone(), committed.offset).unwrap_or(0);
         let is_back = committed.offset < before && !state.rewound.contains(at);
         assert!(!is_back, "the committed offset goes back: {at} from {before} to {}", committed.offset);
@@ -198,6 +225,7 @@ impl Checks {
 
     /// Returns why not all is done and committed; `None` when it is.
     pub fn missing(&self, partitions: &[TopicPartition]) -> Option<String> {
+        partitions.iter().for_each(|at| _ = self.note_visible(&at.topic));
         let state = self.state();
         for at in partitions {
             let records = self.cluster.records(at);

@@ -8,10 +8,11 @@ use awoke_engine::consume::{Hook, Job, LaneAssignment, PartitionQueue, Partition
 use awoke_engine::wake::simulation::{pass_time, pause, random, spawn, trace};
 
 use crate::checks::{Handled, handled};
+use crate::transactions::{self, Transactions};
 use crate::world::{Style, World};
 
 /// Works until the scheduler is closed.
-pub fn work(world: &Arc<World>, scheduler: &PartitionScheduler) {
+pub fn work(world: &Arc<World>, scheduler: &PartitionScheduler, transactions: &Arc<Transactions>) {
     loop {
         match scheduler.next_work(&Deadline::NEVER) {
             Work::Hook(hook) => {
@@ -19,7 +20,7 @@ pub fn work(world: &Arc<World>, scheduler: &PartitionScheduler) {
                 take_time();
                 hook.finish();
             }
-            Work::Job(job) => process(world, job),
+            Work::Job(job) => process(world, job, transactions),
             Work::AssignLanes(assignment) => assign_lanes(assignment),
             Work::Closed => return,
             Work::TimedOut | Work::EndOfPartition(_) => panic!("nothing asked for it"),
@@ -34,17 +35,18 @@ fn assign_lanes(assignment: LaneAssignment) {
     assignment.finish(Some(&numbers)).expect("the batch is not kept");
 }
 
-fn process(world: &Arc<World>, job: Job) {
+fn process(world: &Arc<World>, job: Job, transactions: &Arc<Transactions>) {
     let partition = Arc::clone(job.partition().expect("it has not ended"));
     match world.style(&partition) {
         Style::Singles => process_singles(world, &partition, job),
         Style::Batches => process_batch(world, &partition, job),
         Style::Outputs => process_outputs(world, &partition, job),
+        Style::ExactlyOnce => transactions::process(world, &partition, job, transactions),
     }
 }
 
 /// Runs the other tasks for a moment, or for long.
-fn take_time() {
+pub fn take_time() {
     match random(64) {
         0 => pass_time(Duration::from_millis(random(4_000))),
         1..8 => pass_time(Duration::from_micros(random(20_000))),
@@ -53,7 +55,7 @@ fn take_time() {
     }
 }
 
-fn back_off() -> Duration {
+pub fn back_off() -> Duration {
     [Duration::ZERO, Duration::from_millis(5), Duration::from_millis(400)][random(3) as usize]
 }
 

@@ -7,6 +7,9 @@
 mod chaos;
 mod checks;
 mod handlers;
+mod process;
+mod results;
+mod transactions;
 mod world;
 
 use std::sync::Mutex;

@@ -1,7 +1,8 @@
 //! One simulated world: a cluster, a topic for each kind of route, members, workers, faults.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use awoke_engine::consume::{
@@ -9,12 +10,14 @@ use awoke_engine::consume::{
     PullLimits, Route, Share,
 };
 use awoke_engine::events::{EventBox, event_box};
-use awoke_engine::kafka::{ClientConfig, Cluster, Faults, TopicPartition};
+use awoke_engine::kafka::{ClientConfig, Cluster, Faults, TOO_LARGE, TopicPartition};
+use awoke_engine::transact::TransactionBatcher;
 use awoke_engine::wake::simulation::{pass_time, random, spawn, trace};
 
 use crate::chaos;
-use crate::checks::{Checks, Order};
-use crate::handlers::work;
+use crate::checks::{Checks, Handled, Order};
+use crate::process::Process;
+use crate::results::output_of;
 
 /// After this time everything is done, or never will be. It is less than a third of `max.poll.interval.ms`, at which a
 /// member comes up by itself and so hides a lost wake-up.
@@ -22,7 +25,7 @@ const DRAINED_WITHIN: Duration = Duration::from_mins(1);
 
 /// The longest wait of a revocation for its jobs, in some seeds. No job takes that time: none is overdue. A revocation
 /// that misses the end of its last job is not over when everything has to be done.
-const PATIENT: Duration = Duration::from_mins(10);
+pub const PATIENT: Duration = Duration::from_mins(10);
 
 /// The form in which user code gets the messages of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,7 @@ pub enum Style {
     Singles,
     Batches,
     Outputs,
+    ExactlyOnce,
 }
 
 /// The properties of one route.
@@ -52,15 +56,13 @@ pub struct World {
     /// One in this number of calls of handlers fails; 0 for none.
     fails_one_in: AtomicU64,
     seeks: AtomicBool,
+    /// Messages whose result the broker has refused: a dead letter takes its place.
+    refused: Mutex<BTreeSet<u64>>,
+    /// No other process can have a transactional id.
+    pub is_alone: bool,
     group: GroupSettings,
     config: ClientConfig,
-    events: Arc<EventBox>,
-}
-
-/// A member of the group, and its workers.
-pub struct Process {
-    pub member: Arc<GroupMember>,
-    scheduler: Arc<PartitionScheduler>,
+    pub events: Arc<EventBox>,
 }
 
 impl World {
@@ -72,6 +74,10 @@ impl World {
         for route in &routes {
             let count = 1 + random(3) as i32;
             cluster.create(&route.topic, count);
+            if route.style == Style::ExactlyOnce {
+                cluster.create(&output_of(&route.topic).topic, 1);
+                checks.note_exactly_once(&route.topic, route.order);
+            }
             partitions.extend((0..count).map(|partition| TopicPartition::new(route.topic.as_str(), partition)));
         }
         let mut config = ClientConfig::new();
@@ -89,7 +95,7 @@ impl World {
         cluster.set_faults(Faults {
             request: rate(&[0, 20, 5]),
             answer: rate(&[0, 20, 5]),
-            produce: 0,
+            produce: rate(&[0, 0, 20]),
             step_us: rate(&[10, 5_000, 100_000]),
         });
         Arc::new(Self {
@@ -100,6 +106,8 @@ impl World {
             open: Mutex::default(),
             fails_one_in: AtomicU64::new(rate(&[0, 10, 3])),
             seeks: AtomicBool::new(random(4) == 0),
+            refused: Mutex::default(),
+            is_alone: random(2) == 0,
             group,
             config,
             events: event_box().expect("a descriptor"),
@@ -143,7 +151,7 @@ impl World {
         trace(|| format!("seek {at} to {offset}: {sought:?}"));
     }
 
-    fn open(&self) -> std::sync::MutexGuard<'_, Vec<Arc<PartitionQueue>>> {
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<PartitionQueue>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,6 +163,31 @@ impl World {
         self.open().retain(|each| !Arc::ptr_eq(each, partition));
     }
 
+    /// Forgets the partitions that were given back.
+    pub fn forget_closed(&self) {
+        self.open().retain(|partition| partition.check_current().is_ok());
+    }
+
+    pub fn has_transactions(&self) -> bool {
+        self.routes.iter().any(|route| route.style == Style::ExactlyOnce)
+    }
+
+    fn refused(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the result of a message. The broker refuses one in 16, until a dead letter takes its place.
+    pub fn result_of(&self, id: u64) -> Vec<u8> {
+        let is_refused = id % 16 == 7 && !self.refused().contains(&id);
+        if is_refused { TOO_LARGE.to_vec() } else { id.to_le_bytes().to_vec() }
+    }
+
+    /// The broker has refused the result of one of these messages.
+    pub fn note_refused(&self, messages: &[Handled]) {
+        trace(|| format!("a result is refused: {messages:?}"));
+        self.refused().extend(messages.iter().map(|message| message.id));
+    }
+
     /// Returns a partition that is assigned to some member.
     pub fn any_open(&self) -> Option<Arc<PartitionQueue>> {
         let open = self.open();
@@ -162,7 +195,11 @@ impl World {
     }
 
     /// Has a member join.
-    pub fn join(&self, scheduler: &Arc<PartitionScheduler>) -> Arc<GroupMember> {
+    pub fn join(
+        &self,
+        scheduler: &Arc<PartitionScheduler>,
+        batcher: Option<Weak<TransactionBatcher>>,
+    ) -> Arc<GroupMember> {
         let route = |(number, kind): (usize, &RouteKind)| Route {
             topic: kind.topic.clone(),
             scheduler: Arc::clone(scheduler),
@@ -171,17 +208,8 @@ impl World {
             partitions: Vec::new(),
         };
         let routes = self.routes.iter().enumerate().map(route).collect();
-        let member = GroupMember::join(&self.config, routes, self.group, None, Arc::clone(&self.events));
+        let member = GroupMember::join(&self.config, routes, self.group, batcher, Arc::clone(&self.events));
         Arc::new(member.expect("the settings are right"))
-    }
-
-    fn start(self: &Arc<Self>) -> Process {
-        let scheduler = Arc::new(PartitionScheduler::default());
-        for _ in 0..=random(3) {
-            let (world, scheduler) = (Arc::clone(self), Arc::clone(&scheduler));
-            spawn("worker", move || work(&world, &scheduler));
-        }
-        Process { member: self.join(&scheduler), scheduler }
     }
 
     /// Appends messages, at random times.
@@ -208,9 +236,10 @@ impl World {
     }
 
     /// Waits until all is done.
-    fn drain(&self) {
+    fn drain(&self, processes: &mut [Process]) {
         let mut missing = None;
         for _ in 0..DRAINED_WITHIN.as_secs() * 2 {
+            processes.iter_mut().for_each(|process| process.restart_if_fenced(self));
             missing = self.checks.missing(&self.partitions);
             if missing.is_none() {
                 return;
@@ -221,26 +250,8 @@ impl World {
     }
 }
 
-impl Process {
-    fn end(self) {
-        let is_closed = self.member.close(Some(Duration::from_secs(5))).expect("this process");
-        assert!(is_closed, "the member's thread did not end");
-        assert_eq!(self.scheduler.stats().running, 0, "a unit is left over");
-        self.scheduler.close();
-    }
-
-    /// Leaves the group, and joins it again.
-    pub fn restart(&mut self, world: &World) {
-        trace(|| "the member leaves, and joins again".to_owned());
-        let timeout = if world.is_patient() { PATIENT } else { Duration::from_millis(random(4_000)) };
-        drop(self.member.close(Some(timeout)));
-        world.open().retain(|partition| partition.check_current().is_ok());
-        self.member = world.join(&self.scheduler);
-    }
-}
-
 fn route(number: u64) -> RouteKind {
-    let style = [Style::Singles, Style::Batches, Style::Outputs][random(3) as usize];
+    let style = [Style::Singles, Style::Batches, Style::Outputs, Style::ExactlyOnce][random(4) as usize];
     let concurrency = (random(3) > 0).then(|| concurrency(style));
     let order = match &concurrency {
         None => Order::All,
@@ -257,7 +268,9 @@ fn route(number: u64) -> RouteKind {
         rate: None,
     };
     let tick_every = (random(4) == 0).then(|| Duration::from_millis(100 + random(400)));
-    let settings = PartitionSettings { flow, concurrency, tick_every, ..PartitionSettings::default() };
+    let is_transactional = style == Style::ExactlyOnce;
+    let settings =
+        PartitionSettings { flow, concurrency, tick_every, is_transactional, ..PartitionSettings::default() };
     RouteKind { topic: format!("topic{number}"), style, order, settings }
 }
 
@@ -265,7 +278,7 @@ fn concurrency(style: Style) -> Concurrency {
     let share = match style {
         Style::Singles => [Share::OneLane, Share::WhileShort][random(2) as usize],
         Style::Batches => Share::Even,
-        Style::Outputs => Share::OneLane,
+        Style::Outputs | Style::ExactlyOnce => Share::OneLane,
     };
     Concurrency {
         jobs_max: 1 + random(4) as usize,
@@ -283,7 +296,7 @@ pub fn live() {
     let world = World::new();
     let cluster = Arc::clone(&world.cluster);
     spawn("cluster", move || cluster.run());
-    let mut processes: Vec<_> = (0..=random(2)).map(|_| world.start()).collect();
+    let mut processes: Vec<_> = (0..=random(2) as usize).map(|number| Process::start(&world, number)).collect();
     let producing = spawn("producer", {
         let world = Arc::clone(&world);
         move || world.produce()
@@ -291,7 +304,8 @@ pub fn live() {
     chaos::run(&world, &mut processes);
     producing.join().expect("a panic ends the simulation");
     world.heal();
-    world.drain();
+    processes.iter_mut().for_each(|process| process.restart_if_not_alone(&world));
+    world.drain(&mut processes);
     processes.into_iter().for_each(Process::end);
     world.cluster.close();
 }

@@ -78,6 +78,7 @@ pub struct Client {
     pub(super) main_queue: usize,
     pub(super) end_txns: Option<Arc<EndTxns>>,
     pub(super) transactional_id: String,
+    pub(super) transaction_timeout: Duration,
     name: Arc<str>,
     group: String,
     is_cooperative: bool,
@@ -200,8 +201,11 @@ impl PartitionState {
     pub(super) fn fetch_again(&mut self, messages: i64) {
         let (Some(first), Some(position)) = (self.first, self.position) else { return };
         if self.is_fetching && self.next_fetch >= position.offset {
+            // After a truncation, messages before the position may wait to be pulled: they come again, too.
+            let unread = self.messages.iter().filter(|(version, _)| *version == self.version);
+            let unread = unread.map(|(_, record)| record.offset).min().unwrap_or(self.next_fetch);
             self.version += 1;
-            self.next_fetch = (position.offset - messages).max(first);
+            self.next_fetch = (position.offset - messages).max(first).min(unread);
         }
     }
 }
@@ -227,6 +231,7 @@ impl Client {
             config.get("partition.assignment.strategy").is_some_and(|name| name.contains("cooperative"));
         let name = config.get("group.id").or_else(|| config.get("client.id")).unwrap_or("client").into();
         let transactional_id = config.get("transactional.id").unwrap_or_default().to_owned();
+        let transaction_timeout = Duration::from_millis(config.effective_number("transaction.timeout.ms")?);
         let (id, main_queue) = {
             let mut state = cluster.state();
             state.queues.push(EventQueue::default());
@@ -242,6 +247,7 @@ impl Client {
             main_queue,
             end_txns,
             transactional_id,
+            transaction_timeout,
             name,
             group,
             is_cooperative,

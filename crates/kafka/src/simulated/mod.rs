@@ -27,5 +27,5 @@ pub use lookup::CommittedOffset;
 pub use message::{Batch, FetchError, Loose, MessageRef, TimestampKind};
 pub use partition_list::TopicPartitionList;
 pub use queue::{Event as QueueEvent, EventKind, Queue};
-pub use sender::{Delivery, EndedLinger, Record, Refused, Reported, Topic};
+pub use sender::{Delivery, EndedLinger, Record, Refused, Reported, TOO_LARGE, Topic};
 pub use transactions::{EndTxnCounts, EndTxns, Failure, GroupMetadata, Limit, positions_list};

@@ -3,12 +3,14 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use awoke_wake::simulation;
+
 use super::cluster::{Calls, State, one_in};
 use super::{Client, Code, TopicPartition, Variant};
 use crate::Result;
 
 /// A value that begins with this is too large for the cluster.
-const TOO_LARGE: &[u8] = b"too large";
+pub const TOO_LARGE: &[u8] = b"too large";
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,7 +137,8 @@ impl<R: Reported> Topic<R> {
                 .rem_euclid(partitions)
         });
         reported.set_partition(partition);
-        let transaction = state.transactions.open_number(&self.client.transactional_id);
+        let epoch = state.clients[self.client.id].epoch;
+        let transaction = state.transactions.open_number(&self.client.transactional_id, epoch);
         let is_transactional = !self.client.transactional_id.is_empty();
         if is_transactional && transaction.is_none() {
             return Err(Code::STATE);
@@ -203,6 +206,7 @@ impl State {
             let offset = log.append(pending.key.clone(), pending.value.clone(), false, pending.transaction);
             Ok(Delivery { partition: pending.at.partition, offset, timestamp_ms: -1 })
         };
+        simulation::trace(|| format!("client {id}'s message for {} is answered: {report:?}", pending.at));
         self.report(id, pending, report, calls);
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use awoke_wake::simulation;
 
-use super::cluster::{Calls, Reply, State};
+use super::cluster::{Calls, Cluster, Reply, State};
 use super::partition_list::Entry;
 use super::queue::moment_of;
 use super::{Client, Code, CommittedOffset, Position, TopicPartition, TopicPartitionList};
@@ -20,8 +20,6 @@ use crate::clock::{self, Deadline};
 const FENCED: Code = Code(90);
 /// `COORDINATOR_NOT_AVAILABLE`.
 const UNAVAILABLE: Code = Code(15);
-/// The coordinator aborts a transaction after this time.
-const EXPIRES_AFTER: Duration = Duration::from_mins(1);
 
 /// Why a call failed.
 #[derive(Clone, Debug)]
@@ -134,13 +132,15 @@ struct Id {
 
 struct Open {
     number: u64,
-    began: Instant,
+    /// The coordinator aborts it then.
+    until: Instant,
     offsets: Vec<(String, Entry)>,
 }
 
 impl Coordinator {
-    pub(super) fn open_number(&self, id: &str) -> Option<u64> {
-        self.ids.get(id)?.open.as_ref().map(|open| open.number)
+    /// Returns the open transaction of a producer; `None` when it has none, or another producer has taken its id.
+    pub(super) fn open_number(&self, id: &str, epoch: u64) -> Option<u64> {
+        self.ids.get(id).filter(|id| id.epoch == epoch)?.open.as_ref().map(|open| open.number)
     }
 
     pub(super) fn is_open(&self, number: u64) -> bool {
@@ -158,12 +158,12 @@ impl Coordinator {
     }
 
     pub(super) fn next_expiry(&self) -> Option<Instant> {
-        self.ids.values().filter_map(|id| Some(id.open.as_ref()?.began + EXPIRES_AFTER)).min()
+        self.ids.values().filter_map(|id| Some(id.open.as_ref()?.until)).min()
     }
 
     /// Returns the ids whose transaction has lasted too long.
     pub(super) fn expired(&self) -> impl Iterator<Item = String> {
-        let is_old = |id: &Id| id.open.as_ref().is_some_and(|open| clock::now() >= open.began + EXPIRES_AFTER);
+        let is_old = |id: &Id| id.open.as_ref().is_some_and(|open| clock::now() >= open.until);
         self.ids.iter().filter(move |(_, id)| is_old(id)).map(|(name, _)| name.clone())
     }
 
@@ -194,12 +194,26 @@ impl State {
         }
     }
 
-    /// Aborts a transaction that has lasted too long, and fences its producer.
+    /// Aborts a transaction that has lasted too long, or whose id another producer takes, and fences its producer.
     pub(super) fn expire(&mut self, id: &str) {
         self.end_transaction(id, false, &mut Calls::default());
         if let Some(found) = self.transactions.ids.get_mut(id) {
             found.epoch += 1;
         }
+    }
+}
+
+impl Cluster {
+    /// Has another producer take one of the transactional ids.
+    pub fn fence(&self) {
+        let mut state = self.state();
+        let place = simulation::random(state.transactions.ids.len() as u64) as usize;
+        if let Some(id) = state.transactions.ids.keys().nth(place).cloned() {
+            simulation::trace(|| format!("another producer takes {id}"));
+            state.expire(&id);
+        }
+        drop(state);
+        self.wake();
     }
 }
 
@@ -230,10 +244,12 @@ impl Client {
     /// The client is fenced.
     pub fn begin_transaction(&self) -> std::result::Result<(), Failure> {
         self.check_epoch()?;
+        simulation::trace(|| format!("client {} begins a transaction of {}", self.id, self.transactional_id));
         let mut state = self.cluster.state();
         state.clients[self.id].has_failed_message = false;
         state.transactions.numbers += 1;
-        let open = Open { number: state.transactions.numbers, began: clock::now(), offsets: Vec::new() };
+        let until = clock::now() + self.transaction_timeout;
+        let open = Open { number: state.transactions.numbers, until, offsets: Vec::new() };
         if let Some(id) = state.transactions.ids.get_mut(&self.transactional_id) {
             id.open = Some(open);
         }
@@ -254,8 +270,10 @@ impl Client {
     ) -> std::result::Result<(), Failure> {
         let reply = self.request(limit)?;
         self.check_epoch()?;
+        simulation::trace(|| format!("client {} sends offsets: {reply:?}", self.id));
         let mut state = self.cluster.state();
-        if state.clients[group.client].member_epoch != group.epoch {
+        let member = &state.clients[group.client];
+        if member.member_epoch != group.epoch || member.is_lost || member.is_told_lost {
             return Err(failure(Code::ILLEGAL_GENERATION, "the member has another generation"));
         }
         if reply == Reply::Failed {
@@ -298,6 +316,7 @@ impl Client {
             counts.sent.fetch_add(1, Ordering::AcqRel);
         }
         let reply = self.cluster.reply();
+        simulation::trace(|| format!("client {} ends its transaction, commits: {commits}: {reply:?}", self.id));
         simulation::pause();
         self.check_epoch()?;
         let mut calls = Calls::default();

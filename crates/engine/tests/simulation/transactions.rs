@@ -1,0 +1,149 @@
+//! The exactly-once routes: what their handlers do, and the transactions of a process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use awoke_engine::Error;
+use awoke_engine::clock::Deadline;
+use awoke_engine::consume::{Job, PartitionQueue, SharedJob};
+use awoke_engine::kafka::ClientConfig;
+use awoke_engine::produce::OwnedRecord;
+use awoke_engine::transact::{Committed, TransactionBatcher, TransactionEntry, TransactionLimits};
+use awoke_engine::wake::simulation::{random, spawn, trace};
+
+use crate::checks::{Handled, handled};
+use crate::handlers::{back_off, take_time};
+use crate::results::output_of;
+use crate::world::World;
+
+/// The broker aborts a transaction after this time.
+const TIMEOUT_MS: u64 = 10_000;
+
+/// The transactions of one process.
+#[derive(Default)]
+pub struct Transactions {
+    batcher: Mutex<Option<Arc<TransactionBatcher>>>,
+    /// Another producer has taken the transactional id: the process ends, and starts again.
+    is_fenced: AtomicBool,
+}
+
+impl Transactions {
+    /// Starts the batcher. Where no other process can have the id, it is a new one each time.
+    pub fn start(&self, world: &World, process: usize) {
+        let is_alone = world.is_alone;
+        let id = if is_alone { format!("process{process}-{}", random(1_000_000)) } else { format!("process{process}") };
+        let mut config = ClientConfig::new();
+        config.set("transactional.id", id).set("transaction.timeout.ms", TIMEOUT_MS.to_string());
+        let interval = Duration::from_millis([0, random(100)][random(2) as usize]);
+        let limits = TransactionLimits { interval, records_max: 1 + random(50) as usize };
+        let batcher =
+            TransactionBatcher::new(&config, is_alone, limits, &world.events).expect("the settings are right");
+        self.is_fenced.store(false, Ordering::Relaxed);
+        *self.batcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(batcher));
+    }
+
+    /// Ends the batcher. Entries that wait fail: their jobs are tried again.
+    pub fn close(&self) {
+        let batcher = self.batcher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(batcher) = batcher {
+            batcher.close().expect("this process");
+        }
+    }
+
+    /// Another producer has taken the transactional id.
+    pub fn note_fenced(&self) {
+        self.is_fenced.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_fenced(&self) -> bool {
+        self.is_fenced.load(Ordering::Relaxed)
+    }
+
+    fn batcher(&self) -> Option<Arc<TransactionBatcher>> {
+        self.batcher.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the batcher, for offsets that no record goes with.
+    pub fn weak(&self) -> Option<Weak<TransactionBatcher>> {
+        self.batcher().map(|batcher| Arc::downgrade(&batcher))
+    }
+
+    /// Has the results of these messages committed, with the offset behind them. Returns `None` if that can't be now.
+    fn submit(
+        &self,
+        world: &World,
+        at: &PartitionQueue,
+        job: &SharedJob,
+        messages: &[Handled],
+    ) -> Option<Arc<Committed>> {
+        let topic: Arc<str> = output_of(&at.topic_partition().topic).topic;
+        let record =
+            |message: &Handled| OwnedRecord::plain(Arc::clone(&topic), Some(world.result_of(message.id)), None);
+        let records = messages.iter().map(record).collect();
+        let entry = TransactionEntry::of_job(job, records, Some(messages.last()?.offset)).ok()?;
+        self.batcher()?.submit(entry).ok()
+    }
+}
+
+/// As the strategy of an exactly-once function: the job ends when its results and its offset are committed.
+pub fn process(world: &Arc<World>, partition: &Arc<PartitionQueue>, job: Job, transactions: &Arc<Transactions>) {
+    let (first, order) = (job.first(), world.order(partition));
+    let messages = handled(job.batch(), first..job.end(), order);
+    let running = world.checks.begin(partition, job.epoch(), &messages, order);
+    take_time();
+    let failed = if world.fails() { Some(random(messages.len() as u64) as usize) } else { None };
+    let called = &messages[..failed.unwrap_or(messages.len())];
+    called.iter().for_each(|message| world.checks.ran(message));
+    world.checks.end(running);
+    let shared = SharedJob::new(job);
+    if failed.is_none() {
+        drop(shared.with(|job| job.leave_slot(random(4) > 0)));
+    }
+    let committed = transactions.submit(world, partition, &shared, called);
+    if failed.is_some() {
+        // What was done before the failure is committed by itself. If it is not, all of it is tried again.
+        drop(committed.map(|committed| committed.wait(&Deadline::NEVER)));
+        return retry(&shared, back_off());
+    }
+    let Some(committed) = committed else { return retry(&shared, Duration::from_millis(5)) };
+    let (world, partition, transactions) = (Arc::clone(world), Arc::clone(partition), Arc::clone(transactions));
+    spawn("transactions", move || {
+        let result = committed.wait(&Deadline::NEVER).expect("it waits for ever");
+        end(&world, &partition, &shared, &messages, &result, &transactions);
+    });
+}
+
+fn end(
+    world: &World,
+    partition: &PartitionQueue,
+    job: &SharedJob,
+    messages: &[Handled],
+    result: &Result<(), Error>,
+    transactions: &Transactions,
+) {
+    match result {
+        Ok(()) => {
+            let completed = job.take().map(|mut job| job.complete());
+            if matches!(completed, Some(Ok(()))) {
+                world.checks.recorded(partition, messages);
+            }
+        }
+        Err(Error::Closed { .. } | Error::Fenced { .. }) => retry(job, Duration::ZERO),
+        Err(Error::ProducerFenced { .. }) => {
+            trace(|| "the producer is fenced".to_owned());
+            transactions.note_fenced();
+            retry(job, Duration::from_millis(400));
+        }
+        Err(_) => {
+            world.note_refused(messages);
+            retry(job, Duration::ZERO);
+        }
+    }
+}
+
+fn retry(job: &SharedJob, delay: Duration) {
+    if let Some(mut job) = job.take() {
+        job.retry(delay, true);
+    }
+}
