@@ -181,6 +181,11 @@ impl Cluster {
         self.state().committed.get(&(group.to_owned(), at.clone())).cloned()
     }
 
+    /// Returns whether a member whose session has ended still has its partitions.
+    pub fn has_lost_member(&self) -> bool {
+        self.state().clients.iter().any(|client| client.is_lost || client.is_told_lost)
+    }
+
     /// Returns whether a member has not pulled all messages of a partition that it reads.
     pub fn has_unread(&self, at: &TopicPartition) -> bool {
         let state = self.state();
