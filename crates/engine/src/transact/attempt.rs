@@ -218,8 +218,8 @@ fn note_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) {
 /// Returns whether these are the group's committed offsets; `None` when that is not known. Blocks.
 fn are_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) -> Option<bool> {
     // Only partitions tell that are assigned before and after the look-up: the next owner of another one may have
-    // processed the same messages, and committed the same offset. If there is none with a new offset, the transaction is
-    // repeated: no records go with it, or those of messages that were sought and processed again.
+    // processed the same messages, and committed the same offset. If there is none with a new offset, the transaction
+    // is repeated: no records go with it, or those of messages that were sought and processed again.
     let telling: Vec<_> = offsets.iter().filter(|offset| offset.is_new && is_assigned(entries, &offset.at)).collect();
     let partitions: Vec<_> = telling.iter().map(|offset| offset.at.clone()).collect();
     if partitions.is_empty() {

@@ -279,8 +279,8 @@ impl PartitionQueue {
         self.context.offsets.check_current(&self.at, self.generation)
     }
 
-    /// Refuses as `check_current`, and when the partition was lost: it is another member's, though it is given back only
-    /// when its jobs have ended.
+    /// Refuses as `check_current`, and when the partition was lost: it is another member's, though it is given back
+    /// only when its jobs have ended.
     pub(crate) fn check_not_lost(&self) -> Result<()> {
         self.check_current()?;
         if self.context.client.is_assignment_lost() {
