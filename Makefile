@@ -73,7 +73,7 @@ shape: .venv/dev ## Print the shape of the code in numbers, with their goals
 
 # Three at a time (TEST_WORKERS): most of them wait for brokers most of the time.
 test-python: build ## Run the Python tests, on embedded brokers and on real Kafka
-	$(BIN)/python tests/support/kafka_broker.py fetch
+	$(BIN)/python -m tests.support.kafka_broker fetch
 	$(BIN)/python -m tests.support.apicurio fetch
 	$(BIN)/python -m pytest -n $${TEST_WORKERS:-3} --dist worksteal --durations 15
 

@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from tests.support.kafka_broker import REPOSITORY, free_ports
+from tests.support.kafka_broker import free_ports
+from tests.support.kafka_home import REPOSITORY
 from tests.support.waiting import became
 
 VERSION = "3.3.3"

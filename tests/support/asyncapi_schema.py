@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.support.kafka_broker import REPOSITORY
+from tests.support.kafka_home import REPOSITORY
 
 VERSION = "6.11.1"
 SHA256 = "01af8744dc33c0c7eb2e908f6a955319ee58b70ecadc9387d1aeb16c0cd28928"

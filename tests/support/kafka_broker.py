@@ -1,8 +1,8 @@
 """Real Apache Kafka for tests: resolved from Maven Central, started on free loopback ports, stopped by process id.
 
-As a script, `python tests/support/kafka_broker.py run [--brokers 3]` prints `READY host:port,…`. It obeys `stop 1`,
+`python -m tests.support.kafka_broker run [--brokers 3]` prints `READY host:port,…`. It obeys `stop 1`,
 `kill 1` and `start 1` on standard input, answers each with `OK`, and stops everything at the end of its input.
-`… fetch` only resolves the jars.
+`… fetch` only makes what brokers need (see `kafka_home`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
-import fcntl
-import hashlib
 import os
 import random
 import shutil
@@ -23,42 +21,13 @@ import tempfile
 import threading
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
-HERE = Path(__file__).resolve().parent
-REPOSITORY = HERE.parent.parent
-LIBRARIES = REPOSITORY / ".kafka" / "libs"
+from tests.support.kafka_home import format_folder, java, new_archive, resolve_jars
+
 READY_WITHIN_S = 60.0
-JAVA_OPTIONS = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-
-
-def resolve_jars() -> Path:
-    """Fetch the broker's jars, once for each version of the pom; the folder that holds them."""
-    pom = HERE / "kafka" / "pom.xml"
-    stamp = LIBRARIES.parent / "stamp"
-    wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
-    LIBRARIES.parent.mkdir(exist_ok=True)
-    with (LIBRARIES.parent / "lock").open("w") as lock:  # Python's descriptors are not inherited by the broker.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not stamp.exists() or stamp.read_text() != wanted:
-            shutil.rmtree(LIBRARIES, ignore_errors=True)
-            command = [
-                "mvn",
-                "-q",
-                "-B",
-                "-f",
-                str(pom),
-                "dependency:copy-dependencies",
-                f"-DoutputDirectory={LIBRARIES}",
-            ]
-            # Standard output belongs to this script's own protocol.
-            subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
-            stamp.write_text(wanted)
-    return LIBRARIES
-
-
 PORTS = range(20_000, 32_000)
 """Below those that the system gives to outgoing connections: one of them might take a port before its broker does."""
 
@@ -93,31 +62,19 @@ class Broker:
     def __init__(self, broker_id: int, port: int, properties: Path) -> None:
         self.id = broker_id
         self.port = port
-        self._properties = properties
+        self.properties = properties
         self._process: subprocess.Popen[bytes] | None = None
         self._log: deque[str] = deque(maxlen=5_000)
         self._reader: threading.Thread | None = None
         self._is_started = False  # Written by the reader before it sets `_said`.
         self._said = threading.Event()
 
-    def java(self, *arguments: str) -> list[str]:
-        """The command line that runs a class of the broker's."""
-        log = f"-Dlog4j2.configurationFile={HERE / 'kafka' / 'log4j2.properties'}"
-        return ["java", *JAVA_OPTIONS, log, "-cp", f"{LIBRARIES}/*", *arguments]
-
-    def format(self, cluster_id: str) -> None:
-        """Prepare the broker's data directory."""
-        command = self.java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties))
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"broker {self.id} could not be formatted:\n{done.stdout}{done.stderr}")
-
     @property
     def is_running(self) -> bool:
         """Tells whether the process was started and has not been stopped."""
         return self._process is not None
 
-    def launch(self) -> None:
+    def launch(self, options: Sequence[str] = ()) -> None:
         """Start the process, in a session of its own, and a thread that reads its log from the first line on.
 
         Every broker has its reader at once: one without a reader blocks on a full pipe,
@@ -125,7 +82,7 @@ class Broker:
         """
         # Unbuffered: a lock that the reader held at a fork would stay held in the child.
         process = subprocess.Popen(
-            self.java("kafka.Kafka", str(self._properties)),
+            java("kafka.Kafka", str(self.properties), options=options),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -216,6 +173,17 @@ class KafkaCluster:
         self._prepare()
         self._launch(self._brokers)
 
+    def run_once(self, options: Sequence[str]) -> None:
+        """Start a single broker with options for its JVM, and stop it in order."""
+        try:
+            self._prepare()
+            broker = self._brokers[1]
+            broker.launch(options)
+            broker.wait_ready()
+            broker.stop()
+        finally:
+            self.stop()
+
     def _prepare(self) -> None:
         """Choose ports and format every broker."""
         resolve_jars()
@@ -227,8 +195,14 @@ class KafkaCluster:
             port, controller = ports[each - 1], ports[self._count + each - 1]
             properties = self._write_properties(each, port, controller, voters)
             self._brokers[each] = Broker(each, port, properties)
-        for broker in self._brokers.values():
-            broker.format(self._cluster_id)
+        for broker_id in self._brokers:
+            self._format(broker_id)
+
+    def _format(self, broker_id: int) -> None:
+        format_folder(self._data(broker_id), self._brokers[broker_id].properties, broker_id, self._cluster_id)
+
+    def _data(self, broker_id: int) -> Path:
+        return self._folder / f"data-{broker_id}"
 
     def _launch(self, broker_ids: Iterable[int]) -> None:
         """Start these brokers; returns when they have started."""
@@ -250,7 +224,7 @@ class KafkaCluster:
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "log.dirs": str(self._folder / f"data-{broker_id}"),
+            "log.dirs": str(self._data(broker_id)),
             "offsets.topic.replication.factor": replicas,
             "offsets.topic.num.partitions": "4",
             "transaction.state.log.replication.factor": replicas,
@@ -283,8 +257,8 @@ class KafkaCluster:
     def empty_broker(self, broker_id: int) -> None:
         """Remove the data of a broker that is stopped: it starts with none."""
         assert not self._brokers[broker_id].is_running, f"broker {broker_id} runs"
-        shutil.rmtree(self._folder / f"data-{broker_id}")
-        self._brokers[broker_id].format(self._cluster_id)
+        shutil.rmtree(self._data(broker_id))
+        self._format(broker_id)
 
     def freeze_broker(self, broker_id: int) -> None:
         """Suspend a broker's process; its connections stay open."""
@@ -321,6 +295,15 @@ class KafkaCluster:
         self.stop()
 
 
+def fetch() -> Path:
+    """Resolves the jars, and keeps the classes that a broker loads. Returns the folder of the jars."""
+    libraries = resolve_jars()
+    with new_archive() as options:
+        if options:
+            KafkaCluster().run_once(options)
+    return libraries
+
+
 def commands() -> Iterator[list[str]]:
     """The words of each line of standard input."""
     for line in sys.stdin:
@@ -335,7 +318,7 @@ def main() -> None:
     parser.add_argument("--brokers", type=int, default=1)
     arguments = parser.parse_args()
     if arguments.action == "fetch":
-        print(resolve_jars())
+        print(fetch())
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with KafkaCluster(arguments.brokers) as cluster:

@@ -26,14 +26,13 @@ impl Cluster {
 
     /// Starts a broker of Apache Kafka; it stops when its standard input ends.
     pub fn real() -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/support/kafka_broker.py");
         let mut process = Command::new("python3")
-            .arg(script)
-            .arg("run")
+            .args(["-m", "tests.support.kafka_broker", "run"])
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("python3 runs the broker script");
+            .expect("python3 runs the brokers");
         let output = process.stdout.take().expect("piped");
         let ready = BufReader::new(output)
             .lines()
