@@ -1119,7 +1119,10 @@ class PendingStep:
     """Something that the engine is about to do: a commit, or to come to rest."""
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Waits until it is done. Blocks with the GIL released."""
+        """Waits until it is done. Blocks with the GIL released.
+
+        `None` waits for a minute, and for a transaction until it has ended.
+        """
     def done(self) -> bool:
         """Returns whether the answer is there. Does not block."""
     def result(self) -> None:

@@ -10,7 +10,7 @@ import awoke
 from awoke.testing import running
 from tests.support.clusters import unique
 from tests.support.kafka_proxy import Action, Direction, ProxiedCluster
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, elapse
 
 KAFKA = {
     "reconnect.backoff.ms": 50,
@@ -97,6 +97,34 @@ def test_a_commit_in_doubt_is_looked_up(cluster: ProxiedCluster, topics: tuple[s
         wait_for(cluster, topics[1], 30)
         assert rule.fired >= 1
     assert_each_once(cluster, app, topics, 30)
+
+
+def test_a_job_is_not_tried_again_while_its_transaction_waits(cluster: ProxiedCluster, topics: tuple[str, str]) -> None:
+    """For more than a minute no answer says what became of a commit; the handler has no second call meanwhile."""
+    app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, kafka=KAFKA)
+    calls = Collected[bytes]()
+
+    @app.on(topics[0], output=topics[1], exactly_once=True)
+    def copy(message: awoke.Message[bytes]) -> bytes:
+        if not calls.items:
+            # Not before: a member asks for its offsets when it starts.
+            for api in ("EndTxn", "OffsetFetch"):
+                cluster.proxy.rule(api, "drop", "response", times=10_000)
+        calls.add(message.value)
+        if calls.items == [b"0", b"20"]:
+            raise ValueError("the job ends with its first message")
+        return message.value
+
+    with awoke.Producer(cluster.direct_servers) as producer:
+        awoke.wait_all([producer.produce(topics[0], value, key=b"same") for value in (b"0", b"20")], 30)
+    with running(app):
+        calls.wait_for(2)
+        elapse(70, "a job that waits no longer than a minute is tried again")
+        assert calls.items == [b"0", b"20"]
+        cluster.proxy.clear()
+        wait_for(cluster, topics[1], 2)
+    with awoke.Reader(topics[1], bootstrap_servers=cluster.direct_servers) as reader:
+        assert [message.value for message in reader.read_until_end(30)] == [b"0", b"20"]
 
 
 def test_a_stop_is_bounded_when_nothing_answers(cluster: ProxiedCluster, topics: tuple[str, str]) -> None:

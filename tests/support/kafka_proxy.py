@@ -21,6 +21,7 @@ API_KEYS = {
     "Fetch": 1,
     "Metadata": 3,
     "OffsetCommit": 8,
+    "OffsetFetch": 9,
     "FindCoordinator": 10,
     "JoinGroup": 11,
     "Heartbeat": 12,

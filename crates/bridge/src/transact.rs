@@ -27,6 +27,7 @@ impl TransactionBatcher {
         Ok(PendingStep {
             completion: entry.and_then(|entry| self.inner.get()?.submit(entry))?,
             operation: "commit offsets",
+            limit: None,
         })
     }
 }

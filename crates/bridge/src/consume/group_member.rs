@@ -62,7 +62,7 @@ impl GroupMember {
     /// Commits the stored offsets. Does not block; the returned object has the answer.
     fn commit(&self) -> Result<PendingStep> {
         let completion = self.inner.get().and_then(|member| member.commit())?;
-        Ok(PendingStep { completion, operation: "commit offsets" })
+        Ok(PendingStep { completion, operation: "commit offsets", limit: Some(STEP_LIMIT) })
     }
 
     /// Gives all partitions back in order and leaves the group. Blocks with the GIL released.
@@ -155,21 +155,29 @@ impl GroupMember {
     }
 }
 
+/// The time that a wait for a step takes at most, if the caller names none.
+pub const STEP_LIMIT: Duration = Duration::from_mins(1);
+
 /// Something that the engine is about to do: a commit, or to come to rest.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct PendingStep {
     pub completion: Arc<Completion<Result<(), Error>>>,
     pub operation: &'static str,
+    /// Ends a wait without a time-out. `None` where only the answer may: a job whose transaction may still be committed
+    /// must not be tried again.
+    pub limit: Option<Duration>,
 }
 
 #[pymethods]
 impl PendingStep {
     /// Waits until it is done. Blocks with the GIL released.
+    ///
+    /// `None` waits for a minute, and for a transaction until it has ended.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> Result<()> {
         let since = Instant::now();
-        let timeout = duration(timeout_s)?.unwrap_or(Duration::from_mins(1));
-        let answer = wait_for(py, &self.completion, &Deadline::after(Some(timeout)))?;
+        let timeout = duration(timeout_s)?.or(self.limit);
+        let answer = wait_for(py, &self.completion, &Deadline::after(timeout))?;
         let timed_out = || Err(Error::TimedOut { operation: self.operation.into(), waited: since.elapsed() });
         Ok(answer.unwrap_or_else(timed_out)?)
     }

@@ -17,7 +17,7 @@ mod value_buffer;
 
 pub use batch::Batch;
 pub use decoding::Decoders;
-pub use group_member::{GroupMember, PendingStep};
+pub use group_member::{GroupMember, PendingStep, STEP_LIMIT};
 pub use hook_job::HookJob;
 pub use job::Job;
 pub use lane_assignment::LaneAssignment;

@@ -8,7 +8,7 @@ use awoke_engine::wake::{EventFd, Notifier as EngineNotifier};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::consume::{HookJob, Job, LaneAssignment, PendingStep};
+use crate::consume::{HookJob, Job, LaneAssignment, PendingStep, STEP_LIMIT};
 use crate::waiting::Notifier;
 
 /// Decides which partition is worked on next.
@@ -73,7 +73,7 @@ impl Scheduler {
     /// Partitions that wait for a moment, for messages or for a resume rest. It fails when the scheduler closes. Does
     /// not block.
     fn at_rest(&self, jobs_least: u64) -> PendingStep {
-        PendingStep { completion: self.inner.at_rest(jobs_least), operation: "come to rest" }
+        PendingStep { completion: self.inner.at_rest(jobs_least), operation: "come to rest", limit: Some(STEP_LIMIT) }
     }
 
     /// Returns counts: `jobs`, `job_wakes`, `clock_wakes`, and of now: `ready`, `busy`, `idle`. Does not block.
