@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clusters import RealCluster, unique
+from tests.support.processes import signal_process
 from tests.support.swarms import PARTITIONS, WITHIN_S, Flow, Swarm, check, send
 from tests.support.waiting import elapse
 
@@ -166,7 +167,7 @@ def test_a_supervisor_that_overslept_kills_no_node(
         pids = [each["pid"] for each in before["nodes"]]
         processes = [*pids, before["pid"]]
         for pid in processes:
-            os.kill(pid, signal.SIGSTOP)  # As when the machine sleeps.
+            signal_process(pid, signal.SIGSTOP)  # As when the machine sleeps.
         elapse(12, "longer than the silence after which a node is killed")
         for pid in reversed(processes):
             os.kill(pid, signal.SIGCONT)

@@ -26,6 +26,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.support.kafka_home import format_folder, java, new_archive, resolve_jars
+from tests.support.processes import signal_process
 
 READY_WITHIN_S = 60.0
 PORTS = range(20_000, 32_000)
@@ -133,7 +134,7 @@ class Broker:
     def signal(self, number: signal.Signals) -> None:
         """Signal the process that this object started, if it runs."""
         if self._process is not None:
-            self._process.send_signal(number)
+            signal_process(self._process.pid, number)
 
     def log_text(self) -> str:
         """The last lines of the broker's log."""

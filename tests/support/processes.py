@@ -12,12 +12,39 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from tests.support.waiting import wait_until
+
 REPOSITORY = Path(__file__).resolve().parents[2]
+STOPPED = ("T", "t", "Z", "X")
+"""The states of a thread that does not run, as `/proc` shows them."""
 RAW = re.compile(r"%[0-7]\|")
 """The beginning of a line that librdkafka writes itself, where a handle has no log callback."""
 
 
 AWOKE = ("-c", "from awoke.cli import main; main()")
+
+
+def signal_process(pid: int, number: signal.Signals) -> None:
+    """Signal a process that the test started. Blocks after SIGSTOP until no thread of it runs.
+
+    The kernel stops the threads one by one, and on a loaded machine a thread may work on for seconds.
+    """
+    os.kill(pid, number)
+    if number == signal.SIGSTOP:
+        wait_until(lambda: not _runs(pid), f"process {pid} is stopped", every_s=0.01)
+
+
+def _runs(pid: int) -> bool:
+    """Tells whether a thread of the process is neither stopped nor at its end."""
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            text = stat.read_text()
+        except OSError:
+            continue  # The thread has ended.
+        # The name before the state may hold any character.
+        if text.rpartition(")")[2].split()[0] not in STOPPED:
+            return True
+    return False
 
 
 class Process:
@@ -86,7 +113,8 @@ class Process:
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the process that this object started."""
-        self._process.send_signal(number)
+        if self._process.poll() is None:
+            signal_process(self.pid, number)
 
     def wait(self, within_s: float = 60.0) -> int:
         """Wait for its end; its exit code."""

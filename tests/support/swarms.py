@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import threading
 import urllib.error
@@ -19,7 +18,7 @@ import awoke
 from awoke.cli.swarm import ask
 from tests.support.clusters import RealCluster
 from tests.support.line_files import whole_lines
-from tests.support.processes import Process
+from tests.support.processes import Process, signal_process
 from tests.support.waiting import became
 
 TARGET = "tests.scenarios.swarm_app:app"
@@ -92,13 +91,13 @@ class Swarm:
     def kill(self, node: int, number: signal.Signals = signal.SIGKILL) -> int:
         """Signal a node that this swarm started; its process."""
         pid = self.pid_of(node)
-        os.kill(pid, number)
+        signal_process(pid, number)
         return pid
 
     def kill_mold(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
         """Signal a mold of this swarm, as `status` has named it."""
         self._seen.add(pid)
-        os.kill(pid, number)
+        signal_process(pid, number)
 
     def ask(self, command: str, within_s: float = 60.0, **fields: Any) -> dict[str, Any]:
         """Ask the supervisor."""
