@@ -105,10 +105,10 @@ class Copying:
                 self._do(fault, processes, number % len(processes))
             deadline_s = time.monotonic() + within_s
             while not meanwhile.over.wait(0.5) and time.monotonic() < deadline_s:
-                assert any(process.is_running for process in processes), processes[0].output
                 if any(HELD_UP in process.output for process in processes):
                     break
-            if any(HELD_UP in process.output for process in processes):
+                assert any(process.is_running for process in processes), processes[0].output
+            if not meanwhile.over.is_set():
                 self._look_at_the_broker(processes)
             # What would come twice comes now: nothing is left to copy.
             for process in processes:
@@ -132,17 +132,25 @@ class Copying:
         for process in processes:
             process.__exit__(None, None, None)
         elapse(OVER_S, "every transaction has timed out")
-        settings = {"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": self.source}
-        consumer = confluent_kafka.Consumer({**settings, "isolation.level": "read_committed", "log_level": 0})
         try:
-            places = [confluent_kafka.TopicPartition(self.source, each) for each in range(PARTITIONS)]
-            answered = [place.error for place in consumer.committed(places, 15)]
+            answered, stable = self._ask("read_committed")
+            _, ends = self._ask("read_uncommitted")
         except confluent_kafka.KafkaException as error:
             raise BrokerHoldsUp(f"{error}\n{processes[0].output}") from None
+        if any(error is not None for error in answered) or stable != ends:
+            raise BrokerHoldsUp(f"{answered}, {stable} of {ends}\n{processes[0].output}")
+
+    def _ask(self, isolation: str) -> tuple[Sequence[object], list[int]]:
+        """Returns the errors of the source's committed offsets, and the ends of the copy's partitions."""
+        settings = {"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": self.source}
+        consumer = confluent_kafka.Consumer({**settings, "isolation.level": isolation, "log_level": 0})
+        try:
+            places = [confluent_kafka.TopicPartition(self.source, each) for each in range(PARTITIONS)]
+            errors = [place.error for place in consumer.committed(places, 15)]
+            copies = [confluent_kafka.TopicPartition(self.copy, each) for each in range(PARTITIONS)]
+            return errors, [consumer.get_watermark_offsets(copy, 15)[1] for copy in copies]
         finally:
             consumer.close()
-        if any(error is not None for error in answered):
-            raise BrokerHoldsUp(f"{answered}\n{processes[0].output}")
 
     def _do(self, fault: str, processes: list[Process], which: int) -> None:
         if fault == "freeze":
@@ -157,6 +165,9 @@ class Copying:
             processes[which] = self._start()
             self.kills += 1
         else:
+            # A start may give up while no broker answers.
+            for process in processes:
+                process.says("app.started")
             end = self._cluster.kafka.stop_broker if fault == "bounce" else self._cluster.kafka.kill_broker
             end(1)
             self._cluster.kafka.start_broker(1)
