@@ -71,11 +71,11 @@ mutants: .venv/dev ## Change one line of the engine after another, and see that 
 shape: .venv/dev ## Print the shape of the code in numbers, with their goals
 	$(BIN)/python -m tests.shape
 
-# Three at a time (TEST_WORKERS): most of them wait for brokers most of the time.
+# Four at a time (TEST_WORKERS): most of them wait for brokers most of the time.
 test-python: build ## Run the Python tests, on embedded brokers and on real Kafka
 	$(BIN)/python -m tests.support.kafka_broker fetch
 	$(BIN)/python -m tests.support.apicurio fetch
-	$(BIN)/python -m pytest -n $${TEST_WORKERS:-3} --dist worksteal --durations 15
+	$(BIN)/python -m pytest -n $${TEST_WORKERS:-4} --dist worksteal --durations 15
 
 # ARGS are pytest's: `make test-pythons ARGS="--only 3.13 tests/unit"`.
 test-pythons: ## Run the Python tests on each supported Python of this machine (PYTHONS=folder with more of them)

@@ -143,7 +143,8 @@ def test_after_a_kill_the_work_since_the_last_commit_is_repeated(slow: Fixture, 
         process.signal(signal.SIGKILL)
         process.wait()
     beyond = found.beyond_commits()
-    assert max(beyond.values(), default=0) <= allowed, f"without a commit: {beyond}"
+    # With lanes, what follows a message that is not done yet can't be committed, however far the others are.
+    assert kind == "lanes" or max(beyond.values(), default=0) <= allowed, f"without a commit: {beyond}"
     repeated = found.go_on(400)
     assert all(repeated[each] <= beyond[each] + jobs for each in repeated), (repeated, beyond)
 
