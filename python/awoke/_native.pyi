@@ -392,11 +392,11 @@ class EventBox:
 class Mailbox:
     """Tokens of completions that have their result, for one event loop or one thread."""
 
-    def __new__(cls) -> Mailbox: ...
+    def __new__(cls, *, of_loop: bool = False) -> Mailbox: ...
     def fileno(self) -> int:
         """The descriptor that becomes readable when there are tokens."""
     def drain(self) -> list[int]:
-        """Takes all tokens. Does not block."""
+        """Takes all tokens. An event loop serves the queues first that its tasks wait for. Does not block."""
     def post(self, token: int) -> None:
         """Posts a token. Does not block; any thread."""
 

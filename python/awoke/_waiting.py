@@ -58,7 +58,7 @@ class LoopMailbox:
     """One event loop's mailbox, and the futures that wait for its tokens. Used by the loop's thread only."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._mailbox = Mailbox()
+        self._mailbox = Mailbox(of_loop=True)
         self._calls: dict[int, Callable[[], object]] = {}
         """The function that is called for each token, once or again, until it is forgotten."""
         self._tokens = itertools.count()

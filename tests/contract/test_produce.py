@@ -39,6 +39,40 @@ async def test_an_awaited_handle_resolves_on_the_acknowledgement(producer: awoke
     assert (await producer.produce(name, b"alone")).offset == 100
 
 
+async def test_a_busy_event_loop_delays_no_other_waiter(producer: awoke.Producer, topic: CreateTopic) -> None:
+    name, seen = topic(), threading.Event()
+    for _ in range(20):
+        # From here on the loop would serve the reports, but it is blocked.
+        task = asyncio.ensure_future(producer.produce(name, b"of a task"))
+        await asyncio.sleep(0)
+        producer.produce(name, b"with a callback").add_done_callback(lambda _: seen.set())
+        assert seen.wait(30)
+        seen.clear()
+        await task
+
+
+async def test_tasks_of_two_event_loops_await_handles(producer: awoke.Producer, topic: CreateTopic) -> None:
+    name = topic()
+
+    async def send() -> list[int]:
+        return [(await producer.produce(name, b"value")).offset for _ in range(200)]
+
+    here, there = await asyncio.gather(send(), asyncio.to_thread(asyncio.run, send()))
+    assert sorted(here + there) == list(range(400))
+
+
+async def test_a_task_that_is_cancelled_leaves_the_reports_to_others(
+    producer: awoke.Producer, topic: CreateTopic
+) -> None:
+    name = topic()
+    for _ in range(20):
+        task = asyncio.ensure_future(producer.produce(name, b"of a task"))
+        await asyncio.sleep(0)
+        task.cancel()
+        assert (await producer.produce(name, b"after it")).topic == name
+    assert producer.flush(30)
+
+
 def test_every_part_of_a_message_arrives(producer: awoke.Producer, topic: CreateTopic, cluster: Cluster) -> None:
     name = topic(partitions=3)
     headers = [("trace", b"1"), ("trace", None), ("kind", "text")]

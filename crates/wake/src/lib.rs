@@ -12,6 +12,7 @@ pub mod counters;
 mod error;
 pub mod fork_guard;
 mod leader;
+mod loop_service;
 mod mailbox;
 #[cfg(feature = "model")]
 pub mod model;
@@ -34,7 +35,8 @@ pub use clock_steps::{ClockSteps, OnStep};
 pub use completion::{Completion, Latch};
 pub use error::{Error, Result};
 pub use leader::{Leadership, Place, ServingWait};
-pub use mailbox::{EventFd, Mailbox, Notifier};
+pub use loop_service::{LoopService, Served};
+pub use mailbox::{EventFd, Mailbox, Notifier, Tokens};
 pub use own_thread::OwnThread;
 pub use parker::Parker;
 pub use sequencer::{Count, Missing, Permit, Registration, Sequencer, Sink, Ticket};

@@ -4,13 +4,17 @@
 //! items. Only an item for an empty mailbox notifies, so a burst of a thousand costs one wake-up. The notifier is reset
 //! *before* the items are taken. An item that comes between the two notifies again, so none stays without a
 //! notification.
+//!
+//! A sender may also ask the receiver to serve a queue: the receiver serves it before it takes the items, and takes
+//! those that come of it, too.
 
 use std::collections::VecDeque;
+use std::sync::Weak;
 
 use crate::clock::Deadline;
 use crate::counters::Counter;
 use crate::sync::{Mutex, lock};
-use crate::{Error, Result};
+use crate::{Error, Result, Served};
 
 /// Wakes a receiver.
 pub trait Notifier: Send + Sync {
@@ -23,11 +27,26 @@ pub trait Notifier: Send + Sync {
 /// Items from any thread for one receiver.
 #[derive(Debug)]
 pub struct Mailbox<T, B> {
-    items: Mutex<VecDeque<T>>,
+    inside: Mutex<Inside<T>>,
     notifier: B,
     /// The most items held. At this number the oldest is dropped for a new one.
     capacity: usize,
     dropped: Counter,
+}
+
+#[derive(Debug)]
+struct Inside<T> {
+    items: VecDeque<T>,
+    /// The queues that the receiver is asked to serve.
+    to_serve: Vec<Weak<dyn Served>>,
+    /// The receiver serves queues, and takes what comes meanwhile without a notification.
+    is_serving: bool,
+}
+
+impl<T> Inside<T> {
+    fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.to_serve.is_empty()
+    }
 }
 
 impl<T, B: Notifier> Mailbox<T, B> {
@@ -38,34 +57,58 @@ impl<T, B: Notifier> Mailbox<T, B> {
 
     /// Makes a mailbox of at most `capacity` items. If the receiver is late, the oldest are dropped and counted.
     pub fn bounded(notifier: B, capacity: usize) -> Self {
-        Self { items: Mutex::new(VecDeque::new()), notifier, capacity, dropped: Counter::default() }
+        let inside = Inside { items: VecDeque::new(), to_serve: Vec::new(), is_serving: false };
+        Self { inside: Mutex::new(inside), notifier, capacity, dropped: Counter::default() }
     }
 
     /// Adds an item. Never waits for the receiver.
     pub fn post(&self, item: T) {
-        let mut items = lock(&self.items);
-        let was_empty = items.is_empty();
-        if items.len() == self.capacity {
-            items.pop_front();
+        let mut inside = lock(&self.inside);
+        let is_first = inside.is_empty() && !inside.is_serving;
+        if inside.items.len() == self.capacity {
+            inside.items.pop_front();
             self.dropped.increment();
         }
-        items.push_back(item);
-        drop(items);
-        if was_empty {
+        inside.items.push_back(item);
+        drop(inside);
+        if is_first {
             self.notifier.notify();
         }
     }
 
-    /// Takes all items, oldest first. Never waits for a sender.
+    /// Asks the receiver to serve a queue before it takes its items next. Never waits for the receiver.
+    pub fn ask_to_serve(&self, queue: Weak<dyn Served>) {
+        let mut inside = lock(&self.inside);
+        // While the receiver serves, it may have left this queue behind already.
+        let is_first = inside.is_empty() || inside.is_serving;
+        if !inside.to_serve.iter().any(|each| each.ptr_eq(&queue)) {
+            inside.to_serve.push(queue);
+        }
+        drop(inside);
+        if is_first {
+            self.notifier.notify();
+        }
+    }
+
+    /// Takes all items, oldest first. Never waits for a sender. Before that it serves the queues that it was asked to.
     pub fn drain(&self) -> Vec<T> {
         self.notifier.reset();
-        std::mem::take(&mut *lock(&self.items)).into()
+        let mut inside = lock(&self.inside);
+        if !inside.to_serve.is_empty() {
+            let to_serve = std::mem::take(&mut inside.to_serve);
+            inside.is_serving = true;
+            drop(inside);
+            to_serve.iter().filter_map(Weak::upgrade).for_each(|queue| queue.serve_now());
+            inside = lock(&self.inside);
+            inside.is_serving = false;
+        }
+        std::mem::take(&mut inside.items).into()
     }
 
     /// Drops all items, without a system call if there are none. The notifier may still notify of the dropped ones.
     /// Never waits for a sender.
     pub fn discard(&self) {
-        if !lock(&self.items).is_empty() {
+        if !lock(&self.inside).items.is_empty() {
             self.drain();
         }
     }
@@ -80,6 +123,9 @@ impl<T, B: Notifier> Mailbox<T, B> {
         &self.notifier
     }
 }
+
+/// The mailbox of an event loop, or of a thread that waits on a descriptor: the numbers by which it knows what is done.
+pub type Tokens = Mailbox<u64, EventFd>;
 
 /// A notifier that `select` can wait for: Linux's eventfd, a pipe elsewhere.
 #[derive(Debug)]
@@ -162,6 +208,8 @@ impl Drop for EventFd {
 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[derive(Default)]
@@ -182,6 +230,25 @@ mod tests {
         assert_eq!(mailbox.drain().len(), 1000);
         mailbox.post(0);
         assert_eq!(mailbox.notifier().0.get(), 2);
+    }
+
+    /// Posts to the mailbox when it is served.
+    struct Posting(Arc<Mailbox<u64, Count>>);
+
+    impl Served for Posting {
+        fn serve_now(&self) {
+            self.0.post(7);
+        }
+    }
+
+    #[test]
+    fn items_of_a_queue_that_the_receiver_serves_notify_no_second_time() {
+        let mailbox = Arc::new(Mailbox::new(Count::default()));
+        let queue: Arc<dyn Served> = Arc::new(Posting(Arc::clone(&mailbox)));
+        mailbox.ask_to_serve(Arc::downgrade(&queue));
+        assert_eq!(mailbox.drain(), [7]);
+        assert_eq!(mailbox.notifier().0.get(), 1);
+        assert!(mailbox.drain().is_empty(), "it is asked for once");
     }
 
     #[test]

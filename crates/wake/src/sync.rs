@@ -7,11 +7,11 @@ pub use crate::task_local as thread_local;
 #[cfg(feature = "model")]
 pub use loom::{
     cell::UnsafeCell,
-    sync::atomic::AtomicU64,
+    sync::atomic::{AtomicBool, AtomicU64},
     sync::{Condvar, Mutex, MutexGuard},
 };
 #[cfg(not(feature = "model"))]
-pub use std::sync::atomic::AtomicU64;
+pub use std::sync::atomic::{AtomicBool, AtomicU64};
 #[cfg(not(any(feature = "model", feature = "simulated")))]
 pub use std::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(feature = "simulated"))]

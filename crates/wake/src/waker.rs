@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{EventFd, Latch, Mailbox, Parker};
+use crate::{Latch, Parker, Tokens};
 
 /// The way in which a waiter learns that its completion has the result.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub enum Waker {
     /// An event loop, or a thread that runs callbacks. It gets `token` in its mailbox.
     Mailbox {
         /// The mailbox of the receiver.
-        mailbox: Arc<Mailbox<u64, EventFd>>,
+        mailbox: Arc<Tokens>,
         /// The number by which the receiver knows the completion.
         token: u64,
     },

@@ -59,6 +59,33 @@ def test_nested_calls_inherit_what_is_left(cluster: Cluster) -> None:
             assert 0 < caller.call("through", timeout_s=7) < 7
 
 
+def test_a_busy_event_loop_delays_no_call_of_another(cluster: Cluster) -> None:
+    app, began, go = new_app(cluster), threading.Event(), threading.Event()
+
+    @app.rpc.method
+    async def hold() -> str:
+        began.set()
+        await asyncio.to_thread(go.wait, WITHIN_S)
+        return "held"
+
+    @app.rpc.method
+    async def echo(number: int) -> int:
+        return number
+
+    async def call_beside(caller: rpc.Caller) -> None:
+        # Its loop would serve the replies, but it is blocked.
+        task = asyncio.create_task(caller.acall("hold"))
+        await asyncio.to_thread(began.wait, WITHIN_S)
+        with ThreadPoolExecutor(1) as thread:
+            of_another = thread.submit(asyncio.run, caller.acall("echo", number=7))
+            assert of_another.result(WITHIN_S) == 7
+        go.set()
+        assert await task == "held"
+
+    with calling(app) as caller:
+        asyncio.run(call_beside(caller))
+
+
 def test_a_cancelled_task_cancels_its_call(cluster: Cluster) -> None:
     app, told, began = new_app(cluster), Collected[str](), threading.Event()
 

@@ -105,7 +105,11 @@ impl DeliveryHandle {
 
     /// Has `token` posted to the mailbox when the answer comes. Returns `False` when it is there already.
     fn notify(&self, mailbox: &Mailbox, token: u64) -> Result<bool> {
-        Ok(self.here()?.completion().register(mailbox.waker(token)))
+        let handle = self.here()?;
+        Ok(match mailbox.of_loop() {
+            Some(tokens) => handle.await_on_loop(tokens, token),
+            None => handle.completion().register(mailbox.waker(token)),
+        })
     }
 
     /// Calls `callback(handle)` when the answer is there, on a thread of awoke's; its errors are logged.

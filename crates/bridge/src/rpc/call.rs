@@ -86,7 +86,10 @@ impl Call {
     /// Posts `token` to the mailbox when the next part is there; returns `False` if it is there now.
     fn notify(&self, mailbox: &Mailbox, token: u64) -> Result<bool> {
         self.check_process()?;
-        Ok(self.inner.register(mailbox.waker(token)))
+        Ok(match (mailbox.of_loop(), self.caller.upgrade()) {
+            (Some(tokens), Some(caller)) => caller.await_on_loop(&self.inner, tokens, token),
+            _ => self.inner.register(mailbox.waker(token)),
+        })
     }
 
     /// The call's id, as in its header.

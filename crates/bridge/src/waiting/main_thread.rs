@@ -4,9 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use awoke_engine::fork_guard::Birthplace;
-use awoke_engine::wake::EventFd;
+use awoke_engine::wake::{EventFd, Tokens};
 
-use super::Tokens;
 use crate::errors::Result;
 
 /// Returns the main thread's own mailbox, made on first use. After a fork the child's main thread makes its own.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use awoke_engine::clock::Deadline;
 use awoke_engine::fork_guard::is_first_thread;
-use awoke_engine::wake::{Awaited, Completion, EventFd, ServingWait, Waker};
+use awoke_engine::wake::{Awaited, Completion, EventFd, ServingWait, Tokens, Waker};
 use pyo3::prelude::*;
 
 use crate::errors::Result;
@@ -13,7 +13,7 @@ use crate::errors::Result;
 mod mailbox;
 mod main_thread;
 
-pub use mailbox::{Mailbox, Notifier, Tokens};
+pub use mailbox::{Mailbox, Notifier};
 use main_thread::main_mailbox;
 
 /// Waits for a completion as `wait_until_ready` does. Returns its result; `None` if the deadline passed first.

@@ -9,7 +9,7 @@ use super::Reports;
 use crate::clock::{self, Deadline};
 use crate::fork_guard::Birthplace;
 use crate::kafka::{AccessFailure, Code, Delivery, EndedLinger, Topic};
-use crate::wake::{Completion, Latch, Parker, Place, ServingWait, Waker};
+use crate::wake::{Completion, Latch, Parker, Place, ServingWait, Tokens, Waker};
 use crate::{Error, Result};
 
 /// The broker's answer, or why there is none.
@@ -87,6 +87,8 @@ pub struct DeliveryHandle {
     ended_linger: AtomicU8,
     /// The leader serves reports for this message: another thread that serves its report ends the leader's poll.
     pub(super) is_served_for: AtomicBool,
+    /// A task of an event loop waits for the answer.
+    is_awaited_by_loop: AtomicBool,
     /// The limit of waits without a time-out of their own; 0 for that of the settings.
     limit_ms: AtomicU32,
     completion: Completion<Report>,
@@ -101,6 +103,7 @@ impl DeliveryHandle {
             partition: AtomicI32::new(-1),
             ended_linger: AtomicU8::new(NOT_AWAITED),
             is_served_for: AtomicBool::new(false),
+            is_awaited_by_loop: AtomicBool::new(false),
             limit_ms: AtomicU32::new(0),
             completion: Completion::default(),
         }
@@ -120,6 +123,7 @@ impl DeliveryHandle {
         let report = report.map_err(|code| self.note_failed(code));
         self.completion.complete(report);
         self.end_wait();
+        self.end_wait_of_loop();
     }
 
     /// Notes the message's partition.
@@ -161,6 +165,32 @@ impl DeliveryHandle {
             reports.end_awaited(ended); // Another thread was first.
         } else if self.completion.is_done() {
             self.end_wait(); // The report came meanwhile, perhaps before the message was counted.
+        }
+    }
+
+    /// Has a token posted to the mailbox of an event loop when the answer comes. The loop serves the producer's reports
+    /// until then. Returns `false` if the answer is there. Does not block.
+    pub fn await_on_loop(&self, mailbox: &Arc<Tokens>, token: u64) -> bool {
+        if !self.completion.register(Waker::Mailbox { mailbox: Arc::clone(mailbox), token }) {
+            return false;
+        }
+        if let Some(reports) = self.destination.reports.upgrade()
+            && !self.is_awaited_by_loop.swap(true, Ordering::SeqCst)
+        {
+            reports.begin_wait_of_loop(mailbox);
+            if self.completion.is_done() {
+                self.end_wait_of_loop(); // The report came meanwhile.
+            }
+        }
+        true
+    }
+
+    /// Ends the wait of a task, if there is one.
+    fn end_wait_of_loop(&self) {
+        if self.is_awaited_by_loop.swap(false, Ordering::SeqCst)
+            && let Some(reports) = self.destination.reports.upgrade()
+        {
+            reports.end_wait_of_loop();
         }
     }
 

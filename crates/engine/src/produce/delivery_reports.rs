@@ -6,8 +6,10 @@
 //! its own report comes. It also serves the reports of the followers, and hands the leadership to one of them at the
 //! end.
 //!
+//! While a task of an event loop waits for a handle, the loop serves the reports itself (`LoopService`).
+//!
 //! The report thread's loop:
-//! 1. Wait until librdkafka's queue turns non-empty while there is no leader.
+//! 1. Wait until librdkafka's queue turns non-empty while there is no leader, and no loop serves it in time.
 //! 2. Lead: serve the reports that are there.
 //! 3. End when the producer is closed.
 //!
@@ -16,7 +18,7 @@
 use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::idle::{Idle, IdleWatch};
@@ -25,7 +27,7 @@ use crate::Error;
 use crate::clock::{self, Deadline};
 use crate::kafka::{AccessFailure, Client, Code, EndedLinger, Queue, Reported};
 use crate::sync::thread_local;
-use crate::wake::{Leadership, Parker, Place};
+use crate::wake::{Leadership, LoopService, Parker, Place, Served, Tokens};
 
 thread_local! {
     /// Messages and bytes that were reported during this thread's present poll.
@@ -53,6 +55,8 @@ struct Serving {
     awaited: AtomicUsize,
     /// The report thread has set a time for reports that are not awaited.
     is_coalescing: AtomicBool,
+    /// The event loop that serves the queue while its tasks wait.
+    of_loop: LoopService,
 }
 
 impl Serving {
@@ -61,6 +65,13 @@ impl Serving {
     fn on_non_empty(&self) {
         let is_expected = self.is_coalescing.load(Ordering::SeqCst) && self.awaited.load(Ordering::SeqCst) == 0;
         if !is_expected && !self.leadership.is_led() {
+            self.wake();
+        }
+    }
+
+    /// Has the event loop or the report thread serve the queue.
+    fn wake(&self) {
+        if self.of_loop.tell() {
             self.parker.unpark();
         }
     }
@@ -202,7 +213,20 @@ impl Reports {
 
     fn wake_if_needed(&self) {
         if !self.queue.is_empty() {
-            self.serving.parker.unpark();
+            self.serving.wake();
+        }
+    }
+
+    /// Begins a wait of a task: its event loop serves the queue meanwhile. Does not block.
+    pub(super) fn begin_wait_of_loop(self: &Arc<Self>, mailbox: &Arc<Tokens>) {
+        let reports: Weak<Self> = Arc::downgrade(self);
+        self.serving.of_loop.begin(mailbox, reports);
+    }
+
+    /// Ends a wait of a task. Does not block.
+    pub(super) fn end_wait_of_loop(&self) {
+        if self.serving.of_loop.end() {
+            self.wake_if_needed();
         }
     }
 
@@ -212,24 +236,21 @@ impl Reports {
             self.prefetch_producer_id();
         }
         let mut watch = idle.map(IdleWatch::new);
-        let mut serve_at = None;
+        let (mut serve_at, mut loop_until) = (None, None);
         while !self.is_closing.load(Ordering::Acquire) {
             let idle_at = watch.as_ref().map(IdleWatch::due);
             let look_at = self.check_again_at();
-            let deadline = Deadline::NEVER.or_real(idle_at).or_real(serve_at);
+            let deadline = Deadline::NEVER.or_real(idle_at).or_real(serve_at).or_real(loop_until);
             self.serving.parker.park_until(&deadline.or_real(look_at));
             self.purge_if_refused();
             if watch.as_mut().is_some_and(|watch| watch.check(self.sent.load(Ordering::Relaxed))) {
                 return;
             }
-            if !self.is_time_to_serve(&mut serve_at) {
+            if self.serving.of_loop.is_early(&mut loop_until, clock::real_now()) {
                 continue;
             }
-            if self.serving.leadership.try_take() {
-                self.serve_once(0);
-                if self.serving.leadership.leave(Place::Leader) {
-                    self.wake_if_needed();
-                }
+            if self.is_time_to_serve(&mut serve_at) {
+                self.serve_now();
             }
         }
         self.serve_once(0);
@@ -330,6 +351,15 @@ impl Reports {
         self.queue.stop_listening();
         self.is_closing.store(true, Ordering::Release);
         self.serving.parker.unpark();
+    }
+}
+
+impl Served for Reports {
+    fn serve_now(&self) {
+        if self.serving.leadership.try_take() {
+            self.serve_once(0);
+            self.leave(Place::Leader);
+        }
     }
 }
 

@@ -65,13 +65,14 @@ fn a_latch_opens_with_the_last_completion() {
 }
 
 /// A notifier that one thread waits for.
-struct Gong {
+#[derive(Default)]
+pub struct Gong {
     rang: Mutex<bool>,
     sound: Condvar,
 }
 
 impl Gong {
-    fn wait(&self) {
+    pub fn wait(&self) {
         let mut rang = lock(&self.rang);
         while !*rang {
             rang = self.sound.wait(rang).expect("no panic");
@@ -92,7 +93,7 @@ impl Notifier for Gong {
 #[test]
 fn a_mailbox_announces_every_item() {
     check(|| {
-        let mailbox = Arc::new(Mailbox::new(Gong { rang: Mutex::new(false), sound: Condvar::new() }));
+        let mailbox = Arc::new(Mailbox::new(Gong::default()));
         let senders: Vec<_> = (0..2)
             .map(|item| {
                 let mailbox = Arc::clone(&mailbox);

@@ -19,7 +19,7 @@ use crate::fork_guard::Birthplace;
 use crate::kafka::{ClientConfig, TopicPartition, partition_of_key};
 use crate::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
 use crate::rpc::protocol::{self, CallId, RequestHead};
-use crate::wake::{Listener, OwnThread, Parker, ServingWait, Waker};
+use crate::wake::{Listener, OwnThread, Parker, ServingWait, Tokens, Waker};
 use crate::{Error, Result};
 
 /// Calls methods of a service. Usable from any number of threads.
@@ -145,6 +145,12 @@ impl Caller {
     /// Begins a wait for the next reply of a call; returns `None` if it is there.
     pub fn begin_wait(&self, call: &Arc<Call>, waker: Waker) -> Option<Waiting> {
         self.inner.replies.begin_wait(call, waker)
+    }
+
+    /// Has a token posted to the mailbox of an event loop when the next reply of a call is there. The loop serves the
+    /// caller's replies until then. Returns `false` if it is there. Does not block.
+    pub fn await_on_loop(&self, call: &Call, mailbox: &Arc<Tokens>, token: u64) -> bool {
+        self.inner.replies.await_on_loop(call, mailbox, token)
     }
 
     /// Waits for the next reply of a call, at most until its deadline; returns whether it is there. Blocks the

@@ -4,10 +4,10 @@
 //! A caller reads its partition from the offset that was the end before the first call: no reply can be missed, and
 //! no group is joined. A thread that waits for a reply serves the queue if no other thread does, and so takes its
 //! own reply without a change of threads. It leads; the other waiting threads follow, and when it has its reply,
-//! the first of them becomes the leader.
+//! the first of them becomes the leader. While a task of an event loop waits, the loop serves the queue (`LoopService`).
 //!
 //! The thread `awoke-replies`:
-//! 1. Wait until a reply comes while no thread leads, or something is due.
+//! 1. Wait until a reply comes while no thread leads and no loop serves it in time, or something is due.
 //! 2. Serve the queue, if no thread leads.
 //! 3. End calls whose deadline has passed. Look up the responders' group if calls have waited long. End all calls
 //!    if the broker of the
@@ -17,7 +17,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::call::{Call, Failure};
@@ -30,7 +30,7 @@ use crate::kafka::{
     TopicPartition, TopicPartitionList,
 };
 use crate::sync::thread_local;
-use crate::wake::{Leadership, Listener, Parker, Place, ServingWait, Waker};
+use crate::wake::{Leadership, Listener, LoopService, Parker, Place, Served, ServingWait, Tokens, Waker};
 use crate::{Error, Result};
 
 /// The interval at which the end of a partition without a leader is looked up.
@@ -43,6 +43,9 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Records that a thread serves after its own reply has come.
 const SERVED_FOR_OTHERS_MAX: usize = 64;
+
+/// In place of a call's number: the wait of a task ends. No call has it.
+const WAIT_OF_LOOP: u64 = 0;
 
 thread_local! {
     /// The call that this thread serves the queue for; 0 for none.
@@ -72,12 +75,21 @@ struct Serving {
     leadership: Leadership,
     /// The parking place of the thread `awoke-replies`.
     parker: Parker,
+    /// The event loop that serves the queue while its tasks wait.
+    of_loop: LoopService,
 }
 
 impl Serving {
     /// Wakes the thread `awoke-replies` if no thread leads. Called by the client's threads, under the queue's lock.
     fn on_non_empty(&self) {
         if !self.leadership.is_led() {
+            self.wake();
+        }
+    }
+
+    /// Has the event loop or the thread `awoke-replies` serve the queue.
+    fn wake(&self) {
+        if self.of_loop.tell() {
             self.parker.unpark();
         }
     }
@@ -189,12 +201,12 @@ impl Replies {
 
     /// The thread.
     pub(super) fn run(&self) {
+        let mut loop_until = None;
         while !self.is_closing.load(Ordering::Acquire) {
             let armed = self.state().armed;
-            self.serving.parker.park_until(&Deadline::NEVER.or_earlier(armed));
-            if self.serving.leadership.try_take() {
-                self.serve(None, &Deadline::after(Some(Duration::ZERO)));
-                self.leave(Place::Leader);
+            self.serving.parker.park_until(&Deadline::NEVER.or_earlier(armed).or_real(loop_until));
+            if !self.serving.of_loop.is_early(&mut loop_until, clock::real_now()) {
+                self.serve_now();
             }
             // Before `run_due`: a call that is added after it arms again.
             self.state().armed = None;
@@ -337,8 +349,14 @@ impl Replies {
     }
 
     fn leave(&self, place: Place) {
-        if self.serving.leadership.leave(place) && !self.queue.is_empty() {
-            self.serving.parker.unpark();
+        if self.serving.leadership.leave(place) {
+            self.wake_if_needed();
+        }
+    }
+
+    fn wake_if_needed(&self) {
+        if !self.queue.is_empty() {
+            self.serving.wake();
         }
     }
 
@@ -362,6 +380,30 @@ impl Replies {
         let is_there = waiting.is_follower() && !call.register(waiting.waker.clone());
         (!is_there).then_some(waiting)
     }
+
+    /// Has a token posted to the mailbox of an event loop when the next part of a call is there. The loop serves the
+    /// queue until then. Returns `false` if it is there. Does not block.
+    pub(super) fn await_on_loop(self: &Arc<Self>, call: &Call, mailbox: &Arc<Tokens>, token: u64) -> bool {
+        if !call.register(Waker::Mailbox { mailbox: Arc::clone(mailbox), token }) {
+            return false;
+        }
+        let replies: Weak<Self> = Arc::downgrade(self);
+        self.serving.of_loop.begin(mailbox, replies);
+        let listener = Waker::Listener { listener: Arc::<Self>::clone(self), token: WAIT_OF_LOOP };
+        if !call.register(listener) {
+            self.tell(WAIT_OF_LOOP);
+        }
+        true
+    }
+}
+
+impl Served for Replies {
+    fn serve_now(&self) {
+        if self.serving.leadership.try_take() {
+            self.serve(None, &Deadline::after(Some(Duration::ZERO)));
+            self.leave(Place::Leader);
+        }
+    }
 }
 
 impl Timed for Replies {
@@ -384,8 +426,14 @@ impl Timed for Replies {
 }
 
 impl Listener for Replies {
-    /// Ends the poll of the leader whose call is ready.
+    /// Ends the poll of the leader whose call is ready, or the wait of a task.
     fn tell(&self, token: u64) {
+        if token == WAIT_OF_LOOP {
+            if self.serving.of_loop.end() {
+                self.wake_if_needed();
+            }
+            return;
+        }
         // Not from the leader's own thread, which notices.
         if SERVES_FOR.get() != token {
             self.queue.interrupt();
