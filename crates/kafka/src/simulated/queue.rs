@@ -8,9 +8,10 @@ use std::time::Instant;
 use awoke_wake::simulation::{self, TaskId};
 
 use super::cluster::{Calls, State};
-use super::{Batch, Client, Code, FetchError, TopicPartition, TopicPartitionList};
-use crate::Result;
+use super::groups::Listing;
+use super::{Batch, Client, Code, FetchError, LogRecord, TopicPartition, TopicPartitionList};
 use crate::clock::{self, Deadline};
+use crate::{Fetched, Result};
 
 /// Called when a queue turns non-empty.
 pub(super) type Listener = Arc<dyn Fn() + Send + Sync>;
@@ -69,9 +70,41 @@ pub struct Event {
     pub(super) kind: EventKind,
     pub(super) code: Code,
     pub(super) list: TopicPartitionList,
+    /// Of a fetched message.
+    record: Option<Arc<LogRecord>>,
+    /// Of an error.
+    text: Option<String>,
+    /// Of an answer about groups.
+    pub(super) groups: Option<Listing>,
 }
 
 impl Event {
+    pub(super) const fn new(kind: EventKind, code: Code, list: TopicPartitionList) -> Self {
+        Self { kind, code, list, record: None, text: None, groups: None }
+    }
+
+    pub(super) fn of_record(record: Arc<LogRecord>) -> Self {
+        let list = TopicPartitionList::new();
+        Self { record: Some(record), ..Self::new(EventKind::Messages, Code::NONE, list) }
+    }
+
+    pub(super) fn of_error(code: Code, text: String) -> Self {
+        Self { text: Some(text), ..Self::new(EventKind::Error, code, TopicPartitionList::new()) }
+    }
+
+    pub(super) fn of_groups(groups: std::result::Result<Listing, Code>) -> Self {
+        let code = groups.as_ref().err().copied().unwrap_or(Code::NONE);
+        Self { groups: groups.ok(), ..Self::new(EventKind::Groups, code, TopicPartitionList::new()) }
+    }
+
+    /// Returns the messages of an event that has fetched ones.
+    pub fn fetched(&self) -> Vec<Fetched<'_>> {
+        let Some(record) = &self.record else { return Vec::new() };
+        let bytes = |value: &Option<Vec<u8>>| value.clone().unwrap_or_default().into();
+        let headers = record.headers.iter().map(|(name, value)| (name.into(), bytes(value))).collect();
+        vec![Fetched { value: bytes(&record.value), headers }]
+    }
+
     /// Returns its kind.
     pub const fn kind(&self) -> EventKind {
         self.kind
@@ -84,7 +117,7 @@ impl Event {
 
     /// Returns the text of its error.
     pub fn error_text(&self) -> String {
-        self.code.description()
+        self.text.clone().unwrap_or_else(|| self.code.description())
     }
 
     /// Returns a copy of its partitions.
@@ -168,7 +201,7 @@ impl Queue {
     /// # Errors
     /// None.
     pub fn partition(client: &Arc<Client>, at: &TopicPartition) -> Result<Self> {
-        client.cluster.state().clients[client.id].partitions.entry(at.clone()).or_default();
+        client.cluster.state().clients[client.id].partitions.entry(at.clone()).or_default().has_queue = true;
         Ok(Self {
             client: Arc::clone(client),
             place: Place::Messages(at.clone()),
