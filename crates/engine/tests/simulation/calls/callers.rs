@@ -61,7 +61,7 @@ impl Client {
             let (world, shared) = (Arc::clone(world), Arc::clone(&shared));
             spawn("caller", move || shared.make_calls(&world))
         };
-        let tasks = Mutex::new((0..=random(2)).map(start).collect());
+        let tasks = Mutex::new((0..=random(4)).map(start).collect());
         Self { shared, tasks }
     }
 
@@ -125,13 +125,14 @@ impl Shared {
     }
 
     fn make_calls(self: &Arc<Self>, world: &Arc<World>) {
-        for _ in 0..1 + random(6) {
-            pass_time(Duration::from_micros(random(300_000)));
+        let pause_us = [0, 20_000, 300_000][random(3) as usize];
+        for _ in 0..1 + random(10) {
+            pass_time(Duration::from_micros(random(pause_us)));
             let method = [QUOTE, QUOTE, WAIT, LIST][random(4) as usize];
             let timeout = Duration::from_millis([50, 500, 3_000, 20_000][random(4) as usize]);
             let number = |limit| random(limit).to_le_bytes().to_vec();
             let key = (random(2) == 0).then(|| number(3));
-            let idempotency_key = (method != LIST && random(2) == 0).then(|| number(4));
+            let idempotency_key = (method != LIST && random(2) == 0).then(|| number(3));
             let plan = Plan { method, timeout, key, idempotency_key, window: 1 + random(4) };
             match random(8) {
                 0 => self.cast(world, &plan),

@@ -11,7 +11,7 @@ use awoke_engine::clock::Deadline;
 use awoke_engine::consume::{GroupMember, PartitionScheduler};
 use awoke_engine::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
 use awoke_engine::rpc::{Admission, CallRef, IncomingCall, NotBegun, NotExecuted, Received, RejectReason, ReplyKind};
-use awoke_engine::wake::simulation::{JoinHandle, random, spawn, trace};
+use awoke_engine::wake::simulation::{JoinHandle, pass_time, random, spawn, trace};
 
 use super::World;
 use super::checks::Execution;
@@ -206,6 +206,10 @@ impl Shared {
             Some(WAIT) => {
                 let wait = call.call().deadline(Some(Duration::from_millis(random(3_000))));
                 let _ = call.call().cancelled().wait(&wait);
+                None
+            }
+            _ if random(4) == 0 => {
+                pass_time(Duration::from_millis(random(500)));
                 None
             }
             _ => {

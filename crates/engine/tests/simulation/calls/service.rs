@@ -70,7 +70,7 @@ impl Service {
                 key: (random(4) == 0).then(|| SigningKey::new(b"secret", CALLS)),
                 threads: 1 + random(3) as usize,
                 tasks: 1 + random(3) as usize,
-                waiting_max: 1 + random(20) as usize,
+                waiting_max: [1, 3, 20][random(3) as usize],
                 waiting_bytes_max: 1_000_000,
                 results_max: if random(4) == 0 { 0 } else { 10_000 },
                 results_bytes_max: 10_000_000,
