@@ -129,22 +129,24 @@ impl Event {
 impl State {
     /// Puts an event into a queue.
     pub(super) fn put_event(&mut self, queue: usize, event: Event, calls: &mut Calls) {
+        let was_empty = self.queues[queue].events.is_empty();
         self.queues[queue].events.push_back(event);
-        self.note_put(queue, calls);
+        self.note_put(queue, was_empty, calls);
     }
 
     /// Moves the events of one queue to another one.
     pub(super) fn forward(&mut self, from: usize, to: usize, calls: &mut Calls) {
         let mut events = std::mem::take(&mut self.queues[from].events);
+        let was_empty = self.queues[to].events.is_empty() && !events.is_empty();
         self.queues[to].events.append(&mut events);
-        self.note_put(to, calls);
+        self.note_put(to, was_empty, calls);
     }
 
-    /// Notes that something is in a queue.
-    pub(super) fn note_put(&mut self, queue: usize, calls: &mut Calls) {
+    /// Notes that something was put into a queue. The listener is called only when it has turned non-empty.
+    pub(super) fn note_put(&mut self, queue: usize, was_empty: bool, calls: &mut Calls) {
         let queue = &mut self.queues[queue];
         calls.wakes.append(&mut queue.waiting);
-        calls.listeners.extend(queue.listener.clone());
+        calls.listeners.extend(queue.listener.clone().filter(|_| was_empty));
     }
 
     /// Takes the interrupt of a queue. Returns whether there was one.

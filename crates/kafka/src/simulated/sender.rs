@@ -233,8 +233,8 @@ impl State {
     fn report(&mut self, id: usize, pending: Pending, report: std::result::Result<Delivery, Code>, calls: &mut Calls) {
         let client = &mut self.clients[id];
         client.has_failed_message |= report.is_err();
+        let (queue, was_empty) = (client.main_queue, client.reports.is_empty());
         client.reports.push_back(Box::new(move || (pending.report)(report)));
-        let queue = client.main_queue;
-        self.note_put(queue, calls);
+        self.note_put(queue, was_empty, calls);
     }
 }

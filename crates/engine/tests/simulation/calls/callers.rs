@@ -15,6 +15,8 @@ use super::service::{LIST, NAMES, QUOTE, WAIT};
 const ANSWERED_WITHIN: Duration = Duration::from_mins(1);
 /// The last rebalance is over after this time.
 const REBALANCED_WITHIN: Duration = Duration::from_secs(10);
+/// The time of a call in peace.
+const PEACEFUL: Duration = Duration::from_mins(10);
 const ATTEMPTS: usize = 3;
 
 /// A caller, and its tasks.
@@ -80,8 +82,9 @@ impl Client {
     /// Makes calls to responders that live, without faults: each is answered.
     pub fn call_in_peace(&self, world: &World) {
         pass_time(REBALANCED_WITHIN);
+        let is_closed = world.checks.is_closing(&self.shared.name);
         for method in [QUOTE, LIST, WAIT] {
-            let timeout = Duration::from_mins(10);
+            let timeout = PEACEFUL;
             let plan = Plan { method, timeout, key: None, idempotency_key: None, window: 1 + random(3) };
             let began = clock::now();
             let mut outcome = self.shared.attempt(world, &plan, false);
@@ -97,12 +100,12 @@ impl Client {
                 outcome = self.shared.attempt(world, &plan, false);
             }
             match outcome {
-                None | Some(Outcome::Failed(Failure::Closed)) => return,
+                None | Some(Outcome::Failed(Failure::Closed)) if is_closed => return,
                 Some(Outcome::Replied(kind, body)) if clock::since(began) < ANSWERED_WITHIN => {
                     let text = String::from_utf8_lossy(&body);
                     assert_ne!(kind, awoke_engine::rpc::ReplyKind::Error, "a call in peace fails: {text}");
                 }
-                Some(outcome) => panic!("a call in peace is not answered: {outcome:?}"),
+                outcome => panic!("a call in peace is not answered: {outcome:?}"),
             }
         }
     }
@@ -208,13 +211,14 @@ impl Shared {
         })
     }
 
+    /// Begins a call. Returns `None` if it was not made.
     fn begin(&self, world: &World, plan: &Plan) -> Option<(u64, Arc<Call>)> {
         let number = self.add(world, plan, false);
         let body = number.to_le_bytes();
         let request = plan.request(&body);
         let wanted = if plan.method == LIST { Wanted::Stream(plan.window) } else { Wanted::One };
         let wait = world.checks.wait("a wait for room", plan.timeout, None);
-        let begun = if random(4) == 0 {
+        let begun = if plan.timeout < PEACEFUL && random(4) == 0 {
             self.caller.try_call(&request, wanted)
         } else {
             self.caller.call(&request, wanted).map(Some)

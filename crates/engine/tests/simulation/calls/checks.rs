@@ -179,6 +179,10 @@ impl Checks {
         self.state().closing.insert(caller.to_owned());
     }
 
+    pub fn is_closing(&self, caller: &str) -> bool {
+        self.state().closing.contains(caller)
+    }
+
     /// Has callers told that a broker is gone: the one that leads all partitions, or another one.
     pub fn note_disconnected(&self, is_leader: bool) {
         self.state().is_disconnected |= is_leader;
