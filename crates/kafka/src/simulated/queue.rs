@@ -229,6 +229,11 @@ impl Queue {
                     return Some(event);
                 }
                 if state.take_interrupt(queue) || deadline.has_passed() {
+                    let has_messages = state.clients[self.client.id].partitions.values().any(|each| !each.has_queue);
+                    drop(state);
+                    if has_messages && simulation::random(4) == 0 {
+                        simulation::pause(); // Something may come before the task acts on what it has seen.
+                    }
                     return None;
                 }
                 state.wait_in(queue);

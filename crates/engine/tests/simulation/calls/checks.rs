@@ -28,7 +28,7 @@ pub struct Request {
     pub is_cast: bool,
 }
 
-/// How a call has ended for its caller.
+/// The end of a call for its caller.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Replied(ReplyKind, Vec<u8>),
@@ -48,7 +48,7 @@ impl Execution {
     }
 }
 
-/// What is known of an execution.
+/// The state of an execution.
 struct Executed {
     responder: u64,
     request: u64,
