@@ -130,12 +130,6 @@ MUTANTS = [
         "        unit.pending = unit.pending.saturating_sub(1);",
     ),
     Mutant(
-        "leaves a reply in the queue when the last waiting thread goes",
-        "../rpc/caller/replies.rs",
-        "leadership.leave(place) && !self.queue.is_empty() {",
-        "leadership.leave(place) && false {",
-    ),
-    Mutant(
         "ends a call late that no thread waits for",
         "../rpc/caller/calls.rs",
         "for call in expired {",

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use awoke_engine::clock::{self, Deadline};
+use awoke_engine::kafka::ClientConfig;
 use awoke_engine::rpc::{Call, Caller, Failure, Next, Request, Wanted};
 use awoke_engine::wake::simulation::{JoinHandle, pass_time, random, spawn, trace};
 
@@ -53,7 +54,7 @@ impl Client {
             let options = service.caller(&name);
             let events = Arc::clone(&service.events);
             let timeout = Duration::from_secs(10);
-            match Caller::new(&service.config, &service.config_of_caller(), options, events, timeout) {
+            match Caller::new(&service.config, &ClientConfig::new(), options, events, timeout) {
                 Ok(caller) => break caller,
                 Err(error) => trace(|| format!("no caller: {error}")),
             }
@@ -129,7 +130,7 @@ impl Shared {
 
     fn make_calls(self: &Arc<Self>, world: &Arc<World>) {
         let pause_us = [0, 20_000, 300_000][random(3) as usize];
-        for _ in 0..1 + random(10) {
+        for _ in 0..=random(10) {
             pass_time(Duration::from_micros(random(pause_us)));
             let method = [QUOTE, QUOTE, WAIT, LIST][random(4) as usize];
             let timeout = Duration::from_millis([50, 500, 3_000, 20_000][random(4) as usize]);

@@ -159,10 +159,10 @@ impl Shared {
             if self.world.service.methods[method].is_async {
                 call.call().leave_slot(true);
                 let shared = Arc::clone(self);
-                drop(spawn("a responder's task", move || {
+                spawn("a responder's task", move || {
                     let next = shared.execute(&call);
                     next.into_iter().for_each(|next| shared.execute_all(next));
-                }));
+                });
                 return;
             }
             next = self.execute(&call);

@@ -108,11 +108,6 @@ impl Service {
         self.group
     }
 
-    /// Returns the settings of a caller's consumer, which joins no group.
-    pub fn config_of_caller(&self) -> ClientConfig {
-        ClientConfig::new()
-    }
-
     /// Returns the route of a responder.
     pub fn route(&self, scheduler: &Arc<PartitionScheduler>) -> Route {
         let limits = PullLimits { messages_max: IN_FLIGHT, bytes_max: self.options.waiting_bytes_max };
