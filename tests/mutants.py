@@ -154,6 +154,12 @@ MUTANTS = [
         "",
     ),
     Mutant(
+        "goes on with a call whose request was not delivered",
+        "../rpc/caller/caller.rs",
+        "if let Some(Err(error)) = delivery.result() {",
+        "if let Some(Err(error)) = delivery.result().filter(|_| false) {",
+    ),
+    Mutant(
         "admits one call too many",
         "../rpc/responder/limiter.rs",
         "if self.running >= self.running_max || !",

@@ -57,6 +57,8 @@ pub(super) struct State {
     pub(super) queues: Vec<EventQueue>,
     pub(super) transactions: Coordinator,
     pub(super) faults: Faults,
+    /// The topics and values of messages whose report said that they were not delivered.
+    pub(super) undelivered: Vec<(Arc<str>, Vec<u8>)>,
     /// Called after each commit that took effect.
     on_commit: Option<OnCommit>,
     waiting: Option<TaskId>,
@@ -137,6 +139,11 @@ impl Cluster {
     /// Has this called after each commit of a group that took effect.
     pub fn on_commit(&self, called: impl Fn(&str, &TopicPartition, &CommittedOffset) + Send + Sync + 'static) {
         self.state().on_commit = Some(Arc::new(called));
+    }
+
+    /// Takes the topics and values of messages whose report, since the last call, said that they were not delivered.
+    pub fn take_undelivered(&self) -> Vec<(Arc<str>, Vec<u8>)> {
+        std::mem::take(&mut self.state().undelivered)
     }
 
     /// Creates a topic.

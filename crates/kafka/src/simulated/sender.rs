@@ -220,6 +220,9 @@ impl State {
             if one_in(self.faults.report) { Err(Code::MESSAGE_TIMED_OUT) } else { Ok(delivery) }
         };
         simulation::trace(|| format!("client {id}'s message for {} is answered: {report:?}", pending.at));
+        if report.is_err() {
+            self.undelivered.push((Arc::clone(&pending.at.topic), pending.value.clone().unwrap_or_default()));
+        }
         self.report(id, pending, report, calls);
     }
 

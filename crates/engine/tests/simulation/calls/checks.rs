@@ -99,6 +99,8 @@ struct State {
     open: BTreeMap<u64, Arc<Call>>,
     ended: BTreeSet<u64>,
     cancelled: BTreeSet<u64>,
+    /// Requests that were not delivered, as their caller is told, and since when.
+    undelivered: BTreeMap<u64, Instant>,
     rejected: BTreeSet<u64>,
     executions: BTreeMap<u64, Executed>,
     /// Calls that have a place, by responder and method.
@@ -205,8 +207,11 @@ impl Checks {
     /// Called after each step.
     pub fn check(&self) {
         let (now, has_members) = (clock::now(), self.cluster.has_members(GROUP));
+        let requests = self.cluster.take_undelivered().into_iter().filter(|(topic, _)| **topic == *CALLS);
         let mut state = self.state();
-        let State { open, waits, ended, memberless, .. } = &mut *state;
+        let State { open, waits, ended, memberless, undelivered, .. } = &mut *state;
+        let numbers = requests.filter_map(|(_, value)| Some(u64::from_le_bytes(value.try_into().ok()?)));
+        undelivered.extend(numbers.map(|number| (number, now)));
         if !has_members {
             *memberless = Some(now);
         }
@@ -224,6 +229,8 @@ impl Checks {
                 return false;
             }
             assert!(now <= call.until() + LATE, "a call has not ended at its deadline: request {number}");
+            let is_lost = undelivered.get(number).is_some_and(|since| now > *since + LATE);
+            assert!(!is_lost, "a call goes on though its request was not delivered: request {number}");
             true
         });
     }
