@@ -18,6 +18,8 @@ REPOSITORY = Path(__file__).parents[1]
 COPY = REPOSITORY / "target/mutants"
 CONSUME = "crates/engine/src/consume"
 TEST = ["cargo", "test", "--release", "-p", "awoke-engine", "--no-default-features", "--features", "simulated"]
+OF_CALLS = "../rpc/"
+"""Files of mutants that the seeds of calls have to kill. Those of routes have to kill the others."""
 FAILED = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
 
 
@@ -127,6 +129,72 @@ MUTANTS = [
         "        unit.pending = unit.pending.saturating_sub(1);\n        state.wake_if_released(id);",
         "        unit.pending = unit.pending.saturating_sub(1);",
     ),
+    Mutant(
+        "ends a call late that no thread waits for",
+        "../rpc/caller/calls.rs",
+        "for call in expired {",
+        "for call in expired.into_iter().skip(1) {",
+    ),
+    Mutant(
+        "does not end the wait of a leader whose call has ended",
+        "../rpc/caller/replies.rs",
+        "if SERVES_FOR.get() != token {",
+        "if SERVES_FOR.get() != token && false {",
+    ),
+    Mutant(
+        "does not register a woken follower again",
+        "../rpc/caller/replies.rs",
+        "if self.is_follower() { !call.keep_registered",
+        "if false { !call.keep_registered",
+    ),
+    Mutant(
+        "keeps the room of calls that have ended",
+        "../rpc/caller/calls.rs",
+        "        self.budget.release(1, call.size_bytes);\n",
+        "",
+    ),
+    Mutant(
+        "goes on with a call whose request was not delivered",
+        "../rpc/caller/caller.rs",
+        "if let Some(Err(error)) = delivery.result() {",
+        "if let Some(Err(error)) = delivery.result().filter(|_| false) {",
+    ),
+    Mutant(
+        "admits one call too many",
+        "../rpc/responder/limiter.rs",
+        "if self.running >= self.running_max || !",
+        "if self.running > self.running_max || !",
+    ),
+    Mutant(
+        "leaves the last queued call in its queue",
+        "../rpc/responder/limiter.rs",
+        "if self.queued == 0 ||",
+        "if self.queued < 2 ||",
+    ),
+    Mutant(
+        "forgets the result of a call with an idempotency key",
+        "../rpc/responder/idempotency.rs",
+        "self.known.insert(Arc::clone(key), State::Cached(Arc::new(answer)));",
+        "drop((self.known.remove(key), answer));",
+    ),
+    Mutant(
+        "lets a rejected duplicate end the call that runs",
+        "../rpc/responder/idempotency.rs",
+        "if owner != call {",
+        "if owner != call && false {",
+    ),
+    Mutant(
+        "completes a call whose reply was not delivered",
+        "../rpc/responder/settlement.rs",
+        "if is_over { JobEnd::Complete }",
+        "if is_over || true { JobEnd::Complete }",
+    ),
+    Mutant(
+        "wakes no stream that waits for credit",
+        "../rpc/responder/credit.rs",
+        "let waiting = if inbox.is_ready() {",
+        "let waiting = if inbox.is_ready() && false {",
+    ),
 ]
 
 
@@ -147,10 +215,11 @@ def mutate(mutant: Mutant) -> tuple[Path, str]:
     return path, text
 
 
-def run(seeds: int) -> str:
+def run(mutant: Mutant, seeds: int) -> str:
     """Runs the simulation of the copy; returns what a seed says that failed, or that none did."""
     environment = {**os.environ, "SEEDS": str(seeds), "CARGO_TARGET_DIR": str(COPY / "target")}
-    command = [*TEST, "--test", "simulation", "every_seed", "--", "--nocapture"]
+    world = "calls" if mutant.file.startswith(OF_CALLS) else "routes"
+    command = [*TEST, "--test", "simulation", f"every_seed_of_{world}", "--", "--nocapture"]
     done = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True, check=False)
     if found := FAILED.search(done.stderr):
         return f"killed by seed {found[1]}: {found[2]}"
@@ -167,7 +236,7 @@ def main(names: list[str]) -> int:
             continue
         path, before = mutate(mutant)
         try:
-            result = run(int(os.environ.get("SEEDS", "10000")))
+            result = run(mutant, int(os.environ.get("SEEDS", "10000")))
         finally:
             path.write_text(before)
         survivors += result == "SURVIVED"

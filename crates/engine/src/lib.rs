@@ -18,7 +18,7 @@ pub mod consume;
 pub mod lifeline;
 #[cfg(feature = "client")]
 pub mod produce;
-#[cfg(feature = "librdkafka")]
+#[cfg(feature = "client")]
 pub mod rpc;
 #[cfg(feature = "client")]
 pub mod transact;
@@ -38,7 +38,7 @@ mod consume {
 }
 
 /// The part of `rpc` that the models try.
-#[cfg(not(feature = "librdkafka"))]
+#[cfg(not(feature = "client"))]
 #[allow(dead_code, unused_imports, clippy::pedantic)] // The whole build lints these files.
 mod rpc {
     mod caller {

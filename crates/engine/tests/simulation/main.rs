@@ -4,6 +4,7 @@
 //! seeds are tried, from `FIRST_SEED` on. `SEED` runs a single one and prints its steps. See
 //! docs/internals/simulation.md.
 
+mod calls;
 mod chaos;
 mod checks;
 mod handlers;
@@ -25,15 +26,18 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
+/// Lives through one seed.
+type Live = fn();
+
 /// Runs one seed. Returns the number of steps.
-fn try_seed(seed: u64, is_traced: bool) -> Result<u64, Failure> {
+fn try_seed(live: Live, seed: u64, is_traced: bool) -> Result<u64, Failure> {
     let slow_one_in = [0, 0, 200, 50][(seed % 4) as usize];
-    run(Run { seed, steps_max: STEPS_MAX, slow_one_in, is_traced }, world::live)
+    run(Run { seed, steps_max: STEPS_MAX, slow_one_in, is_traced }, live)
 }
 
-fn explain(seed: u64, failure: &Failure) -> ! {
+fn explain(live: Live, seed: u64, failure: &Failure) -> ! {
     let Failure { reason, .. } = failure;
-    let again = std::thread::spawn(move || try_seed(seed, true)).join().expect("no panic");
+    let again = std::thread::spawn(move || try_seed(live, seed, true)).join().expect("no panic");
     let traced = again.expect_err("a seed fails each time");
     eprintln!("{}", traced.trace.join("\n"));
     assert_eq!(traced.reason, *reason, "a seed fails each time in the same way");
@@ -41,7 +45,16 @@ fn explain(seed: u64, failure: &Failure) -> ! {
 }
 
 #[test]
-fn every_seed_keeps_the_invariants() {
+fn every_seed_of_routes_keeps_the_invariants() {
+    try_seeds(world::live);
+}
+
+#[test]
+fn every_seed_of_calls_keeps_the_invariants() {
+    try_seeds(calls::live);
+}
+
+fn try_seeds(live: Live) {
     let failed = Mutex::new(None);
     let (first, count) = match number("SEED") {
         Some(seed) => (seed, 1),
@@ -57,7 +70,7 @@ fn every_seed_keeps_the_invariants() {
                     if seed >= first + count {
                         return;
                     }
-                    match try_seed(seed, false) {
+                    match try_seed(live, seed, false) {
                         Ok(count) => drop(steps.fetch_add(count, Ordering::Relaxed)),
                         Err(failure) => *failed.lock().expect("no panic under it") = Some((seed, failure)),
                     }
@@ -68,7 +81,7 @@ fn every_seed_keeps_the_invariants() {
     let tried = next.load(Ordering::Relaxed).min(first + count) - first;
     eprintln!("{tried} seeds, {} steps", steps.load(Ordering::Relaxed));
     if let Some((seed, failure)) = failed.into_inner().expect("no panic under it") {
-        explain(seed, &failure);
+        explain(live, seed, &failure);
     }
 }
 
@@ -78,13 +91,22 @@ fn without_generation(line: &str) -> String {
 }
 
 #[test]
-fn a_seed_runs_in_the_same_way_each_time() {
+fn a_seed_of_routes_runs_in_the_same_way_each_time() {
+    try_twice(world::live);
+}
+
+#[test]
+fn a_seed_of_calls_runs_in_the_same_way_each_time() {
+    try_twice(calls::live);
+}
+
+fn try_twice(live: Live) {
     let trace = |seed| {
         let lines = std::sync::Arc::new(Mutex::new(Vec::new()));
         let kept = std::sync::Arc::clone(&lines);
         let settings = Run { seed, steps_max: STEPS_MAX, slow_one_in: 50, is_traced: true };
         let steps = run(settings, move || {
-            world::live();
+            live();
             let lines = awoke_engine::wake::simulation::traced();
             *kept.lock().expect("no panic under it") = lines.iter().map(|line| without_generation(line)).collect();
         });

@@ -96,6 +96,7 @@ impl World {
             request: rate(&[0, 20, 5]),
             answer: rate(&[0, 20, 5]),
             produce: rate(&[0, 0, 20]),
+            report: 0,
             step_us: rate(&[10, 5_000, 100_000]),
         });
         Arc::new(Self {

@@ -57,6 +57,12 @@ impl ClientOptions {
         self
     }
 
+    /// Has errors put into the consumer's queue: always so here.
+    #[must_use]
+    pub const fn with_errors(self) -> Self {
+        self
+    }
+
     /// Has the requests that end a transaction counted.
     #[must_use]
     pub fn with_counts(mut self, end_txns: Arc<EndTxns>) -> Self {
@@ -96,6 +102,8 @@ pub(super) struct ClientState {
     pub(super) partitions: BTreeMap<TopicPartition, PartitionState>,
     /// Commits without an answer, and the queue for it.
     pub(super) commits: VecDeque<(TopicPartitionList, usize)>,
+    /// Queues that wait for an answer about groups.
+    pub(super) questions: VecDeque<usize>,
     /// A rebalance was sent, and is not answered.
     pub(super) is_rebalancing: bool,
     /// Its session has ended; it learns it by the next rebalance.
@@ -132,6 +140,8 @@ impl ClientState {
 pub(super) struct PartitionState {
     pub(super) is_assigned: bool,
     pub(super) is_fetching: bool,
+    /// Its messages go to a queue of their own; else to that of the consumer.
+    pub(super) has_queue: bool,
     pub(super) begin_at: Position,
     pub(super) next_fetch: i64,
     /// The first record that was pulled since the partition was assigned, or sought.
@@ -149,6 +159,7 @@ impl Default for PartitionState {
         Self {
             is_assigned: false,
             is_fetching: false,
+            has_queue: false,
             begin_at: Position { offset: NO_OFFSET, leader_epoch: -1 },
             next_fetch: 0,
             first: None,

@@ -9,8 +9,8 @@ use awoke_wake::simulation::{self, TaskId};
 
 use super::client::ClientState;
 use super::group::Group;
-use super::log::Log;
-use super::queue::EventQueue;
+use super::log::{Content, Log};
+use super::queue::{Event, EventQueue};
 use super::transactions::Coordinator;
 use super::{CommittedOffset, LogRecord, TopicPartition};
 
@@ -28,6 +28,8 @@ pub struct Faults {
     pub answer: u64,
     /// A message that is sent fails.
     pub produce: u64,
+    /// A message that is sent is appended, and its report says that it timed out.
+    pub report: u64,
     /// The longest time between two steps, in microseconds.
     pub step_us: u64,
 }
@@ -55,6 +57,8 @@ pub(super) struct State {
     pub(super) queues: Vec<EventQueue>,
     pub(super) transactions: Coordinator,
     pub(super) faults: Faults,
+    /// The topics and values of messages whose report said that they were not delivered.
+    pub(super) undelivered: Vec<(Arc<str>, Vec<u8>)>,
     /// Called after each commit that took effect.
     on_commit: Option<OnCommit>,
     waiting: Option<TaskId>,
@@ -72,6 +76,7 @@ enum Action {
     Rebalance(usize),
     Close(usize),
     Deliver(usize),
+    AnswerGroups(usize),
     EndLate(usize),
     Expire(String),
 }
@@ -136,6 +141,11 @@ impl Cluster {
         self.state().on_commit = Some(Arc::new(called));
     }
 
+    /// Takes the topics and values of messages whose report, since the last call, said that they were not delivered.
+    pub fn take_undelivered(&self) -> Vec<(Arc<str>, Vec<u8>)> {
+        std::mem::take(&mut self.state().undelivered)
+    }
+
     /// Creates a topic.
     pub fn create(&self, topic: &str, partitions: i32) {
         let mut state = self.state();
@@ -146,14 +156,19 @@ impl Cluster {
 
     /// Appends a record. Returns its offset.
     pub fn append(&self, at: &TopicPartition, key: Option<Vec<u8>>, value: Vec<u8>) -> i64 {
-        let offset = self.state().logs.entry(at.clone()).or_default().append(key, Some(value), false, 0);
+        let offset = self.state().logs.entry(at.clone()).or_default().append(Content {
+            key,
+            value: Some(value),
+            ..Content::default()
+        });
         self.wake();
         offset
     }
 
     /// Appends the marker of a transaction without messages.
     pub fn append_marker(&self, at: &TopicPartition) {
-        self.state().logs.entry(at.clone()).or_default().append(None, None, true, 0);
+        let marker = Content { is_control: true, ..Content::default() };
+        self.state().logs.entry(at.clone()).or_default().append(marker);
         self.wake();
     }
 
@@ -304,6 +319,9 @@ impl State {
             if !client.sends.is_empty() {
                 actions.push(Action::Deliver(id));
             }
+            if !client.questions.is_empty() {
+                actions.push(Action::AnswerGroups(id));
+            }
         }
         actions.extend((0..self.transactions.late.len()).map(Action::EndLate));
         actions.extend(self.transactions.expired().map(Action::Expire));
@@ -319,6 +337,7 @@ impl State {
             Action::Rebalance(id) => self.send_rebalance(id, &mut calls),
             Action::Close(id) => self.end_membership(id, &mut calls),
             Action::Deliver(id) => self.deliver(id, &mut calls),
+            Action::AnswerGroups(id) => self.answer_groups(id, &mut calls),
             Action::EndLate(index) => self.end_late(index, &mut calls),
             Action::Expire(id) => self.expire(&id),
         }
@@ -347,6 +366,11 @@ impl State {
         let records = log.records[first as usize..end as usize].iter().cloned();
         partition.next_fetch = end;
         simulation::trace(|| format!("client {id} fetches {at} from {first} to {end}"));
+        if !partition.has_queue {
+            let (queue, records) = (self.clients[id].main_queue, records.collect::<Vec<_>>());
+            let records = records.into_iter().filter(|record| !record.is_control);
+            return records.for_each(|record| self.put_event(queue, Event::of_record(record), calls));
+        }
         let was_empty = partition.messages.is_empty();
         partition.put(records);
         if was_empty && let Some(listener) = &partition.listener {

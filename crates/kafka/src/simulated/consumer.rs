@@ -169,6 +169,6 @@ impl State {
             }
         }
         list.0.iter_mut().for_each(|entry| entry.code = code);
-        self.put_event(queue, Event { kind: EventKind::Commit, code, list }, calls);
+        self.put_event(queue, Event::new(EventKind::Commit, code, list), calls);
     }
 }

@@ -22,6 +22,10 @@ pub(super) struct Group {
 }
 
 impl Group {
+    pub(super) const fn has_members(&self) -> bool {
+        !self.members.is_empty()
+    }
+
     /// Lets an eager group go on when no member has a partition.
     fn note_given_back(&mut self) {
         self.gives_all_back &= !self.owners.is_empty();
@@ -137,7 +141,7 @@ impl State {
         }
         simulation::trace(|| format!("rebalance of client {id}: {} {partitions:?}", code.0));
         let list = TopicPartitionList::of(&partitions).unwrap_or_default();
-        self.put_event(queue, Event { kind: EventKind::Rebalance, code, list }, calls);
+        self.put_event(queue, Event::new(EventKind::Rebalance, code, list), calls);
     }
 
     /// Takes partitions that a client has given back.
@@ -166,7 +170,7 @@ impl State {
             group.note_given_back();
         }
         let queue = self.clients[id].closing_queue.unwrap_or(self.clients[id].main_queue);
-        let event = Event { kind: EventKind::Other, code: Code::NONE, list: TopicPartitionList::new() };
+        let event = Event::new(EventKind::Other, Code::NONE, TopicPartitionList::new());
         self.put_event(queue, event, calls);
     }
 }

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::Position;
 use crate::clock;
 
+/// The headers of a record, in order; a value may be missing.
+pub type Headers = Vec<(String, Option<Vec<u8>>)>;
+
 /// A record of a log.
 #[derive(Debug)]
 pub struct LogRecord {
@@ -14,6 +17,8 @@ pub struct LogRecord {
     pub key: Option<Vec<u8>>,
     /// Its value.
     pub value: Option<Vec<u8>>,
+    /// Its headers.
+    pub headers: Headers,
     /// When it was appended, in milliseconds since 1970.
     pub timestamp_ms: i64,
     /// The epoch of the leader that appended it.
@@ -22,6 +27,16 @@ pub struct LogRecord {
     pub is_control: bool,
     /// The number of the transaction that it is part of; 0 for none.
     pub transaction: u64,
+}
+
+/// The content of a record that is appended.
+#[derive(Default)]
+pub(super) struct Content {
+    pub(super) key: Option<Vec<u8>>,
+    pub(super) value: Option<Vec<u8>>,
+    pub(super) headers: Headers,
+    pub(super) is_control: bool,
+    pub(super) transaction: u64,
 }
 
 /// The log of one partition.
@@ -42,16 +57,11 @@ impl Log {
     }
 
     /// Appends a record. Returns its offset.
-    pub(super) fn append(
-        &mut self,
-        key: Option<Vec<u8>>,
-        value: Option<Vec<u8>>,
-        is_control: bool,
-        transaction: u64,
-    ) -> i64 {
+    pub(super) fn append(&mut self, content: Content) -> i64 {
+        let Content { key, value, headers, is_control, transaction } = content;
         let (offset, leader_epoch) = (self.end(), self.epoch());
         let timestamp_ms = clock::wall().as_millis() as i64;
-        let record = LogRecord { offset, key, value, timestamp_ms, leader_epoch, is_control, transaction };
+        let record = LogRecord { offset, key, value, headers, timestamp_ms, leader_epoch, is_control, transaction };
         self.records.push(Arc::new(record));
         offset
     }

@@ -69,8 +69,12 @@ impl Client {
     /// Returns one past the last message of a partition.
     ///
     /// # Errors
-    /// None.
+    /// [`Error::Kafka`]: the broker does not answer.
     pub fn end_offset(&self, at: &TopicPartition, _deadline: &Deadline) -> Result<i64> {
+        if self.cluster.reply() != Reply::Done {
+            return Err(Error::kafka("look up the end", Code::TRANSPORT, ""));
+        }
+        simulation::pause();
         Ok(self.cluster.state().logs.get(at).map_or(0, super::log::Log::end))
     }
 

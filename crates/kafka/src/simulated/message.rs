@@ -1,5 +1,6 @@
 //! Fetched messages.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -127,9 +128,10 @@ impl Loose {
         self.record().key.as_deref()
     }
 
-    /// Returns the last header of this name: there are none.
-    pub const fn header(&self, _name: &CStr) -> Option<&[u8]> {
-        None
+    /// Returns the last header of this name.
+    pub fn header(&self, name: &CStr) -> Option<&[u8]> {
+        let mut headers = self.record().headers.iter().rev();
+        headers.find(|(each, _)| each.as_bytes() == name.to_bytes())?.1.as_deref()
     }
 }
 
@@ -175,6 +177,11 @@ impl<'a> MessageRef<'a> {
     /// Returns milliseconds since 1970, and what they mean.
     pub const fn timestamp(self) -> (i64, TimestampKind) {
         (self.message.timestamp_ms, TimestampKind::Appended)
+    }
+
+    /// Returns its headers, in order.
+    pub fn headers(self) -> Vec<(Cow<'a, str>, Option<&'a [u8]>)> {
+        self.message.headers.iter().map(|(name, value)| (Cow::from(name), value.as_deref())).collect()
     }
 
     /// Returns the epoch of the leader that served it.

@@ -8,9 +8,10 @@ use std::time::Instant;
 use awoke_wake::simulation::{self, TaskId};
 
 use super::cluster::{Calls, State};
-use super::{Batch, Client, Code, FetchError, TopicPartition, TopicPartitionList};
-use crate::Result;
+use super::groups::Listing;
+use super::{Batch, Client, Code, FetchError, LogRecord, TopicPartition, TopicPartitionList};
 use crate::clock::{self, Deadline};
+use crate::{Fetched, Result};
 
 /// Called when a queue turns non-empty.
 pub(super) type Listener = Arc<dyn Fn() + Send + Sync>;
@@ -69,9 +70,41 @@ pub struct Event {
     pub(super) kind: EventKind,
     pub(super) code: Code,
     pub(super) list: TopicPartitionList,
+    /// Of a fetched message.
+    record: Option<Arc<LogRecord>>,
+    /// Of an error.
+    text: Option<String>,
+    /// Of an answer about groups.
+    pub(super) groups: Option<Listing>,
 }
 
 impl Event {
+    pub(super) const fn new(kind: EventKind, code: Code, list: TopicPartitionList) -> Self {
+        Self { kind, code, list, record: None, text: None, groups: None }
+    }
+
+    pub(super) fn of_record(record: Arc<LogRecord>) -> Self {
+        let list = TopicPartitionList::new();
+        Self { record: Some(record), ..Self::new(EventKind::Messages, Code::NONE, list) }
+    }
+
+    pub(super) fn of_error(code: Code, text: String) -> Self {
+        Self { text: Some(text), ..Self::new(EventKind::Error, code, TopicPartitionList::new()) }
+    }
+
+    pub(super) fn of_groups(groups: std::result::Result<Listing, Code>) -> Self {
+        let code = groups.as_ref().err().copied().unwrap_or(Code::NONE);
+        Self { groups: groups.ok(), ..Self::new(EventKind::Groups, code, TopicPartitionList::new()) }
+    }
+
+    /// Returns the messages of an event that has fetched ones.
+    pub fn fetched(&self) -> Vec<Fetched<'_>> {
+        let Some(record) = &self.record else { return Vec::new() };
+        let bytes = |value: &Option<Vec<u8>>| value.clone().unwrap_or_default().into();
+        let headers = record.headers.iter().map(|(name, value)| (name.into(), bytes(value))).collect();
+        vec![Fetched { value: bytes(&record.value), headers }]
+    }
+
     /// Returns its kind.
     pub const fn kind(&self) -> EventKind {
         self.kind
@@ -84,7 +117,7 @@ impl Event {
 
     /// Returns the text of its error.
     pub fn error_text(&self) -> String {
-        self.code.description()
+        self.text.clone().unwrap_or_else(|| self.code.description())
     }
 
     /// Returns a copy of its partitions.
@@ -96,22 +129,24 @@ impl Event {
 impl State {
     /// Puts an event into a queue.
     pub(super) fn put_event(&mut self, queue: usize, event: Event, calls: &mut Calls) {
+        let was_empty = self.queues[queue].events.is_empty();
         self.queues[queue].events.push_back(event);
-        self.note_put(queue, calls);
+        self.note_put(queue, was_empty, calls);
     }
 
     /// Moves the events of one queue to another one.
     pub(super) fn forward(&mut self, from: usize, to: usize, calls: &mut Calls) {
         let mut events = std::mem::take(&mut self.queues[from].events);
+        let was_empty = self.queues[to].events.is_empty() && !events.is_empty();
         self.queues[to].events.append(&mut events);
-        self.note_put(to, calls);
+        self.note_put(to, was_empty, calls);
     }
 
-    /// Notes that something is in a queue.
-    pub(super) fn note_put(&mut self, queue: usize, calls: &mut Calls) {
+    /// Notes that something was put into a queue. The listener is called only when it has turned non-empty.
+    pub(super) fn note_put(&mut self, queue: usize, was_empty: bool, calls: &mut Calls) {
         let queue = &mut self.queues[queue];
         calls.wakes.append(&mut queue.waiting);
-        calls.listeners.extend(queue.listener.clone());
+        calls.listeners.extend(queue.listener.clone().filter(|_| was_empty));
     }
 
     /// Takes the interrupt of a queue. Returns whether there was one.
@@ -168,7 +203,7 @@ impl Queue {
     /// # Errors
     /// None.
     pub fn partition(client: &Arc<Client>, at: &TopicPartition) -> Result<Self> {
-        client.cluster.state().clients[client.id].partitions.entry(at.clone()).or_default();
+        client.cluster.state().clients[client.id].partitions.entry(at.clone()).or_default().has_queue = true;
         Ok(Self {
             client: Arc::clone(client),
             place: Place::Messages(at.clone()),
@@ -194,6 +229,11 @@ impl Queue {
                     return Some(event);
                 }
                 if state.take_interrupt(queue) || deadline.has_passed() {
+                    let has_messages = state.clients[self.client.id].partitions.values().any(|each| !each.has_queue);
+                    drop(state);
+                    if has_messages && simulation::random(4) == 0 {
+                        simulation::pause(); // Something may come before the task acts on what it has seen.
+                    }
                     return None;
                 }
                 state.wait_in(queue);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use awoke_wake::simulation;
 
 use super::cluster::{Calls, State, one_in};
+use super::log::{Content, Headers};
 use super::{Client, Code, TopicPartition, Variant};
 use crate::Result;
 
@@ -32,7 +33,8 @@ pub struct Record<'a> {
 impl Record<'_> {
     /// Returns the size of key, value and headers.
     pub fn size_bytes(&self) -> usize {
-        self.value.map_or(0, <[u8]>::len) + self.key.map_or(0, <[u8]>::len)
+        let headers = self.headers.iter().map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len));
+        self.value.map_or(0, <[u8]>::len) + self.key.map_or(0, <[u8]>::len) + headers.sum::<usize>()
     }
 
     /// Returns the timestamp to send; `None` for the client's own.
@@ -74,6 +76,7 @@ pub(super) struct Pending {
     at: TopicPartition,
     key: Option<Vec<u8>>,
     value: Option<Vec<u8>>,
+    headers: Headers,
     transaction: u64,
     report: Box<dyn FnOnce(std::result::Result<Delivery, Code>) -> bool + Send>,
 }
@@ -107,6 +110,12 @@ impl EndedLinger {
     }
 }
 
+/// Returns the partition of a key.
+pub fn partition_of_key(key: &[u8], partitions: usize) -> i32 {
+    let hash = key.iter().fold(0i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(*byte)));
+    hash.rem_euclid(partitions as i32)
+}
+
 /// A topic to send to.
 pub struct Topic<R> {
     client: Arc<Client>,
@@ -129,13 +138,9 @@ impl<R: Reported> Topic<R> {
     /// The code with which the client refused it.
     pub fn send(&self, record: &Record<'_>, reported: Arc<R>) -> std::result::Result<(), Code> {
         let mut state = self.client.cluster.state();
-        let partitions = state.logs.keys().filter(|at| at.topic == self.name).count().max(1) as i32;
-        let key = record.key.unwrap_or_default();
-        let partition = record.partition.unwrap_or_else(|| {
-            key.iter()
-                .fold(0i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(*byte)))
-                .rem_euclid(partitions)
-        });
+        let partitions = state.logs.keys().filter(|at| at.topic == self.name).count().max(1);
+        let chosen = || super::partition_of_key(record.key.unwrap_or_default(), partitions);
+        let partition = record.partition.unwrap_or_else(chosen);
         reported.set_partition(partition);
         let epoch = state.clients[self.client.id].epoch;
         let transaction = state.transactions.open_number(&self.client.transactional_id, epoch);
@@ -149,6 +154,7 @@ impl<R: Reported> Topic<R> {
             at: TopicPartition::new(Arc::clone(&self.name), partition),
             key: record.key.map(Into::into),
             value: record.value.map(Into::into),
+            headers: record.headers.iter().map(|(name, value)| ((*name).into(), value.map(Into::into))).collect(),
             transaction: transaction.unwrap_or(0),
             report: Box::new(move |report| reported.report(report)),
         });
@@ -203,10 +209,20 @@ impl State {
             Err(Code(48)) // INVALID_TXN_STATE
         } else {
             let log = self.logs.entry(pending.at.clone()).or_default();
-            let offset = log.append(pending.key.clone(), pending.value.clone(), false, pending.transaction);
-            Ok(Delivery { partition: pending.at.partition, offset, timestamp_ms: -1 })
+            let offset = log.append(Content {
+                key: pending.key.clone(),
+                value: pending.value.clone(),
+                headers: pending.headers.clone(),
+                is_control: false,
+                transaction: pending.transaction,
+            });
+            let delivery = Delivery { partition: pending.at.partition, offset, timestamp_ms: -1 };
+            if one_in(self.faults.report) { Err(Code::MESSAGE_TIMED_OUT) } else { Ok(delivery) }
         };
         simulation::trace(|| format!("client {id}'s message for {} is answered: {report:?}", pending.at));
+        if report.is_err() {
+            self.undelivered.push((Arc::clone(&pending.at.topic), pending.value.clone().unwrap_or_default()));
+        }
         self.report(id, pending, report, calls);
     }
 
@@ -220,8 +236,8 @@ impl State {
     fn report(&mut self, id: usize, pending: Pending, report: std::result::Result<Delivery, Code>, calls: &mut Calls) {
         let client = &mut self.clients[id];
         client.has_failed_message |= report.is_err();
+        let (queue, was_empty) = (client.main_queue, client.reports.is_empty());
         client.reports.push_back(Box::new(move || (pending.report)(report)));
-        let queue = client.main_queue;
-        self.note_put(queue, calls);
+        self.note_put(queue, was_empty, calls);
     }
 }

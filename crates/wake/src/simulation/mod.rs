@@ -15,8 +15,8 @@ mod tasks;
 pub use locals::LocalKey;
 pub use primitives::{ClockSteps, Condvar, JoinHandle, Mutex, MutexGuard, OnStep};
 pub use tasks::{
-    Failure, Run, TaskId, block, current, is_running, now, pass_time, pause, random, run, since_start, spawn, trace,
-    traced, wake,
+    Failure, Run, TaskId, block, check_each_step, current, is_running, now, pass_time, pause, random, run, since_start,
+    spawn, trace, traced, wake,
 };
 
 /// The time since 1970 at the start of a simulation.

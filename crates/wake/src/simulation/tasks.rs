@@ -73,6 +73,8 @@ struct Runtime {
     steps: u64,
     trace: Vec<String>,
     failure: Option<String>,
+    /// Called after each step.
+    check: Option<Rc<dyn Fn()>>,
     is_in_task: bool,
 }
 
@@ -99,6 +101,7 @@ impl Runtime {
             steps: 0,
             trace: Vec::new(),
             failure: None,
+            check: None,
             is_in_task: false,
         }
     }
@@ -218,8 +221,24 @@ fn drive() -> Result<(), String> {
         } else {
             with(|runtime| runtime.tasks[task.0].body = Some(body));
         }
+        check()?;
     }
     Ok(())
+}
+
+/// Calls the function of `check_each_step`.
+fn check() -> Result<(), String> {
+    let Some(check) = with(|runtime| runtime.check.clone()) else { return Ok(()) };
+    with(|runtime| runtime.is_in_task = true);
+    let outcome = catch_unwind(AssertUnwindSafe(|| check()));
+    with(|runtime| runtime.is_in_task = false);
+    match with(|runtime| runtime.failure.take()) {
+        None => Ok(()),
+        Some(reason) => {
+            std::mem::forget(outcome);
+            Err(reason)
+        }
+    }
 }
 
 /// Has a panic of a task end its run: at the latest when something that is unwound waits for another task.
@@ -256,6 +275,11 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()>
         TaskId(runtime.tasks.len() - 1)
     });
     JoinHandle::new(task)
+}
+
+/// Has `check` called after each step, outside of all tasks. Its panic ends the run.
+pub fn check_each_step(check: impl Fn() + 'static) {
+    with(|runtime| runtime.check = Some(Rc::new(check)));
 }
 
 /// Returns whether a simulation runs on this thread.

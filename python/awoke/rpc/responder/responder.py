@@ -244,10 +244,13 @@ class Responder:
         assert job is not None
         assert self._host.member is not None
         try:
+            assignment = job.assignment()
             job.complete()
             self._host.member.commit().wait(COMMIT_TIMEOUT_S)
         except AwokeError as error:
             raise Unavailable(f"the call was not executed: its offset could not be committed: {error}") from None
+        if not assignment.is_current:  # The offset may have been dropped with the partition, and not committed.
+            raise Unavailable("the call was not executed: its partition was taken away")
 
     async def _call_method(self, call: IncomingCall) -> Any:
         token, tracer = current.set(call), self._host.tracer

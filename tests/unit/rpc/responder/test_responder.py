@@ -282,6 +282,16 @@ def test_at_most_once_does_not_execute_what_it_could_not_commit(engine: Engine, 
         assert "was not executed: its offset could not be committed: denied" in problem.message
 
 
+def test_at_most_once_does_not_execute_a_call_whose_offset_was_dropped_with_its_partition(engine: Engine) -> None:
+    with Case(engine, double, FakeHost(member=FakeMember()), mode="at_most_once") as case:
+        call = case.call(b"[1]")
+        job = engine.replies.take_job(call)
+        vars(job)["assignment"] = lambda: SimpleNamespace(is_current=False)
+        problem = case.problem(case.execute(call))
+        assert (problem.code, call.steps) == ("unavailable", [])
+        assert "was not executed: its partition was taken away" in problem.message
+
+
 def test_exactly_once_commits_what_a_method_sends_with_its_reply(engine: Engine) -> None:
     transactions = FakeTransactions()
 

@@ -231,6 +231,18 @@ impl Call {
         !is_ready
     }
 
+    /// Registers a waker again if a wake-up has used its registration; returns `false` if the call is ready.
+    pub(super) fn keep_registered(&self, waker: &Waker) -> bool {
+        let mut inbox = lock(&self.inbox);
+        if inbox.is_ready() {
+            return false;
+        }
+        if !inbox.waiting.iter().any(|each| each.is(waker)) {
+            inbox.waiting.push(waker.clone());
+        }
+        true
+    }
+
     /// Removes a registration.
     pub fn unregister(&self, waker: &Waker) {
         lock(&self.inbox).waiting.retain(|each| !each.is(waker));

@@ -286,8 +286,11 @@ impl Calls {
         }
     }
 
+    /// Returns the calls that have not ended, in the order in which they were begun.
     fn all(&self) -> Vec<Arc<Call>> {
-        lock(&self.table).open.values().map(|open| Arc::clone(&open.call)).collect()
+        let mut calls: Vec<_> = lock(&self.table).open.values().map(|open| Arc::clone(&open.call)).collect();
+        calls.sort_unstable_by_key(|call| (call.began, call.id.call));
+        calls
     }
 
     /// Ends all calls, and lets none begin.

@@ -17,6 +17,10 @@ pub(super) struct RandomIds {
 impl RandomIds {
     /// Returns the next number.
     pub(super) fn draw(&self) -> Result<u64> {
+        #[cfg(feature = "simulated")]
+        if crate::wake::simulation::is_running() {
+            return Ok(1 + crate::wake::simulation::random(u64::MAX));
+        }
         let mut stock = self.stock.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = stock.pop() {
             return Ok(number);

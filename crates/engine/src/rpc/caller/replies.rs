@@ -480,7 +480,8 @@ impl ServingWait for Waiting {
         if !call.is_ready() && clock::now() >= call.until {
             replies.calls.fail(call, Failure::DeadlineExceeded);
         }
-        call.is_ready()
+        // A follower may have been woken for a result of a stream that another thread has taken since.
+        if self.is_follower() { !call.keep_registered(&self.waker) } else { call.is_ready() }
     }
 
     /// Returns whether another thread serves the queue.

@@ -1,0 +1,81 @@
+//! The cluster's description of its topics.
+
+use std::time::Duration;
+
+use awoke_wake::simulation;
+
+use super::cluster::{Cluster, Reply};
+use super::{Client, Code};
+use crate::clock::Deadline;
+use crate::{Error, Result};
+
+/// The brokers' description of themselves and their topics.
+#[derive(Clone, Debug, Default)]
+pub struct Metadata {
+    /// By id: none here.
+    pub brokers: Vec<BrokerInfo>,
+    /// By name.
+    pub topics: Vec<TopicInfo>,
+}
+
+/// One broker.
+#[derive(Clone, Debug)]
+pub struct BrokerInfo {
+    /// Its id.
+    pub id: i32,
+    /// Where it says that it listens.
+    pub address: String,
+}
+
+/// One topic.
+#[derive(Clone, Debug)]
+pub struct TopicInfo {
+    /// Its name.
+    pub name: String,
+    /// Why there is nothing to say about it.
+    pub error: Option<Code>,
+    /// By number.
+    pub partitions: Vec<PartitionInfo>,
+}
+
+/// One partition of a topic.
+#[derive(Clone, Debug)]
+pub struct PartitionInfo {
+    /// Its number.
+    pub partition: i32,
+    /// The broker that leads it.
+    pub leader: i32,
+    /// Brokers that hold it.
+    pub replicas: Vec<i32>,
+    /// Brokers that hold all of it.
+    pub in_sync: Vec<i32>,
+}
+
+impl Cluster {
+    /// The broker that leads all partitions.
+    pub const LEADER: i32 = 1;
+}
+
+impl Client {
+    /// Describes one topic. Blocks the present task; without an answer, until the deadline.
+    ///
+    /// # Errors
+    /// [`Error::Kafka`]: the broker does not answer.
+    pub fn metadata(&self, topic: Option<&str>, deadline: &Deadline) -> Result<Metadata> {
+        if self.cluster.reply() != Reply::Done {
+            simulation::pass_time(deadline.remaining().unwrap_or(Duration::from_secs(1)));
+            return Err(Error::kafka("describe a topic", Code::TIMED_OUT, ""));
+        }
+        simulation::pause();
+        let (name, leader) = (topic.unwrap_or_default(), Cluster::LEADER);
+        let state = self.cluster.state();
+        let partitions = state.logs.keys().filter(|at| *at.topic == *name).map(|at| PartitionInfo {
+            partition: at.partition,
+            leader,
+            replicas: vec![leader],
+            in_sync: vec![leader],
+        });
+        let topic = TopicInfo { name: name.to_owned(), error: None, partitions: partitions.collect() };
+        Ok(Metadata { brokers: Vec::new(), topics: vec![topic] })
+    }
+}
