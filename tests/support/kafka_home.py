@@ -1,4 +1,4 @@
-"""What every test broker needs, made once and kept in `.kafka`: the jars, loaded classes, and a formatted folder.
+"""The parts of every test broker, made once and kept in `.kafka`: the jars, loaded classes, and a formatted folder.
 
 To load and verify its classes costs a broker most of its processor time, and to format its folder a Java of its own.
 """
