@@ -154,20 +154,20 @@ histories: build ## Copy a topic under faults and compare the logs, for each mod
 	  done; \
 	done
 
-wheel: ## Build the wheel for this machine into dist/, and send a message through it in a bare virtual environment
+wheel: docs ## Build the wheel for this machine into dist/, and send a message through it in a bare virtual environment
 	$(PYTHON) packaging/wheels.py --here
 
 test-wheel: wheel ## Run the tests of security against the wheel for this machine, with its own OpenSSL
 	sh packaging/install_wheel.sh dev
 	.venvs/wheel/bin/python -m pytest -q -n 2 tests/security
 
-wheels: ## Build all wheels that can be built here into dist/, try them, and print a table of them
+wheels: docs ## Build all wheels that can be built here into dist/, try them, and print a table of them
 	$(PYTHON) packaging/wheels.py
 
-sdist: ## Make the source distribution in dist/, install it in a bare virtual environment, and send a message through it
+sdist: docs ## Make the source distribution in dist/, install it in a bare virtual environment, and send a message through it
 	$(PYTHON) packaging/sdist.py --try
 
-docs: .venv/dev ## Build the documentation into target/docs/site, and check its links
+docs: .venv/dev ## Build the documentation into target/docs/site and for `awoke docs`, and check its links
 	$(BIN)/python packaging/docs_site.py
 
 changelog-check: ## Refuse a release that CHANGELOG.md does not describe (VERSION=0.2.0)

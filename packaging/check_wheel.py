@@ -28,8 +28,14 @@ GLIBC_MAX = 28
 """Wheels do with version 2.28 of the C library of GNU, that of RHEL 8."""
 GLIBC_OF_2014 = 17
 NATIVE = re.compile(r"awoke/_native\.[\w.-]*so")
-NEEDED_FILES = ("awoke/__init__.py", "awoke/__init__.pyi", "awoke/_native.pyi", "awoke/py.typed")
-"""The package reads its own stub when it is imported."""
+NEEDED_FILES = {
+    "awoke/__init__.py": "",
+    "awoke/__init__.pyi": "",  # The package reads its own stub when it is imported.
+    "awoke/_native.pyi": "",
+    "awoke/py.typed": "",
+    "awoke/docs.tar.xz": ": run `make docs` before the build",
+}
+"""Files of the package, and for some of them how they are made."""
 LICENSES = ("LICENSE", "LICENSE.third-party.txt")
 LIBRARIES = ("librdkafka", "LZ4", "OpenSSL", "zlib", "zstd")
 ALLOWED = re.compile(r"(?:libc|libm|libdl|libpthread|librt|libgcc_s)\.so\.\d+|ld-linux-[\w-]+\.so\.\d+|libc\.musl-.+")
@@ -59,7 +65,7 @@ def faults(wheel: Path) -> Iterator[str]:
 
 def faults_of_names(names: Sequence[str]) -> Iterator[str]:
     """Yields the files that are missing in a wheel."""
-    yield from (f"{name} is missing" for name in NEEDED_FILES if name not in names)
+    yield from (f"{name} is missing{how}" for name, how in NEEDED_FILES.items() if name not in names)
     for name in LICENSES:
         if not any(re.fullmatch(rf"awoke-[^/]+\.dist-info/licenses/{re.escape(name)}", each) for each in names):
             yield f"licenses/{name} is missing: run packaging/notices.py before the build"

@@ -18,6 +18,10 @@ from awoke.errors import AwokeError
 MODULES = ("awoke", "awoke.codecs", "awoke.events", "awoke.registry", "awoke.rpc", "awoke.testing")
 """The public modules with a page. Errors stand in `awoke`; the dead letter's headers in the guide of handlers."""
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+PLACE = re.compile(r"<(?:function |class ')?([\w.]+)(?:(?: object)? at 0x[0-9a-f]+|')>")
+"""A default value as Python prints it, with its place in memory, which differs in each build."""
+QUOTED = re.compile(r"(:|->) '([^']*)'")
+"""An annotation."""
 
 
 def pages() -> dict[str, str]:
@@ -40,7 +44,7 @@ def errors_page() -> str:
         f"| {paragraph(inspect.getdoc(each) or '')} |\n"
         for each in error_classes()
     )
-    about = "Each error has a page: what happened, why, and what to do."
+    about = "Each error has a page: what happened, why, and what to do. `awoke docs errors/NAME` prints it."
     return f"# Errors\n\n{about}\n\n| Error | A kind of | Meaning |\n|---|---|---|\n{rows}"
 
 
@@ -104,9 +108,11 @@ def described(place: str) -> str:
 def signature(value: Any) -> str:
     """Returns the signature of a class or function; empty if it has none that Python knows."""
     try:
-        return str(inspect.signature(value))
+        found = str(inspect.signature(value))
     except (TypeError, ValueError):
         return ""
+    found = PLACE.sub(lambda each: each[1].rpartition(".")[2], found)
+    return QUOTED.sub(r"\1 \2", found)
 
 
 def command_line_page() -> str:

@@ -11,11 +11,14 @@ from typing import Any
 
 import yaml
 
+import docs_archive
 import docs_links
 import docs_reference
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TARGET = REPOSITORY / "target" / "docs"
+ARCHIVE = REPOSITORY / "python" / "awoke" / "docs.tar.xz"
+"""Part of wheels and source distributions; not under version control."""
 FOLDERS = ("docs", "examples", "bench/plots", "bench/profiles")
 """Folders of the site. Its tree is the repository's, so that a link leads to the same page in both."""
 FILES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "bench/README.md")
@@ -98,6 +101,7 @@ def main() -> int:
     """Builds and checks the site. Returns the exit code: 1 if a link leads nowhere, or to another host by itself."""
     site = build()
     found = docs_links.faults(site)
+    docs_archive.pack(site, ARCHIVE)
     for each in found:
         print(f"error: {each}", file=sys.stderr)
     print(f"{site / 'index.html'}")

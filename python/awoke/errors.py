@@ -67,10 +67,15 @@ violation (44), invalid record (87), invalid argument (-186)."""
 
 
 class AwokeError(Exception):
-    """The base of everything that awoke raises. Its text names no user and no password of an address."""
+    """The base of everything that awoke raises. Its text names no user and no password of an address.
+
+    Below it a traceback shows the command that prints its page of the documentation.
+    """
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*(without_userinfo(each) if isinstance(each, str) else each for each in arguments))
+        if (command := page_command(type(self))) is not None:
+            self.add_note(f"What to do: {command}")
 
 
 class ConfigError(AwokeError):
@@ -278,6 +283,18 @@ class RpcError(AwokeError):
 
 class SystemFailure(AwokeError):
     """The operating system refused something."""
+
+
+WITH_PAGES = frozenset({"awoke.errors", "awoke.registry.errors", "awoke.registry.schemas", "awoke.rpc.errors"})
+"""The modules whose errors have a page each in the documentation."""
+
+
+def page_command(kind: type[BaseException]) -> str | None:
+    """Returns the command that prints the page of an error; `None` for one of users, or if its page says little."""
+    if kind.__module__.partition(".")[0] != "awoke":
+        return None
+    name = next((each.__name__ for each in kind.__mro__ if each.__module__ in WITH_PAGES), None)
+    return None if name in (None, "AwokeError", "ConfigError") else f"awoke docs errors/{name}"
 
 
 def is_refused_for_good(error: BaseException) -> bool:

@@ -61,12 +61,12 @@ def payments(mock_cluster: MockCluster, database: PostgresDatabase) -> Payments:
     return Payments(mock_cluster, database)
 
 
-def test_handlers_go_on_when_the_database_was_restarted(payments: Payments) -> None:
+def test_handlers_go_on_when_the_database_was_killed_and_started_again(payments: Payments) -> None:
     with payments.process() as process:
         process.wait_for("app.started")
         payments.send(PAYMENTS // 2)
         wait_until(lambda: len(payments.written()) > 10, "payments before the restart", every_s=0.02)
-        payments.database.server.stop()
+        payments.database.server.kill()
         payments.database.server.start()
         before = len(payments.written())
         payments.send(PAYMENTS)  # The first ones come again, which changes nothing.

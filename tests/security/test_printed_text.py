@@ -162,7 +162,7 @@ def test_an_error_of_a_responder_is_one_harmless_line(capsys: pytest.CaptureFixt
     failures.show(rpc.with_advice(caller, error))
     written = capsys.readouterr().err
     assert controls_in(written, "\n") == []
-    assert written.count("\n") == 1
+    assert written.count("\n") == 2  # The second one names its page.
 
 
 @given(texts, contents)

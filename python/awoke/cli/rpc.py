@@ -14,7 +14,7 @@ from awoke.cli.commands import group
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say_json, show_table
 from awoke.cli.registry_options import RegistryUrl, registry_at
-from awoke.errors import ConfigError, RpcError
+from awoke.errors import ConfigError, RpcError, page_command
 from awoke.printable import printable
 
 if TYPE_CHECKING:
@@ -182,4 +182,6 @@ def with_advice(caller: awoke.rpc.Caller, error: RpcError) -> RpcError:
         words += "; wait longer with --timeout-s"
     if error.remote_traceback:
         words += "\n" + printable(error.remote_traceback, keep="\n")
-    return RpcError(words)
+    # A class of the caller's own may take other arguments, and has no page.
+    kind = type(error) if page_command(type(error)) else RpcError
+    return kind(words)

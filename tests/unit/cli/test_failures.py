@@ -34,6 +34,11 @@ def test_an_error_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[st
     assert (written.out, written.err) == ("", "error: first second\\x1b[31m [red]third\n")
 
 
+def test_the_page_of_an_error_is_named_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    show(UNKNOWN)
+    assert capsys.readouterr().err == "error: no topic\nwhat to do: awoke docs errors/UnknownTopic\n"
+
+
 def test_a_traceback_comes_before_the_line_where_it_is_asked_for(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,6 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     ("error", "code"),
     [
         (awoke.ConfigError("no such option", "--yes"), 2),
-        (awoke.UnknownTopic("topic 'orders' does not exist", 3, "UNKNOWN_TOPIC_OR_PART"), 1),
         (awoke.AwokeError("no broker answers"), 1),
     ],
 )

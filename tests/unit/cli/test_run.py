@@ -171,7 +171,10 @@ def test_a_start_that_fails_is_one_line_and_an_exit_code(
 ) -> None:
     started.result = error
     done = run("run", "shop:app", *nodes)
-    assert (done.exit_code, done.output) == (code, f"error: {error}\n")
+    assert (done.exit_code, done.output) == (
+        code,
+        f"error: {error}\nwhat to do: awoke docs errors/{type(error).__name__}\n",
+    )
 
 
 @pytest.mark.parametrize("nodes", [[], ["--nodes", "2"]], ids=["alone", "swarm"])

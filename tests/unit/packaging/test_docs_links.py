@@ -38,3 +38,17 @@ def test_a_site_without_faults_has_none(site: Path) -> None:
 def test_a_fault_is_named_with_its_page(site: Path, tag: str, fault: str) -> None:
     (site / "index.html").write_text(HTML + tag)
     assert docs_links.faults(site) == [fault]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>const link = '<a href=\"nowhere/\">'</script>",
+        "<!-- <a href='nowhere/'> -->",
+        "<p title=\"<a href='nowhere/'>\">",
+        "<a href=guide/ title='a > b'>",
+    ],
+)
+def test_what_only_looks_like_a_link_is_none(site: Path, text: str) -> None:
+    (site / "index.html").write_text(HTML + text)
+    assert docs_links.faults(site) == []
