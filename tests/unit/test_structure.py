@@ -178,9 +178,9 @@ def reads_real_time(tree: ast.Module) -> bool:
 
 
 REAL_TIME_IN_RUST = {
-    "wake": {"clock", "clock_steps", "budget", "sequencer", "simulation"},
+    "wake": {"clock", "clock_steps", "budget", "sequencer", "simulation", "models/loop_service"},
     "kafka": {"librdkafka"},
-    "engine": {"consume/job", "consume/group_member", "produce", "lifeline", "transact/batcher"},
+    "engine": {"consume/job", "consume/group_member", "produce", "lifeline", "transact/batcher", "rpc/caller/replies"},
     "bridge": {"consume/group_member", "sequencer", "produce", "admin"},
 }
 """Files and folders of Rust that may: for bounds of waits for brokers and threads, and for measured times."""

@@ -35,6 +35,7 @@ def test_all_commands_are_there_in_the_order_of_their_names() -> None:
         "asyncapi",
         "broker",
         "deploy",
+        "docs",
         "doctor",
         "record",
         "replay",

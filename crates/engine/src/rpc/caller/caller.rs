@@ -11,8 +11,9 @@ use std::time::Duration;
 use super::call::{Call, Failure, Next, Wanted};
 use super::calls::{CallCounters, Calls};
 use super::random_ids::RandomIds;
-use super::replies::{Names, Replies, Waiting};
+use super::replies::{Names, Replies};
 use super::request::{CallerOptions, Request, check_bounds};
+use super::waiting::Waiting;
 use crate::clock::{self, Deadline};
 use crate::events::EventBox;
 use crate::fork_guard::Birthplace;
@@ -144,7 +145,7 @@ impl Caller {
 
     /// Begins a wait for the next reply of a call; returns `None` if it is there.
     pub fn begin_wait(&self, call: &Arc<Call>, waker: Waker) -> Option<Waiting> {
-        self.inner.replies.begin_wait(call, waker)
+        Waiting::begin(&self.inner.replies, call, waker)
     }
 
     /// Has a token posted to the mailbox of an event loop when the next reply of a call is there. The loop serves the

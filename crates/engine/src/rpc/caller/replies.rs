@@ -4,7 +4,8 @@
 //! A caller reads its partition from the offset that was the end before the first call: no reply can be missed, and
 //! no group is joined. A thread that waits for a reply serves the queue if no other thread does, and so takes its
 //! own reply without a change of threads. It leads; the other waiting threads follow, and when it has its reply,
-//! the first of them becomes the leader. While a task of an event loop waits, the loop serves the queue (`LoopService`).
+//! the first of them becomes the leader. While a task of an event loop waits, the loop serves the queue
+//! (`LoopService`).
 //!
 //! The thread `awoke-replies`:
 //! 1. Wait until a reply comes while no thread leads and no loop serves it in time, or something is due.
@@ -14,7 +15,6 @@
 //!    reply partition is gone.
 //! 4. End when the caller is closed.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use super::call::{Call, Failure};
 use super::calls::Calls;
+use super::waiting::serves_for;
 use crate::clock::{self, Activity, Deadline, Due, Timed};
 use crate::events::{EventBox, What};
 use crate::fork_guard::Birthplace;
@@ -29,8 +30,7 @@ use crate::kafka::{
     Client, ClientConfig, ClientOptions, Code, EventKind, Kind, PartitionInfo, Position, Presence, Queue, QueueEvent,
     TopicPartition, TopicPartitionList,
 };
-use crate::sync::thread_local;
-use crate::wake::{Leadership, Listener, LoopService, Parker, Place, Served, ServingWait, Tokens, Waker};
+use crate::wake::{Leadership, Listener, LoopService, Parker, Place, Served, Tokens, Waker};
 use crate::{Error, Result};
 
 /// The interval at which the end of a partition without a leader is looked up.
@@ -47,11 +47,6 @@ const SERVED_FOR_OTHERS_MAX: usize = 64;
 /// In place of a call's number: the wait of a task ends. No call has it.
 const WAIT_OF_LOOP: u64 = 0;
 
-thread_local! {
-    /// The call that this thread serves the queue for; 0 for none.
-    static SERVES_FOR: Cell<u64> = const { Cell::new(0) };
-}
-
 /// The caller's partition of the reply topic.
 pub(super) struct Replies {
     client: Arc<Client>,
@@ -59,20 +54,20 @@ pub(super) struct Replies {
     at: TopicPartition,
     /// The caller's part of the ids of its calls.
     caller: u64,
-    calls: Arc<Calls>,
+    pub(super) calls: Arc<Calls>,
     /// The responders' group.
     group: String,
-    serving: Arc<Serving>,
+    pub(super) serving: Arc<Serving>,
     state: Mutex<State>,
     is_closing: AtomicBool,
 }
 
 /// The threads that serve the queue. The queue's listener has a part in it.
 #[derive(Default)]
-struct Serving {
+pub(super) struct Serving {
     /// The thread that serves the queue. Its lock is taken under the queue's; no librdkafka function is called
     /// under it.
-    leadership: Leadership,
+    pub(super) leadership: Leadership,
     /// The parking place of the thread `awoke-replies`.
     parker: Parker,
     /// The event loop that serves the queue while its tasks wait.
@@ -230,7 +225,7 @@ impl Replies {
 
     /// Serves the queue until it is empty, waiting for the first record. When the thread's own call is ready, it
     /// serves a bounded number of records more. Blocks the calling thread, which leads.
-    fn serve(&self, mine: Option<&Call>, deadline: &Deadline) {
+    pub(super) fn serve(&self, mine: Option<&Call>, deadline: &Deadline) {
         let mut next = self.queue.poll(deadline);
         let mut for_others = SERVED_FOR_OTHERS_MAX;
         while let Some(event) = next {
@@ -348,7 +343,7 @@ impl Replies {
         topic.partitions.iter().find(|each| each.partition == self.at.partition).map(|each| each.leader)
     }
 
-    fn leave(&self, place: Place) {
+    pub(super) fn leave(&self, place: Place) {
         if self.serving.leadership.leave(place) {
             self.wake_if_needed();
         }
@@ -366,19 +361,6 @@ impl Replies {
         self.is_closing.store(true, Ordering::Release);
         self.serving.parker.unpark();
         self.queue.interrupt();
-    }
-
-    /// Begins a wait for the next reply of a call; returns `None` if it is there. The waker is woken when the call
-    /// may be ready: see `Waiting`.
-    pub(super) fn begin_wait(self: &Arc<Self>, call: &Arc<Call>, waker: Waker) -> Option<Waiting> {
-        if call.is_ready() {
-            return None;
-        }
-        let place = Cell::new(self.serving.leadership.join(waker.clone()));
-        let waiting = Waiting { call: Arc::clone(call), replies: Arc::clone(self), place, waker };
-        // A leader notices its reply itself.
-        let is_there = waiting.is_follower() && !call.register(waiting.waker.clone());
-        (!is_there).then_some(waiting)
     }
 
     /// Has a token posted to the mailbox of an event loop when the next part of a call is there. The loop serves the
@@ -435,7 +417,7 @@ impl Listener for Replies {
             return;
         }
         // Not from the leader's own thread, which notices.
-        if SERVES_FOR.get() != token {
+        if !serves_for(token) {
             self.queue.interrupt();
         }
     }
@@ -447,53 +429,6 @@ impl Drop for Replies {
             self.queue.stop_listening();
             self.client.clear_assignment();
         }
-    }
-}
-
-/// A wait for the next reply of a call, of a thread that serves the queue while it leads. Dropped, it hands the
-/// leadership over.
-pub struct Waiting {
-    call: Arc<Call>,
-    replies: Arc<Replies>,
-    place: Cell<Place>,
-    waker: Waker,
-}
-
-impl ServingWait for Waiting {
-    /// Serves the queue, if this thread leads, until the call is ready or a deadline passes: the call's own, or
-    /// this one. Returns whether the call is ready. May return early; then a follower waits for its waker and calls
-    /// this again. Blocks a leader.
-    fn step(&self, deadline: &Deadline) -> bool {
-        let (call, replies) = (&self.call, &self.replies);
-        let place = replies.serving.leadership.current(self.place.get());
-        self.place.set(place);
-        if place == Place::Leader && !call.is_ready() {
-            let token = call.id.call;
-            let listener = Waker::Listener { listener: Arc::<Replies>::clone(replies), token };
-            if call.register(listener.clone()) {
-                SERVES_FOR.set(token);
-                replies.serve(Some(call), &deadline.or_earlier(Some(call.until)));
-                SERVES_FOR.set(0);
-                call.unregister(&listener);
-            }
-        }
-        if !call.is_ready() && clock::now() >= call.until {
-            replies.calls.fail(call, Failure::DeadlineExceeded);
-        }
-        // A follower may have been woken for a result of a stream that another thread has taken since.
-        if self.is_follower() { !call.keep_registered(&self.waker) } else { call.is_ready() }
-    }
-
-    /// Returns whether another thread serves the queue.
-    fn is_follower(&self) -> bool {
-        self.place.get() != Place::Leader
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.call.unregister(&self.waker);
-        self.replies.leave(self.place.get());
     }
 }
 
