@@ -34,12 +34,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest first, so that no worker ends long after the others."""
+    """The longest first, so that no worker ends long after the others. Tests of other folders come last."""
     if config.getoption("--embedded-only"):
         config.hook.pytest_deselected(items=[item for item in items if needs_kafka(item)])
         items[:] = [item for item in items if not needs_kafka(item)]
-    rooms = ("history", "scenarios", "security", "contract", "unit")
-    items.sort(key=lambda item: rooms.index(item.path.relative_to(Path(__file__).parent).parts[0]))
+    items.sort(key=room)
+
+
+ROOMS = ("history", "scenarios", "security", "contract", "unit")
+
+
+def room(item: pytest.Item) -> int:
+    """Returns the place of a test's folder in the order of the run."""
+    tests = Path(__file__).parent
+    return ROOMS.index(item.path.relative_to(tests).parts[0]) if item.path.is_relative_to(tests) else len(ROOMS)
 
 
 def needs_kafka(item: pytest.Item) -> bool:
