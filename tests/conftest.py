@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from awoke.testing import EmbeddedRegistry
+from awoke.testing.checks import CALLBACKS_S, OF_CALLBACKS
 from tests.support.apicurio import JAVA_LEAST, Apicurio, newest_java
 from tests.support.clusters import Cluster, MockCluster, RealCluster, unique
 from tests.support.waiting import became
@@ -122,12 +123,19 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     before = {thread.ident for thread in threading.enumerate()}
     tasks_before = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else None
     yield
-    left = [thread.name for thread in threading.enumerate() if thread.ident not in before]
+    left = [thread.name for thread in threading.enumerate() if thread.ident not in before and not is_ending(thread)]
     assert not left, f"threads left behind: {left}"
     if tasks_before is not None:
         # The admins of both clusters may connect to a broker that they had not talked to yet.
         tasks = native_threads(at_most=tasks_before + 3)
         assert tasks <= tasks_before + 3, f"{tasks - tasks_before} native threads left behind"
+
+
+def is_ending(thread: threading.Thread) -> bool:
+    """Tells whether a thread is that of callbacks, which ends by itself after the last one. Blocks until it has."""
+    if thread.name == OF_CALLBACKS:
+        thread.join(CALLBACKS_S)
+    return not thread.is_alive()
 
 
 def native_threads(at_most: int, within_s: float = 2.0) -> int:
