@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from awoke.testing import EmbeddedRegistry
+from awoke.testing.checks import CALLBACKS_S, OF_CALLBACKS
 from tests.support.apicurio import JAVA_LEAST, Apicurio, newest_java
 from tests.support.clusters import Cluster, MockCluster, RealCluster, unique
 from tests.support.waiting import became
@@ -34,12 +35,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest first, so that no worker ends long after the others."""
+    """The longest first, so that no worker ends long after the others. Tests of other folders come last."""
     if config.getoption("--embedded-only"):
         config.hook.pytest_deselected(items=[item for item in items if needs_kafka(item)])
         items[:] = [item for item in items if not needs_kafka(item)]
-    rooms = ("history", "scenarios", "security", "contract", "unit")
-    items.sort(key=lambda item: rooms.index(item.path.relative_to(Path(__file__).parent).parts[0]))
+    items.sort(key=room)
+
+
+ROOMS = ("history", "scenarios", "security", "contract", "unit")
+
+
+def room(item: pytest.Item) -> int:
+    """Returns the place of a test's folder in the order of the run."""
+    tests = Path(__file__).parent
+    return ROOMS.index(item.path.relative_to(tests).parts[0]) if item.path.is_relative_to(tests) else len(ROOMS)
 
 
 def needs_kafka(item: pytest.Item) -> bool:
@@ -114,12 +123,19 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     before = {thread.ident for thread in threading.enumerate()}
     tasks_before = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else None
     yield
-    left = [thread.name for thread in threading.enumerate() if thread.ident not in before]
+    left = [thread.name for thread in threading.enumerate() if thread.ident not in before and not is_ending(thread)]
     assert not left, f"threads left behind: {left}"
     if tasks_before is not None:
         # The admins of both clusters may connect to a broker that they had not talked to yet.
         tasks = native_threads(at_most=tasks_before + 3)
         assert tasks <= tasks_before + 3, f"{tasks - tasks_before} native threads left behind"
+
+
+def is_ending(thread: threading.Thread) -> bool:
+    """Tells whether a thread is that of callbacks, which ends by itself after the last one. Blocks until it has."""
+    if thread.name == OF_CALLBACKS:
+        thread.join(CALLBACKS_S)
+    return not thread.is_alive()
 
 
 def native_threads(at_most: int, within_s: float = 2.0) -> int:

@@ -6,6 +6,7 @@ It reads the tree only, and runs nothing. What `python -m bench` and `make model
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -49,9 +50,10 @@ class Measure:
         return self.value is not None and self.value <= self.goal
 
 
-def measures() -> list[Measure]:
-    """Returns all of them, in the order of the table."""
-    return [*changes(), *walls(), *sizes(), *habits(), *mirrors()]
+@functools.cache
+def measures() -> tuple[Measure, ...]:
+    """Returns all of them, in the order of the table. They are read once."""
+    return (*changes(), *walls(), *sizes(), *habits(), *mirrors())
 
 
 def changes() -> list[Measure]:
@@ -118,27 +120,31 @@ def product_files() -> list[Path]:
 
 def habits() -> list[Measure]:
     """Returns the constructs that the product does without."""
-    polls = [*in_python(python_syntax.disguised_sleeps), *in_python(python_syntax.polling_lines)]
-    polls += in_rust(rust_syntax.POLL)
     stub = tree_of(python_syntax.PACKAGE / "__init__.pyi")
     public = python_syntax.exported_names([stub, *map(tree_of, MODULES.values())])
+    waits, rounds, twins, wide, counts, sleeps = in_python(
+        python_syntax.disguised_sleeps,
+        python_syntax.polling_lines,
+        python_syntax.twins,
+        lambda tree: python_syntax.wide_signatures(tree, public),
+        reference_counts,
+        python_syntax.sleeping_lines,
+    )
+    polls = [*waits, *rounds, *in_rust(rust_syntax.POLL)]
     return [
-        counted("sync/async twins with logic", in_python(python_syntax.twins), 0),
-        counted(
-            "functions with more than six parameters, options of public ones left out",
-            in_python(lambda tree: python_syntax.wide_signatures(tree, public)),
-            0,
-        ),
-        counted("uses of getrefcount", in_python(reference_counts), 0),
-        counted("sleeps", [*in_python(python_syntax.sleeping_lines), *in_rust(rust_syntax.SLEEP)], 0),
+        counted("sync/async twins with logic", twins, 0),
+        counted("functions with more than six parameters, options of public ones left out", wide, 0),
+        counted("uses of getrefcount", counts, 0),
+        counted("sleeps", [*sleeps, *in_rust(rust_syntax.SLEEP)], 0),
         counted("polls without a known reason", (each for each in polls if each.split(":")[0] not in KNOWN_POLLS), 0),
     ]
 
 
 def reference_counts(tree: ast.Module) -> list[int]:
     """Returns the lines that count references."""
-    names = ((node.lineno, node.attr) for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    bare = ((node.lineno, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name))
+    nodes = python_syntax.nodes_of(tree)
+    names = ((node.lineno, node.attr) for node in nodes if isinstance(node, ast.Attribute))
+    bare = ((node.lineno, node.id) for node in nodes if isinstance(node, ast.Name))
     return [line for line, name in [*names, *bare] if name == "getrefcount"]
 
 
@@ -170,9 +176,14 @@ def is_mirrored(module: str, tests: Iterable[tuple[str, ...]], *, is_generic: bo
     return any(file[1:] == mirrored or file[-1] in names for file in tests)
 
 
-def in_python(find: Callable[[ast.Module], Iterable[object]]) -> list[str]:
-    """Returns what a search finds in the package's modules, with file and line or name."""
-    return [f"{place(file)}:{found}" for file in MODULES.values() for found in find(tree_of(file))]
+def in_python(*searches: Callable[[ast.Module], Iterable[object]]) -> list[list[str]]:
+    """Returns what each search finds in the package's modules, with file and line or name. Each file is read once."""
+    found: list[list[str]] = [[] for _ in searches]
+    for file in MODULES.values():
+        tree = tree_of(file)
+        for places, find in zip(found, searches, strict=True):
+            places += [f"{place(file)}:{each}" for each in find(tree)]
+    return found
 
 
 def in_rust(pattern: re.Pattern[str], is_asked: Callable[[Path], bool] | None = None) -> list[str]:

@@ -11,8 +11,8 @@ from awoke import dead_letter
 from awoke.dead_letter import letter
 from awoke.testing import running
 from tests.contract.test_consume import new_app
-from tests.scenarios.test_command_line import awoke_says
 from tests.support.clusters import Cluster, unique
+from tests.support.command_line import awoke_says
 
 CreateTopic = Callable[..., str]
 

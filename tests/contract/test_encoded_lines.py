@@ -15,8 +15,8 @@ from awoke.codecs.protobuf import own_schema
 from awoke.registry import Reference, Schema
 from awoke.testing import EmbeddedRegistry, running
 from tests.contract.test_consume import new_app
-from tests.scenarios.test_command_line import awoke_says
 from tests.support.clusters import Cluster
+from tests.support.command_line import awoke_says
 from tests.support.protobuf_classes import SHOP_TEXT, Amount
 from tests.support.protobuf_classes import Order as OrderPb
 from tests.support.waiting import Collected

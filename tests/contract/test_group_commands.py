@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import awoke
-from tests.scenarios.test_command_line import awoke_says
 from tests.support.clusters import Cluster, unique
+from tests.support.command_line import awoke_says
 
 WIDE = {"COLUMNS": "200"}
 

@@ -14,8 +14,8 @@ from awoke import dead_letter
 from awoke.testing import EmbeddedRegistry, running
 from tests.contract.test_consume import assert_committed, committed, new_app
 from tests.contract.test_recovery import letters
-from tests.scenarios.test_command_line import awoke_says
 from tests.support.clusters import Cluster, unique
+from tests.support.command_line import awoke_says
 from tests.support.waiting import Collected, stays_so, wait_until
 
 CreateTopic = Callable[..., str]

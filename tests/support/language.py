@@ -1,15 +1,13 @@
 """The checkable part of the wording rules: widths, banned words, openings of doc comments.
 
-Comments and docstrings are found by syntax: `ast` and `tokenize` for Python, a small lexer for Rust, fences, tables
-and code spans for Markdown.
+Comments and docstrings are found by syntax: `ast` and a small lexer for Python, another lexer for Rust, fences,
+tables and code spans for Markdown.
 """
 
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -50,12 +48,30 @@ def markdown_texts(source: str) -> Iterator[Text]:
 
 def python_texts(source: str) -> Iterator[Text]:
     """Yields the comments and the docstrings of a Python file, of attributes too."""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield Text(token.start[0], token.string.lstrip("#! "), False)
-    for node in ast.walk(ast.parse(source)):
+    for found in PYTHON_TOKEN.finditer(source) if "#" in source else ():
+        if found["comment"]:
+            yield Text(source.count("\n", 0, found.start()) + 1, found["comment"].lstrip("#! "), False)
+    for node in statements_of(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield Text(node.lineno, node.value.value.strip(), True)
+
+
+PYTHON_TOKEN = re.compile(
+    r"""
+      (?P<comment>\#[^\n]*)
+    | \"{3}(?:\\.|[^\\])*?\"{3} | '{3}(?:\\.|[^\\])*?'{3} # a string of several lines, a raw one too
+    | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def statements_of(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the statements within a node, those of its blocks too."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for each in getattr(node, name, ()) if not isinstance(node, (ast.Lambda, ast.IfExp)) else ():
+            yield each
+            yield from statements_of(each)
 
 
 RUST_TOKEN = re.compile(

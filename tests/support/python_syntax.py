@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeGuard
@@ -31,11 +32,18 @@ def tree_of(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
 
 
+@functools.lru_cache(maxsize=1)
+def nodes_of(tree: ast.Module) -> list[ast.AST]:
+    """Returns all nodes of a tree. Several searches of one tree, one after the other, share a walk."""
+    return list(ast.walk(tree))
+
+
+@functools.cache
 def imports_of(module: str) -> set[str]:
     """Returns awoke's modules that one imports: anywhere in its file, also in functions and for types only."""
     file = MODULES[module]
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    found = {name for node in ast.walk(tree_of(file)) for name in names_in(node, package)}
+    found = {name for node in nodes_of(tree_of(file)) for name in names_in(node, package)}
     return {name for name in found if name in MODULES and name not in (module, "awoke")}
 
 
@@ -72,21 +80,27 @@ def reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
 def sleeping_lines(tree: ast.Module) -> list[int]:
     """Returns the lines that use `time.sleep`, or `asyncio.sleep` with a fixed time, as a poll does."""
     found = []
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.ImportFrom) and node.module in ("time", "asyncio"):
             found += [node.lineno for each in node.names if each.name == "sleep"]
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "time.sleep":
+        if isinstance(node, ast.Attribute) and node.attr == "sleep" and ast.unparse(node) == "time.sleep":
             found.append(node.lineno)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "asyncio.sleep":
+        if isinstance(node, ast.Call) and is_sleep(node.func) and ast.unparse(node.func) == "asyncio.sleep":
             is_timer = bool(node.args) and not isinstance(node.args[0], ast.Constant)
             found += [] if is_timer else [node.lineno]
     return found
 
 
+def is_sleep(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "sleep"
+
+
 def disguised_sleeps(tree: ast.Module) -> list[int]:
     """Returns the lines that wait on an event that can not be set: a new one, or a variable that is only waited on."""
-    found = {node.lineno for node in ast.walk(tree) if is_wait(node) and is_new_event(node.value)}
-    for scope in ast.walk(tree):
+    if not any(is_new_event(node) for node in nodes_of(tree)):
+        return []
+    found = {node.lineno for node in nodes_of(tree) if is_wait(node) and is_new_event(node.value)}
+    for scope in nodes_of(tree):
         if isinstance(scope, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)):
             found |= {line for name in events_of(scope) for line in lines_only_waited(scope, name)}
     return sorted(found)
@@ -97,7 +111,10 @@ def is_wait(node: ast.AST) -> TypeGuard[ast.Attribute]:
 
 
 def is_new_event(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Event"
+    function = node.func if isinstance(node, ast.Call) else None
+    return (isinstance(function, ast.Attribute) and function.attr == "Event") or (
+        isinstance(function, ast.Name) and function.id == "Event"
+    )
 
 
 def events_of(scope: ast.AST) -> set[str]:
@@ -125,7 +142,7 @@ def lines_only_waited(scope: ast.AST, name: str) -> set[int]:
 
 def polling_lines(tree: ast.Module) -> list[int]:
     """Returns the lines of loops that wait for a fixed time in each round, as a poll does."""
-    loops = [node for node in ast.walk(tree) if isinstance(node, ast.While)]
+    loops = [node for node in nodes_of(tree) if isinstance(node, ast.While)]
     calls = {node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Call) and is_wait(node.func)}
     return sorted(node.lineno for node in calls if node.args and is_fixed(node.args[0]))
 
@@ -139,7 +156,7 @@ def is_fixed(node: ast.expr) -> bool:
 def twins(tree: ast.Module) -> list[str]:
     """Returns the functions with logic that a class or a module has for threads and again for event loops."""
     found = []
-    for scope in ast.walk(tree):
+    for scope in nodes_of(tree):
         if isinstance(scope, (ast.Module, ast.ClassDef)):
             functions = {node.name: node for node in scope.body if isinstance(node, Function)}
             pairs = [(each, functions.get(other)) for each in functions.values() for other in twin_names(each.name)]
@@ -195,9 +212,9 @@ def wide_signatures(tree: ast.Module, public: Collection[str]) -> list[str]:
 def functions_of(tree: ast.Module) -> Iterator[tuple[str, Function]]:
     """Yields each function with the name of its class, which is empty for others."""
     methods = {
-        id(each): scope.name for scope in ast.walk(tree) if isinstance(scope, ast.ClassDef) for each in scope.body
+        id(each): scope.name for scope in nodes_of(tree) if isinstance(scope, ast.ClassDef) for each in scope.body
     }
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, Function):
             yield methods.get(id(node), ""), node
 

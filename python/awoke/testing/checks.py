@@ -13,6 +13,12 @@ from awoke.testing.probe import Probe, reads_from_the_start
 GRACE_S = 1.0
 """The time that a thread may take to end after the test."""
 
+OF_CALLBACKS = "awoke-callbacks"
+"""The name of the thread that runs callbacks, and ends by itself after the last one."""
+
+CALLBACKS_S = 10.0
+"""The time that this thread may take: on a busy machine it ends some time after its last callback."""
+
 OF_EVENT_LOOPS = "asyncio_"
 """The names of the threads of an event loop's executor, which end with the loop."""
 
@@ -26,7 +32,7 @@ class Baseline:
         self._brokers = set(embedded)
 
     def left_behind(self) -> Iterator[str]:
-        """Yields a text for everything that the test has left behind. Blocks up to `GRACE_S` for each thread."""
+        """Yields a text for everything that the test has left behind. Blocks for a while for each thread."""
         clients: Mapping[EventBox, str] = pump.places()
         yield from (
             f"a client was not closed: made at {place}" for box, place in clients.items() if box not in self._boxes
@@ -37,7 +43,7 @@ class Baseline:
                 continue
             if thread.name.startswith(OF_EVENT_LOOPS) or (thread.name == "awoke-events" and clients):
                 continue
-            thread.join(GRACE_S)
+            thread.join(CALLBACKS_S if thread.name == OF_CALLBACKS else GRACE_S)
             if thread.is_alive():
                 yield f"a thread was left behind: {thread.name}"
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from awoke._native import PendingStep, Scheduler
 from awoke._waiting import call_back
 from awoke.admin import Admin
-from awoke.errors import ClosedError, KafkaError, OperationTimeout, UnknownTopic
+from awoke.admin.connection import ASK_AGAIN_S
+from awoke.errors import ClosedError, KafkaError, OperationTimeout, UnknownGroup, UnknownTopic
 from awoke.printable import shown
 from awoke.runtime.group_run import GroupRun
 from awoke.runtime.runner import AppRunner
@@ -22,6 +23,10 @@ from awoke.testing.recorder import Changes, Recorder
 
 Place = tuple[str, int]
 """Topic and partition."""
+
+
+Pulled = dict[tuple[str, str, int], tuple[int | None, bool]]
+"""The next offset to pull and whether messages are kept back, by group, topic and partition."""
 
 
 class RunningApp(NamedTuple):
@@ -40,6 +45,7 @@ class Missing(NamedTuple):
     place: Place
     end: int
     committed: int | None
+    reason: str = ""
 
 
 class Idleness:
@@ -48,6 +54,8 @@ class Idleness:
     def __init__(self, admin: Admin, apps: Sequence[RunningApp], changes: Changes) -> None:
         self._admin, self._apps, self._changes = admin, apps, changes
         self._ends: dict[Place, int] = {}
+        self._pulled: Pulled = {}
+        """The messages that were pulled before the schedulers' last rest."""
         self._watched: dict[Scheduler, PendingStep] = {}
         """The next rest of each scheduler, which is a change that ends a wait."""
 
@@ -61,17 +69,43 @@ class Idleness:
         while True:
             seen = self._changes.count
             missing = self._missing(deadline_s, at_rest=at_rest)
-            if not missing and self._is_still_so(deadline_s):
-                return
-            is_time_up = not self._changes.wait(seen, deadline_s) if missing else left_s(deadline_s) == 0
-            if is_time_up:
+            is_to_ask = at_rest or not missing
+            if not missing and self._is_still_so(deadline_s, at_rest=at_rest):
+                missing = [] if at_rest else self._unseen(deadline_s)
+                if not missing:
+                    return
+            # No event tells that a message has come to a paused partition, or that brokers show an offset.
+            until_s = min(deadline_s, time.monotonic() + ASK_AGAIN_S) if is_to_ask else deadline_s
+            if not self._changes.wait(seen, until_s) and left_s(deadline_s) == 0:
                 raise AssertionError(self._explain(missing, timeout_s))
 
-    def _is_still_so(self, deadline_s: float) -> bool:
-        """Tells whether nothing was produced since the ends were read. Blocks."""
+    def _is_still_so(self, deadline_s: float, *, at_rest: bool) -> bool:
+        """Tells whether nothing was produced, or at rest pulled, since it was read. Blocks."""
         before = self._ends
         self._produced(deadline_s)
-        return self._ends == before
+        return self._ends == before and (not at_rest or self._read_pulled() == self._pulled)
+
+    def _read_pulled(self) -> Pulled:
+        members = [(group.group, group.member) for app in self._apps for group in app.runner.joining]
+        rows = [(name, each) for name, member in members if member is not None for each in member.pulled()]
+        return {(name, topic, partition): (at, is_kept) for name, (topic, partition, at, is_kept) in rows}
+
+    def _unseen(self, deadline_s: float) -> list[Missing]:
+        """Returns the partitions whose offset, of a committed transaction, the brokers do not show yet. Blocks.
+
+        A coordinator answers before it has written the marker of the transaction to the partition of the offsets.
+        """
+        missing = []
+        for group in (each for app in self._apps for each in app.runner.joining if each.transactions is not None):
+            shown: dict[Place, int] = {}
+            with contextlib.suppress(UnknownGroup, OperationTimeout):  # It has no offset yet; or the time is up.
+                shown = self._admin.group_offsets(group.group, timeout_s=max(left_s(deadline_s), ASK_AGAIN_S))
+            for state in group.partitions():
+                place, to = (state.topic, state.partition), shown.get((state.topic, state.partition))
+                if state.committed is not None and (to or 0) < state.committed:
+                    reason = f"a transaction has committed {state.committed}, which the brokers do not show"
+                    missing.append(Missing(group, place, self._ends.get(place, 0), to, reason))
+        return missing
 
     def _produced(self, deadline_s: float) -> None:
         """Reads the ends of all topics when the brokers have what the apps have produced. Blocks."""
@@ -84,6 +118,7 @@ class Idleness:
         begun = {each: each.counters()["jobs"] for each in self._schedulers()}
         self._produced(deadline_s)
         self._watch(begun)
+        self._pulled = self._read_pulled()
         has_rested = all(self._rests(each, deadline_s) for each in begun)
         for app in self._apps:
             for group in app.runner.joining:
@@ -91,7 +126,10 @@ class Idleness:
         missing = [each for app in self._apps for group in app.runner.joining for each in self._missing_of(group)]
         if not at_rest:
             return missing
-        return missing if not has_rested else [each for each in missing if not is_kept_back(each)]
+        # A message that has come since the rest is not kept back: its handler may run.
+        pulled = self._read_pulled()
+        kept = {place: row for place, row in pulled.items() if self._pulled.get(place) == row}
+        return missing if not has_rested else [each for each in missing if not is_kept_back(each, kept)]
 
     def _schedulers(self) -> list[Scheduler]:
         return [each for app in self._apps for each in app.runner.schedulers]
@@ -192,21 +230,18 @@ def commit(group: GroupRun, timeout_s: float) -> None:
             group.member.commit().wait(timeout_s)
 
 
-def is_kept_back(missing: Missing) -> bool:
+def is_kept_back(missing: Missing, pulled: Pulled) -> bool:
     """Tells whether the messages of a partition wait for a moment or for a resume."""
-    member, place = missing.group.member, missing.place
-    pulled = [] if member is None else member.pulled()
-    return any(
-        is_kept or (next_offset or 0) >= missing.end
-        for topic, number, next_offset, is_kept in pulled
-        if (topic, number) == place
-    )
+    next_offset, is_kept = pulled.get((missing.group.group, *missing.place), (None, False))
+    return is_kept or (next_offset or 0) >= missing.end
 
 
 def explain(missing: Missing) -> str:
     """Returns why a partition is not idle, as one line or several."""
     group, (topic, partition) = missing.group, missing.place
     text = f"  {topic}[{partition}], group {group.group}: committed {missing.committed}, end {missing.end}"
+    if missing.reason:
+        return f"{text}; {missing.reason}"
     failing = [str(failure) for place, failure in group.failures.all() if place == missing.place]
     if missing.place not in {(each.topic, each.partition) for each in group.partitions()}:
         return f"{text}; the group has not assigned it"

@@ -5,7 +5,9 @@ Each run of pytest in an environment with awoke imports this file. It imports th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("awoke")
     group.addoption("--awoke-brokers", metavar="HOST:PORT", help="run the tests of awoke's fixtures on these brokers")
     group.addoption("--awoke-seed", metavar="N", type=int, help="the seed of what awoke's fixtures draw by chance")
+    text = "record the topics that apps of awoke_run read, each test in a folder of its own, for `awoke replay`"
+    group.addoption("--awoke-record", metavar="FOLDER", type=Path, help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Returns the options that were given, for the head of the report."""
-    options = {name: config.getoption(f"--awoke-{name}") for name in ("brokers", "seed")}
+    options = {name: config.getoption(f"--awoke-{name}") for name in ("brokers", "seed", "record")}
     given = [f"{name} {value}" for name, value in options.items() if value is not None]
     return [f"awoke: {', '.join(given)}"] if given else []
 
@@ -148,10 +152,19 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     try:
         result = yield
     except BaseException as error:
-        for problem in runs.finish():
+        for problem in finish(item, runs):
             error.add_note(problem)
         raise
-    problems = runs.finish()
+    problems = finish(item, runs)
     if problems:
         pytest.fail("\n\n".join(problems), pytrace=False)
     return result
+
+
+def finish(item: pytest.Item, runs: Runs) -> list[str]:
+    """Records the topics of a test, if that is asked for, and stops its apps. Returns its problems as texts. Blocks."""
+    folder: Path | None = item.config.getoption("--awoke-record")
+    if folder is None:
+        return runs.finish()
+    problems = runs.record(folder / re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-"))
+    return problems + runs.finish()

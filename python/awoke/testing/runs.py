@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 from awoke.admin import Admin
@@ -12,6 +13,7 @@ from awoke.testing.cluster import TestCluster, create_topics_of
 from awoke.testing.idle import Idleness
 from awoke.testing.probe import Probe
 from awoke.testing.recorder import Changes
+from awoke.testing.topic_records import record_topics, topics_read
 
 
 class Runs:
@@ -55,6 +57,11 @@ class Runs:
     def begin(self) -> None:
         """Notes what there is before the test's own code."""
         self._baseline = Baseline()
+
+    def record(self, folder: Path) -> list[str]:
+        """Writes the topics that the apps read into a folder; returns the problems as texts. Blocks."""
+        topics = topics_read(self._probes)
+        return list(record_topics(topics, self._cluster.bootstrap_servers, self._cluster.kafka, folder))
 
     def finish(self) -> list[str]:
         """Stops the apps in reverse order, and returns the problems of the test as texts. Blocks.

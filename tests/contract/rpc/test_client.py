@@ -14,8 +14,8 @@ import pytest
 import awoke
 from awoke import rpc
 from awoke.testing import running
-from tests.scenarios.test_command_line import awoke_says
 from tests.support.clusters import Cluster
+from tests.support.command_line import awoke_says
 from tests.support.services import WITHIN_S, calling, new_app
 from tests.support.waiting import Collected
 

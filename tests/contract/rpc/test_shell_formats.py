@@ -15,8 +15,8 @@ from awoke.codecs.json_schema import schema_of as json_schema_of
 from awoke.codecs.protobuf import own_schema
 from awoke.registry import Reference, Schema
 from awoke.testing import EmbeddedRegistry, running
-from tests.scenarios.test_command_line import awoke_says
 from tests.support.clusters import Cluster
+from tests.support.command_line import awoke_says
 from tests.support.protobuf_classes import SHOP_TEXT, Amount, Line
 from tests.support.protobuf_classes import Order as OrderPb
 from tests.support.services import calling, new_app

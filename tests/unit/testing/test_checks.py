@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from awoke.testing.checks import CALLBACKS_S, GRACE_S, Baseline
 from tests.support.inner_tests import inner
 
 pytest_plugins = ["pytester"]
@@ -116,3 +117,20 @@ def test_order(awoke_run, awoke_cluster):
         KEPT.clear()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([f"*{text}*"])
+
+
+@pytest.mark.parametrize(("name", "joined_s"), [("awoke-callbacks", CALLBACKS_S), ("mine", GRACE_S)])
+def test_the_thread_of_callbacks_has_more_time_to_end_than_others(name: str, joined_s: float) -> None:
+    baseline, stop = Baseline(), threading.Event()
+
+    class Late(threading.Thread):
+        def join(self, timeout: float | None = None) -> None:
+            if timeout == joined_s:
+                stop.set()
+                super().join()
+
+    late = Late(target=stop.wait, name=name)
+    late.start()
+    left = list(baseline.left_behind())
+    stop.set()
+    assert left == []

@@ -50,23 +50,17 @@ def test_time_does_not_go_back(clock: VirtualClock) -> None:
 
 
 def test_each_moment_comes_in_its_order(clock: VirtualClock) -> None:
-    async def waits() -> list[tuple[float, int]]:
-        seen: list[tuple[float, int]] = []
-
-        async def wait(seconds: float) -> None:
-            for turn in range(2):
-                await _clock.wait(Signal(), seconds)
-                seen.append((round(clock.now_s), turn))
-
-        tasks = [asyncio.create_task(wait(seconds)) for seconds in (20, 10)]
+    async def waits() -> list[list[bool]]:
+        tasks = [asyncio.create_task(_clock.wait(Signal(), seconds)) for seconds in (20, 10, 30)]
         await asyncio.sleep(0)
-        await clock.aadvance(HOUR_S)
-        await asyncio.gather(*tasks)
-        return seen
+        ended = []
+        for task in (tasks[1], tasks[0], tasks[2]):
+            await clock.aadvance(10)
+            await task
+            ended.append([each.done() for each in tasks])
+        return ended
 
-    seen = asyncio.run(waits())
-    assert seen[0] == (10, 0)
-    assert sorted(seen)[-1][1] == 1
+    assert asyncio.run(waits()) == [[False, True, False], [True, True, False], [True, True, True]]
 
 
 def test_a_wait_ends_at_its_signal_before_its_moment(clock: VirtualClock) -> None:

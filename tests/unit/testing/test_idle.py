@@ -119,3 +119,71 @@ def test_order(awoke_run):
     assert printed == [b"first"]
 """
     inner(pytester, test).assert_outcomes(passed=1)
+
+
+def test_a_message_that_comes_after_the_rest_is_not_at_rest_while_its_handler_runs(pytester: pytest.Pytester) -> None:
+    test = """
+from awoke.testing.idle import Idleness
+
+def test_order(awoke_run, monkeypatch):
+    app, go_on, begun = awoke.App("shop"), threading.Event(), threading.Event()
+
+    @app.on("orders")
+    def charge(message):
+        begun.set()
+        go_on.wait(60)
+
+    probe, rests = awoke_run(app), Idleness._rests
+
+    def send_after_rest(idleness, scheduler, deadline_s):
+        has_rested = rests(idleness, scheduler, deadline_s)
+        if not begun.is_set():
+            probe.send("orders", b"first")
+        assert begun.wait(60)
+        idleness._ends["orders", 0] = 1  # As if it had been sent before, and had not come yet.
+        return has_rested
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Idleness, "_rests", send_after_rest)
+        patch.setattr(Idleness, "_is_still_so", lambda *_, **__: True)
+        with pytest.raises(AssertionError, match="charge still runs"):
+            probe.rest(timeout_s=0.01)
+    go_on.set()
+    probe.rest()
+    assert len(probe.calls) == 1
+    probe.idle()
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
+
+
+EXACTLY_ONCE = """
+from awoke.admin import Admin
+
+def test_order(awoke_run, monkeypatch):
+    app = awoke.App("shop")
+    app.on("orders", output="bills", exactly_once=True)(lambda message: message.value)
+    probe, asked, group_offsets = awoke_run(app), [], Admin.group_offsets
+    probe.send("orders", b"first")
+
+    def shown(admin, group, timeout_s):
+        asked.append(group)
+        return {} if %s else group_offsets(admin, group, timeout_s)
+
+    %s
+"""
+"""Brokers that show the offset of a transaction some time after it was committed, or never."""
+
+
+def test_a_transaction_is_idle_when_the_brokers_show_its_offset(pytester: pytest.Pytester) -> None:
+    idle = """monkeypatch.setattr(Admin, "group_offsets", shown)
+    probe.idle()
+    assert len(asked) >= 2"""
+    inner(pytester, EXACTLY_ONCE % ("len(asked) == 1", idle)).assert_outcomes(passed=1)
+
+
+def test_a_wait_for_idleness_fails_if_the_brokers_do_not_show_the_offset(pytester: pytest.Pytester) -> None:
+    idle = """probe.idle()
+    monkeypatch.setattr(Admin, "group_offsets", shown)
+    with pytest.raises(AssertionError, match="committed 1, which the brokers do not show"):
+        probe.idle(timeout_s=0.01)"""
+    inner(pytester, EXACTLY_ONCE % ("True", idle)).assert_outcomes(passed=1)
