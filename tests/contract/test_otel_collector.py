@@ -1,4 +1,4 @@
-"""Metrics and spans of an app reach a collector that is no part of OpenTelemetry's SDK (Rotel, a program of its own)."""
+"""Metrics and spans of an app reach a collector that is no part of OpenTelemetry (Rotel, a program of its own)."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ TARGET = "shop.kafka:app"
     [
         ("run", "run shop.kafka:app"),
         ("run --nodes 4", "run shop.kafka:app --nodes 4"),
+        ("run --watch", "run shop.kafka:app --watch"),
         ("run other:app --nodes 4", "run other:app --nodes 4"),
         ("run --bootstrap-servers kafka:9092", "run shop.kafka:app --bootstrap-servers kafka:9092"),
         ("resume orders 0", "resume shop.kafka:app orders 0"),
