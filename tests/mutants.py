@@ -192,8 +192,8 @@ MUTANTS = [
     Mutant(
         "wakes no stream that waits for credit",
         "../rpc/responder/credit.rs",
-        "let waiting = if inbox.is_ready() {",
-        "let waiting = if inbox.is_ready() && false {",
+        "let waiting = if inner.is_ready() {",
+        "let waiting = if inner.is_ready() && false {",
     ),
 ]
 
