@@ -54,7 +54,8 @@ def _of_partition(report: Report, at: Partition, now_ms: int) -> Iterator[Reason
     is_at_stable = stable is not None and at.position is not None and at.position >= stable
     if since_ms is not None and is_at_stable and now_ms - since_ms > TRANSACTION_MS:
         waiting = "" if stable is None or end is None else f", and {max(0, end - stable)} messages wait behind it"
-        text = f"{place} has a transaction at offset {stable} that is open for {(now_ms - since_ms) / 1_000:.0f} s{waiting}"
+        open_s = (now_ms - since_ms) / 1_000
+        text = f"{place} has a transaction at offset {stable} that is open for {open_s:.0f} s{waiting}"
         advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
         yield _reason("open transaction", TRANSACTION, text, advice, report, at)
     if at.commit_gap is not None and at.commit_gap_max is not None and at.commit_gap >= at.commit_gap_max:
