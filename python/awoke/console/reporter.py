@@ -33,6 +33,7 @@ from awoke.events import (
     AppStarted,
     AppStopping,
     ClientError,
+    ClientStatistics,
     Event,
     Events,
     GroupWaiting,
@@ -110,6 +111,7 @@ class Reporter:
         listen = self._events.subscribe
         self._end_listening = [listen(each, self._on_change) for each in CHANGES]
         self._end_listening += [listen(each, self._on_failure) for each in FAILURES]
+        self._end_listening.append(listen(ClientStatistics, self._reports.stable.on_event))
         self._admin = Admin(settings=self._settings)
         self._producer = Producer(settings=self._settings, events=Silent())
         self._thread.start()
@@ -140,6 +142,7 @@ class Reporter:
 
     def _on_failure(self, event: Event) -> None:
         self._errors.add(event)
+        self._reports.failures_by_handler[str(event.fields.get("handler", ""))] += 1
         self._change()
 
     def _change(self) -> None:
@@ -201,7 +204,7 @@ class Reporter:
             self._is_dirty = True  # Brokers are slow, or away: the next report waits for this one's answer.
             return
         report = self._reports.make(self._errors.failures, self._errors.dropped, is_stopping=self._is_stopping)
-        self._last = self._send(producer, self.topics.reports, msgspec.json.encode(report), self.node)
+        self._last = self._send(producer, self.topics.reports, self._reports.encoded(report), self.node)
 
     def _delete(self, producer: Producer) -> None:
         """Sends what waits and the tombstone of the reports. Blocks until it is delivered, or the client closes."""

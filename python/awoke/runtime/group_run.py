@@ -240,6 +240,13 @@ class GroupRun:
         """Returns the partitions that are assigned now, with their offsets. Does not block."""
         return [] if self.member is None else [PartitionState.of(state) for state in self.member.partitions()]
 
+    def kept_back(self) -> set[tuple[str, int]]:
+        """Returns the partitions from which no further messages are taken: paused, or as many as allowed are under way.
+
+        Does not block.
+        """
+        return set() if self.member is None else {each[:2] for each in self.member.pulled() if each[3]}
+
     def stuck(self) -> list[tuple[str, int, str, bool]]:
         """Returns partitions, and topics (partition -1), that give no messages any more: why, and whether `resume`
         helps.

@@ -32,7 +32,7 @@ class Verb(msgspec.Struct, frozen=True):
 
     name: str
     doc: str
-    """What it does, in one sentence."""
+    """Its effect, in one sentence."""
     fields: tuple[str, ...] = ()
     """Its arguments."""
     optional: tuple[str, ...] = ()
