@@ -26,12 +26,14 @@ from awoke.console.error_records import FAILURES, PendingErrors
 from awoke.console.history import SAMPLE_S
 from awoke.console.reports import Origin, Reports, Shown
 from awoke.console.topics import ConsoleTopics, ensure
-from awoke.errors import AwokeError
+from awoke.console.views import Audit
+from awoke.errors import AwokeError, ClosedError
 from awoke.events import (
     AppResized,
     AppStarted,
     AppStopping,
     ClientError,
+    ClientStatistics,
     Event,
     Events,
     GroupWaiting,
@@ -109,6 +111,7 @@ class Reporter:
         listen = self._events.subscribe
         self._end_listening = [listen(each, self._on_change) for each in CHANGES]
         self._end_listening += [listen(each, self._on_failure) for each in FAILURES]
+        self._end_listening.append(listen(ClientStatistics, self._reports.stable.on_event))
         self._admin = Admin(settings=self._settings)
         self._producer = Producer(settings=self._settings, events=Silent())
         self._thread.start()
@@ -139,6 +142,7 @@ class Reporter:
 
     def _on_failure(self, event: Event) -> None:
         self._errors.add(event)
+        self._reports.failures_by_handler[str(event.fields.get("handler", ""))] += 1
         self._change()
 
     def _change(self) -> None:
@@ -151,7 +155,7 @@ class Reporter:
         assert admin is not None
         assert producer is not None
         try:
-            ensure(admin, self.topics, START_TIMEOUT_S)
+            ensure(admin, self.topics.configs, START_TIMEOUT_S)
         except AwokeError as error:
             self._warn(error)  # They may be there all the same.
         sampled_s = reported_s = monotonic_s()
@@ -174,6 +178,24 @@ class Reporter:
         self._changed.leave()
         self._delete(producer)
 
+    def record(self, audit: Audit) -> None:
+        """Sends the record of a command, and soon a report. Does not block."""
+        producer = self._producer
+        if producer is not None:
+            self._send(producer, self.topics.audit, msgspec.json.encode(audit), audit.node)
+            self._change()
+
+    def send(self, topic: str, value: bytes | None, key: bytes, timeout_s: float) -> None:
+        """Sends a record and waits until the brokers have it. Blocks up to `timeout_s`.
+
+        Raises:
+            AwokeError: They do not have it.
+        """
+        producer = self._producer
+        if producer is None:
+            raise ClosedError("the console of this process is closed")
+        producer.produce(topic, value, key=key, timeout_s=QUEUE_TIMEOUT_S).wait(timeout_s)
+
     def _report(self, producer: Producer) -> None:
         """Sends the records that wait, and a report unless the last one is still under way. Does not block."""
         for record in self._errors.take():
@@ -182,7 +204,7 @@ class Reporter:
             self._is_dirty = True  # Brokers are slow, or away: the next report waits for this one's answer.
             return
         report = self._reports.make(self._errors.failures, self._errors.dropped, is_stopping=self._is_stopping)
-        self._last = self._send(producer, self.topics.reports, msgspec.json.encode(report), self.node)
+        self._last = self._send(producer, self.topics.reports, self._reports.encoded(report), self.node)
 
     def _delete(self, producer: Producer) -> None:
         """Sends what waits and the tombstone of the reports. Blocks until it is delivered, or the client closes."""

@@ -6,26 +6,48 @@ import os
 import platform
 import socket
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
+
+import msgspec
 
 import awoke
 from awoke._clock import monotonic_s, wall_ms
 from awoke._native import HookJob, Job, library_versions
 from awoke.console.history import SAMPLE_S, HistoryRing, Place, advanced
-from awoke.console.views import MAJOR, MINOR, Failing, Partition, Report, Running, Sample
+from awoke.console.stable import StableOffsets
+from awoke.console.views import (
+    MAJOR,
+    MINOR,
+    Failing,
+    Handler,
+    History,
+    Partition,
+    Report,
+    Running,
+    Sample,
+    SettingView,
+    SwarmNode,
+)
 from awoke.errors import AwokeError
 from awoke.metrics.recorder import Health, Owned, PartitionState
 from awoke.printable import text_of
-from awoke.secrets import key_hash
+from awoke.routing import Route
+from awoke.secrets import key_hash, shown_value
 from awoke.settings import Loaded
+from awoke.settings.fields import COMMANDS
 
 PARTITIONS_MAX = 1_000
 """The most partitions of a report; those with failing messages and pauses come first."""
 FAILING_MAX = 20
 """The most failing messages of a partition in a report; the oldest failures come first."""
 TEXT_MAX = 500
+HANDLERS_MAX = 200
+LANES_MAX = 1_000
+"""The most partitions whose running lanes tell their keys."""
+REPORT_BYTES_MAX = 900_000
+"""Brokers refuse larger messages than 1 MB by default."""
 
 
 class FailingMessage(Protocol):
@@ -63,6 +85,10 @@ class ShownGroup(Protocol):
     def partitions(self) -> Sequence[PartitionState]: ...
     def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
     def running(self) -> Sequence[Job | HookJob]: ...
+    @property
+    def routes(self) -> Mapping[str, Route]: ...
+    def kept_back(self) -> Set[tuple[str, int]]:
+        """Returns the partitions from which no further messages are taken now."""
 
 
 class ShownConnections(Protocol):
@@ -83,6 +109,10 @@ class Shown(Protocol):
     def health(self) -> Health: ...
     def why_not_ready(self) -> str | None: ...
     def queued(self) -> tuple[int, int]: ...
+    @property
+    def swarm(self) -> tuple[int | None, list[SwarmNode]]:
+        """The supervisor's process and its nodes; none for a process alone."""
+
     def threads(self) -> Sequence[Owned]: ...
 
 
@@ -95,6 +125,8 @@ class Origin:
         self.node = f"{self.host}.{self.pid}" if number is None else f"{self.host}.{self.pid}.{number}"
         """The key of its reports."""
         self.started_at_ms = wall_ms()
+        self.commands = [each for each in COMMANDS if each in loaded.values.allowed_commands()]
+        self.explained = explained_of(loaded)
         self.settings = {each.name: each.value for each in loaded.explain() if each.origin != "default"}
         librdkafka = dict(library_versions())["librdkafka"]
         self.versions = {"awoke": awoke.__version__, "python": platform.python_version(), "librdkafka": librdkafka}
@@ -111,6 +143,9 @@ class Reports:
         """Those of the last sample."""
         self._rates: dict[Place, float] = {}
         self._failures = 0
+        self.stable = StableOffsets()
+        self.failures_by_handler: Counter[str] = Counter()
+        """The failures of user code since the start. The thread of the failure adds to it."""
         self._began: dict[tuple[str, str, int, int, int], int] = {}
         """When each running message was first seen at work: group, place, offset and attempt."""
 
@@ -160,10 +195,51 @@ class Reports:
             errors_dropped=dropped,
             versions=origin.versions,
             settings=origin.settings,
+            commands=origin.commands,
+            explained=origin.explained,
+            handlers=self._handlers(),
+            supervisor_pid=shown.swarm[0],
+            swarm=shown.swarm[1],
             partitions=partitions[:PARTITIONS_MAX],
             partitions_total=len(partitions),
             history=self._history.view(),
         )
+
+    def encoded(self, report: Report) -> bytes:
+        """Returns a report as JSON of at most `REPORT_BYTES_MAX`: details are left out until it fits.
+
+        First the history of minutes, then partitions, of which the ones with problems come first.
+        """
+        data = msgspec.json.encode(report)
+        while len(data) > REPORT_BYTES_MAX and not (report.is_cut and not report.partitions):
+            if not report.is_cut:
+                report.history, report.is_cut = History(of_5_s=report.history.of_5_s), True
+            else:
+                report.partitions = report.partitions[: len(report.partitions) // 2]
+            data = msgspec.json.encode(report)
+        return data
+
+    def _handlers(self) -> list[Handler]:
+        found = []
+        for group in self._shown.joining:
+            for route in list(group.routes.values())[:HANDLERS_MAX]:
+                rates = [
+                    rate for (of, topic, _), rate in self._rates.items() if (of, topic) == (group.group, route.topic)
+                ]
+                found.append(
+                    Handler(
+                        name=route.name,
+                        group=group.group,
+                        topic=route.topic,
+                        is_async=route.is_async,
+                        concurrency=route.concurrency.jobs,
+                        exactly_once=route.is_exactly_once,
+                        dead_letter=route.dead_letter,
+                        messages_per_s=sum(rates) if rates else None,
+                        failures=self.failures_by_handler[route.name],
+                    )
+                )
+        return found
 
     def _partitions(self, group: ShownGroup, began: Mapping[Any, int]) -> list[Partition]:
         failing: dict[tuple[str, int], list[FailingMessage]] = {}
@@ -173,9 +249,11 @@ class Reports:
         stuck = {(topic, partition): text for topic, partition, text, _ in group.stuck()}
         paused = {place: text_of(error) for place, (at, error) in list(group.paused.items()) if at.is_current}
         found = []
+        kept_back = group.kept_back()
         for state in group.partitions():
             place = (state.topic, state.partition)
             jobs, gap = running.get(place, []), state.commit_gap
+            stable, route = self.stable.find(*place), group.routes.get(state.topic)
             in_flight = sum(each.remaining for each in jobs) if gap is None else gap.messages - gap.done
             found.append(
                 Partition(
@@ -192,6 +270,11 @@ class Reports:
                     stuck_because=cut(stuck.get(place)),
                     failing=[failing_of(each) for each in failing.get(place, [])[:FAILING_MAX]],
                     running=jobs,
+                    last_stable_offset=None if stable is None else stable.offset,
+                    transaction_open_since_ms=None if stable is None else stable.open_since_ms,
+                    has_room=place not in kept_back,
+                    commit_gap=None if gap is None else gap.messages,
+                    commit_gap_max=None if gap is None or route is None else route.concurrency.commit_gap,
                 )
             )
         return found
@@ -208,8 +291,33 @@ class Reports:
             place = (group.group, job.topic, job.partition, offset, attempt)
             since_ms = self._began[place] = began.get(place, wall_ms())
             running = Running(offset=offset, attempt=attempt, remaining=remaining, since_ms=since_ms)
+            if job.is_of_lanes and len(found) < LANES_MAX:
+                running.key_hash = key_of(job)
             found.setdefault((job.topic, job.partition), []).append(running)
         return found
+
+
+def key_of(job: Job) -> str | None:
+    """Returns the hash of the key of a lane's first message; None without a key, or if the job has just ended."""
+    try:
+        batch = job.batch()
+        return key_hash(batch[0].key) if len(batch) else None
+    except AwokeError:
+        return None
+
+
+def explained_of(loaded: Loaded) -> list[SettingView]:
+    """Returns the settings that are not defaults, and librdkafka's properties, with their origins and no secrets."""
+    found = [
+        SettingView(name=each.name, value=each.value[:TEXT_MAX], origin=each.origin)
+        for each in loaded.explain()
+        if each.origin != "default"
+    ]
+    for name, value in sorted(loaded.values.kafka.items()):
+        origin = loaded.origin_of(f"kafka.{name}")
+        shown = str(shown_value(name, value))[:TEXT_MAX]
+        found.append(SettingView(name=f"kafka.{name}", value=shown, origin=origin))
+    return found
 
 
 def failing_of(message: FailingMessage) -> Failing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Iterable
 from typing import Any
@@ -16,6 +17,7 @@ from awoke.console.topics import ConsoleTopics
 from awoke.console.views import (
     MAJOR,
     AppView,
+    Audit,
     ErrorRecord,
     ErrorView,
     GroupPartition,
@@ -31,6 +33,8 @@ SILENT_AFTER_MS = 30_000
 """Three intervals of reports."""
 ERRORS_MAX = 1_000
 """The last error records that are read."""
+AUDIT_MAX = 1_000
+"""The last records of commands that are read."""
 TIMEOUT_S = 30.0
 
 
@@ -41,7 +45,15 @@ class State:
         self._app = app
         self._nodes: dict[str, dict[str, Any]] = {}
         self._errors: dict[str, ErrorView] = {}
+        self._audit: collections.deque[Audit] = collections.deque(maxlen=AUDIT_MAX)
         self.unreadable = 0
+
+    def on_audit(self, message: Message[Any, Any]) -> None:
+        """Keeps the record of a command."""
+        try:
+            self._audit.append(msgspec.json.decode(message.value or b"", type=Audit))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            self.unreadable += 1
 
     def on_report(self, message: Message[Any, Any]) -> None:
         """Keeps the last report of a process, and none after its tombstone."""
@@ -94,6 +106,7 @@ class State:
             groups=groups,
             errors=self.errors(),
             unreadable=self.unreadable,
+            audit=list(reversed(self._audit)),
         )
         found.reasons = reasons(found)
         return found
@@ -135,6 +148,9 @@ def read_view(app: str, settings: Settings, timeout_s: float = TIMEOUT_S) -> App
     with contextlib.suppress(UnknownTopic), Reader(topics.errors, start=-ERRORS_MAX, **given) as reader:
         for message in reader.read_until_end(timeout_s):
             state.on_error(message)
+    with contextlib.suppress(UnknownTopic), Reader(topics.audit, start=-AUDIT_MAX, **given) as reader:
+        for message in reader.read_until_end(timeout_s):
+            state.on_audit(message)
     with Admin(settings=settings) as admin:
         return state.view([group_of(admin, group, timeout_s) for group in state.groups()])
 

@@ -8,7 +8,9 @@ from awoke.console.views import AppView, GroupView, Partition, Reason, Report
 
 SLOW_MS = 60_000
 """A message that is at work for longer counts as slow."""
-AWAY, NO_MEMBER, STUCK, PAUSED, POISON, SLOW, QUIET = 90, 80, 70, 60, 50, 40, 30
+TRANSACTION_MS = 10_000
+"""A transaction that is open for longer counts as a reason."""
+AWAY, NO_MEMBER, STUCK, TRANSACTION, PAUSED, POISON, FULL, SLOW, QUIET = 90, 80, 70, 65, 60, 50, 45, 40, 30
 """The severity of each kind: a reason that stops more messages comes first."""
 ATTEMPTS_MAX = 9
 """More attempts make a failing message no more severe."""
@@ -48,6 +50,17 @@ def _of_partition(report: Report, at: Partition, now_ms: int) -> Iterator[Reason
         yield _reason("stuck", STUCK, f"{place} gives no messages: {at.stuck_because}", resume, report, at)
     if at.paused_because is not None:
         yield _reason("paused", PAUSED, f"{place} is paused: {at.paused_because}", resume, report, at)
+    since_ms, stable, end = at.transaction_open_since_ms, at.last_stable_offset, at.end_offset
+    is_at_stable = stable is not None and at.position is not None and at.position >= stable
+    if since_ms is not None and is_at_stable and now_ms - since_ms > TRANSACTION_MS:
+        waiting = "" if stable is None or end is None else f", and {max(0, end - stable)} messages wait behind it"
+        open_s = (now_ms - since_ms) / 1_000
+        text = f"{place} has a transaction at offset {stable} that is open for {open_s:.0f} s{waiting}"
+        advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
+        yield _reason("open transaction", TRANSACTION, text, advice, report, at)
+    if at.commit_gap is not None and at.commit_gap_max is not None and at.commit_gap >= at.commit_gap_max:
+        text = f"{place} takes in no more: {at.commit_gap} messages are begun behind offset {at.oldest_offset}"
+        yield _reason("full", FULL, text, "look at the message that keeps the commit back", report, at)
     for failing in at.failing:
         key = "without a key" if failing.key_hash is None else f"of key {failing.key_hash}"
         wait_s = max(0, failing.next_ms - now_ms) / 1_000

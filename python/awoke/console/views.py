@@ -12,7 +12,7 @@ import msgspec
 
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 0
+MINOR = 2
 """Raised by a new field."""
 
 
@@ -40,6 +40,26 @@ class Running(msgspec.Struct, kw_only=True):
     """Its messages that are not done."""
     since_ms: int
     """When that message was first seen at work: it began earlier, by one report at most."""
+    key_hash: str | None = None
+    """Of a lane's key; None for a partition without lanes."""
+
+
+class Lane(msgspec.Struct, kw_only=True):
+    """The messages of one key of one partition that are under way."""
+
+    key_hash: str | None
+    offset: int
+    """Its first message that is not done."""
+    attempt: int
+    is_running: bool
+    """False: it waits for its next attempt."""
+    since_ms: int
+    """When its first message failed first, or was first seen at work."""
+    next_ms: int | None = None
+    """When it is tried again."""
+    error: str | None = None
+    keeps_commit_back: bool = False
+    """True for the lane with the oldest message that is not done."""
 
 
 class Partition(msgspec.Struct, kw_only=True):
@@ -62,6 +82,80 @@ class Partition(msgspec.Struct, kw_only=True):
     failing: list[Failing] = []
     running: list[Running] = []
     """Where a route has concurrency, each job is a lane under way."""
+    last_stable_offset: int | None = None
+    """Messages from here on belong to an open transaction, or come after its first message."""
+    transaction_open_since_ms: int | None = None
+    """Since when, by this process, an open transaction keeps the last stable offset behind the end; None: none does."""
+    has_room: bool = True
+    """False: no further messages are taken in: as many as allowed are under way, or it is paused."""
+    commit_gap: int | None = None
+    """The messages from the first that is not done to the last that was begun; None without lanes."""
+    commit_gap_max: int | None = None
+
+    def lanes(self) -> list[Lane]:
+        """Returns the lanes under way and those that wait, by offset."""
+        found = {
+            each.offset: Lane(
+                key_hash=each.key_hash,
+                offset=each.offset,
+                attempt=each.attempts,
+                is_running=False,
+                since_ms=each.since_ms,
+                next_ms=each.next_ms,
+                error=each.error,
+            )
+            for each in self.failing
+        }
+        for job in self.running:
+            failed = found.get(job.offset)
+            found[job.offset] = Lane(
+                key_hash=job.key_hash or (None if failed is None else failed.key_hash),
+                offset=job.offset,
+                attempt=job.attempt,
+                is_running=True,
+                since_ms=job.since_ms if failed is None else failed.since_ms,
+                error=None if failed is None else failed.error,
+            )
+        for offset, lane in found.items():
+            lane.keeps_commit_back = offset == self.oldest_offset
+        return [found[offset] for offset in sorted(found)]
+
+
+class Handler(msgspec.Struct, kw_only=True):
+    """A route of the app in one process."""
+
+    name: str
+    group: str
+    topic: str
+    is_async: bool
+    concurrency: int
+    """The jobs of one partition that run at once, at most."""
+    exactly_once: bool
+    dead_letter: str | None
+    messages_per_s: float | None = None
+    """Since the last sample; None while that is not known."""
+    failures: int = 0
+    """Since the start."""
+
+
+class SettingView(msgspec.Struct, kw_only=True):
+    """A setting that is not its default, or a property of librdkafka's. A secret value is hidden."""
+
+    name: str
+    value: str
+    origin: str
+    """As in `environment`, `argument`, or the name of a file."""
+
+
+class SwarmNode(msgspec.Struct, kw_only=True):
+    """A node of a swarm, as its supervisor sees it."""
+
+    node: int
+    state: str
+    restarts: int
+    """After failures."""
+    last_error: str
+    """The reason of the last failure; empty if there was none."""
 
 
 class Sample(msgspec.Struct, array_like=True):
@@ -115,6 +209,17 @@ class Report(msgspec.Struct, kw_only=True):
     versions: dict[str, str] = {}
     settings: dict[str, str] = {}
     """Those that are not the defaults, without secrets."""
+    commands: list[str] = []
+    """The commands that it takes from a console."""
+    handlers: list[Handler] = []
+    explained: list[SettingView] = []
+    """The settings with their origins."""
+    supervisor_pid: int | None = None
+    """Of a swarm."""
+    swarm: list[SwarmNode] = []
+    """All nodes of the swarm on this host, as their supervisor last said."""
+    is_cut: bool = False
+    """True: partitions, their details or the history were left out, because the report was too large."""
     partitions: list[Partition] = []
     partitions_total: int = 0
     """The assigned partitions; a report has a limited number of them."""
@@ -143,6 +248,49 @@ class ErrorRecord(msgspec.Struct, kw_only=True):
     key_hash: str | None = None
     attempt: int | None = None
     retry_in_s: float | None = None
+
+
+class StackOfThread(msgspec.Struct, kw_only=True):
+    """The Python stack of a thread, the innermost call last."""
+
+    name: str
+    owner: str
+    """The consumer that has started it, the app, or empty."""
+    lines: list[str]
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """The answer of a process to a command."""
+
+    node: str
+    verb: str
+    text: str
+    """The effect, for people."""
+    at_ms: int
+    took_ms: int
+    stacks: list[StackOfThread] = []
+    """Of the command `stacks`."""
+
+
+class Audit(msgspec.Struct, kw_only=True):
+    """One command and how it ended."""
+
+    major: int = MAJOR
+    minor: int = MINOR
+    at_ms: int
+    node: str
+    app: str
+    who: str
+    """The person, as the console says."""
+    via: str
+    """The console that sent it; `socket` for a command of this host."""
+    verb: str
+    arguments: dict[str, str | int | bool | None]
+    reason: str
+    result: str
+    """`done`, or the code of the error."""
+    text: str
+    took_ms: int
 
 
 class NodeView(msgspec.Struct, kw_only=True):
@@ -218,3 +366,5 @@ class AppView(msgspec.Struct, kw_only=True):
     """Records of the topics that are no reports and no error records."""
     reasons: list[Reason] = []
     """The most severe first."""
+    audit: list[Audit] = []
+    """The last commands, the newest first."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from awoke.console.views import SwarmNode
 from awoke.events import Events
 from awoke.metrics.recorder import Health, PartitionState, Recorder
 from awoke.rpc.responder.responder import Responder
@@ -38,6 +39,8 @@ class Observed:
     began_s: float
     """When the runner was made, by the monotonic clock."""
     _pool: WorkerPool
+    swarm: tuple[int | None, list[SwarmNode]] = (None, [])
+    """The process of the supervisor and its nodes, as it last said; none for a process alone."""
 
     @property
     def group(self) -> str:

@@ -67,7 +67,9 @@ def client_properties(settings: Settings, **more: str) -> ClientProperties:
     checks.text_of_c(given)
     checks.addresses(given)
     checks.readable_files(settings.kafka)
-    statistics = {} if settings.metrics_port is None else {"statistics.interval.ms": STATISTICS_MS}
+    statistics = (
+        {} if settings.metrics_port is None and not settings.console else {"statistics.interval.ms": STATISTICS_MS}
+    )
     properties = ClientProperties(
         {
             "bootstrap.servers": settings.bootstrap_servers,

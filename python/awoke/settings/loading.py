@@ -93,6 +93,10 @@ class Loaded:
             )
             raise ConfigError(text, HEARTBEAT_INTERVAL)
 
+    def origin_of(self, name: str) -> str:
+        """Returns the origin of a setting, or of a property as in `kafka.linger.ms`."""
+        return self._origin(name)
+
     def _origin(self, name: str) -> str:
         return self._origins.get(name, "default")
 

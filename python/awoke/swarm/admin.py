@@ -101,7 +101,7 @@ class AdminEndpoint:
             command = command_lines.decoded(request)
             name = str(command.get("command"))
             if name == "reload":
-                self._reload(answer)
+                self._reload(answer, waits=command.get("waits") is not False)
             elif name == "resume":
                 place, group = command_lines.place_of(command), command_lines.group_of(command)
                 self._answers.resumes.begin(*place, answer, group=group)
@@ -117,10 +117,17 @@ class AdminEndpoint:
         except AwokeError as error:
             answer({"error": str(error)})
 
-    def _reload(self, answer: Any) -> None:
-        """Begins a reload, which answers when it has ended."""
-        if not self._host.reload(lambda why: answer({"done": "reload"} if why is None else {"failed": why})):
+    def _reload(self, answer: Any, *, waits: bool) -> None:
+        """Begins a reload, and answers when it has ended, or at once: a node that asks is replaced by it."""
+
+        def end(why: str | None) -> None:
+            if waits:
+                answer({"done": "reload"} if why is None else {"failed": why})
+
+        if not self._host.reload(end):
             raise ConfigError("a reload is under way already, or the swarm starts or stops", "reload")
+        if not waits:
+            answer({"done": "reload"})
 
     def _execute(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         match name:

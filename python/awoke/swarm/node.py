@@ -19,6 +19,7 @@ import msgspec
 from awoke import logs
 from awoke._native import Lifeline
 from awoke.app import App
+from awoke.console.views import SwarmNode
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
 from awoke.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_ORPHANED
@@ -26,6 +27,7 @@ from awoke.runtime.inbox import Inbox
 from awoke.runtime.runner import AppRunner
 from awoke.runtime.signals import wait_and_stop
 from awoke.swarm import app_commands, linux, protocol
+from awoke.swarm.asking import SupervisorSocket
 from awoke.swarm.options import Options
 
 logger = logging.getLogger(__name__)
@@ -153,6 +155,8 @@ class Node:
             collects_metrics=self._options.metrics_port is not None,
             serves_metrics=False,
         )
+        if server.commands is not None:
+            server.commands.actions.supervisor = SupervisorSocket(self._options.socket)
         self._app.events.subscribe(PartitionsAssigned, lambda event: self._on_assigned(server, event))
         for changed in (PartitionsAssigned, PartitionsRevoked, PartitionsLost):
             self._app.events.subscribe(changed, lambda event: self._say(protocol.Holds(len(server.partitions()))))
@@ -222,15 +226,19 @@ class Node:
             except ValueError as error:
                 logger.error("the supervisor sent a message that can't be read: %s", error)
                 continue
+            if isinstance(message, protocol.Swarm):
+                nodes = [msgspec.convert(each, SwarmNode, from_attributes=True) for each in message.nodes]
+                server.swarm = (message.pid, nodes)
+                continue
             self._say(self._answer(server, message))
 
-    def _answer(self, server: AppRunner, message: protocol.NodeIsAsked) -> protocol.NodeSays:
+    def _answer(self, server: AppRunner, message: protocol.Asked) -> protocol.NodeSays:
         try:
             return self._executed(server, message)
         except ConfigError as error:
             return protocol.Resumed(message.request, False, error=str(error)[: protocol.TEXT_MAX])
 
-    def _executed(self, server: AppRunner, message: protocol.NodeIsAsked) -> protocol.NodeSays:
+    def _executed(self, server: AppRunner, message: protocol.Asked) -> protocol.NodeSays:
         match message:
             case protocol.Resume(topic=topic, partition=partition, request=request, group=group):
                 is_resumed = app_commands.resumed(self._app, topic, partition, group)

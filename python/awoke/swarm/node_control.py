@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -263,6 +264,7 @@ class NodeControl:
             case protocol.NodeReady():
                 self._deadlines.cancel(Deadline(NodeTimer.BOOT, node.number))
                 self.handle(node, NodeEvent.READY)
+                self._tell_swarm()
             case protocol.Assigned():
                 node.assigned_ns = time.monotonic_ns()
                 self.roll.on_node_assigned(node)
@@ -376,6 +378,19 @@ class NodeControl:
         late = f"did not stop within {self._options.drain_timeout_s:.0f} s"
         self._limit(node, NodeTimer.STOP, self._options.drain_timeout_s, lambda: self.kill(node, late))
 
+    def _tell_swarm(self) -> None:
+        """Tells each node that is up of all nodes, for its reports. A node that does not read misses it."""
+        text_max, nodes = protocol.SHOWN_TEXT_MAX, sorted(self.nodes.items())
+        shown = [
+            protocol.NodeOfSwarm(number, each.state.shown, each.restarts, each.last_error[:text_max])
+            for number, each in nodes
+        ]
+        message = protocol.encode(protocol.Swarm(os.getpid(), shown))
+        for _, each in nodes:
+            if each.state is NodeState.UP and each.control is not None:
+                with contextlib.suppress(OSError):
+                    each.control.send(message)
+
     def _note_death(self, node: NodeHandle) -> None:
         self.last_death_ns = time.monotonic_ns()
 
@@ -399,6 +414,7 @@ class NodeControl:
             self._host.end_swarm(decision.exit_code)
             return
         node.restarts += 1
+        self._tell_swarm()
         if decision.restart_in_s == 0.0:
             self.start(node)
             return

@@ -18,6 +18,8 @@ import msgspec
 MESSAGE_MAX = 1 << 20
 TEXT_MAX = 50_000
 """The most characters of an error's text."""
+SHOWN_TEXT_MAX = 500
+"""The most characters of an error's text that other nodes are told."""
 DESCRIPTORS_MAX = 4
 VITALS = struct.Struct("<IQIQQQQIq")
 VITALS_MARK = b"V"
@@ -169,9 +171,26 @@ class Skip(msgspec.Struct, tag_field="kind", tag="skip"):
     group: str | None = None
 
 
+class NodeOfSwarm(msgspec.Struct):
+    """One node, as the supervisor sees it."""
+
+    node: Number
+    state: str
+    restarts: Number
+    last_error: str
+
+
+class Swarm(msgspec.Struct, tag_field="kind", tag="swarm"):
+    """Tells the nodes of the swarm, for the reports of this one. It has no answer."""
+
+    pid: Number
+    nodes: list[NodeOfSwarm]
+
+
 MoldSays = MoldReady | Refused | Forked | NotForked
 NodeSays = Tripwire | NodeReady | Assigned | Holds | Connections | Failed | Gathered | Resumed
-NodeIsAsked = Gather | Resume | Skip
+Asked = Gather | Resume | Skip
+NodeIsAsked = Asked | Swarm
 FROM_MOLD: msgspec.json.Decoder[MoldSays] = msgspec.json.Decoder(MoldSays)
 TO_MOLD: msgspec.json.Decoder[Fork] = msgspec.json.Decoder(Fork)
 FROM_NODE: msgspec.json.Decoder[NodeSays] = msgspec.json.Decoder(NodeSays)

@@ -12,6 +12,7 @@ import awoke
 from awoke._clock import monotonic_s
 from awoke.console import reports
 from awoke.console.reports import FAILING_MAX, PARTITIONS_MAX, Origin, Reports
+from awoke.console.stable import Stable
 from awoke.metrics.recorder import CommitGap, Health, PartitionState
 from awoke.secrets import key_hash
 from awoke.settings import load
@@ -35,6 +36,8 @@ def group_of(*states: PartitionState, **parts: Any) -> Any:
         partitions=lambda: list(states),
         stuck=list,
         running=list,
+        routes={},
+        kept_back=set,
     )
     vars(found).update(parts)
     return found
@@ -48,6 +51,7 @@ def shown_of(group: Any, **parts: Any) -> Any:
         health=lambda: Health(True, []),
         why_not_ready=lambda: None,
         queued=lambda: (3, 300),
+        swarm=(None, []),
         threads=lambda: [SimpleNamespace(owner="shop"), SimpleNamespace(owner="shop")],
     )
     vars(found).update(parts)
@@ -114,7 +118,7 @@ def test_a_stuck_partition_says_why() -> None:
 def test_a_running_message_keeps_the_time_at_which_it_was_first_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000, 8_000, 9_000])
     monkeypatch.setattr(reports, "wall_ms", lambda: next(times))
-    jobs = [SimpleNamespace(topic="orders", partition=0, first_offset=7, attempt=1, remaining=3)]
+    jobs = [SimpleNamespace(topic="orders", partition=0, first_offset=7, attempt=1, remaining=3, is_of_lanes=False)]
     made = Reports(Origin("shop", None, LOADED), shown_of(group_of(state(), running=lambda: jobs)))
     first, second = (made.make(0, 0).partitions[0].running for _ in range(2))
     assert first == second
@@ -142,3 +146,62 @@ def test_a_sample_tells_the_progress_and_the_failures_since_the_one_before() -> 
     report = made.make(4, 0)
     assert [(each.offsets, each.failures, each.lag) for each in report.history.of_5_s] == [(0, 1, 5), (4, 3, 1)]
     assert report.partitions[0].offsets_per_s == 4 / 5
+
+
+def test_settings_have_their_origins_and_no_secrets() -> None:
+    explained = {each.name: each for each in reports_of(group_of()).make(0, 0).explained}
+    assert (explained["workers"].value, explained["workers"].origin) == ("3", "argument")
+    assert explained["kafka.sasl.password"].origin == "argument"
+    assert "hunter2" not in str(explained)
+
+
+def test_a_handler_tells_its_rate_and_its_failures() -> None:
+    route = SimpleNamespace(
+        name="handle",
+        topic="orders",
+        is_async=False,
+        is_exactly_once=False,
+        dead_letter="letters",
+        concurrency=SimpleNamespace(jobs=4, commit_gap=100),
+    )
+    states = [state(position=5)]
+    made = reports_of(group_of(partitions=lambda: list(states), routes={"orders": route}))
+    made.failures_by_handler["handle"] += 3
+    made.sample(0)
+    assert made.make(0, 0).handlers[0].messages_per_s is None
+    states[0] = state(position=15)
+    made.sample(0)
+    (found,) = made.make(0, 0).handlers
+    assert (found.name, found.topic, found.concurrency, found.dead_letter) == ("handle", "orders", 4, "letters")
+    assert (found.messages_per_s, found.failures) == (2.0, 3)
+
+
+def test_a_partition_tells_its_last_stable_offset_and_why_it_takes_in_no_more() -> None:
+    gap, place = CommitGap(100, 6, 5, 2.5), ("orders", 0)
+    route = SimpleNamespace(topic="orders", concurrency=SimpleNamespace(commit_gap=100, jobs=1))
+    vars(route).update(name="handle", is_async=False, is_exactly_once=False, dead_letter=None)
+    made = reports_of(group_of(state(gap=gap), routes={"orders": route}, kept_back=lambda: {place}))
+    made.stable._known = {place: Stable(7, 1_000)}
+    (found,) = made.make(0, 0).partitions
+    assert (found.last_stable_offset, found.transaction_open_since_ms) == (7, 1_000)
+    assert (found.has_room, found.commit_gap, found.commit_gap_max) == (False, 100, 100)
+
+
+def test_a_lane_at_work_has_the_hash_of_its_key() -> None:
+    batch = [SimpleNamespace(key=b"key")]
+    job = SimpleNamespace(topic="orders", partition=0, first_offset=7, attempt=1, remaining=1, is_of_lanes=True)
+    vars(job).update(batch=lambda: batch)
+    (found,) = reports_of(group_of(state(), running=lambda: [job])).make(0, 0).partitions[0].running
+    assert found.key_hash == key_hash(b"key")
+
+
+def test_a_report_that_is_too_large_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = reports_of(group_of(*(state(number) for number in range(400))))
+    whole = made.encoded(made.make(0, 0))
+    assert not msgspec.json.decode(whole)["is_cut"]
+    monkeypatch.setattr(reports, "REPORT_BYTES_MAX", len(whole) // 2)
+    cut = msgspec.json.decode(made.encoded(made.make(0, 0)))
+    assert (cut["is_cut"], cut["partitions_total"]) == (True, 400)
+    assert 0 < len(cut["partitions"]) < 400
+    monkeypatch.setattr(reports, "REPORT_BYTES_MAX", 1)
+    assert msgspec.json.decode(made.encoded(made.make(0, 0)))["partitions"] == []

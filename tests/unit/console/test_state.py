@@ -10,7 +10,7 @@ import pytest
 
 from awoke._clock import wall_ms
 from awoke.console.state import State, group_of, read_view
-from awoke.console.views import MAJOR, ErrorRecord, Report
+from awoke.console.views import MAJOR, Audit, ErrorRecord, Report
 from awoke.embedded import EmbeddedCluster
 from awoke.errors import UnknownGroup, UnknownTopic
 from awoke.settings import load
@@ -141,3 +141,26 @@ def test_an_app_that_never_reported_is_an_error_that_says_what_to_do() -> None:
         settings = load({"bootstrap_servers": cluster.bootstrap_servers}).values
         with pytest.raises(UnknownTopic, match=r"shop.*console=True"):
             read_view("shop", settings)
+
+
+def test_the_last_commands_come_first() -> None:
+    state = State("shop")
+    for verb in ("pause", "resume"):
+        audit = Audit(
+            at_ms=1,
+            node="host.1",
+            app="shop",
+            who="ann",
+            via="test",
+            verb=verb,
+            arguments={},
+            reason="a test",
+            result="done",
+            text="",
+            took_ms=1,
+        )
+        state.on_audit(message(msgspec.json.encode(audit)))
+    state.on_audit(message(b"{"))
+    view = state.view([])
+    assert [each.verb for each in view.audit] == ["resume", "pause"]
+    assert view.unreadable == 1

@@ -50,6 +50,10 @@ def group_of(members: int = 1, lag: int = 5) -> GroupView:
     return GroupView(group="shop", state="Stable", members=members, partitions=[at])
 
 
+def partition(**fields: Any) -> Partition:
+    return Partition(**{"group": "shop", "topic": "orders", "partition": 0, **fields})
+
+
 def found(*nodes: NodeView, groups: tuple[GroupView, ...] = ()) -> list[Reason]:
     return reasons(AppView(app="shop", at_ms=NOW_MS, nodes=list(nodes), groups=list(groups), errors=[]))
 
@@ -117,3 +121,18 @@ def test_a_group_without_members_is_a_reason_where_messages_wait() -> None:
 def test_nodes_that_are_silent_or_newer_are_left_out() -> None:
     paused = at(paused_because="exhausted")
     assert kinds(node_of(paused, is_silent=True), node_of(paused, is_newer=True)) == []
+
+
+def test_an_open_transaction_is_a_reason_once_everything_before_it_is_done() -> None:
+    at = partition(position=5, end_offset=9, last_stable_offset=5, transaction_open_since_ms=NOW_MS - 60_000)
+    (reason,) = found(node_of(at))
+    assert reason.kind == "open transaction"
+    assert "at offset 5 that is open for 60 s, and 4 messages wait behind it" in reason.text
+    assert kinds(node_of(msgspec.structs.replace(at, position=4))) == []
+    assert kinds(node_of(msgspec.structs.replace(at, transaction_open_since_ms=NOW_MS - 1_000))) == []
+
+
+def test_a_partition_with_as_many_messages_under_way_as_allowed_is_a_reason() -> None:
+    at = partition(commit_gap=100, commit_gap_max=100, oldest_offset=5)
+    assert kinds(node_of(at)) == ["full"]
+    assert kinds(node_of(msgspec.structs.replace(at, commit_gap=99))) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.views import MAJOR, History, NodeView, Report, Sample
+from awoke.console.views import MAJOR, Failing, History, NodeView, Partition, Report, Running, Sample
 
 REPORT = Report(
     major=MAJOR,
@@ -43,3 +43,23 @@ def test_fields_of_a_later_minor_version_are_kept_and_do_not_disturb() -> None:
 
 def test_a_report_of_a_newer_node_is_not_interpreted() -> None:
     assert view_of({"major": MAJOR + 1, "node": ["another form"]}, is_newer=True).report() is None
+
+
+def test_lanes_are_made_of_what_runs_and_what_waits() -> None:
+    at = Partition(
+        group="shop",
+        topic="orders",
+        partition=0,
+        oldest_offset=4,
+        failing=[
+            Failing(offset=4, key_hash="a", attempts=2, error="no good", since_ms=10, next_ms=90),
+            Failing(offset=6, key_hash="b", attempts=1, error="no good", since_ms=20, next_ms=80),
+        ],
+        running=[
+            Running(offset=9, attempt=1, remaining=1, since_ms=50, key_hash="c"),
+            Running(offset=6, attempt=2, remaining=1, since_ms=60),
+        ],
+    )
+    found = [(each.offset, each.key_hash, each.is_running, each.attempt, each.next_ms) for each in at.lanes()]
+    assert found == [(4, "a", False, 2, 90), (6, "b", True, 2, None), (9, "c", True, 1, None)]
+    assert [each.keeps_commit_back for each in at.lanes()] == [True, False, False]

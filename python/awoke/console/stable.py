@@ -1,0 +1,81 @@
+"""The last stable offset of each partition that is read: an open transaction keeps it behind the end.
+
+It comes from librdkafka's statistics, which the settings turn on where the console is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from awoke._clock import wall_ms
+from awoke.events import ClientStatistics, Event
+
+
+class PartitionStatistics(msgspec.Struct, frozen=True):
+    """A partition in librdkafka's JSON."""
+
+    hi_offset: int = -1
+    ls_offset: int = -1
+
+
+class TopicStatistics(msgspec.Struct, frozen=True):
+    """A topic in librdkafka's JSON."""
+
+    partitions: Mapping[str, PartitionStatistics] = {}
+
+
+class ConsumerStatistics(msgspec.Struct, frozen=True):
+    """A client in librdkafka's JSON."""
+
+    type: str
+    topics: Mapping[str, TopicStatistics] = {}
+
+
+class Stable(NamedTuple):
+    """The last stable offset of a partition."""
+
+    offset: int
+    open_since_ms: int | None
+    """When it was first seen there, and behind the end; None: no transaction is open."""
+
+
+_decoder = msgspec.json.Decoder(ConsumerStatistics)
+
+
+class StableOffsets:
+    """The last stable offsets of one process. Nothing here blocks. Any thread."""
+
+    def __init__(self) -> None:
+        self._known: Mapping[tuple[str, int], Stable] = {}
+
+    def on_event(self, event: Event) -> None:
+        """Takes the statistics of a consumer. One thread at a time."""
+        assert isinstance(event, ClientStatistics)
+        try:
+            client = _decoder.decode(event.json)
+        except msgspec.MsgspecError:
+            return  # librdkafka changed its form: nothing is known then.
+        if client.type != "consumer":
+            return
+        found = dict(self._known)
+        for topic, its in client.topics.items():
+            for number, at in its.partitions.items():
+                place = (topic, int(number))
+                if int(number) >= 0 and at.ls_offset >= 0:
+                    found[place] = after(found.get(place), at)
+        self._known = found
+
+    def find(self, topic: str, partition: int) -> Stable | None:
+        """Returns the last stable offset of a partition; None where it is not known."""
+        return self._known.get((topic, partition))
+
+
+def after(before: Stable | None, at: PartitionStatistics) -> Stable:
+    """Returns the last stable offset now; it keeps its time while it stays at one offset."""
+    if at.ls_offset >= at.hi_offset:
+        return Stable(at.ls_offset, None)
+    is_same = before is not None and before.offset == at.ls_offset and before.open_since_ms is not None
+    return before if is_same and before is not None else Stable(at.ls_offset, wall_ms())

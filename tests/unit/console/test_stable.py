@@ -1,0 +1,38 @@
+"""The last stable offsets in librdkafka's statistics."""
+
+from __future__ import annotations
+
+import pytest
+
+from awoke.console import stable
+from awoke.console.stable import StableOffsets
+from awoke.events import ClientStatistics
+
+
+def told(offsets: StableOffsets, last_stable: int, end: int, kind: str = "consumer") -> None:
+    text = (
+        f'{{"type": "{kind}", "topics": {{"orders": {{"partitions": {{'
+        f'"0": {{"ls_offset": {last_stable}, "hi_offset": {end}}}, "-1": {{"ls_offset": 5}}}}}}}}}}'
+    )
+    offsets.on_event(ClientStatistics(client="c", json=text))
+
+
+def test_an_open_transaction_keeps_the_time_at_which_it_was_seen_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1_000, 2_000, 3_000])
+    monkeypatch.setattr(stable, "wall_ms", lambda: next(times))
+    offsets = StableOffsets()
+    told(offsets, 5, 8)
+    told(offsets, 5, 9)
+    assert offsets.find("orders", 0) == (5, 1_000)
+    told(offsets, 7, 9)
+    assert offsets.find("orders", 0) == (7, 2_000)
+    told(offsets, 9, 9)
+    assert offsets.find("orders", 0) == (9, None)
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    offsets = StableOffsets()
+    told(offsets, -1001, 8)
+    told(offsets, 5, 8, "producer")
+    offsets.on_event(ClientStatistics(client="c", json="{"))
+    assert offsets.find("orders", 0) is None
