@@ -77,7 +77,7 @@ def brokers(servers: str | None) -> Iterator[str]:
 def swarm(servers: str) -> Iterator[None]:
     """The app in processes of its own, until the end of the block."""
     command = [sys.executable, "-m", "awoke", "run", "examples.flights.console_app:app", "--nodes", str(NODES)]
-    options = ["--bootstrap-servers", servers, "--log-level", "error"]
+    options = ["--bootstrap-servers", servers, "--log-level", "error", "--drain-timeout-s", "5"]
     with subprocess.Popen([*command, *options], start_new_session=True) as running:
         try:
             yield
