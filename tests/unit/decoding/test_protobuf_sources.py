@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from awoke.cli.decoding import protobuf_sources
-from awoke.cli.decoding.protobuf_sources import OWN_NAME, NotCompiled, compiled, find_compiler
+from awoke.decoding import protobuf_sources
+from awoke.decoding.protobuf_sources import OWN_NAME, NotCompiled, compiled, find_compiler
 
 ORDER = 'syntax = "proto3"; import "shop/item.proto"; message Order { Item item = 1; }'
 ITEM = 'syntax = "proto3"; import public "google/protobuf/timestamp.proto"; message Item {}'

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.cli import replays
-from awoke.cli.letters import Letter
-from awoke.cli.replays import METADATA_BYTES_MAX, Memory, Sender, chunks, decode, encode
-from awoke.cli.targets import Targets
+from awoke.dead_letters import replays
+from awoke.dead_letters.letters import Letter
+from awoke.dead_letters.replays import METADATA_BYTES_MAX, Memory, Sender, chunks, decode, encode
+from awoke.dead_letters.targets import ReplayTargets
 from tests.unit.cli.fakes import letter
 
 
@@ -174,7 +174,7 @@ def sender_of(
 ) -> tuple[Sender, FakeProducer, FakeMemory]:
     producer: Any = FakeProducer(answer)
     memory: Any = FakeMemory()
-    return Sender(producer, memory, Targets("repaired", None, []), rate_per_s), producer, memory
+    return Sender(producer, memory, ReplayTargets("repaired", lambda topic: False), rate_per_s), producer, memory
 
 
 TOO_LARGE = awoke.MessageTooLarge("too large", "orders", 5_000)

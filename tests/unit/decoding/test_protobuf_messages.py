@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from awoke.cli.decoding import protobuf_sources
-from awoke.cli.decoding.protobuf_messages import add_known, placed, pool_with, protobuf_reader
+from awoke.decoding import protobuf_sources
+from awoke.decoding.protobuf_messages import add_known, placed, pool_with, protobuf_reader
 from awoke.registry.schema import RegisteredSchema, Schema
 from awoke.registry.schemas import Schemas
 from awoke.registry.wire_format import Framed

@@ -8,8 +8,8 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from awoke.cli.decoding.protobuf_sources import KNOWN, OWN_NAME, NotCompiled, compiled
 from awoke.codecs import protobuf_schemas
+from awoke.decoding.protobuf_sources import KNOWN, OWN_NAME, NotCompiled, compiled
 from awoke.extras import needs
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema, Schema

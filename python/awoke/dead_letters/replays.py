@@ -12,8 +12,8 @@ from itertools import islice
 from time import monotonic
 
 import awoke
-from awoke.cli.letters import Letter
-from awoke.cli.targets import Targets
+from awoke.dead_letters.letters import Letter
+from awoke.dead_letters.targets import ReplayTargets
 from awoke.errors import AwokeError, FencedError, is_refused_for_good
 
 JOINED_WITHIN_S = 60.0
@@ -150,12 +150,21 @@ class Memory:
 
 
 class Sender:
-    """Sends dead letters again."""
+    """Sends dead letters again. One thread; another one may cancel."""
 
-    def __init__(self, producer: awoke.Producer, memory: Memory, targets: Targets, rate_per_s: float | None) -> None:
+    def __init__(
+        self, producer: awoke.Producer, memory: Memory, targets: ReplayTargets, rate_per_s: float | None
+    ) -> None:
         self._producer, self._memory, self._targets, self._rate_per_s = producer, memory, targets, rate_per_s
+        self._cancelled = threading.Event()
         self.sent = 0
         self.failures: list[tuple[Letter, AwokeError]] = []
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        """Ends the replay after the letters that are being sent. Does not block. Any thread."""
+        self.is_cancelled = True
+        self._cancelled.set()
 
     def send(self, letters: Sequence[Letter], stops_at_failure: bool) -> None:
         """Sends letters in order, and records each chunk when it is acknowledged. Blocks."""
@@ -168,11 +177,13 @@ class Sender:
                 return
 
     def _paced(self, all_chunks: Iterable[Sequence[Letter]]) -> Iterator[Sequence[Letter]]:
-        """Yields each chunk at the moment that the rate allows. The wait has nothing to wait for but the time."""
-        began_s, count, pause = monotonic(), 0, threading.Event()
+        """Yields each chunk at the moment that the rate allows, until the replay is cancelled."""
+        began_s, count = monotonic(), 0
         for chunk in all_chunks:
             if self._rate_per_s is not None:
-                pause.wait(max(0.0, began_s + count / self._rate_per_s - monotonic()))
+                self._cancelled.wait(max(0.0, began_s + count / self._rate_per_s - monotonic()))
+            if self.is_cancelled:
+                return
             yield chunk
             count += len(chunk)
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from awoke.cli.decoding.registered import Decoded, RegisteredFormat, Shown, part_of
 from awoke.codecs.formats import Place
+from awoke.decoding.registered import Decoded, RegisteredFormat, Shown, part_of
 from awoke.errors import ConfigError, DecodeError
 from awoke.registry import RegistryUnavailable, Schema, SchemaNotFound, SchemaRegistry
 from awoke.registry.schemas import Schemas

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 
-from awoke.cli.decoding.protobuf_messages import protobuf_reader
-from awoke.cli.registry_options import registry_at
 from awoke.codecs import avro, json_schema
 from awoke.codecs.formats import Encoder, Format, HeaderDecoder, Headers, Part, Place
+from awoke.decoding.protobuf_messages import protobuf_reader
 from awoke.errors import AwokeError, ConfigError, DecodeError
 from awoke.printable import harmless_json
 from awoke.registry import wire_format
@@ -20,6 +19,9 @@ from awoke.registry.schema import RegisteredSchema
 from awoke.registry.schemas import Schemas, loading
 from awoke.registry.wire_format import Framed
 from awoke.topics import Topic
+
+if TYPE_CHECKING:
+    from awoke.registry.client import SchemaRegistry
 
 Read = Callable[[Framed], Any]
 """Returns the value of a payload."""
@@ -82,14 +84,9 @@ class RegisteredFormat(Format):
 
 
 class Decoding:
-    """Decodes the messages of a command. A context manager: leaving it closes the connections to the registry.
+    """Decodes messages by the schemas of a registry. A context manager: leaving it closes the registry's client."""
 
-    Raises:
-        ConfigError: No registry is set.
-    """
-
-    def __init__(self, registry_url: str | None) -> None:
-        registry = registry_at(registry_url)
+    def __init__(self, registry: SchemaRegistry) -> None:
         self._schemas = Schemas(lambda: registry)
 
     def topic(self, name: str) -> Topic:
