@@ -145,6 +145,7 @@ REAL_TIME = {
             "reader",
             "producer",
             "console.reporter",
+            "console.web.application",
             "registry.transport",
         ),
         *("registry.exchange", "rpc.caller.caller", "rpc.responder.reply_topics", "rpc.responder.responder"),

@@ -1,0 +1,261 @@
+"""The console as a web application (ASGI): its routes, each of which checks the rights of a request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import jinja2
+import msgspec
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from awoke.console.web import site
+from awoke.console.web.assets import Assets
+from awoke.console.web.grants import Grant, Policy, Rights, Role, view_only
+from awoke.console.web.live import Live
+from awoke.console.web.page import Action, Asked, Done, Missing, Page, Refused, Wrong
+from awoke.console.web.rendering import environment
+from awoke.console.web.security import Guard
+from awoke.errors import AwokeError
+from awoke.printable import harmless_json
+from awoke.settings import Settings, load
+
+FORM_BYTES_MAX = 1 << 20
+COALESCING_S = 0.1
+"""Changes within this time are told to a browser at once."""
+TICK_S = 2.0
+"""A browser is told to look again after this time without a change: ages and waits go on."""
+THREADS = 8
+"""The pages that may wait for brokers at once."""
+STREAMS_MAX = 100
+"""The most browsers that are told of changes at once; others load the page again by themselves."""
+STATUS: dict[type[AwokeError], int] = {Missing: 404, Wrong: 400, Refused: 403}
+
+
+class Parts(NamedTuple):
+    """The parts of one console."""
+
+    app: str
+    settings: Settings
+    live: Live
+    rights: Rights
+    assets: Assets
+    templates: jinja2.Environment
+    pool: ThreadPoolExecutor
+    """The threads on which pages are made: they may wait for brokers."""
+
+
+def asgi(
+    app: Any,
+    *,
+    policy: Policy = view_only,
+    verbs: Collection[str] = (),
+    payloads: bool = False,
+    hosts: Collection[str] = (),
+    settings: Settings | None = None,
+) -> Starlette:
+    """Returns the console of an app, or of the app with this name, to be served or mounted. Opens nothing yet.
+
+    `policy` gets the ASGI scope of a request and returns its `Role` or `Grant`; None refuses it. `verbs` are the
+    actions that are allowed to the roles which may act (`"*"`: all). `payloads=True` shows keys, values and headers of
+    messages. `hosts` are the names by which browsers may ask, beside IP addresses and localhost (`"*"`: any).
+    """
+    name = app if isinstance(app, str) else app.name
+    found = settings if settings is not None else load({}).values if isinstance(app, str) else app.settings
+    return application(name, found, Live(name, found), Rights(policy, verbs, payloads), hosts)
+
+
+def application(name: str, settings: Settings, live: Live, rights: Rights, hosts: Collection[str]) -> Starlette:
+    """Returns the console with its parts."""
+    pool = ThreadPoolExecutor(THREADS, "awoke-console-page")
+    parts = Parts(name, settings, live, rights, Assets(), environment(), pool)
+    routes = [Route("/static/{name:path}", Static(parts)), Route("/live", Changes(parts))]
+    routes += [Route(each.path, Shown(parts, each), methods=["GET"]) for each in site.PAGES]
+    routes += [Route(each.path, Acted(parts, each), methods=["POST"]) for each in site.ACTIONS]
+
+    @contextlib.asynccontextmanager
+    async def run(web: Starlette) -> AsyncIterator[None]:
+        live.start()
+        try:
+            yield
+        finally:
+            await asyncio.get_running_loop().run_in_executor(pool, live.close)
+            pool.shutdown()
+
+    return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts)], lifespan=run)
+
+
+class Checked:
+    """An endpoint that answers only requests with rights. Each route of the console is one."""
+
+    methods = ("GET",)
+    role = Role.VIEW
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answers a request."""
+        request = Request(scope, receive)
+        grant = self.parts.rights.of(scope)
+        if request.method not in (*self.methods, "HEAD"):
+            response = self.failed(request, Grant(), Wrong("this method is not allowed"), 405)
+        elif grant is None or grant.role < self.role:
+            response = self.failed(request, Grant(), Refused("you may not do this: ask the console's operator"), 403)
+        else:
+            try:
+                response = await self.answer(request, grant)
+            except AwokeError as error:
+                status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 502)
+                response = self.failed(request, grant, error, status)
+            except ClientDisconnect:
+                return
+        await response(scope, receive, send)
+
+    async def answer(self, request: Request, grant: Grant) -> Response:
+        """Returns the answer to a request that has the role."""
+        raise NotImplementedError
+
+    async def on_thread(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """Calls a function that may block, on a thread of the pool."""
+        return await asyncio.get_running_loop().run_in_executor(self.parts.pool, function, argument)
+
+    def failed(self, request: Request, grant: Grant, error: AwokeError, status: int) -> Response:
+        """Returns the page of an error."""
+        done = Done(text=str(error), is_failed=True)
+        return self.write(request, self.asked(request, grant), done, "answer.html", status)
+
+    def asked(
+        self, request: Request, grant: Grant, form: Mapping[str, str] | None = None, page: Page | None = None
+    ) -> Asked:
+        """Returns a request as the function of a page sees it."""
+        parts = self.parts
+        query = {name: value[:10_000] for name, value in request.query_params.items()}
+        prefix = request.scope.get("root_path", "").rstrip("/")
+        path = {name: str(value) for name, value in request.path_params.items()}
+        return Asked(parts.app, parts.settings, grant, path, query, form or {}, parts.live, prefix, page)
+
+    def write(self, request: Request, asked: Asked, model: Any, template: str, status: int = 200) -> Response:
+        """Returns a view model as JSON or as HTML, as the request wants it."""
+        headers = {"Vary": "Accept"}
+        wants = request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
+        if wants == "application/json" or asked.query.get("format") == "json":
+            text = harmless_json(msgspec.json.encode(model).decode())
+            return Response(text, status, headers, media_type="application/json")
+        templates = self.parts.templates
+        url = partial(self.url, asked.prefix)
+        text = templates.get_template(template).render(
+            page=model,
+            asked=asked,
+            url=url,
+            asset=self.parts.assets.path,
+            sections=site.SECTIONS,
+            path=request.url.path,
+        )
+        return HTMLResponse(text, status, headers)
+
+    @staticmethod
+    def url(prefix: str, path: str) -> str:
+        """Returns the path of a page below the console's own."""
+        return prefix + path
+
+
+class Static(Checked):
+    """A file of the console itself."""
+
+    async def answer(self, request: Request, grant: Grant) -> Response:
+        """Returns a file by its hashed name."""
+        return self.parts.assets.answer(request.path_params["name"])
+
+
+class Shown(Checked):
+    """A page."""
+
+    def __init__(self, parts: Parts, page: Page) -> None:
+        super().__init__(parts)
+        self.page, self.role = page, page.role
+
+    async def answer(self, request: Request, grant: Grant) -> Response:
+        """Returns the page; its function may block a thread of the pool."""
+        asked = self.asked(request, grant, page=self.page)
+        if inspect.iscoroutinefunction(self.page.function):
+            model = await self.page.function(asked)
+        else:
+            model = await self.on_thread(self.page.function, asked)
+        return model if isinstance(model, Response) else self.write(request, asked, model, self.page.template)
+
+
+class Acted(Checked):
+    """A change of the app or the cluster."""
+
+    methods = ("POST",)
+
+    def __init__(self, parts: Parts, action: Action) -> None:
+        super().__init__(parts)
+        self.action, self.role = action, action.role
+
+    async def answer(self, request: Request, grant: Grant) -> Response:
+        """Makes the change, and returns its answer."""
+        if not grant.allows(self.action.verb, self.action.role):
+            raise Refused(f"this console does not allow {self.action.verb!r} (--allow)")
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > FORM_BYTES_MAX:
+                raise Wrong("the form is too large")
+        form = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=1_000))
+        asked = self.asked(request, grant, form)
+        done = await self.on_thread(self.action.function, asked)
+        return self.write(request, asked, done, "answer.html", 409 if done.is_failed else 200)
+
+
+class Changes(Checked):
+    """Tells a browser of changes, by server-sent events."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._streams = 0
+
+    async def answer(self, request: Request, grant: Grant) -> Response:
+        """Returns a stream without end."""
+        if self._streams >= STREAMS_MAX:
+            raise Refused("too many browsers look at once")
+        return StreamingResponse(self._events(), media_type="text/event-stream")
+
+    async def _events(self) -> AsyncGenerator[str, None]:
+        live, loop, changed = self.parts.live, asyncio.get_running_loop(), asyncio.Event()
+        ended = threading.Event()
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # The loop is closed.
+                if not ended.is_set():
+                    loop.call_soon_threadsafe(changed.set)
+
+        unsubscribe = live.subscribe(tell)
+        self._streams += 1
+        try:
+            await self.on_thread(lambda _: live.start(), None)
+            yield "retry: 2000\n\n"
+            while not live.is_closed:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(TICK_S):
+                        await changed.wait()
+                await asyncio.sleep(COALESCING_S)
+                changed.clear()
+                live.refresh()
+                yield "event: change\ndata: -\n\n"
+        finally:
+            ended.set()
+            self._streams -= 1
+            unsubscribe()

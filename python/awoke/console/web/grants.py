@@ -1,0 +1,75 @@
+"""The roles of the console, and the functions that give them to a request."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from awoke.errors import ConfigError
+
+
+class Role(enum.IntEnum):
+    """The rights of a request; each includes those before it."""
+
+    VIEW = 1
+    OPERATE = 2
+    """May pause, resume, skip, retry: what changes the processing of messages."""
+    ADMIN = 3
+    """May also change topics and offsets, and stop processes."""
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """The rights of one request."""
+
+    role: Role = Role.VIEW
+    who: str = ""
+    """The name that the audit records."""
+    verbs: frozenset[str] = frozenset()
+    """The actions that the console allows at all; `*` is every one."""
+    payloads: bool = False
+    """True: keys, values and headers of messages are shown."""
+
+    def allows(self, verb: str, role: Role = Role.OPERATE) -> bool:
+        """Tells whether an action with this verb, which needs this role, may run."""
+        return self.role >= role and (verb in self.verbs or "*" in self.verbs)
+
+
+Policy = Callable[[Mapping[str, Any]], "Role | Grant | None"]
+"""Gets the ASGI scope of a request, and returns its role; None refuses the request."""
+
+
+def view_only(scope: Mapping[str, Any]) -> Role:
+    """Lets every request look, and change nothing."""
+    return Role.VIEW
+
+
+def role_of(name: str) -> Role:
+    """Returns the role of a name.
+
+    Raises:
+        ConfigError: There is no such role.
+    """
+    try:
+        return Role[name.upper()]
+    except KeyError:
+        raise ConfigError(f"a role is one of view, operate and admin, not {name!r}", "role") from None
+
+
+class Rights:
+    """The policy of a console, with the verbs and payloads that it allows to any role."""
+
+    def __init__(self, policy: Policy, verbs: Collection[str], payloads: bool) -> None:
+        self._policy, self._verbs, self._payloads = policy, frozenset(verbs), payloads
+
+    def of(self, scope: Mapping[str, Any]) -> Grant | None:
+        """Returns the rights of a request; None where it has none. A policy never grants more than the console."""
+        found = self._policy(scope)
+        if found is None:
+            return None
+        if isinstance(found, Role):
+            return Grant(role=found, verbs=self._verbs, payloads=self._payloads)
+        verbs = self._verbs if not found.verbs else found.verbs if "*" in self._verbs else found.verbs & self._verbs
+        return Grant(role=found.role, who=found.who, verbs=verbs, payloads=self._payloads)

@@ -1,0 +1,226 @@
+"""Follows the topics of an app, and asks the brokers for the offsets of its groups while somebody looks.
+
+Threads: `awoke-console-reports` and `awoke-console-errors` each read one topic; `awoke-console-offsets` asks the
+brokers, at most every 2 s, and only after a request. They start with the first request.
+"""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from awoke._clock import monotonic_s
+from awoke._native import Message
+from awoke.admin import Admin
+from awoke.console.state import State, group_of
+from awoke.console.topics import ConsoleTopics
+from awoke.console.views import ErrorRecord, GroupView
+from awoke.console.web.snapshot import Snapshot
+from awoke.errors import AwokeError, UnknownTopic
+from awoke.reader import Reader
+from awoke.settings import Settings
+
+ERRORS_MAX = 2_000
+"""The last error records that are kept."""
+FRESH_S = 2.0
+"""Offsets that are older are asked for again."""
+FIRST_S = 5.0
+"""The longest wait of the first request for the end of the topics."""
+TIMEOUT_S = 10.0
+
+
+class Live:
+    """The state of an app, which its topics and brokers keep up to date. Any thread."""
+
+    def __init__(self, app: str, settings: Settings) -> None:
+        self.app, self._settings, self._topics = app, settings, ConsoleTopics.of(app)
+        self._lock = threading.Lock()
+        self._state = State(app)  # Guarded by the lock, as all below.
+        self._errors: collections.deque[ErrorRecord] = collections.deque(maxlen=ERRORS_MAX)
+        self._groups: list[GroupView] = []
+        self._problems: dict[str, str] = {}
+        self._version = 0
+        self._built: tuple[int, float, Snapshot] | None = None
+        self._readers: list[Reader] = []
+        self._told: set[Callable[[], None]] = set()
+        self._threads: list[threading.Thread] = []
+        self._is_closed = False
+        self._asked_s = float("-inf")
+        self._wanted = threading.Condition(self._lock)
+        self._read = {"reports": threading.Event(), "offsets": threading.Event()}
+
+    def start(self) -> None:
+        """Starts the threads. Starting again does nothing."""
+        with self._lock:
+            if self._threads or self._is_closed:
+                return
+            follow = (
+                ("reports", self._topics.reports, "earliest", self._on_report),
+                ("errors", self._topics.errors, -ERRORS_MAX, self._on_error),
+            )
+            self._threads = [
+                threading.Thread(target=self._follow, args=each, name=f"awoke-console-{each[0]}", daemon=True)
+                for each in follow
+            ]
+            self._threads.append(threading.Thread(target=self._ask, name="awoke-console-offsets", daemon=True))
+            for each in self._threads:
+                each.start()
+
+    def close(self) -> None:
+        """Ends the threads. Blocks until requests to brokers that are under way have ended."""
+        with self._lock:
+            self._is_closed = True
+            readers, told = list(self._readers), list(self._told)
+            self._wanted.notify_all()
+        for reader in readers:
+            reader.close()
+        for call in told:
+            call()
+        for each in self._threads:
+            each.join(TIMEOUT_S)
+
+    @property
+    def is_closed(self) -> bool:
+        """True after `close`."""
+        return self._is_closed
+
+    def subscribe(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Calls a function after each change, on the thread that made it; the returned function ends that."""
+        with self._lock:
+            self._told.add(call)
+        return lambda: self._told.discard(call)
+
+    def refresh(self) -> None:
+        """Asks for new offsets, unless they are fresh. Does not block."""
+        with self._lock:
+            if monotonic_s() - self._asked_s > FRESH_S:
+                self._wanted.notify_all()
+
+    def snapshot(self) -> Snapshot:
+        """Returns the state. The first call blocks until the topics are read, or for five seconds."""
+        self.start()
+        self.refresh()
+        until_s = monotonic_s() + FIRST_S
+        for event in self._read.values():
+            event.wait(max(0.0, until_s - monotonic_s()))
+        with self._lock:
+            now_s = monotonic_s()
+            if self._built is not None and self._built[0] == self._version and now_s - self._built[1] < 1.0:
+                return self._built[2]
+            found = self._build()
+            self._built = (self._version, now_s, found)
+            return found
+
+    def _build(self) -> Snapshot:
+        view = self._state.view(self._groups)
+        reports = {each.node: report for each in view.nodes if (report := each.report()) is not None}
+        problem = "; ".join(sorted(set(self._problems.values()))) or None
+        is_read = self._read["reports"].is_set()
+        return Snapshot(self._version, view, reports, list(self._errors), problem, is_read)
+
+    def _follow(self, name: str, topic: str, start: Any, take: Callable[[Message[Any, Any]], None]) -> None:
+        while not self._is_closed:
+            try:
+                self._read_on(name, topic, start, take)
+            except AwokeError as error:
+                self._fail(name, topic, error)
+            with self._lock:
+                if not self._is_closed:
+                    self._wanted.wait()  # For the next request: then the topic may be there.
+
+    def _read_on(self, name: str, topic: str, start: Any, take: Callable[[Message[Any, Any]], None]) -> None:
+        reader = Reader(topic, start=start, **given(self._settings))
+        with self._lock:
+            self._readers.append(reader)
+            if self._is_closed:
+                reader.close()
+        try:
+            for message in reader.read_until_end():
+                self._take(take, message)
+            with self._lock:
+                self._problems.pop(name, None)
+            self._set(name)
+            for message in reader:
+                self._take(take, message)
+        finally:
+            with self._lock:
+                self._readers.remove(reader)
+            reader.close()
+
+    def _take(self, take: Callable[[Message[Any, Any]], None], message: Message[Any, Any]) -> None:
+        with self._lock:
+            take(message)
+            told = self._change()
+        for call in told:
+            call()
+
+    def _on_report(self, message: Message[Any, Any]) -> None:
+        self._state.on_report(message)
+
+    def _on_error(self, message: Message[Any, Any]) -> None:
+        before = self._state.unreadable
+        self._state.on_error(message)
+        if self._state.unreadable == before:
+            self._errors.append(msgspec.json.decode(message.value or b"", type=ErrorRecord))
+
+    def _change(self) -> list[Callable[[], None]]:
+        self._version += 1
+        return list(self._told)
+
+    def _fail(self, name: str, topic: str, error: AwokeError) -> None:
+        text = str(error)
+        if isinstance(error, UnknownTopic):
+            text = f"there is no topic {topic}: run the app with console=True"
+        with self._lock:
+            if name != "errors" or not isinstance(error, UnknownTopic):  # Without failures there is no such topic.
+                self._problems[name] = text
+        self._set(name)
+
+    def _set(self, name: str) -> None:
+        if name in self._read:
+            self._read[name].set()
+
+    def _ask(self) -> None:
+        self._read["reports"].wait(FIRST_S)  # They name the groups.
+        try:
+            with Admin(settings=self._settings) as admin:
+                while self._next_request():
+                    self._ask_once(admin)
+        except AwokeError as error:
+            self._fail("offsets", "", error)
+
+    def _next_request(self) -> bool:
+        with self._lock:
+            if self._asked_s != float("-inf") and not self._is_closed:
+                self._wanted.wait()
+            self._asked_s = monotonic_s()
+            return not self._is_closed
+
+    def _ask_once(self, admin: Admin) -> None:
+        with self._lock:
+            names = self._state.groups()
+        try:
+            groups = [group_of(admin, name, TIMEOUT_S) for name in names]
+        except AwokeError as error:
+            self._fail("offsets", "", error)
+            return
+        with self._lock:
+            self._groups = groups
+            self._problems.pop("offsets", None)
+            told = self._change()
+        self._set("offsets")
+        for call in told:
+            call()
+
+
+def given(settings: Settings) -> dict[str, Any]:
+    """Returns what a reader takes of the settings."""
+    return {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "kafka": settings.kafka,
+        "oauth_token": settings.oauth_token,
+    }

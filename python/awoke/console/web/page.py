@@ -1,0 +1,152 @@
+"""The frame of a page: its route, its view model, its rights, and the form in which a request reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from awoke.console.web.grants import Grant, Role
+from awoke.console.web.snapshot import Snapshot
+from awoke.errors import AwokeError
+from awoke.settings import Settings
+
+ROWS = 100
+"""The rows of a page of a table."""
+
+Row = TypeVar("Row")
+
+
+class Missing(AwokeError):
+    """The page is about something that does not exist."""
+
+
+class Wrong(AwokeError):
+    """The request can't be understood."""
+
+
+class Refused(AwokeError):
+    """The request is understood, and not allowed."""
+
+
+class Rows(msgspec.Struct, Generic[Row], kw_only=True):
+    """A part of a table: sorted, filtered and cut on the server."""
+
+    rows: list[Row]
+    total: int
+    """The rows that the filter leaves."""
+    at: int = 0
+    """The number of the first row."""
+    sort: str = ""
+    is_descending: bool = False
+    filter: str = ""
+    before: int | None = None
+    """The first row of the page before this one; None on the first."""
+    after: int | None = None
+
+
+class Source(Protocol):
+    """The state of the app."""
+
+    def snapshot(self) -> Snapshot: ...
+
+
+class Asked(NamedTuple):
+    """A request, as the function of a page sees it."""
+
+    app: str
+    settings: Settings
+    grant: Grant
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    form: Mapping[str, str]
+    source: Source
+    prefix: str = ""
+    """The path at which the console is mounted."""
+    page: Page | None = None
+
+    def snapshot(self) -> Snapshot:
+        """Returns the state of the app. The first call may block until the topics are read."""
+        return self.source.snapshot()
+
+    def integer(self, name: str, default: int, least: int = 0, most: int = 2**63 - 1) -> int:
+        """Returns a number of the query or the form, within these bounds.
+
+        Raises:
+            Wrong: It is no number.
+        """
+        text = self.form.get(name) or self.query.get(name) or ""
+        if not text:
+            return default
+        try:
+            return min(most, max(least, int(text[:20])))
+        except ValueError:
+            raise Wrong(f"{name} is no number: {text[:40]!r}") from None
+
+    def rows(
+        self,
+        found: Iterable[Row],
+        sort: str,
+        columns: Mapping[str, Callable[[Row], Any]],
+        *,
+        is_descending: bool = False,
+        text: Callable[[Row], str] | None = None,
+    ) -> Rows[Row]:
+        """Returns the part of a table that the query names (`sort`, `order`, `q`, `at`); `sort` is the default."""
+        rows = list(found)
+        wanted = self.query.get("q", "")[:200]
+        if wanted and text is not None:
+            rows = [each for each in rows if wanted.lower() in text(each).lower()]
+        column = self.query.get("sort", "")
+        if column in columns:
+            sort, is_descending = column, self.query.get("order") == "desc"
+        key = columns.get(sort)
+        if key is not None:
+            known = [each for each in rows if key(each) is not None]
+            unknown = [each for each in rows if key(each) is None]
+            rows = sorted(known, key=key, reverse=is_descending) + unknown
+        at = self.integer("at", 0, 0, max(0, len(rows) - 1))
+        return Rows(
+            rows=rows[at : at + ROWS],
+            total=len(rows),
+            at=at,
+            sort=sort,
+            is_descending=is_descending,
+            filter=wanted,
+            before=max(0, at - ROWS) if at else None,
+            after=at + ROWS if at + ROWS < len(rows) else None,
+        )
+
+
+class Page(NamedTuple):
+    """A page for people, and the same for programs as JSON."""
+
+    path: str
+    title: str
+    function: Callable[[Asked], Any]
+    """Returns the view model. A plain function runs on a thread and may block."""
+    template: str
+    section: str | None = None
+    """The part of the navigation that names the page; None: no part."""
+    role: Role = Role.VIEW
+
+
+class Action(NamedTuple):
+    """A change, by POST: checked for its role, its verb, and a request of the same origin."""
+
+    path: str
+    title: str
+    function: Callable[[Asked], Done]
+    verb: str
+    role: Role = Role.OPERATE
+
+
+class Done(msgspec.Struct, kw_only=True):
+    """The answer to an action."""
+
+    text: str
+    back: str = "/"
+    """The path of the page that shows the effect."""
+    is_failed: bool = False
+    lines: Sequence[str] = ()

@@ -1,0 +1,1 @@
+"""The pages: each module has view models, the functions that make them, and the list `PAGES`."""

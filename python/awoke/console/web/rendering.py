@@ -1,0 +1,116 @@
+"""Writes view models as HTML. All text is escaped, and its control characters are shown."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+from markupsafe import Markup
+
+from awoke._clock import wall_ms
+from awoke.printable import harmless
+
+TEMPLATES = Path(__file__).parent / "templates"
+UNITS = ("B", "kB", "MB", "GB", "TB")
+STEPS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+
+
+def environment() -> jinja2.Environment:
+    """Returns the environment of all templates."""
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(
+        number=number, bytes=size, duration_ms=duration, ago=ago, until=until, segment=segment, clock=clock, iso=iso
+    )
+    found.globals.update(points=points)
+    return found
+
+
+def visible(value: Any) -> Any:
+    """Returns text of others with its control characters made visible; None as a dash."""
+    if value is None:
+        return "–"
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return harmless(value, keep="\n\t")
+    return value
+
+
+def number(value: float | None) -> str:
+    """Returns a number with thin spaces between its thousands."""
+    if value is None:
+        return "–"
+    text = f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:,.1f}"
+    return text.replace(",", "\u202f")
+
+
+def size(value: float | None) -> str:
+    """Returns a number of bytes with its unit."""
+    if value is None:
+        return "–"
+    step = 0
+    while value >= 1_000 and step < len(UNITS) - 1:
+        value, step = value / 1_000, step + 1
+    return f"{value:.0f} {UNITS[step]}" if value >= 10 or step == 0 else f"{value:.1f} {UNITS[step]}"
+
+
+def duration(value_ms: float | None) -> str:
+    """Returns a duration with its largest fitting unit."""
+    if value_ms is None:
+        return "–"
+    for step_ms, unit in STEPS:
+        if value_ms >= step_ms:
+            return (
+                f"{value_ms / step_ms:.0f} {unit}" if value_ms >= 10 * step_ms else f"{value_ms / step_ms:.1f} {unit}"
+            )
+    return f"{max(0, value_ms):.0f} ms"
+
+
+def ago(at_ms: int | None) -> str:
+    """Returns how long ago a moment was."""
+    return "–" if at_ms is None else f"{duration(max(0, wall_ms() - at_ms))} ago"
+
+
+def until(at_ms: int | None) -> str:
+    """Returns how far away a moment is."""
+    if at_ms is None:
+        return "–"
+    left_ms = at_ms - wall_ms()
+    return f"in {duration(left_ms)}" if left_ms > 0 else "now"
+
+
+def clock(at_ms: int | None) -> str:
+    """Returns a moment in UTC, for people."""
+    return "–" if at_ms is None else _utc(at_ms).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def iso(at_ms: int | None) -> str:
+    """Returns a moment in UTC, for programs."""
+    return "" if at_ms is None else _utc(at_ms).isoformat(timespec="milliseconds")
+
+
+def _utc(at_ms: int) -> datetime.datetime:
+    least, most = 0, 253_402_300_799_000
+    return datetime.datetime.fromtimestamp(min(most, max(least, at_ms)) / 1_000, datetime.UTC)
+
+
+def segment(value: object) -> str:
+    """Returns text as one segment of a path."""
+    return quote(str(value), safe="", errors="surrogatepass")
+
+
+def points(values: list[float], width: int = 160, height: int = 32) -> str:
+    """Returns the points of a line through values, the first on the left."""
+    if len(values) < 2:
+        values = [*values, *values] or [0.0, 0.0]
+    top = max(values) or 1.0
+    step = width / (len(values) - 1)
+    return " ".join(f"{at * step:.1f},{height - 1 - value / top * (height - 2):.1f}" for at, value in enumerate(values))

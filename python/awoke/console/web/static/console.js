@@ -1,0 +1,95 @@
+// Keeps the page up to date: the server tells of a change, and the page is fetched again. Without it pages still work.
+"use strict";
+(() => {
+  const main = () => document.querySelector("main");
+  const badge = document.querySelector(".live");
+  const show = (on) => {
+    if (!badge || badge.dataset.state === (on ? "on" : "off")) return;
+    badge.dataset.state = on ? "on" : "off";
+    badge.querySelector(".word").textContent = on ? "live" : "not live";
+  };
+
+  // A person who types, selects or has opened a form keeps the page as it is.
+  const busy = () => {
+    const at = document.activeElement;
+    return document.hidden || document.querySelector("main .act[open]") || !getSelection().isCollapsed ||
+      (at && main().contains(at) && /^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName));
+  };
+
+  const plots = new WeakMap();
+  const draw = () => {
+    if (!window.uPlot) return;
+    for (const figure of document.querySelectorAll("figure[data-chart]")) {
+      const numbers = (name) => figure.dataset[name].split(" ").filter(Boolean).map(Number);
+      const data = [numbers("at").map((at) => at / 1000), numbers("values")];
+      let plot = plots.get(figure);
+      if (plot && plot.root.isConnected) { plot.setData(data); continue; }
+      const box = figure.querySelector(".spark");
+      if (!box || data[0].length < 2) continue;
+      const style = getComputedStyle(figure), quiet = getComputedStyle(figure.querySelector("figcaption")).color;
+      const size = (n) => n >= 1e9 ? +(n / 1e9).toFixed(1) + " G" : n >= 1e6 ? +(n / 1e6).toFixed(1) + " M" :
+        n >= 1e3 ? +(n / 1e3).toFixed(1) + " k" : String(+n.toFixed(2));
+      const axis = { stroke: quiet, font: "11px system-ui", grid: { show: false }, ticks: { show: false } };
+      const width = Math.floor(figure.clientWidth - parseFloat(style.paddingLeft) * 2);
+      const place = document.createElement("div");
+      place.setAttribute("hx-morph-skip", "");
+      box.before(place);
+      plot = new uPlot({
+        width, height: 110, legend: { show: false }, cursor: { y: false, drag: { x: false } }, padding: [8, 4, 0, 0],
+        scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
+        axes: [{ ...axis, space: 70 }, { ...axis, size: 44, splits: (u, i, low, high) => [0, high / 2.2, high / 1.1],
+          values: (u, all) => all.map(size) }],
+        series: [{}, { stroke: style.color, width: 1.5, fill: style.color.replace("rgb(", "rgba(").replace(")", ", .1)"),
+          points: { show: false } }],
+      }, data, place);
+      plots.set(figure, plot);
+      box.setAttribute("hidden", "");
+    }
+  };
+
+  const kept = (element) => element.id || (element.querySelector("summary") || element).textContent.trim();
+  let loading = false, again = false;
+  const load = async () => {
+    if (busy()) return;
+    if (loading) { again = true; return; }
+    loading = true;
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (!answer.ok || busy()) return;
+      const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+      if (!next) return;
+      const opened = new Set([...main().querySelectorAll("details[open]")].map(kept));
+      for (const each of next.querySelectorAll("details")) if (opened.has(kept(each))) each.open = true;
+      const old = [...main().querySelectorAll("figure[data-chart]")];
+      [...next.querySelectorAll("figure[data-chart]")].forEach((figure, at) => {
+        if (!old[at] || !plots.get(old[at])) return;
+        Object.assign(old[at].dataset, figure.dataset);
+        old[at].querySelector("figcaption").replaceWith(figure.querySelector("figcaption"));
+        figure.replaceWith(old[at]);
+      });
+      const focus = document.activeElement && main().contains(document.activeElement) &&
+        document.activeElement.getAttribute("href");
+      const scrolled = [...main().querySelectorAll(".scroll,pre")].map((each) => [each.scrollLeft, each.scrollTop]);
+      main().replaceChildren(...next.childNodes);
+      [...main().querySelectorAll(".scroll,pre")].forEach((each, at) => {
+        if (scrolled[at]) [each.scrollLeft, each.scrollTop] = scrolled[at];
+      });
+      if (focus) main().querySelector(`a[href="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+      draw();
+    } catch { show(false); } finally {
+      loading = false;
+      if (again) { again = false; load(); }
+    }
+  };
+
+  if (document.querySelector("noscript") && document.body.dataset.live) {
+    const source = new EventSource(document.body.dataset.live);
+    source.addEventListener("open", () => show(true));
+    source.addEventListener("error", () => show(false));
+    source.addEventListener("change", () => { show(true); load(); });
+    addEventListener("pagehide", () => source.close());
+    addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+  }
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) load(); });
+  draw();
+})();

@@ -1,0 +1,126 @@
+"""A console whose state a test gives, without brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+from starlette.testclient import TestClient
+
+from awoke._clock import wall_ms
+from awoke.console.state import State
+from awoke.console.views import MAJOR, ErrorRecord, Failing, GroupPartition, GroupView, Partition, Report, Running
+from awoke.console.web.application import Parts, application
+from awoke.console.web.assets import Assets
+from awoke.console.web.grants import Policy, Rights, view_only
+from awoke.console.web.rendering import environment
+from awoke.console.web.snapshot import Snapshot
+from awoke.settings import load
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e'\"&"
+
+
+class FakeLive:
+    """The state of an app, as a test gives it."""
+
+    def __init__(self, reports: Collection[Report] = (), errors: Collection[ErrorRecord] = ()) -> None:
+        self.state, self.errors, self.groups = State("shop"), list(errors), list[GroupView]()
+        self.is_closed = False
+        self.told: list[Callable[[], None]] = []
+        for report in reports:
+            self.state.on_report(_message(report, report.node))
+        for record in errors:
+            self.state.on_error(_message(record, record.fingerprint))
+
+    def start(self) -> None: ...
+    def close(self) -> None: ...
+    def refresh(self) -> None: ...
+    def subscribe(self, call: Callable[[], None]) -> Callable[[], None]:
+        self.told.append(call)
+        return lambda: self.told.remove(call)
+
+    def snapshot(self) -> Snapshot:
+        view = self.state.view(self.groups)
+        reports = {each.node: report for each in view.nodes if (report := each.report()) is not None}
+        return Snapshot(1, view, reports, self.errors)
+
+
+def _message(document: Any, key: str) -> Any:
+    class Read:
+        def __init__(self) -> None:
+            self.key, self.value = key.encode(), msgspec.json.encode(document)
+
+    return Read()
+
+
+def report(node: str = "host.1", *partitions: Partition, **fields: Any) -> Report:
+    now_ms = wall_ms()
+    given = {
+        "major": MAJOR,
+        "minor": 0,
+        "node": node,
+        "app": "shop",
+        "host": "host",
+        "pid": 1,
+        "sequence": 1,
+        "started_at_ms": now_ms - 60_000,
+        "at_ms": now_ms,
+        "state": "running",
+        "groups": ["shop"],
+        "partitions": list(partitions),
+        "partitions_total": len(partitions),
+        **fields,
+    }
+    return Report(**given)
+
+
+def hostile() -> FakeLive:
+    """An app in which each text of others is an attack."""
+    failing = Failing(offset=7, key_hash=HOSTILE, attempts=3, error=HOSTILE, since_ms=1, next_ms=wall_ms() + 9_000)
+    running = Running(offset=8, attempt=1, remaining=2, since_ms=wall_ms() - 90_000)
+    at = Partition(
+        group=HOSTILE,
+        topic=HOSTILE,
+        partition=0,
+        position=9,
+        committed=7,
+        end_offset=12,
+        paused_because=HOSTILE,
+        stuck_because=HOSTILE,
+        failing=[failing],
+        running=[running],
+    )
+    fields = {"versions": {HOSTILE: HOSTILE}, "settings": {HOSTILE: HOSTILE}, "threads": {HOSTILE: 2}}
+    reports = [report(HOSTILE, at, groups=[HOSTILE], not_ready_because=HOSTILE, host=HOSTILE, **fields)]
+    texts: Any = ("node", "app", "event", "fingerprint", "error_type", "error_text", "traceback", "handler", "topic")
+    said: Any = dict.fromkeys(texts, HOSTILE)
+    record = ErrorRecord(major=MAJOR, minor=0, at_ms=wall_ms(), partition=0, offset=7, **said)
+    live = FakeLive(reports, [record])
+    group = GroupPartition(topic=HOSTILE, partition=0, committed=7, end_offset=12, lag=5)
+    live.groups = [GroupView(group=HOSTILE, state=HOSTILE, members=0, partitions=[group])]
+    return live
+
+
+def console(
+    live: Any = None, *, policy: Policy = view_only, verbs: Collection[str] = (), payloads: bool = False
+) -> TestClient:
+    """A client of a console with this state, to be used as a context: its end joins the threads. Its host is localhost."""
+    state: Any = FakeLive([report()]) if live is None else live
+    web = application("shop", load({}).values, state, Rights(policy, verbs, payloads), ())
+    return TestClient(web, base_url="http://localhost", follow_redirects=False)
+
+
+def parts_of(live: Any) -> Parts:
+    """The parts of a console with this state, for one endpoint."""
+    return Parts("shop", load({}).values, live, Rights(view_only, (), False), Assets(), environment(), Here())
+
+
+class Here(ThreadPoolExecutor):
+    """Runs functions at once, on the calling thread."""
+
+    def submit(self, function: Any, /, *args: Any, **fields: Any) -> Any:
+        done: Future[Any] = Future()
+        done.set_result(function(*args, **fields))
+        return done

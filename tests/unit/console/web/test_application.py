@@ -1,0 +1,77 @@
+"""Each route of the console checks rights; each page is HTML and JSON, and shows hostile text harmless."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from awoke.console.web.application import Changes, Checked
+from awoke.console.web.grants import Role
+from awoke.console.web.page import Action, Page
+from awoke.console.web.site import ACTIONS, PAGES
+from tests.unit.console.web.fakes import FakeLive, console, hostile, parts_of, report
+
+PATHS = [each.path for each in PAGES if "{" not in each.path]
+
+
+def test_every_route_checks_rights() -> None:
+    web = console().app
+    assert isinstance(web, Starlette)
+    assert web.routes
+    for route in web.routes:
+        assert isinstance(route, Route)
+        assert isinstance(route.endpoint, Checked), route.path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+def test_a_request_without_rights_gets_no_page(page: Page) -> None:
+    with console(policy=lambda scope: None) as client:
+        assert client.get(page.path.replace("{", "").replace("}", "")).status_code == 403
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
+def test_an_action_needs_its_role_and_its_verb(action: Action) -> None:
+    path, headers = action.path.replace("{", "").replace("}", ""), {"Sec-Fetch-Site": "same-origin"}
+    with console(verbs=["*"]) as client:
+        assert client.post(path, headers=headers).status_code == 403
+    with console(policy=lambda scope: Role.ADMIN) as client:
+        answer = client.post(path, headers=headers)
+        assert (answer.status_code, "does not allow" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_page_is_html_or_json_and_hostile_text_is_harmless(path: str) -> None:
+    with console(hostile()) as client:
+        page = client.get(path)
+        found = client.get(path, headers={"Accept": "application/json"})
+    assert page.status_code in (200, 502)  # 502: it needs brokers.
+    for harmful in ("<script>alert", "\x1b", "\u202e", " style=", "hx-on", "js:"):
+        assert harmful not in page.text
+    assert found.headers["content-type"] == "application/json"
+    assert isinstance(found.json(), dict)
+    assert "\x1b" not in found.text
+
+
+def test_a_changed_app_is_told_to_browsers_as_an_event() -> None:
+    live = FakeLive([report()])
+    changes = Changes(parts_of(live))
+
+    async def first_two() -> list[str]:
+        events = changes._events()
+        found = [await anext(events)]
+        live.told[0]()
+        found.append(await anext(events))
+        await events.aclose()
+        return found
+
+    assert asyncio.run(first_two()) == ["retry: 2000\n\n", "event: change\ndata: -\n\n"]
+    assert live.told == []
+
+
+def test_a_name_or_an_app_gives_a_console() -> None:
+    from awoke.console import asgi
+
+    assert isinstance(asgi("shop"), Starlette)

@@ -1,0 +1,34 @@
+"""Roles include those before them; a policy never grants more than the console allows."""
+
+from __future__ import annotations
+
+import pytest
+
+from awoke.console.web.grants import Grant, Rights, Role, role_of, view_only
+from awoke.errors import ConfigError
+
+
+def test_nothing_is_allowed_unless_said() -> None:
+    grant = Rights(view_only, (), False).of({})
+    assert grant == Grant(role=Role.VIEW)
+    assert not grant.allows("pause", Role.VIEW)
+    assert not grant.payloads
+
+
+def test_a_verb_needs_its_role_and_the_list() -> None:
+    grant = Rights(lambda scope: Role.OPERATE, ["pause"], False).of({})
+    assert grant is not None
+    assert [grant.allows("pause"), grant.allows("seek"), grant.allows("pause", Role.ADMIN)] == [True, False, False]
+
+
+def test_a_policy_can_narrow_the_verbs_only() -> None:
+    wide = Grant(role=Role.ADMIN, who="ann", verbs=frozenset({"pause", "stop"}))
+    assert Rights(lambda scope: wide, ["pause"], True).of({}) == Grant(
+        role=Role.ADMIN, who="ann", verbs=frozenset({"pause"}), payloads=True
+    )
+
+
+def test_a_role_has_a_name() -> None:
+    assert role_of("operate") is Role.OPERATE
+    with pytest.raises(ConfigError, match="view, operate and admin"):
+        role_of("root")

@@ -1,0 +1,34 @@
+"""Numbers, durations and moments for people; hostile text harmless."""
+
+from __future__ import annotations
+
+from awoke._clock import wall_ms
+from awoke.console.web import rendering
+
+
+def test_numbers_have_thin_spaces_and_sizes_have_units() -> None:
+    assert [rendering.number(each) for each in (1234567, 1.25, None)] == ["1\u202f234\u202f567", "1.2", "–"]
+    assert [rendering.size(each) for each in (999, 1_500, 45_000_000)] == ["999 B", "1.5 kB", "45 MB"]
+
+
+def test_durations_and_moments_are_short() -> None:
+    assert [rendering.duration(each) for each in (5, 1_500, 61_000, 7_200_000)] == ["5 ms", "1.5 s", "1.0 min", "2.0 h"]
+    assert rendering.until(wall_ms() - 5) == "now"
+    assert rendering.until(wall_ms() + 3_600_500).startswith("in ")
+    assert rendering.ago(wall_ms() - 7_200_000) == "2.0 h ago"
+    assert rendering.clock(0) == "1970-01-01 00:00:00"
+    assert rendering.iso(2**63) == rendering.iso(253_402_300_799_000)
+
+
+def test_hostile_text_is_escaped_and_its_control_characters_are_shown() -> None:
+    text = rendering.environment().from_string("{{ text }}").render(text="<b>\x1b[1m\u202e")
+    assert text == "&lt;b&gt;\\x1b[1m\\u202e"
+
+
+def test_a_name_of_a_topic_is_one_segment_of_a_path() -> None:
+    assert rendering.segment("a/b?c") == "a%2Fb%3Fc"
+
+
+def test_a_line_lies_within_its_box() -> None:
+    assert rendering.points([0, 5, 10]) == "0.0,31.0 80.0,16.0 160.0,1.0"
+    assert rendering.points([]) == "0.0,31.0 160.0,31.0"
