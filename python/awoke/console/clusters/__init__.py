@@ -1,1 +1,1 @@
-"""What the console shows and changes of a cluster: its topics, and its consumer groups with their offsets."""
+"""Topics, and consumer groups with their offsets: shown and changed by the console."""

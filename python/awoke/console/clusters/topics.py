@@ -117,7 +117,7 @@ def add_partitions(admin: Admin, name: str, total: int) -> int:
     """Adds partitions up to a total; returns the number of those that were added. Keys go to others from then on.
 
     Raises:
-        ConfigError: The topic has so many already: Kafka removes none. UnknownTopic; KafkaError.
+        ConfigError: The topic has this number already: Kafka removes none. UnknownTopic; KafkaError.
     """
     count = len(admin.describe_topic(name, TIMEOUT_S).partitions)
     if not count < total <= PARTITIONS_MAX:

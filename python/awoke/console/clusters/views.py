@@ -63,7 +63,7 @@ class TopicPartition(msgspec.Struct, kw_only=True):
 
     @property
     def offsets(self) -> int | None:
-        """The number of its offsets: at most so many messages."""
+        """The number of its offsets; it has as many messages at most."""
         return None if self.start is None or self.end is None else self.end - self.start
 
 

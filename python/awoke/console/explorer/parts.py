@@ -43,7 +43,7 @@ class Document(NamedTuple):
 
 
 class RouteDecoders(NamedTuple):
-    """How one route reads its messages."""
+    """The decoders of one route."""
 
     decoding: Decoding
     key: str

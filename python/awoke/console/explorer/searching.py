@@ -201,7 +201,7 @@ def found_in(content: bytes | None, text: str) -> bool:
 
 
 def _field(document: str | bytes, path: list[str]) -> str:
-    """Returns the text of a field of a JSON document; nothing where there is none. A number counts elements of lists."""
+    """Returns the text of a field of a JSON document; nothing where there is none. A number counts elements."""
     with contextlib.suppress(msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError):
         found = msgspec.json.decode(document)
         for name in path:
