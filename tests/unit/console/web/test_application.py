@@ -29,12 +29,15 @@ def test_every_route_checks_rights() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
 def test_a_request_without_rights_gets_no_page(page: Page) -> None:
     with console(policy=lambda scope: None) as client:
-        assert client.get(page.path.replace("{", "").replace("}", "")).status_code == 403
+        assert client.get(page.path.replace("{", "").replace("}", "").replace(":path", "")).status_code == 403
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
 def test_an_action_needs_its_role_and_its_verb(action: Action) -> None:
-    path, headers = action.path.replace("{", "").replace("}", ""), {"Sec-Fetch-Site": "same-origin"}
+    path, headers = (
+        action.path.replace("{", "").replace("}", "").replace(":path", ""),
+        {"Sec-Fetch-Site": "same-origin"},
+    )
     with console(verbs=["*"]) as client:
         assert client.post(path, headers=headers).status_code == 403
     with console(policy=lambda scope: Role.ADMIN) as client:

@@ -1,0 +1,199 @@
+"""The processes of the app, and what each of them tells of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from awoke.console.views import NodeView, Report, Sample
+from awoke.console.web.page import Asked, Missing, Page, Rows
+
+
+class ProcessRow(msgspec.Struct, kw_only=True):
+    """A process; None for what a newer one does not tell this awoke."""
+
+    node: str
+    state: str
+    """`running`, `quiet`, `stopping`, `silent` or `newer node`."""
+    at_ms: int
+    host: str | None = None
+    number: int | None = None
+    started_at_ms: int | None = None
+    memory_bytes: int | None = None
+    threads: int | None = None
+    partitions: int | None = None
+    in_flight: int | None = None
+    failures: int | None = None
+    offsets_per_s: float | None = None
+    problems: list[str] = []
+    trend: list[float] = []
+    """Messages per second of the last five minutes."""
+
+
+class Host(msgspec.Struct, kw_only=True):
+    """The processes of one host."""
+
+    host: str
+    memory_bytes: int
+    nodes: list[ProcessRow]
+
+
+class ProcessesPage(msgspec.Struct, kw_only=True):
+    """All processes."""
+
+    problem: str | None
+    processes: Rows[ProcessRow]
+    hosts: list[Host]
+
+
+class ProcessPage(msgspec.Struct, kw_only=True):
+    """One process."""
+
+    row: ProcessRow
+    report: Report | None
+    """None of a newer process."""
+    minutes: list[Sample]
+    document: dict[str, Any]
+    """Fields of the report that this awoke does not know."""
+
+
+class SettingRow(msgspec.Struct, kw_only=True):
+    """A setting that is not the default, and the processes that have it."""
+
+    name: str
+    value: str
+    nodes: list[str]
+    differs: bool
+    """True: other processes have another value."""
+
+
+class SettingsPage(msgspec.Struct, kw_only=True):
+    """The settings and versions of all processes."""
+
+    settings: Rows[SettingRow]
+    versions: list[SettingRow]
+
+
+class ThreadRow(msgspec.Struct, kw_only=True):
+    """The threads of one owner in one process."""
+
+    node: str
+    owner: str
+    count: int
+
+
+class ThreadsPage(msgspec.Struct, kw_only=True):
+    """The threads of all processes."""
+
+    threads: Rows[ThreadRow]
+
+
+def row_of(node: NodeView, report: Report | None) -> ProcessRow:
+    """Returns a process as a row."""
+    if report is None:
+        return ProcessRow(node=node.node, state="newer node", at_ms=node.at_ms)
+    problems = [each for each in (report.not_ready_because, report.brokers_away_because) if each is not None]
+    recent = report.history.of_5_s
+    return ProcessRow(
+        node=node.node,
+        state="silent" if node.is_silent else report.state,
+        at_ms=node.at_ms,
+        host=report.host,
+        number=report.number,
+        started_at_ms=report.started_at_ms,
+        memory_bytes=report.memory_bytes,
+        threads=sum(report.threads.values()),
+        partitions=report.partitions_total,
+        in_flight=sum(each.in_flight for each in report.partitions),
+        failures=report.failures,
+        offsets_per_s=recent[-1].offsets / 5 if recent else None,
+        problems=[*problems, *report.unhealthy_because],
+        trend=[each.offsets / 5 for each in recent],
+    )
+
+
+def processes(asked: Asked) -> ProcessesPage:
+    """Returns all processes."""
+    now = asked.snapshot()
+    rows = [row_of(each, now.reports.get(each.node)) for each in now.view.nodes]
+    by_host: dict[str, list[ProcessRow]] = {}
+    for each in rows:
+        by_host.setdefault(each.host or "?", []).append(each)
+    columns = {
+        "process": lambda each: each.node,
+        "state": lambda each: each.state,
+        "memory": lambda each: each.memory_bytes,
+        "partitions": lambda each: each.partitions,
+        "in_flight": lambda each: each.in_flight,
+        "rate": lambda each: each.offsets_per_s,
+        "failures": lambda each: each.failures,
+        "started": lambda each: each.started_at_ms,
+    }
+    hosts = [
+        Host(host=host, memory_bytes=sum(each.memory_bytes or 0 for each in nodes), nodes=nodes)
+        for host, nodes in sorted(by_host.items())
+    ]
+    table = asked.rows(rows, "process", columns, text=lambda each: f"{each.node} {each.state}")
+    return ProcessesPage(problem=now.problem, processes=table, hosts=hosts)
+
+
+def process(asked: Asked) -> ProcessPage:
+    """Returns one process."""
+    now = asked.snapshot()
+    name = asked.path["node"]
+    found = next((each for each in now.view.nodes if each.node == name), None)
+    if found is None:
+        raise Missing(f"no process {name} has reported, or it has stopped in order")
+    report = now.reports.get(name)
+    known = set() if report is None else set(Report.__struct_fields__)
+    return ProcessPage(
+        row=row_of(found, report),
+        report=report,
+        minutes=[] if report is None else report.history.of_minutes,
+        document={field: value for field, value in found.document.items() if field not in known},
+    )
+
+
+def settings(asked: Asked) -> SettingsPage:
+    """Returns the settings of all processes, those first in which they differ."""
+    reports = list(asked.snapshot().live.values())
+    found = grouped({each.node: each.settings for each in reports})
+    columns = {"name": lambda each: each.name, "differs": lambda each: (not each.differs, each.name)}
+    rows = asked.rows(found, "differs", columns, text=lambda each: f"{each.name} {each.value}")
+    return SettingsPage(settings=rows, versions=grouped({each.node: each.versions for each in reports}))
+
+
+def grouped(values: dict[str, dict[str, str]]) -> list[SettingRow]:
+    """Returns the values by their names, with the processes that have each."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for node, pairs in values.items():
+        for pair in pairs.items():
+            found.setdefault(pair, []).append(node)
+    return [
+        SettingRow(name=name, value=value, nodes=nodes, differs=len(nodes) < len(values))
+        for (name, value), nodes in sorted(found.items())
+    ]
+
+
+def threads(asked: Asked) -> ThreadsPage:
+    """Returns the threads of all processes by owner."""
+    rows = [
+        ThreadRow(node=report.node, owner=owner, count=count)
+        for report in asked.snapshot().live.values()
+        for owner, count in report.threads.items()
+    ]
+    columns = {
+        "process": lambda each: (each.node, -each.count),
+        "owner": lambda each: each.owner,
+        "count": lambda each: each.count,
+    }
+    return ThreadsPage(threads=asked.rows(rows, "process", columns, text=lambda each: f"{each.node} {each.owner}"))
+
+
+PAGES = [
+    Page("/processes", "Processes", processes, "processes.html", section="Processes"),
+    Page("/processes/{node:path}", "Process", process, "process.html"),
+    Page("/threads", "Threads", threads, "threads.html", section="Processes"),
+    Page("/settings", "Settings", settings, "settings.html", section="Processes"),
+]

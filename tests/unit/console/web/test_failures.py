@@ -1,0 +1,33 @@
+"""Failures by fingerprint: the last first, their trend, and one kind of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from awoke._clock import wall_ms
+from awoke.console.views import MAJOR, ErrorRecord
+from awoke.console.web.pages.failures import trend_of
+from tests.unit.console.web.fakes import FakeLive, console, report
+
+
+def record(fingerprint: str = "f", ago_ms: int = 0) -> ErrorRecord:
+    fields: dict[str, Any] = dict.fromkeys(("node", "app", "event", "error_text", "traceback"), "x")
+    at: dict[str, Any] = {"topic": "orders", "partition": 0, "at_ms": wall_ms() - ago_ms}
+    return ErrorRecord(major=MAJOR, minor=0, fingerprint=fingerprint, error_type="ValueError", **fields, **at)
+
+
+def test_failures_are_counted_by_minute() -> None:
+    found = trend_of([record(), record(ago_ms=61_000), record(ago_ms=62_000), record(ago_ms=9_999_999)], wall_ms())
+    assert found[-2:] == [2.0, 1.0]
+    assert sum(found) == 3
+
+
+def test_the_last_failure_comes_first_and_has_a_page() -> None:
+    live = FakeLive([report()], [record("old", 9_000), record("new"), record("new")])
+    with console(live) as client:
+        rows = client.get("/errors?format=json").json()["errors"]["rows"]
+        one = client.get("/errors/new?format=json").json()
+        assert client.get("/errors/nothing").status_code == 404
+        assert client.get("/errors/new").status_code == 200
+    assert [(each["error"]["fingerprint"], each["error"]["count"]) for each in rows] == [("new", 2), ("old", 1)]
+    assert (one["places"], one["records"]["total"]) == (["orders[0]"], 2)

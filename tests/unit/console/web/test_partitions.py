@@ -1,0 +1,62 @@
+"""Partitions: the worst state that is true, the lag of the brokers, lanes and failing messages."""
+
+from __future__ import annotations
+
+from awoke._clock import wall_ms
+from awoke.console.views import Failing, GroupPartition, GroupView, Partition, Running
+from awoke.console.web.pages.partitions import state_of
+from tests.unit.console.web.fakes import FakeLive, console, report
+
+SINCE = wall_ms() - 90_000
+
+
+def partition(**fields: object) -> Partition:
+    return Partition(**{"group": "shop", "topic": "orders", "partition": 0, "committed": 1, **fields})  # type: ignore[arg-type]
+
+
+def test_a_partition_has_the_worst_state_that_is_true() -> None:
+    slow = Running(offset=1, attempt=1, remaining=1, since_ms=SINCE)
+    failing = Failing(offset=1, key_hash=None, attempts=1, error="", since_ms=SINCE, next_ms=SINCE)
+    found = [
+        *(partition(), partition(in_flight=1), partition(running=[slow]), partition(running=[slow], failing=[failing])),
+        *(partition(failing=[failing], paused_because="x"), partition(paused_because="x", stuck_because="y")),
+    ]
+    states = [state_of(each, wall_ms()) for each in found]
+    assert states == ["idle", "working", "slow", "failing", "paused", "stuck"]
+
+
+def test_the_lag_is_that_of_the_brokers_also_without_a_process() -> None:
+    live = FakeLive([report("a", partition(committed=1, end_offset=2))])
+    live.groups = [
+        GroupView(
+            group="shop",
+            state="stable",
+            members=1,
+            partitions=[
+                GroupPartition(topic="orders", partition=number, committed=5, end_offset=12, lag=7) for number in (0, 1)
+            ],
+        )
+    ]
+    with console(live) as client:
+        rows = client.get("/partitions?format=json").json()["partitions"]["rows"]
+        assert client.get("/partitions?state=idle&format=json").json()["partitions"]["total"] == 1
+    assert [(each["lag"], each["state"], each["node"]) for each in rows] == [(7, "idle", "a"), (7, "unassigned", None)]
+
+
+def test_a_partition_shows_its_failing_message_and_its_next_attempt() -> None:
+    failing = Failing(
+        offset=7, key_hash="ac52", attempts=3, error="no good", since_ms=SINCE, next_ms=wall_ms() + 99_000
+    )
+    live = FakeLive([report("a", partition(failing=[failing], oldest_offset=7))])
+    with console(live) as client:
+        page = client.get("/partitions/orders/0/shop").text
+        assert client.get("/partitions/orders/x/shop").status_code == 404
+    assert "no good" in page
+    assert "in 1.6 min" in page
+
+
+def test_the_longest_job_comes_first() -> None:
+    running = [Running(offset=at, attempt=1, remaining=1, since_ms=wall_ms() - at) for at in (10, 99_000)]
+    with console(FakeLive([report("a", partition(running=running))])) as client:
+        rows = client.get("/jobs?format=json").json()["jobs"]["rows"]
+    assert [(each["offset"], each["state"]) for each in rows] == [(99_000, "slow"), (10, "running")]

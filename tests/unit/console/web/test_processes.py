@@ -1,0 +1,28 @@
+"""Processes: states, newer ones, settings that differ, a process that is gone."""
+
+from __future__ import annotations
+
+from awoke.console.web.pages.processes import grouped
+from tests.unit.console.web.fakes import FakeLive, console, report
+
+
+def test_silent_and_newer_processes_are_told_from_running_ones() -> None:
+    live = FakeLive([report("a"), report("b", at_ms=1), report("c", major=9)])
+    with console(live) as client:
+        page = client.get("/processes?format=json").json()
+        assert client.get("/processes/c").status_code == 200
+    assert [each["state"] for each in page["processes"]["rows"]] == ["running", "silent", "newer node"]
+
+
+def test_a_process_that_is_gone_is_not_found() -> None:
+    with console() as client:
+        assert (client.get("/processes/host.1").status_code, client.get("/processes/x").status_code) == (200, 404)
+
+
+def test_a_setting_that_differs_names_its_processes() -> None:
+    found = grouped({"a": {"workers": "1", "group": "g"}, "b": {"workers": "2", "group": "g"}})
+    assert [(each.name, each.value, each.nodes, each.differs) for each in found] == [
+        ("group", "g", ["a", "b"], False),
+        ("workers", "1", ["a"], True),
+        ("workers", "2", ["b"], True),
+    ]

@@ -1,0 +1,27 @@
+"""The checks of the console itself: each fails for its own reason."""
+
+from __future__ import annotations
+
+from awoke._clock import wall_ms
+from awoke.console.web.pages.self_checks import checks_of
+from tests.unit.console.web.fakes import FakeLive, report
+
+
+def failed(live: FakeLive) -> set[str]:
+    return {each.name for each in checks_of(live.snapshot(), "shop") if each.state == "failed"}
+
+
+def test_a_healthy_app_fails_no_check() -> None:
+    assert failed(FakeLive([report(versions={"awoke": "1"})])) == set()
+
+
+def test_each_check_can_fail() -> None:
+    fields = {"errors_dropped": 1, "partitions_total": 9, "unhealthy_because": ["a worker hangs"]}
+    early = report("c", at_ms=wall_ms() + 99_000, versions={"awoke": "2"})
+    live = FakeLive([report("a", versions={"awoke": "1"}, **fields), report("b", at_ms=1), early, report("d", major=9)])
+    live.state.unreadable = 1
+    assert failed(live) == {
+        *("silent processes", "newer processes", "one version", "clocks", "readable records", "complete reports"),
+        *("complete errors", "health"),
+    }
+    assert failed(FakeLive()) == {"reports"}
