@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from awoke.console.web.page import Action, Page
-from awoke.console.web.pages import failures, overview, partitions, processes, self_checks
+from awoke.console.web.pages import (
+    explorer,
+    failures,
+    groups,
+    letters,
+    overview,
+    partitions,
+    processes,
+    self_checks,
+    topics,
+)
 
-MODULES = (overview, partitions, failures, processes, self_checks)
+MODULES = (overview, partitions, failures, letters, topics, explorer, groups, processes, self_checks)
 """The modules of pages. Each has `PAGES`, and may have `ACTIONS`."""
 
 PAGES: list[Page] = [page for module in MODULES for page in module.PAGES]
