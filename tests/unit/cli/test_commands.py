@@ -34,6 +34,7 @@ def test_all_commands_are_there_in_the_order_of_their_names() -> None:
         *of_topics,
         "asyncapi",
         "broker",
+        "console",
         "deploy",
         "doctor",
         "record",

@@ -34,6 +34,12 @@ class FakeLive:
         for record in errors:
             self.state.on_error(_message(record, record.fingerprint))
 
+    def add(self, report: Report) -> None:
+        """Takes a further report, and tells of it."""
+        self.state.on_report(_message(report, report.node))
+        for call in list(self.told):
+            call()
+
     def start(self) -> None: ...
     def close(self) -> None: ...
     def refresh(self) -> None: ...

@@ -27,17 +27,19 @@
       const box = figure.querySelector(".spark");
       if (!box || data[0].length < 2) continue;
       const style = getComputedStyle(figure), quiet = getComputedStyle(figure.querySelector("figcaption")).color;
-      const size = (n) => n >= 1e9 ? +(n / 1e9).toFixed(1) + " G" : n >= 1e6 ? +(n / 1e6).toFixed(1) + " M" :
-        n >= 1e3 ? +(n / 1e3).toFixed(1) + " k" : String(+n.toFixed(2));
+      const size = (n) => {
+        const [step, unit] = [[1e9, " G"], [1e6, " M"], [1e3, " k"], [1, ""]].find(([least]) => n >= least) || [1, ""];
+        return +(n / step).toPrecision(2) + unit;
+      };
       const axis = { stroke: quiet, font: "11px system-ui", grid: { show: false }, ticks: { show: false } };
       const width = Math.floor(figure.clientWidth - parseFloat(style.paddingLeft) * 2);
       const place = document.createElement("div");
       place.setAttribute("hx-morph-skip", "");
       box.before(place);
       plot = new uPlot({
-        width, height: 110, legend: { show: false }, cursor: { y: false, drag: { x: false } }, padding: [8, 4, 0, 0],
+        width, height: 96, legend: { show: false }, cursor: { y: false, drag: { x: false } }, padding: [8, 4, 0, 0],
         scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-        axes: [{ ...axis, space: 70 }, { ...axis, size: 44, splits: (u, i, low, high) => [0, high / 2.2, high / 1.1],
+        axes: [{ ...axis, space: 60, size: 24, values: (u, all) => all.map((at) => new Date(at * 1000).toTimeString().slice(0, 5)) }, { ...axis, size: 44, splits: (u, i, low, high) => [0, high / 2.2, high / 1.1],
           values: (u, all) => all.map(size) }],
         series: [{}, { stroke: style.color, width: 1.5, fill: style.color.replace("rgb(", "rgba(").replace(")", ", .1)"),
           points: { show: false } }],

@@ -1,0 +1,79 @@
+"""`awoke console`: the state of an app in the browser, and what an operator may change there."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated
+
+import typer
+
+from awoke.cli.commands import command
+from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.output import say
+from awoke.errors import ConfigError
+from awoke.extras import needs
+
+PORT = 8686
+
+
+@command
+def console(
+    name: Annotated[str, typer.Argument(metavar="APP", help="The app's name.")],
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 is any free one.")] = PORT,
+    auth: Annotated[
+        str | None,
+        typer.Option(
+            help="Who may look: basic:FILE (lines NAME:PASSWORD:ROLE), header:NAME of a proxy that logs in, or none. "
+            "Needed for another address than loopback."
+        ),
+    ] = None,
+    role: Annotated[
+        str, typer.Option(help="The role of those without one of their own: view, operate, admin.")
+    ] = "view",
+    allow: Annotated[
+        list[str] | None, typer.Option(help="An action that is allowed, as in pause; several times; '*' is every one.")
+    ] = None,
+    payloads: Annotated[bool, typer.Option("--payloads", help="Show keys, values and headers of messages.")] = False,
+    host_name: Annotated[
+        list[str] | None, typer.Option(help="A name by which browsers may ask, beside addresses and localhost.")
+    ] = None,
+) -> None:
+    """Show an app in the browser: what runs, why it is stuck, and its failures (needs console=True).
+
+    Nothing can be changed unless it is allowed: --role operate --allow pause --allow resume.
+    """
+    if not is_loopback(host) and auth is None:
+        text = f"{host} can be reached by others: say --auth basic:FILE, --auth header:NAME or --auth none"
+        raise ConfigError(text, "--auth")
+    needs("starlette", "console")
+    needs("jinja2", "console")
+    from awoke.console import asgi
+    from awoke.console.web.grants import role_of
+    from awoke.console.web.logins import login_of
+    from awoke.console.web.serving import Server
+    from awoke.settings import load
+
+    login = login_of(auth or "none", role_of(role))
+    given = {"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}
+    web = asgi(
+        name,
+        policy=login.policy,
+        verbs=allow or (),
+        payloads=payloads,
+        hosts=host_name or (),
+        settings=load(given).values,
+    )
+    server = Server(login.wrap(web), host, port)
+    say(f"the console of {name} is at {server.url}")
+    server.run()
+
+
+def is_loopback(host: str) -> bool:
+    """Tells whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,62 @@
+"""Serves the console: on this thread, or on a thread `awoke-console-web` beside an app."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from awoke.errors import ConfigError
+from awoke.extras import needs
+
+GRACE_S = 2
+"""Streams of browsers have no end: they are cut after this time."""
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Returns a socket that listens.
+
+    Raises:
+        ConfigError: The port is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+        found.listen(100)
+    except OSError as error:
+        found.close()
+        text = f"can't listen on {host}:{port}: {error.strerror}; choose another --port"
+        raise ConfigError(text, "port") from None
+    return found
+
+
+class Server:
+    """A console that is served."""
+
+    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
+        uvicorn: Any = needs("uvicorn", "console")
+        options = {"log_level": "warning", "timeout_graceful_shutdown": GRACE_S, "server_header": False}
+        self._socket = listening(host, port)
+        config = uvicorn.Config(app, lifespan="on", access_log=False, proxy_headers=False, **options)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self.run, name="awoke-console-web", daemon=True)
+        address = self._socket.getsockname()
+        self.url = f"http://[{address[0]}]:{address[1]}" if ":" in host else f"http://{address[0]}:{address[1]}"
+
+    def run(self) -> None:
+        """Serves until a signal comes, or `close` is called. Blocks."""
+        with self._socket:
+            self._server.run(sockets=[self._socket])
+
+    def start(self) -> None:
+        """Serves on a thread of its own. Does not block."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread. Blocks until requests under way have ended."""
+        self._server.should_exit = True
+        self._thread.join()

@@ -1,0 +1,53 @@
+"""`awoke console`: another address needs a login, and nothing can be changed unless it is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from awoke.cli.console import is_loopback
+from awoke.cli.main import command_line
+from awoke.console.web import serving
+from awoke.errors import ConfigError
+
+
+class FakeServer:
+    """Notes what would be served."""
+
+    made: list[tuple[Any, str, int]] = []
+    url = "http://127.0.0.1:1"
+
+    def __init__(self, app: Any, host: str, port: int) -> None:
+        self.made.append((app, host, port))
+
+    def run(self) -> None: ...
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> Any:
+    FakeServer.made.clear()
+    monkeypatch.setattr(serving, "Server", FakeServer)
+    return CliRunner().invoke(command_line(["console"]), ["console", "shop", *options])
+
+
+def test_the_console_listens_on_loopback_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch)
+    assert (done.exit_code, "the console of shop is at http://127.0.0.1:1" in done.output) == (0, True)
+    assert [(host, port) for _, host, port in FakeServer.made] == [("127.0.0.1", 8686)]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "console.example"])
+def test_another_address_needs_a_login(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    refused = run(monkeypatch, "--host", host).exception
+    assert isinstance(refused, ConfigError)
+    assert "--auth basic:FILE" in str(refused)
+    assert FakeServer.made == []
+    assert run(monkeypatch, "--host", host, "--auth", "none").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "is_local"), [("127.0.0.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("x", False)]
+)
+def test_loopback_is_told_from_other_addresses(host: str, is_local: bool) -> None:
+    assert is_loopback(host) is is_local

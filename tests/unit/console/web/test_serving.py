@@ -1,0 +1,31 @@
+"""A server beside an app: it answers, ends in order, and says which port is taken."""
+
+from __future__ import annotations
+
+import urllib.request
+from typing import Any
+
+import pytest
+
+from awoke.console.web.application import application
+from awoke.console.web.grants import Rights, view_only
+from awoke.console.web.serving import Server, listening
+from awoke.errors import ConfigError
+from awoke.settings import load
+from tests.unit.console.web.fakes import FakeLive, report
+
+
+def test_a_server_answers_until_it_is_closed() -> None:
+    live: Any = FakeLive([report()])
+    server = Server(application("shop", load({}).values, live, Rights(view_only, (), False), ()), "127.0.0.1", 0)
+    server.start()
+    try:
+        with urllib.request.urlopen(f"{server.url}/", timeout=60) as answer:
+            assert (answer.status, answer.headers.get("server")) == (200, None)
+    finally:
+        server.close()
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with listening("127.0.0.1", 0) as taken, pytest.raises(ConfigError, match="--port"):
+        listening("127.0.0.1", taken.getsockname()[1])
