@@ -231,7 +231,7 @@ def _optional(asked: Asked, name: str) -> int | None:
 
 
 def _parts(asked: Asked) -> Parts:
-    return Parts(asked.settings, reveals=asked.grant.payloads)
+    return Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads)
 
 
 def _search(asked: Asked, query: SearchQuery, parts: Parts) -> Search:

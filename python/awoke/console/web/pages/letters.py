@@ -59,10 +59,12 @@ class PlanPage(msgspec.Struct, kw_only=True):
 
 
 def letter_topics(asked: Asked) -> LetterTopicsPage:
-    """Returns the topics that look as if they had dead letters."""
+    """Returns the dead letter topics of the app, and the topics that are named like one."""
     with Brokers(asked.settings).admin() as admin:
         names = [each.name for each in admin.topics(TIMEOUT_S)]
-    return LetterTopicsPage(topics=[each for each in sorted(names) if any(word in each.lower() for word in WORDS)])
+    own = asked.code.dead_letters
+    found = [each for each in sorted(names) if each in own or any(word in each.lower() for word in WORDS)]
+    return LetterTopicsPage(topics=found)
 
 
 def letters(asked: Asked) -> LettersPage:
@@ -97,7 +99,7 @@ def letter(asked: Asked) -> LetterPage:
     """Returns one dead letter with its attempts."""
     read = _read(asked)
     found = _find(asked, read.letters)
-    with Parts(asked.settings, reveals=asked.grant.payloads) as parts:
+    with Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads) as parts:
         view = attempts.show_letter(found, read.letters, asked.snapshot().errors, parts)
     return LetterPage(topic=asked.path["topic"], letter=view, is_hidden=not asked.grant.payloads)
 
@@ -150,7 +152,7 @@ def edit(asked: Asked) -> Done:
     edited = edited_of(asked)
 
     def act() -> str:
-        partition, offset = replaying.send_edited(brokers, found, edited, to)
+        partition, offset = replaying.send_edited(brokers, found, edited, to, asked.code.check_of(to))
         return f"the edited letter is offset {offset} of {to}[{partition}]"
 
     at = "{}:{}".format(*found.place)
@@ -220,11 +222,11 @@ def place_of(word: str) -> tuple[int, int]:
 
 
 def _replay(asked: Asked, wanted: replaying.ReplayWanted) -> replaying.Replay:
-    """Returns a replay. The app reads the topics of its groups, as the brokers know them."""
+    """Returns a replay. The app reads the topics of its routes, and of its groups, as the brokers know them."""
     view = asked.snapshot().view
     read = {each.topic for group in view.groups for each in group.partitions}
     try:
-        return replaying.Replay(Brokers(asked.settings), wanted, read.__contains__)
+        return replaying.Replay(Brokers(asked.settings), wanted, lambda topic: topic in read or asked.code.reads(topic))
     except ConfigError as error:
         raise Wrong(str(error)) from None
 

@@ -6,8 +6,10 @@ import asyncio
 import json
 
 import pytest
+from starlette.testclient import TestClient
 
 import awoke
+from awoke.console import asgi
 from awoke.console.access import Brokers
 from awoke.console.explorer.parts import Parts
 from awoke.console.explorer.searching import Search
@@ -117,3 +119,18 @@ def test_a_time_is_iso_or_milliseconds(text: str, time_ms: int | None) -> None:
 def test_what_is_no_time_is_refused() -> None:
     with pytest.raises(Wrong):
         time_of("soon")
+
+
+def test_a_console_beside_its_app_decodes_by_the_types_of_the_routes(mock_cluster: Cluster) -> None:
+    topic, app = unique("packed"), awoke.App(unique("app"), bootstrap_servers=mock_cluster.bootstrap_servers)
+    mock_cluster.create_topic(topic)
+
+    @app.on(topic, value=awoke.msgpack(dict[str, int]))
+    def handle(message: awoke.Message[dict[str, int]]) -> None: ...
+
+    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+        producer.produce(topic, b"\x81\xa1n\x07").wait(30)
+    web = asgi(app, payloads=True)
+    with TestClient(web, base_url="http://localhost") as client:
+        found = client.get(f"/topics/{topic}/messages?format=json").json()["view"]["messages"][0]["value"]
+    assert (found["form"], json.loads(found["text"])) == ("json", {"n": 7})
