@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models simulate mutants shape fuzz demo bench bench-quick soak soak-simulation soak-faults soak-memory audit histories wheel test-wheel wheels sdist docs changelog-check clean
+.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models simulate mutants shape fuzz demo bench bench-quick soak soak-simulation soak-faults soak-memory audit histories wheel test-wheel wheels sdist docs console console-assets changelog-check clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -72,7 +72,7 @@ shape: .venv/dev ## Print the shape of the code in numbers, with their goals
 	$(BIN)/python -m tests.shape
 
 # Three at a time (TEST_WORKERS): most of them wait for brokers most of the time.
-test-python: build ## Run the Python tests, on embedded brokers and on real Kafka
+test-python: build console-assets ## Run the Python tests, on embedded brokers and on real Kafka
 	$(BIN)/python -m tests.support.kafka_broker fetch
 	$(BIN)/python -m tests.support.apicurio fetch
 	$(BIN)/python -m pytest -n $${TEST_WORKERS:-3} --dist worksteal --durations 15
@@ -94,6 +94,13 @@ else
 	$(BIN)/maturin develop --release $(OF_BRIDGE) --extras demo
 	$(BIN)/python -m examples.flights.demo
 endif
+
+console: .venv/dev console-assets ## Open the console of a swarm that has a failing key, a slow job, dead letters and a service (ARGS="--bootstrap-servers …")
+	$(BIN)/python -m examples.flights.console $(ARGS)
+
+# Without npm the pages have plain charts, and the tests in a browser do not ask axe.
+console-assets: ## Fetch the console's script for charts, and axe for its tests, from npm, with checksums
+	$(PYTHON) packaging/console_assets.py --axe
 
 bench: build ## Measure awoke beside its rivals on a real broker
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
@@ -154,17 +161,17 @@ histories: build ## Copy a topic under faults and compare the logs, for each mod
 	  done; \
 	done
 
-wheel: ## Build the wheel for this machine into dist/, and send a message through it in a bare virtual environment
+wheel: console-assets ## Build the wheel for this machine into dist/, and send a message through it in a bare virtual environment
 	$(PYTHON) packaging/wheels.py --here
 
 test-wheel: wheel ## Run the tests of security against the wheel for this machine, with its own OpenSSL
 	sh packaging/install_wheel.sh dev
 	.venvs/wheel/bin/python -m pytest -q -n 2 tests/security
 
-wheels: ## Build all wheels that can be built here into dist/, try them, and print a table of them
+wheels: console-assets ## Build all wheels that can be built here into dist/, try them, and print a table of them
 	$(PYTHON) packaging/wheels.py
 
-sdist: ## Make the source distribution in dist/, install it in a bare virtual environment, and send a message through it
+sdist: console-assets ## Make the source distribution in dist/, install it in a bare virtual environment, and send a message through it
 	$(PYTHON) packaging/sdist.py --try
 
 docs: .venv/dev ## Build the documentation into target/docs/site, and check its links

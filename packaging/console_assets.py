@@ -18,10 +18,6 @@ REPOSITORY = Path(__file__).parent.parent
 VENDOR = REPOSITORY / "python" / "awoke" / "console" / "web" / "static" / "vendor"
 
 SCRIPTS = {
-    "htmx.org@4.0.1": (
-        "oF7JgXhDW9UXCy/k1ZYFUQgzu/rm19ORWPSPNL91vPluB2PB9+MV55tyQdH/w7o2EAbTYUG5SDW1R60mdkdqGg==",
-        {"dist/htmx.min.js": "htmx.min.js", "LICENSE": "htmx.LICENSE.txt"},
-    ),
     "uplot@1.6.32": (
         "KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw==",
         {

@@ -26,7 +26,8 @@ from awoke.console.error_records import FAILURES, PendingErrors
 from awoke.console.history import SAMPLE_S
 from awoke.console.reports import Origin, Reports, Shown
 from awoke.console.topics import ConsoleTopics, ensure
-from awoke.errors import AwokeError
+from awoke.console.views import Audit
+from awoke.errors import AwokeError, ClosedError
 from awoke.events import (
     AppResized,
     AppStarted,
@@ -151,7 +152,7 @@ class Reporter:
         assert admin is not None
         assert producer is not None
         try:
-            ensure(admin, self.topics, START_TIMEOUT_S)
+            ensure(admin, self.topics.configs, START_TIMEOUT_S)
         except AwokeError as error:
             self._warn(error)  # They may be there all the same.
         sampled_s = reported_s = monotonic_s()
@@ -173,6 +174,24 @@ class Reporter:
                 self._report(producer)
         self._changed.leave()
         self._delete(producer)
+
+    def record(self, audit: Audit) -> None:
+        """Sends the record of a command, and soon a report. Does not block."""
+        producer = self._producer
+        if producer is not None:
+            self._send(producer, self.topics.audit, msgspec.json.encode(audit), audit.node)
+            self._change()
+
+    def send(self, topic: str, value: bytes | None, key: bytes, timeout_s: float) -> None:
+        """Sends a record and waits until the brokers have it. Blocks up to `timeout_s`.
+
+        Raises:
+            AwokeError: They do not have it.
+        """
+        producer = self._producer
+        if producer is None:
+            raise ClosedError("the console of this process is closed")
+        producer.produce(topic, value, key=key, timeout_s=QUEUE_TIMEOUT_S).wait(timeout_s)
 
     def _report(self, producer: Producer) -> None:
         """Sends the records that wait, and a report unless the last one is still under way. Does not block."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from awoke.admin import Admin
@@ -14,26 +15,50 @@ ERRORS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "604800000"}
 ILLEGAL = re.compile(r"[^A-Za-z0-9._-]")
 
 
+AUDIT_CONFIG = {"cleanup.policy": "delete", "retention.ms": "7776000000"}
+"""Commands are kept for 90 days."""
+PAUSES_CONFIG = {"cleanup.policy": "compact"}
+
+
 class ConsoleTopics(NamedTuple):
     """The topics of an app."""
 
     reports: str
     errors: str
+    audit: str
+    """The commands and how they ended."""
+    pauses: str
+    """The durable pauses, by group and partition."""
+
+    @property
+    def configs(self) -> dict[str, dict[str, str]]:
+        """The settings of those topics that each process writes to."""
+        return {self.reports: REPORTS_CONFIG, self.errors: ERRORS_CONFIG}
+
+    @property
+    def command_configs(self) -> dict[str, dict[str, str]]:
+        """The settings of those topics that processes need which take commands."""
+        return {self.audit: AUDIT_CONFIG, self.pauses: PAUSES_CONFIG}
 
     @classmethod
     def of(cls, app: str) -> ConsoleTopics:
         """Returns the topics of the app with this name. A character that Kafka refuses becomes `_`."""
-        name = ILLEGAL.sub("_", app)
-        return cls(f"__awoke-{name}.reports", f"__awoke-{name}.errors")
+        service = service_of(app)
+        return cls(*(f"{service}.{each}" for each in cls._fields))
 
 
-def ensure(admin: Admin, topics: ConsoleTopics, timeout_s: float) -> None:
+def service_of(app: str) -> str:
+    """Returns the name of the service that takes the commands of an app."""
+    return f"__awoke-{ILLEGAL.sub('_', app)}"
+
+
+def ensure(admin: Admin, configs: Mapping[str, Mapping[str, str]], timeout_s: float) -> None:
     """Creates the topics that do not exist, with one partition. Blocks up to `timeout_s` for each request.
 
     Raises:
         KafkaError: one is not there and can't be created.
     """
-    for topic, config in zip(topics, (REPORTS_CONFIG, ERRORS_CONFIG), strict=True):
+    for topic, config in configs.items():
         try:
             # Not looked up before: `close` ends this request, and a lookup would delay a stop without brokers.
             admin.create_topic(topic, partitions=1, config=config, timeout_s=timeout_s)

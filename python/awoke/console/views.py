@@ -12,7 +12,7 @@ import msgspec
 
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 0
+MINOR = 1
 """Raised by a new field."""
 
 
@@ -115,6 +115,8 @@ class Report(msgspec.Struct, kw_only=True):
     versions: dict[str, str] = {}
     settings: dict[str, str] = {}
     """Those that are not the defaults, without secrets."""
+    commands: list[str] = []
+    """The commands that it takes from a console."""
     partitions: list[Partition] = []
     partitions_total: int = 0
     """The assigned partitions; a report has a limited number of them."""
@@ -143,6 +145,49 @@ class ErrorRecord(msgspec.Struct, kw_only=True):
     key_hash: str | None = None
     attempt: int | None = None
     retry_in_s: float | None = None
+
+
+class StackOfThread(msgspec.Struct, kw_only=True):
+    """The Python stack of a thread, the innermost call last."""
+
+    name: str
+    owner: str
+    """The consumer that has started it, the app, or empty."""
+    lines: list[str]
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """The answer of a process to a command."""
+
+    node: str
+    verb: str
+    text: str
+    """The effect, for people."""
+    at_ms: int
+    took_ms: int
+    stacks: list[StackOfThread] = []
+    """Of the command `stacks`."""
+
+
+class Audit(msgspec.Struct, kw_only=True):
+    """One command and how it ended."""
+
+    major: int = MAJOR
+    minor: int = MINOR
+    at_ms: int
+    node: str
+    app: str
+    who: str
+    """The person, as the console says."""
+    via: str
+    """The console that sent it; `socket` for a command of this host."""
+    verb: str
+    arguments: dict[str, str | int | bool | None]
+    reason: str
+    result: str
+    """`done`, or the code of the error."""
+    text: str
+    took_ms: int
 
 
 class NodeView(msgspec.Struct, kw_only=True):
@@ -218,3 +263,5 @@ class AppView(msgspec.Struct, kw_only=True):
     """Records of the topics that are no reports and no error records."""
     reasons: list[Reason] = []
     """The most severe first."""
+    audit: list[Audit] = []
+    """The last commands, the newest first."""

@@ -23,6 +23,10 @@ class Sender(Protocol):
         """Sends a message. Does not block."""
 
 
+class ForAnother(Exception):
+    """Raised by a method: another responder, which reads the same topic, executes the call. It gets no reply here."""
+
+
 def call_all(functions: Iterable[Callable[[], object]]) -> None:
     """Calls the callbacks of a call that was cancelled. An error that one of them raises is logged."""
     for function in functions:

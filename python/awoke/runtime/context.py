@@ -26,6 +26,7 @@ from awoke.registry.schemas import Schemas
 from awoke.routing import Route
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
+from awoke.runtime.assigned import AssignedPartitions
 from awoke.runtime.dependencies import ProcessDependencies
 from awoke.runtime.failures import Failures
 from awoke.runtime.ledger import Ledger
@@ -161,3 +162,5 @@ class RouteContext(OutputContext, RecoveryContext, InstanceContext, Protocol):
     def metrics(self) -> Recorder | None: ...
     @property
     def last_commits(self) -> LastCommits: ...
+    @property
+    def assigned(self) -> AssignedPartitions: ...

@@ -18,6 +18,7 @@ from awoke.registry.errors import RegistryError
 from awoke.routing import Route
 from awoke.runtime.context import RouteContext
 from awoke.runtime.crash_guard import CrashGuard
+from awoke.runtime.failures import Leaving
 from awoke.runtime.handler_calls import HandlerCalls
 from awoke.runtime.instances import LAST_HOOKS, Instances, finished, owner_of
 from awoke.runtime.job_watch import JobWatch, Outcome
@@ -157,8 +158,8 @@ class Executor:
         try:
             if self._cleanups:
                 await self._cleanups.call(is_async=self._route.is_async)
-            if (skipped := self._context.failures.take(job)) is not None:
-                await self._recovery.skip(job, skipped)
+            if (left := self._context.failures.take(job)) is not None:
+                await self._leave(job, *left)
                 return "done"
             if self._crash_guard is not None and not await self._crash_guard.may_run(job):
                 return "done"
@@ -175,6 +176,13 @@ class Executor:
             return "failed"
         return "done" if self._recovery.complete(job) else "fenced"
 
+    async def _leave(self, job: Job, how: Leaving, error: BaseException) -> None:
+        """Leaves the job's first message without processing it, as an operator asked."""
+        if how == "skip":
+            await self._recovery.skip(job, error)
+        else:
+            await self._recovery.exhaust(job, job.attempt, error)
+
     def _end(self, job: Job, error: BaseException | None) -> None:
         """Ends a job whose results are acknowledged, or one refused; on a thread of awoke's that runs no user code."""
         if error is None:
@@ -187,6 +195,8 @@ class Executor:
     async def call_hook(self, hook: HookJob) -> None:
         """Runs a hook and gives the partition back."""
         is_last = hook.name in LAST_HOOKS
+        if hook.name == "assigned":
+            self._context.assigned.add(hook)
         with self._context.ledger.acting_for(owner_of(hook), hook.generation, hook):
             try:
                 if self._route.consumer is not None and not self._instances.is_skipped(hook):
@@ -227,6 +237,7 @@ class Executor:
 
     async def _forget(self, hook: HookJob) -> None:
         """Drops what is known of an assignment that has ended, and commits what is left of it."""
+        self._context.assigned.remove(hook)
         self._instances.forget(hook)
         self._undecodable.forget(hook)
         self._outputs.forget(hook)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from awoke._clock import monotonic_s
 from awoke._native import Job, Partition
@@ -20,6 +20,8 @@ KEY_MAX = 40
 
 Place = tuple[str, int]
 """Topic and partition."""
+Leaving = Literal["skip", "dead_letter"]
+"""The way to leave a failing message without processing it, as an operator asked."""
 
 
 class Failure(NamedTuple):
@@ -53,8 +55,8 @@ class Failures:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._failing: dict[Place, dict[int, Failure]] = {}
-        self._asked: dict[Place, set[int]] = {}
-        """Offsets of failing messages that are to be skipped."""
+        self._asked: dict[Place, dict[int, Leaving]] = {}
+        """The failing messages that an operator wants to be left, by offset, and how."""
 
     def failed(self, job: Job, error: BaseException, retry_in_s: float) -> None:
         """Notes that a job's first message has failed and is to be tried again. To be called before the job ends.
@@ -120,27 +122,38 @@ class Failures:
             known.pop(job.first_offset if offset is None else offset, None)
             self._keep(place, known)
 
-    def take(self, job: Job) -> RetriesExhausted | None:
-        """Returns why the job's first message is to be skipped, or None where it is not."""
+    def take(self, job: Job) -> tuple[Leaving, RetriesExhausted] | None:
+        """Returns how and why the job's first message is to be left, or None where it is not."""
         if not self._asked:
             return None
         place = (job.topic, job.partition)
         with self._lock:
             entry = self._of(job).get(job.first_offset)
-            if entry is None or job.first_offset not in self._asked.get(place, ()):
+            how = self._asked.get(place, {}).get(job.first_offset)
+            if entry is None or how is None:
                 return None
-            return RetriesExhausted(f"skipped by an operator; it failed with {entry.error}")
+            done = "skipped" if how == "skip" else "sent to the dead letter topic"
+            return how, RetriesExhausted(f"{done} by an operator; it failed with {entry.error}")
 
-    def ask(self, topic: str, partition: int, offset: int) -> bool:
-        """Marks a message to be skipped; returns false where it is not failing."""
+    def ask(self, topic: str, partition: int, offset: int, how: Leaving = "skip") -> bool:
+        """Marks a message to be left; returns false where it is not failing."""
         with self._lock:
             entry = self._current(topic, partition).get(offset)
             if entry is None:
                 return False
-            self._asked.setdefault((topic, partition), set()).add(offset)
+            self._asked.setdefault((topic, partition), {})[offset] = how
         with contextlib.suppress(FencedError):
             entry.assignment.clear_backoff()  # It does not wait for its back-off.
         return True
+
+    def retry_now(self, topic: str, partition: int) -> bool:
+        """Ends the back-off of the failing messages of a partition; returns false where none fails."""
+        with self._lock:
+            entries = list(self._current(topic, partition).values())
+        for entry in entries[:1]:
+            with contextlib.suppress(FencedError):
+                entry.assignment.clear_backoff()
+        return bool(entries)
 
     def blocking(self, topic: str, partition: int) -> list[int]:
         """Returns the offsets of the messages that fail, in order."""
@@ -169,7 +182,7 @@ class Failures:
         return current
 
     def _keep(self, place: Place, known: dict[int, Failure]) -> None:
-        asked = self._asked.pop(place, set()) & set(known)
+        asked = {offset: how for offset, how in self._asked.pop(place, {}).items() if offset in known}
         if asked:
             self._asked[place] = asked
         self._failing.pop(place, None)

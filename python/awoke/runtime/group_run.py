@@ -10,7 +10,7 @@ import msgspec
 
 from awoke import _native
 from awoke._native import HookJob, Job
-from awoke.errors import FencedError
+from awoke.errors import AwokeError, ConfigError, FencedError
 from awoke.events import (
     ClientError,
     CommitFailed,
@@ -28,10 +28,11 @@ from awoke.group_routes import OWN, GroupRoutes
 from awoke.metrics.recorder import PartitionState, Recorder
 from awoke.routing import Route
 from awoke.runtime.alone import AloneProducer
+from awoke.runtime.assigned import AssignedPartitions
 from awoke.runtime.context import Producing, RunnableApp
 from awoke.runtime.dependencies import ProcessDependencies
 from awoke.runtime.engine_routes import engine_route
-from awoke.runtime.failures import Failures
+from awoke.runtime.failures import Failures, Leaving
 from awoke.runtime.joining import JoinWatch, instance_properties
 from awoke.runtime.ledger import Ledger
 from awoke.runtime.overdue import OverdueWatch
@@ -122,6 +123,9 @@ class GroupRun:
         """Commits results with offsets, where a route is exactly-once."""
         self.paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]] = {}
         """Partitions that are paused because a message is exhausted, and why."""
+        self.assigned = AssignedPartitions(self._on_assigned)
+        self.on_assigned: Callable[[GroupRun, str, int], object] = lambda group, topic, partition: None
+        """Called with each partition that is assigned, before its first job."""
         self.failures = Failures()
         """The messages that fail and are tried again, and those that are to be skipped."""
         self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.stop_app)
@@ -270,6 +274,65 @@ class GroupRun:
             self.paused[(job.topic, job.partition)] = (partition, error)
         self._heard.emit(PartitionPaused(topic=job.topic, partition=job.partition, error=error))
 
+    def _on_assigned(self, topic: str, partition: int) -> None:
+        self.on_assigned(self, topic, partition)
+
+    def pause(self, topic: str, partition: int, why: str) -> bool:
+        """Pauses a partition, until `resume` or a rebalance; returns false where it is not assigned. Does not block."""
+        assignment = self.assigned.find(topic, partition)
+        if assignment is None:
+            return False
+        try:
+            assignment.pause()
+        except FencedError:
+            return False
+        error = AwokeError(why)
+        self.paused[(topic, partition)] = (assignment, error)
+        self._heard.emit(PartitionPaused(topic=topic, partition=partition, error=error))
+        return True
+
+    def seek(self, topic: str, partition: int, offset: int) -> bool:
+        """Goes on from an offset after the running job; returns false where the partition is not assigned."""
+        assignment = self.assigned.find(topic, partition)
+        if assignment is None:
+            return False
+        try:
+            assignment.seek(offset)
+        except FencedError:
+            return False
+        return True
+
+    def seek_time(self, topic: str, partition: int, timestamp_ms: int) -> bool:
+        """Goes on from the first message at or after a time; else as `seek`. Blocks: the brokers look it up."""
+        assignment = self.assigned.find(topic, partition)
+        try:
+            return assignment is not None and self.seek(topic, partition, assignment.offset_at(timestamp_ms))
+        except FencedError:
+            return False
+
+    def retry_now(self, topic: str, partition: int) -> bool:
+        """Ends the back-off of failing messages; returns false where none fails. Does not block."""
+        if not self.failures.retry_now(topic, partition):
+            return False
+        if (topic, partition) in self.paused:
+            self.resume(topic, partition)
+        return True
+
+    def dead_letter_now(self, topic: str, partition: int, offset: int) -> bool:
+        """Sends a failing message to the dead letter topic at its next try; returns false where it does not fail.
+
+        Does not block.
+
+        Raises:
+            ConfigError: Its route has no dead letter topic.
+        """
+        if offset not in self.failures.blocking(topic, partition):
+            return False
+        route = self.routes.get(topic)
+        if route is None or route.dead_letter is None:
+            raise ConfigError(f"the route of {topic} has no dead letter topic: skip the message instead", "dead_letter")
+        return self._leave(topic, partition, offset, "dead_letter")
+
     def resume(self, topic: str, partition: int) -> bool:
         """Resumes a partition that is paused or stuck; returns whether it was. Does not block."""
         assignment, _ = self.paused.pop((topic, partition), (None, None))
@@ -285,7 +348,10 @@ class GroupRun:
 
     def skip(self, topic: str, partition: int, offset: int) -> bool:
         """Skips a failing message at its next try; returns false where it does not fail. Does not block."""
-        if not self.failures.ask(topic, partition, offset):
+        return self._leave(topic, partition, offset, "skip")
+
+    def _leave(self, topic: str, partition: int, offset: int, how: Leaving) -> bool:
+        if not self.failures.ask(topic, partition, offset, how):
             return False
         if (topic, partition) in self.paused:
             self.resume(topic, partition)

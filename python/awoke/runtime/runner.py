@@ -10,6 +10,9 @@ from concurrent.futures import Future
 from functools import partial
 
 from awoke import _native
+from awoke.console.commands.actions import Actions
+from awoke.console.commands.pauses import DurablePauses
+from awoke.console.commands.service import Commands, CommandService
 from awoke.console.reporter import Reporter
 from awoke.drive import drive
 from awoke.errors import ConfigError
@@ -28,10 +31,10 @@ from awoke.runtime.handled import Process
 from awoke.runtime.joining import fatal_error
 from awoke.runtime.ledger import Ledger
 from awoke.runtime.lifecycle import LifecycleRun, until
-from awoke.runtime.observed import Observed
 from awoke.runtime.overdue import OverdueWatch
 from awoke.runtime.scope import Scope
 from awoke.runtime.startup_checks import check_topics
+from awoke.runtime.steering import Steering
 from awoke.runtime.stopping import InterruptibleWait, remaining_s, store_progress
 from awoke.runtime.topic_watch import TopicWatch
 from awoke.runtime.worker_pool import WorkerPool, report_late
@@ -39,8 +42,11 @@ from awoke.web.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
 
+PAUSES_WITHIN_S = 5.0
+"""A start waits this long for the durable pauses; after that, a partition may run until they are known."""
 
-class AppRunner(Observed):
+
+class AppRunner(Steering):
     """Runs an app in this process, beside other code: `start` once, then `stop`. Any thread may call everything here.
 
     `app.run()`, `app.serving()` and `awoke.testing.running` make one of their own. `on_fatal_error` is called with the
@@ -73,6 +79,8 @@ class AppRunner(Observed):
         number = Process.node
         self.console = Reporter(self, app.name, app.events, self._loaded, number) if self.settings.console else None
         """Sends the state of the process to the console's topics."""
+        self.commands = self._make_commands()
+        """Takes the commands of consoles, where the settings allow some."""
         self._scope = Scope(app.name, 0, app.events, self.ledger)
         self._scope.on_failure(self.stop_app)
         self._serves_metrics = serves_metrics
@@ -88,6 +96,8 @@ class AppRunner(Observed):
         """The values of functions of `Depends` that live as long as this process."""
         self.groups = [GroupRun(self, each, self._pool, self._stop_wait) for each in app.groups.values()]
         """The consumer groups, first the app's own, which a process may have no routes of."""
+        for group in self.groups:
+            group.on_assigned = self._pause_assigned
         self._has_begun = False
         self._changing = threading.Lock()
         """Held while the app starts or stops: a stop that comes during the start waits for it."""
@@ -152,6 +162,8 @@ class AppRunner(Observed):
             self._open_endpoint()
             if self.console is not None:
                 self.console.start()
+            if self.commands is not None:
+                self.commands.start()
             if any(route.max_processing_s is not None for route in self.app.all_routes):
                 self.overdue.start()
             for group in self.groups:
@@ -164,6 +176,8 @@ class AppRunner(Observed):
                 self.responder = Responder(self.own, self.app.rpc, self.app.events, self.own.box)
                 self.responder.start()
             self.app.schemas.start()
+            if self.commands is not None:
+                self.commands.wait_pauses(PAUSES_WITHIN_S)
             self._join(partitions)
             self._topic_watch.start()
             self.app.runs(lambda each: self._scope.background(*each), self)
@@ -175,6 +189,30 @@ class AppRunner(Observed):
             raise
         names, topics = [each.group for each in self.joining], sorted(self._topics_in())
         self.app.events.emit(AppStarted(app=self.app.name, group=", ".join(names), topics=topics))
+
+    def _make_commands(self) -> Commands | None:
+        if self.console is None or not self.settings.allowed_commands():
+            return None
+        console, settings = self.console, self.settings
+        pauses = DurablePauses(console.topics.pauses, settings, console.send, self._apply_pause)
+        actions = Actions(self.app.name, console.node, self, console.record, pauses)
+        return Commands(actions, pauses, CommandService(self.app.name, console.node, settings, actions, pauses))
+
+    def _apply_pause(self, group: str | None, topic: str, partition: int, why: str | None) -> None:
+        if why is None:
+            self.resume(topic, partition, group)
+        else:
+            self.pause(topic, partition, why, group)
+
+    def _pause_assigned(self, group: GroupRun, topic: str, partition: int) -> None:
+        """Pauses a partition that has just been assigned, if it has a durable pause."""
+        why = None if self.commands is None else self.commands.pauses.find(group.group, topic, partition)
+        if why is not None:
+            group.pause(topic, partition, why)
+
+    def ask_stop(self) -> None:
+        """Asks for a stop in order, as `app.stop()` does. Does not block."""
+        self._on_stop()
 
     def _check_groups(self) -> None:
         for key, routes in self.app.groups.items():
@@ -321,35 +359,6 @@ class AppRunner(Observed):
         self._pool.resize(workers)
         self.app.events.emit(AppResized(app=self.app.name, workers=workers))
 
-    def _named(self, group: str | None) -> list[GroupRun]:
-        """Returns all groups, or the one of this name.
-
-        Raises:
-            ConfigError: The app has no group of this name.
-        """
-        found = [each for each in self.joining if group in (None, each.group)]
-        if not found and group is not None:
-            names = ", ".join(each.group for each in self.joining)
-            raise ConfigError(f"app {self.app.name!r} has no group {group!r}; its groups are: {names}", "group")
-        return found
-
-    def resume(self, topic: str, partition: int, group: str | None = None) -> bool:
-        """Resumes a partition that is paused or stuck, in all groups or in one; returns whether it was. Does not
-        block."""
-        return True in [each.resume(topic, partition) for each in self._named(group)]
-
-    def skip(self, topic: str, partition: int, offset: int, group: str | None = None) -> bool:
-        """Skips a failing message at its next try, in all groups or in one; returns false where it does not fail.
-
-        Does not block.
-        """
-        return True in [each.skip(topic, partition, offset) for each in self._named(group)]
-
-    def blocking(self, topic: str, partition: int, group: str | None = None) -> list[int]:
-        """Returns the offsets of the messages that fail and are tried again, in order. Does not block."""
-        found = [each.failures.blocking(topic, partition) for each in self._named(group)]
-        return sorted({offset for offsets in found for offset in offsets})
-
     def _listen(self) -> Callable[[], None]:
         events = self.app.events
         for group in self.groups:
@@ -415,6 +424,8 @@ class AppRunner(Observed):
         ledger.uninstall(self.app.name)
         if self.endpoint is not None:
             self.endpoint.close()
+        if self.commands is not None:
+            call(partial(self.commands.close, remaining_s(deadline_s, 1.0)), None)
         if self.console is not None:
             call(partial(self.console.close, remaining_s(deadline_s, 1.0)), None)
         if self.metrics is not None:

@@ -13,6 +13,8 @@ from awoke.oauth import check_function
 from awoke.secrets import shown_fields, shown_repr
 
 PORT_MAX = 65_535
+COMMANDS = ("quiet", "stop", "reload", "scale", "stacks", "pause", "resume", "seek", "skip", "retry", "dead_letter")
+"""The commands that the console can send to a process; see `awoke.console.commands`."""
 COMMIT_SHARE = 3 / 4
 """The engine commits after this share of `commit_interval_s`, so that the commit ends within the whole of it."""
 
@@ -26,6 +28,7 @@ LEAST_ONE = (
     "registry_cache_max",
 )
 """The settings that are 1 or more."""
+WORDS_OF_BOOL = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -115,6 +118,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """True gives the metrics to OpenTelemetry's meter provider, which exports them by OTLP; needs the extra `otel`."""
     console: bool = False
     """True: the process sends reports and error records to the topics that `awoke report` reads."""
+    console_commands: bool | str | tuple[str, ...] = False
+    """The commands that the process takes from a console: none, all (true), or those named, as in `pause,resume`. Needs
+    `console`."""
+    console_secret: str | None = None
+    """Signs the commands of a console and their answers; None: they are not signed."""
     oauth_token: Any = None
     """A function, `def` or `async def`, that returns an `awoke.OAuthToken` for `sasl.mechanism=OAUTHBEARER`. It can be
     set in code only."""
@@ -133,8 +141,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.instance_id is not None and not self.instance_id.strip():
             raise ConfigError("setting 'instance_id': is empty", "instance_id")
         check_function(self.oauth_token)
+        self.allowed_commands()
         if not self.bootstrap_servers.strip():
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
+
+    def allowed_commands(self) -> frozenset[str]:
+        """Returns the names of the commands that the process takes from a console.
+
+        Raises:
+            ConfigError: A command does not exist.
+        """
+        said = self.console_commands
+        if isinstance(said, str) and said.strip().lower() in WORDS_OF_BOOL:
+            said = WORDS_OF_BOOL[said.strip().lower()]
+        if isinstance(said, bool):
+            return frozenset(COMMANDS if said else ())
+        names = [each.strip() for each in (said.split(",") if isinstance(said, str) else said)]
+        if unknown := [each for each in names if each not in COMMANDS]:
+            text = f"setting 'console_commands': {unknown[0]!r} is none of {', '.join(COMMANDS)}"
+            raise ConfigError(text, "console_commands")
+        return frozenset(names)
 
     def for_engine(self, partitions_total: int = 0, members: int = 1) -> EngineSettings:
         """Returns the settings that reach the engine, for one of `members` group members of the process.

@@ -32,12 +32,13 @@ class FakeAdmin:
 
 
 def ensured(admin: Any) -> Any:
-    ensure(admin, TOPICS, 1.0)
+    ensure(admin, TOPICS.configs, 1.0)
     return admin.created
 
 
 def test_the_names_are_made_of_the_apps_name_with_characters_that_kafka_takes() -> None:
-    assert TOPICS == ("__awoke-shop.reports", "__awoke-shop.errors")
+    names = ("reports", "errors", "audit", "pauses")
+    assert list(TOPICS) == [f"__awoke-shop.{each}" for each in names]
     assert ConsoleTopics.of("my shop/1").reports == "__awoke-my_shop_1.reports"
 
 

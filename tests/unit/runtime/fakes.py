@@ -21,6 +21,7 @@ from awoke.injection.overrides import AppDependencies
 from awoke.lifecycle import BetweenJobs
 from awoke.route_options import KindOptions
 from awoke.routing import Route
+from awoke.runtime.assigned import AssignedPartitions
 from awoke.runtime.dependencies import ProcessDependencies
 from awoke.runtime.executor import Executor
 from awoke.runtime.failures import Failures
@@ -284,6 +285,7 @@ class FakeContext:
         self.events, self.heard = awoke.Events(), list[str]()
         self.events.subscribe("*", lambda event: self.heard.append(event.name))
         self.failures, self.ledger, self.group = Failures(), Ledger(), "shop"
+        self.assigned = AssignedPartitions()
         self.settings: Any = SimpleNamespace(revoke_timeout_s=5.0)
         self.tracer = self.metrics = self.transactions = self.member = None
         self.last_commits: Any = SimpleNamespace(note_hook=lambda hook: None)

@@ -30,7 +30,8 @@ class Case:
         self.job.remaining = self.job.offsets[-1] - offset
 
     def take(self) -> awoke.RetriesExhausted | None:
-        return self.failures.take(cast("Job", self.job))
+        left = self.failures.take(cast("Job", self.job))
+        return None if left is None else left[1]
 
     def entry(self) -> Failure:
         ((place, entry),) = self.failures.all()

@@ -138,11 +138,10 @@ class Live:
             self._readers.append(reader)
             if self._is_closed:
                 reader.close()
+            self._problems.pop(name, None)
         try:
             for message in reader.read_until_end():
                 self._take(take, message)
-            with self._lock:
-                self._problems.pop(name, None)
             self._set(name)
             for message in reader:
                 self._take(take, message)

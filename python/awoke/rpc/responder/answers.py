@@ -85,6 +85,11 @@ class Answers:
         if not isinstance(error, Exception):
             self._host.stop_app(error)
 
+    def leave_to_another(self, call: IncomingCall) -> None:
+        """Ends a call, and its waiting duplicates, without a reply: another responder answers them."""
+        for each in (call, *self._admission.end(call, None, b"")):
+            self._replies.settle(each, 0.0)
+
     def give_back(self, call: IncomingCall, delay_s: float = 0.0) -> None:
         """Gives a call and its waiting duplicates back: the partition's owner executes them after the delay."""
         for each in (call, *self._admission.end(call, None, b"")):

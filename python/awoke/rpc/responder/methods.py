@@ -6,7 +6,7 @@ import inspect
 import keyword
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 import msgspec
@@ -276,6 +276,8 @@ class Rpc:
         self.methods: dict[str, Method] = {}
         self._start = ("earliest", 0)
         """Where calls are read from, where no offset is committed. Tests set it."""
+        self._partitions: Sequence[int] | None = None
+        """The partitions that each process reads by itself; None: those that its group assigns. The console sets it."""
         self.settings = Options()
         self._mapped: dict[type[Exception], type[RpcError] | str] = {}
 

@@ -36,7 +36,7 @@ from awoke.drive import ResultOf, drive, elsewhere, until
 from awoke.errors import AwokeError
 from awoke.events import Events
 from awoke.rpc import protocol
-from awoke.rpc.context import call_all, current
+from awoke.rpc.context import ForAnother, call_all, current
 from awoke.rpc.errors import DeadlineExceeded, Unavailable, streaming_error
 from awoke.rpc.protocol import Topics
 from awoke.rpc.responder.answers import Answers, encoded
@@ -100,6 +100,7 @@ class Responder:
             concurrency=Lanes("key", self._options.threads + 1, IN_FLIGHT, COMMIT_GAP_MAX, "one", IN_FLIGHT),
             is_transactional=self._options.mode == "exactly_once",
             request_clock_skew_s=self._options.clock_skew_s,
+            partitions=self._rpc._partitions,
         )
 
     def start(self) -> None:
@@ -201,6 +202,8 @@ class Responder:
         try:
             if await self._begin(call):
                 await self._answer(call)
+        except ForAnother:
+            self._answers.leave_to_another(call)
         except BaseException as error:
             is_stopped = call.target.is_async and isinstance(error, asyncio.CancelledError)
             told = Unavailable("the responder has stopped") if is_stopped else error

@@ -17,6 +17,7 @@ from awoke.events import Event, Events, PartitionPaused
 from awoke.producer import Producer
 from awoke.routing import Route
 from awoke.runtime import ledger
+from awoke.runtime.assigned import AssignedPartitions
 from awoke.runtime.dependencies import ProcessDependencies
 from awoke.runtime.failures import Failures
 from awoke.runtime.overdue import OverdueWatch
@@ -59,7 +60,7 @@ class MemoryProcess:
         self.transactions = cast("Transactions", MemoryTransactions(self.memory)) if is_exactly_once else None
         self.ledger = ledger.Ledger()
         self.overdue = OverdueWatch(self.events)
-        self.failures = Failures()
+        self.failures, self.assigned = Failures(), AssignedPartitions()
         self.refusals = Refusals(self.group, "", self.stop_app)
         self.last_commits = LastCommits(self.events)
         self.dependencies = ProcessDependencies(app.dependencies, [self.route], self.events, _no_thread)

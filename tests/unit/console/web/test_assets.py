@@ -26,7 +26,7 @@ def test_a_file_is_served_for_ever_under_its_hashed_name_only() -> None:
 
 
 def test_files_of_others_may_be_missing(tmp_path: Path) -> None:
-    assert Assets(tmp_path).path("vendor/htmx.min.js") is None
+    assert Assets(tmp_path).path("vendor/uPlot.iife.min.js") is None
 
 
 def test_the_style_is_small() -> None:

@@ -54,7 +54,7 @@ class PlanPage(msgspec.Struct, kw_only=True):
 
     topic: str
     fields: dict[str, str]
-    """What the operator has asked for, as a form repeats it."""
+    """The fields of the operator's form, which the next form repeats."""
     plan: ReplayPlan
 
 

@@ -34,7 +34,6 @@
       const axis = { stroke: quiet, font: "11px system-ui", grid: { show: false }, ticks: { show: false } };
       const width = Math.floor(figure.clientWidth - parseFloat(style.paddingLeft) * 2);
       const place = document.createElement("div");
-      place.setAttribute("hx-morph-skip", "");
       box.before(place);
       plot = new uPlot({
         width, height: 96, legend: { show: false }, cursor: { y: false, drag: { x: false } }, padding: [8, 4, 0, 0],

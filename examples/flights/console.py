@@ -1,0 +1,101 @@
+"""Shows the console of a swarm in the browser, with something to see: `python -m examples.flights.console`.
+
+1. Start embedded brokers, or take those of `--bootstrap-servers`, and create the topics.
+2. Run `examples.flights.console_app` in a swarm of two processes.
+3. Send it flights, bags and calls, until Ctrl-C.
+4. Serve its console, and open it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import subprocess
+import sys
+import threading
+import webbrowser
+from collections.abc import Iterator
+
+import awoke
+from awoke.console import Role, asgi
+from awoke.console.web.serving import Server
+from awoke.settings import load
+from awoke.testing import EmbeddedCluster
+from examples.flights.console_app import BAGS, FLIGHTS, INSPECTIONS, TOPICS
+from examples.flights.data import load_flights
+
+ROWS = 20_000
+NODES = 2
+EACH_S = 0.25
+FLIGHTS_EACH, BAGS_EACH = 50, 2
+
+
+def main() -> int:
+    """Show the console until Ctrl-C; the exit code."""
+    parser = argparse.ArgumentParser("python -m examples.flights.console", description="The console of a swarm.")
+    parser.add_argument("--bootstrap-servers", help="brokers to use; embedded ones when left out")
+    parser.add_argument("--port", type=int, default=8686, help="default: %(default)s")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+    args = parser.parse_args()
+    stopped = threading.Event()
+    with contextlib.suppress(KeyboardInterrupt), brokers(args.bootstrap_servers) as servers, swarm(servers):
+        sender = threading.Thread(target=send, args=(servers, stopped), name="sender")
+        sender.start()
+        settings = load({"bootstrap_servers": servers}).values
+        web = asgi("flights", policy=lambda scope: Role.ADMIN, verbs=["*"], payloads=True, settings=settings)
+        server = Server(web, "127.0.0.1", args.port)
+        print(f"the console is at {server.url}; Ctrl-C ends it", flush=True)
+        if not args.no_browser:
+            webbrowser.open(server.url)
+        try:
+            server.run()
+        finally:
+            stopped.set()
+            sender.join()
+    return 0
+
+
+@contextlib.contextmanager
+def brokers(servers: str | None) -> Iterator[str]:
+    """Brokers with the topics."""
+    if servers is not None:
+        with awoke.Admin(servers) as admin:
+            known = {each.name for each in admin.topics()}
+            for topic, partitions in TOPICS.items():
+                if topic not in known:
+                    admin.create_topic(topic, partitions=partitions)
+        yield servers
+        return
+    with EmbeddedCluster() as cluster:
+        for topic, partitions in TOPICS.items():
+            cluster.create_topic(topic, partitions=partitions)
+        yield cluster.bootstrap_servers
+
+
+@contextlib.contextmanager
+def swarm(servers: str) -> Iterator[None]:
+    """The app in processes of its own, until the end of the block."""
+    command = [sys.executable, "-m", "awoke", "run", "examples.flights.console_app:app", "--nodes", str(NODES)]
+    options = ["--bootstrap-servers", servers, "--log-level", "error"]
+    with subprocess.Popen([*command, *options], start_new_session=True) as running:
+        try:
+            yield
+        finally:
+            running.terminate()
+
+
+def send(servers: str, stopped: threading.Event) -> None:
+    """Sends flights and bags at a steady speed, and two inspections."""
+    flights = itertools.cycle(load_flights(ROWS))
+    with awoke.Producer(servers) as producer:
+        for number in range(2):
+            producer.produce(INSPECTIONS, next(flights), partition=number)
+        while not stopped.wait(EACH_S):
+            for topic, count in ((FLIGHTS, FLIGHTS_EACH), (BAGS, BAGS_EACH)):
+                for flight in itertools.islice(flights, count):
+                    producer.produce(topic, flight, key=flight.route)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
