@@ -11,34 +11,15 @@ import msgspec
 
 from awoke._clock import monotonic_s, wall_ms
 from awoke.console.access import TIMEOUT_S, Brokers
-from awoke.console.topics import ConsoleTopics
-from awoke.console.views import MAJOR, MINOR
-from awoke.errors import AwokeError, KafkaError
+from awoke.console.topics import AUDIT_CONFIG, ConsoleTopics, ensure
+from awoke.console.views import Audit
+from awoke.errors import AwokeError
 
-CONFIG = {"cleanup.policy": "delete", "retention.ms": "31536000000"}
-"""Records are kept for a year."""
 TEXT_MAX = 1_000
+VIA = "console"
+"""Stands for the node and the caller: the console itself acts on the cluster."""
 
 Argument = str | int | bool | None
-
-
-class Act(msgspec.Struct, kw_only=True):
-    """One act, as it is recorded."""
-
-    major: int = MAJOR
-    minor: int = MINOR
-    at_ms: int
-    node: str = "console"
-    app: str
-    who: str
-    via: str = "console"
-    verb: str
-    arguments: dict[str, Argument]
-    reason: str
-    result: str
-    """`done`, `begun`, or the name of the error."""
-    text: str
-    took_ms: int
 
 
 class Acts:
@@ -46,7 +27,7 @@ class Acts:
 
     def __init__(self, brokers: Brokers, app: str, who: str) -> None:
         self._brokers, self._app, self._who = brokers, app, who
-        self.topic = audit_topic(app)
+        self.topic = ConsoleTopics.of(app).audit
 
     def make(self, verb: str, arguments: Mapping[str, Argument], reason: str, act: Callable[[], str]) -> str:
         """Records that an act begins, makes it, records its result, and returns its text. Blocks.
@@ -60,10 +41,12 @@ class Acts:
 
         def record(result: str, text: str) -> None:
             self._write(
-                Act(
+                Audit(
                     at_ms=wall_ms(),
+                    node=VIA,
                     app=self._app,
                     who=self._who,
+                    via=VIA,
                     verb=verb,
                     arguments=dict(arguments),
                     reason=reason[:TEXT_MAX],
@@ -82,18 +65,8 @@ class Acts:
         record("done", text)
         return text
 
-    def _write(self, act: Act) -> None:
+    def _write(self, audit: Audit) -> None:
         with self._brokers.admin() as admin:
-            try:
-                admin.create_topic(self.topic, partitions=1, config=CONFIG, timeout_s=TIMEOUT_S)
-            except KafkaError as error:
-                if error.code_name != "TOPIC_ALREADY_EXISTS":
-                    admin.describe_topic(self.topic, TIMEOUT_S)
+            ensure(admin, {self.topic: AUDIT_CONFIG}, TIMEOUT_S)
         with self._brokers.producer() as producer:
-            value = msgspec.json.encode(act).decode(errors="replace")
-            producer.produce(self.topic, value, key=act.node).wait(TIMEOUT_S)
-
-
-def audit_topic(app: str) -> str:
-    """Returns the audit topic of an app."""
-    return ConsoleTopics.of(app).reports.removesuffix(".reports") + ".audit"
+            producer.produce(self.topic, msgspec.json.encode(audit).decode(), key=VIA).wait(TIMEOUT_S)

@@ -9,7 +9,8 @@ import msgspec
 from starlette.testclient import TestClient
 
 import awoke
-from awoke.console.acts import Act, audit_topic
+from awoke.console.topics import ConsoleTopics
+from awoke.console.views import Audit
 from awoke.console.web.application import application
 from awoke.console.web.grants import Grant, Rights, Role
 from awoke.settings import load
@@ -51,6 +52,6 @@ def act(client: TestClient, path: str, **form: str) -> tuple[int, str]:
 
 def audited(cluster: Cluster, app: str) -> list[tuple[str, str, str, str]]:
     """Returns who, verb, reason and result of each audit record."""
-    with awoke.Reader(audit_topic(app), bootstrap_servers=cluster.bootstrap_servers) as reader:
-        records = [msgspec.json.decode(each.value, type=Act) for each in reader.read_until_end(30)]
+    with awoke.Reader(ConsoleTopics.of(app).audit, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        records = [msgspec.json.decode(each.value, type=Audit) for each in reader.read_until_end(30)]
     return [(each.who, each.verb, each.reason, each.result) for each in records]
