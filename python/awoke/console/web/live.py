@@ -1,7 +1,7 @@
 """Follows the topics of an app, and asks the brokers for the offsets of its groups while somebody looks.
 
-Threads: `awoke-console-reports` and `awoke-console-errors` each read one topic; `awoke-console-offsets` asks the
-brokers, at most every 2 s, and only after a request. They start with the first request.
+Threads: `awoke-console-reports`, `awoke-console-errors` and `awoke-console-audit` each read one topic;
+`awoke-console-offsets` asks the brokers, at most every 2 s, and only after a request. They start with the first one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from awoke._native import Message
 from awoke.admin import Admin
 from awoke.console.state import State, group_of
 from awoke.console.topics import ConsoleTopics
-from awoke.console.views import ErrorRecord, GroupView
+from awoke.console.views import Audit, ErrorRecord, GroupView
 from awoke.console.web.snapshot import Snapshot
 from awoke.errors import AwokeError, UnknownTopic
 from awoke.reader import Reader
 from awoke.settings import Settings
 
+AUDIT_MAX = 1_000
+"""The last commands that are kept."""
 ERRORS_MAX = 2_000
 """The last error records that are kept."""
 FRESH_S = 2.0
@@ -41,6 +43,7 @@ class Live:
         self._lock = threading.Lock()
         self._state = State(app)  # Guarded by the lock, as all below.
         self._errors: collections.deque[ErrorRecord] = collections.deque(maxlen=ERRORS_MAX)
+        self._audit: collections.deque[Audit] = collections.deque(maxlen=AUDIT_MAX)
         self._groups: list[GroupView] = []
         self._problems: dict[str, str] = {}
         self._version = 0
@@ -61,6 +64,7 @@ class Live:
             follow = (
                 ("reports", self._topics.reports, "earliest", self._on_report),
                 ("errors", self._topics.errors, -ERRORS_MAX, self._on_error),
+                ("audit", self._topics.audit, -AUDIT_MAX, self._on_audit),
             )
             self._threads = [
                 threading.Thread(target=self._follow, args=each, name=f"awoke-console-{each[0]}", daemon=True)
@@ -120,7 +124,7 @@ class Live:
         reports = {each.node: report for each in view.nodes if (report := each.report()) is not None}
         problem = "; ".join(sorted(set(self._problems.values()))) or None
         is_read = self._read["reports"].is_set()
-        return Snapshot(self._version, view, reports, list(self._errors), problem, is_read)
+        return Snapshot(self._version, view, reports, list(self._errors), problem, is_read, list(self._audit))
 
     def _follow(self, name: str, topic: str, start: Any, take: Callable[[Message[Any, Any]], None]) -> None:
         while not self._is_closed:
@@ -166,6 +170,12 @@ class Live:
         if self._state.unreadable == before:
             self._errors.append(msgspec.json.decode(message.value or b"", type=ErrorRecord))
 
+    def _on_audit(self, message: Message[Any, Any]) -> None:
+        try:
+            self._audit.append(msgspec.json.decode(message.value or b"", type=Audit))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            self._state.unreadable += 1
+
     def _change(self) -> list[Callable[[], None]]:
         self._version += 1
         return list(self._told)
@@ -175,7 +185,7 @@ class Live:
         if isinstance(error, UnknownTopic):
             text = f"there is no topic {topic}: run the app with console=True"
         with self._lock:
-            if name != "errors" or not isinstance(error, UnknownTopic):  # Without failures there is no such topic.
+            if name == "reports" or not isinstance(error, UnknownTopic):  # Without commands there is no audit.
                 self._problems[name] = text
         self._set(name)
 

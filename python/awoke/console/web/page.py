@@ -145,6 +145,13 @@ class Action(NamedTuple):
     role: Role = Role.OPERATE
 
 
+class Block(msgspec.Struct, kw_only=True):
+    """A text of several lines, as a stack."""
+
+    title: str
+    text: str
+
+
 class Done(msgspec.Struct, kw_only=True):
     """The answer to an action."""
 
@@ -153,3 +160,4 @@ class Done(msgspec.Struct, kw_only=True):
     """The path of the page that shows the effect."""
     is_failed: bool = False
     lines: Sequence[str] = ()
+    blocks: Sequence[Block] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from awoke.console.web.page import Action, Page
 from awoke.console.web.pages import (
+    commands,
     explorer,
     failures,
     groups,
@@ -15,7 +16,7 @@ from awoke.console.web.pages import (
     topics,
 )
 
-MODULES = (overview, partitions, failures, letters, topics, explorer, groups, processes, self_checks)
+MODULES = (overview, partitions, failures, letters, topics, explorer, groups, processes, commands, self_checks)
 """The modules of pages. Each has `PAGES`, and may have `ACTIONS`."""
 
 PAGES: list[Page] = [page for module in MODULES for page in module.PAGES]

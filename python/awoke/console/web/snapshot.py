@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from awoke.console.views import AppView, ErrorRecord, Report
+from awoke.console.views import AppView, Audit, ErrorRecord, Report
 
 
 class Snapshot(NamedTuple):
@@ -22,6 +22,8 @@ class Snapshot(NamedTuple):
     """Why the state may be old or incomplete."""
     is_read: bool = True
     """False: the topics are not yet read to their ends."""
+    audit: Sequence[Audit] = ()
+    """The last commands, the oldest first."""
 
     @property
     def live(self) -> dict[str, Report]:

@@ -11,7 +11,17 @@ from starlette.testclient import TestClient
 
 from awoke._clock import wall_ms
 from awoke.console.state import State
-from awoke.console.views import MAJOR, ErrorRecord, Failing, GroupPartition, GroupView, Partition, Report, Running
+from awoke.console.views import (
+    MAJOR,
+    Audit,
+    ErrorRecord,
+    Failing,
+    GroupPartition,
+    GroupView,
+    Partition,
+    Report,
+    Running,
+)
 from awoke.console.web.application import Parts, application
 from awoke.console.web.assets import Assets
 from awoke.console.web.grants import Policy, Rights, view_only
@@ -27,6 +37,7 @@ class FakeLive:
 
     def __init__(self, reports: Collection[Report] = (), errors: Collection[ErrorRecord] = ()) -> None:
         self.state, self.errors, self.groups = State("shop"), list(errors), list[GroupView]()
+        self.audit: list[Audit] = []
         self.is_closed = False
         self.told: list[Callable[[], None]] = []
         for report in reports:
@@ -50,7 +61,7 @@ class FakeLive:
     def snapshot(self) -> Snapshot:
         view = self.state.view(self.groups)
         reports = {each.node: report for each in view.nodes if (report := each.report()) is not None}
-        return Snapshot(1, view, reports, self.errors)
+        return Snapshot(1, view, reports, self.errors, audit=self.audit)
 
 
 def _message(document: Any, key: str) -> Any:

@@ -57,6 +57,8 @@ class PartitionPage(msgspec.Struct, kw_only=True):
     failing: list[Failing]
     running: list[Running]
     reasons: list[Reason]
+    commands: list[str]
+    """The commands that its process takes."""
 
 
 class JobRow(msgspec.Struct, kw_only=True):
@@ -155,7 +157,7 @@ def partition(asked: Asked) -> PartitionPage:
     row = next((each for each in rows_of(now) if (each.group, each.topic, each.partition) == place), None)
     if row is None:
         raise Missing(f"no process has {place[1]}[{number}] of group {place[0]}, and no offset of it is committed")
-    _, at = assigned(now).get(place, (None, None))
+    report, at = assigned(now).get(place, (None, None))
     return PartitionPage(
         row=row,
         oldest_offset=None if at is None else at.oldest_offset,
@@ -164,6 +166,7 @@ def partition(asked: Asked) -> PartitionPage:
         failing=[] if at is None else at.failing,
         running=[] if at is None else sorted(at.running, key=lambda each: each.since_ms),
         reasons=[each for each in now.view.reasons if (each.group, each.topic, each.partition) == place],
+        commands=[] if report is None else report.commands,
     )
 
 
