@@ -21,14 +21,14 @@ POISON = ("JFK", "HNL")
 INSPECTION_S = 300.0
 HANDLER_S = 0.004
 
-app = awoke.App("flights", console=True)
+app = awoke.App("flights", console=True, console_commands=True)
 app.rpc.map_error(KeyError, rpc.NotFound)
 GATES = dict(zip(("EWR", "JFK", "LGA"), ("A4", "B12", "C7"), strict=True))
 _bags = itertools.count()
 
 
 class Flight(msgspec.Struct):
-    """What the app needs of a flight. The data set itself is not imported: it starts threads, and this app is forked."""
+    """A flight, as far as this app reads it. To import the data set would start threads before the fork."""
 
     carrier: str
     number: int

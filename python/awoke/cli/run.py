@@ -16,6 +16,7 @@ from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.setting_options import option, takes_run_settings
 from awoke.errors import AwokeError, ConfigError
 from awoke.exit_codes import EXIT_LATE
+from awoke.extras import needs
 from awoke.settings import LoadedRun, RunSettings, Settings, load, load_run, place_of, unknown_variables
 from awoke.swarm.options import Options, bytes_of, socket_path
 
@@ -29,6 +30,9 @@ def run(
     workers: Annotated[int | None, option(Settings, "workers")] = None,
     metrics_port: Annotated[int | None, option(Settings, "metrics_port")] = None,
     embedded: Annotated[bool, typer.Option("--embedded", help="Run on Kafka brokers inside the process.")] = False,
+    with_console: Annotated[
+        bool, typer.Option("--console", help="Serve the app's console on 127.0.0.1:8686; in a single process.")
+    ] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
     with_traceback: Annotated[bool, typer.Option("--traceback", hidden=True)] = False,
@@ -52,9 +56,12 @@ def run(
         logs.set_up(settings.log_level, settings.log_format)
         for variable in unknown_variables():
             logger.warning("the environment variable %s is no setting of awoke's", variable)
-        code = (_run_alone if settings.nodes is None and not settings.watch else _run_swarm)(
-            target, settings, of_app, embedded
-        )
+        if settings.nodes is None and not settings.watch:
+            code = _run_alone(target, settings, of_app, embedded, with_console)
+        elif with_console:
+            raise typer.BadParameter("a swarm is shown by `awoke console APP` beside it", param_hint="--console")
+        else:
+            code = _run_swarm(target, settings, of_app, embedded)
     except AwokeError as error:
         failures.show(error)
         raise typer.Exit(failures.code_of_run(error)) from None
@@ -115,7 +122,9 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
     return Supervisor(options).run()
 
 
-def _run_alone(target: str, settings: RunSettings, of_app: Mapping[str, Any], embedded: bool) -> int:
+def _run_alone(
+    target: str, settings: RunSettings, of_app: Mapping[str, Any], embedded: bool, with_console: bool
+) -> int:
     from awoke.application import find_app, import_failed
     from awoke.swarm.app_socket import open_app_socket
 
@@ -126,6 +135,12 @@ def _run_alone(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
     except Exception as error:
         raise import_failed(target.partition(":")[0], error) from error
     app.use(metrics_port=of_app["metrics_port"])
+    if with_console:
+        for module in ("starlette", "jinja2", "uvicorn"):
+            needs(module, "console")
+        from awoke.console.web.beside import show_beside
+
+        show_beside(app)
     with open_app_socket(app, settings.socket or socket_path(target)):
         code = app.run(
             bootstrap_servers=of_app["bootstrap_servers"],

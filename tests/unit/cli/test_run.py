@@ -131,6 +131,12 @@ def test_every_setting_of_a_swarm_can_be_an_option(started: Started) -> None:
     assert (options.static_members, options.socket) == (False, "/s")
 
 
+def test_a_swarm_is_shown_by_a_command_of_its_own(started: Started) -> None:
+    done = run("run", "shop:app", "--nodes", "2", "--console")
+    assert (done.exit_code, "awoke console APP" in done.output) == (2, True)
+    assert started.swarms == []
+
+
 def test_a_swarm_sees_no_brokers_inside_a_process(started: Started) -> None:
     done = run("run", "shop:app", "--nodes", "2", "--embedded")
     assert (done.exit_code, started.swarms) == (2, [])

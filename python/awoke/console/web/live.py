@@ -1,4 +1,4 @@
-"""Follows the topics of an app, and asks the brokers for the offsets of its groups while somebody looks.
+"""Follows the topics of an app, and asks the brokers for the offsets of its groups after requests.
 
 Threads: `awoke-console-reports`, `awoke-console-errors` and `awoke-console-audit` each read one topic;
 `awoke-console-offsets` asks the brokers, at most every 2 s, and only after a request. They start with the first one.

@@ -31,7 +31,7 @@ class User(NamedTuple):
 
 
 class Login:
-    """How a request shows whose it is."""
+    """A way in which a request shows whose it is."""
 
     def __init__(self, who: Callable[[Headers], Grant | None] | None, role: Role, challenge: str | None = None) -> None:
         self._who, self._role, self._challenge = who, role, challenge

@@ -1,4 +1,4 @@
-"""What a browser may do with the console: the checks of each request, and the headers of each answer."""
+"""Limits what a browser may do with the console: the checks of each request, and the headers of each answer."""
 
 from __future__ import annotations
 

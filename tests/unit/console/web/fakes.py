@@ -40,15 +40,16 @@ class FakeLive:
         self.audit: list[Audit] = []
         self.is_closed = False
         self.told: list[Callable[[], None]] = []
+        self.reports = list(reports)
         for report in reports:
             self.state.on_report(_message(report, report.node))
         for record in errors:
             self.state.on_error(_message(record, record.fingerprint))
 
-    def add(self, report: Report) -> None:
+    def add(self, report: Report, *, is_told: bool = True) -> None:
         """Takes a further report, and tells of it."""
         self.state.on_report(_message(report, report.node))
-        for call in list(self.told):
+        for call in list(self.told) if is_told else ():
             call()
 
     def start(self) -> None: ...
@@ -123,7 +124,7 @@ def hostile() -> FakeLive:
 def console(
     live: Any = None, *, policy: Policy = view_only, verbs: Collection[str] = (), payloads: bool = False
 ) -> TestClient:
-    """A client of a console with this state, to be used as a context: its end joins the threads. Its host is localhost."""
+    """A client of a console with this state, as a context: its end joins the threads. Its host is localhost."""
     state: Any = FakeLive([report()]) if live is None else live
     web = application("shop", load({}).values, state, Rights(policy, verbs, payloads), ())
     return TestClient(web, base_url="http://localhost", follow_redirects=False)

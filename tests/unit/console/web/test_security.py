@@ -1,4 +1,4 @@
-"""What a browser may do: hosts, forms of other sites, and the headers of each answer."""
+"""The limits of a browser: hosts, forms of other sites, and the headers of each answer."""
 
 from __future__ import annotations
 

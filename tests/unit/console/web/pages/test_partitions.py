@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from awoke._clock import wall_ms
 from awoke.console.views import Failing, GroupPartition, GroupView, Partition, Running
 from awoke.console.web.pages.partitions import state_of
@@ -11,7 +13,8 @@ SINCE = wall_ms() - 90_000
 
 
 def partition(**fields: object) -> Partition:
-    return Partition(**{"group": "shop", "topic": "orders", "partition": 0, "committed": 1, **fields})  # type: ignore[arg-type]
+    given: Any = {"group": "shop", "topic": "orders", "partition": 0, "committed": 1, **fields}
+    return Partition(**given)
 
 
 def test_a_partition_has_the_worst_state_that_is_true() -> None:
