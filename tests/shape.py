@@ -27,7 +27,6 @@ COUNT = re.compile(
 KNOWN_POLLS = {
     "python/awoke/admin/topics.py": "Kafka has no request that waits for a topic",
     "python/awoke/runtime/topic_watch.py": "Kafka has no request that waits for a topic",
-    "python/awoke/cli/replays.py": "a rate has nothing to wait for but the time",
     "crates/engine/src/consume/group_member/starts.rs": "a failed look-up of a start is tried again after a pause",
 }
 """Files of the product with a poll that has a reason: docs/internals/limits.md."""

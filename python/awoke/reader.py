@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import time
 import weakref
+from collections import Counter
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -112,6 +113,22 @@ class Reader:
         while (messages := drive(self._next_until_end(began_s, timeout_s))) is not None:
             yield from messages
 
+    def read_up_to(self, count: int, timeout_s: float | None = None) -> Iterator[Message[Any, Any]]:
+        """Yields messages until each partition has given `count`, at least 1, or is read to its end. Blocks.
+
+        Raises:
+            OperationTimeout: neither was there within `timeout_s`.
+        """
+        began_s, given, full = time.monotonic(), Counter[tuple[str, int]](), set[tuple[str, int]]()
+        while not self._partitions <= full | self._at_end:
+            for message in drive(self._next_within(began_s, timeout_s)):
+                place = message.topic, message.partition
+                if place not in full:
+                    given[place] += 1
+                    if given[place] == count:
+                        full.add(place)
+                    yield message
+
     async def aread_until_end(self, timeout_s: float | None = None) -> AsyncIterator[Message[Any, Any]]:
         """Yields messages as `read_until_end`, on the running loop.
 
@@ -125,8 +142,10 @@ class Reader:
 
     async def _next_until_end(self, began_s: float, timeout_s: float | None) -> Iterable[Message[Any, Any]] | None:
         """Returns the next messages, None when all partitions are at their ends. A flow."""
-        if self._at_end == self._partitions:
-            return None
+        return None if self._at_end == self._partitions else await self._next_within(began_s, timeout_s)
+
+    async def _next_within(self, began_s: float, timeout_s: float | None) -> Iterable[Message[Any, Any]]:
+        """Returns the next messages, none when the time is up, and refuses to begin after it. A flow."""
         left_s = None if timeout_s is None else began_s + timeout_s - time.monotonic()
         if left_s is not None and left_s <= 0:
             text = f"read to the end: not there within {timeout_s} s"

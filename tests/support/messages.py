@@ -19,3 +19,7 @@ class StoredMessage(NamedTuple):
     @property
     def raw_value(self) -> bytes | None:
         return self.value
+
+    @property
+    def raw_key(self) -> bytes | None:
+        return self.key

@@ -18,6 +18,7 @@ from awoke._native import Notifier
 from awoke.admin import TopicInfo
 from awoke.events import EventSource
 from tests.support.clusters import MockCluster, unique
+from tests.support.messages import StoredMessage
 
 Found = Any
 """A batch, the end of a partition as topic and number, or None for no message within the time."""
@@ -26,7 +27,7 @@ Found = Any
 class Batch(list[str]):
     """Messages of one partition."""
 
-    def __init__(self, partition: int, *messages: str) -> None:
+    def __init__(self, partition: int, *messages: Any) -> None:
         super().__init__(messages)
         self.topic, self.partition = "orders", partition
 
@@ -159,6 +160,22 @@ def test_a_reader_at_the_end_waits_for_nothing(reader: awoke.Reader) -> None:
     assert list(reader.read_until_end()) == []
     assert list(reader.read_until_end()) == []
     assert len(native_of(reader).waits) == 2
+
+
+def stored(*places: tuple[int, int]) -> list[Any]:
+    return [StoredMessage(None, b"", [], "orders", partition, offset) for partition, offset in places]
+
+
+def test_a_number_of_messages_is_read_of_each_partition_or_up_to_its_end(reader: awoke.Reader) -> None:
+    many, few = stored((0, 0), (0, 1), (0, 2)), stored((1, 5))
+    native_of(reader).put(Batch(0, *many), Batch(0, *stored((0, 3))), Batch(1, *few), ("orders", 1))
+    assert list(reader.read_up_to(2)) == [*many[:2], *few]
+    assert native_of(reader).waits == [None] * 4
+
+
+def test_a_number_of_messages_that_does_not_come_in_time_is_an_error(reader: awoke.Reader) -> None:
+    with pytest.raises(awoke.OperationTimeout, match=r"not there within 0 s"):
+        list(reader.read_up_to(1, 0))
 
 
 def test_an_end_that_is_not_reached_in_time_is_an_error(reader: awoke.Reader, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ LAYERS = [
     {"route_options"},
     {"routing"},
     {"group_routes", "router"},
-    {"reader", "metrics"},
+    {"reader", "metrics", "decoding", "dead_letters"},
     {"rpc"},
     {"console", "web"},
     {"runtime", "logs"},
@@ -150,7 +150,7 @@ REAL_TIME = {
         ),
         *("registry.exchange", "rpc.caller.caller", "rpc.responder.reply_topics", "rpc.responder.responder"),
         *("runtime.connections", "runtime.crashes", "runtime.ledger", "runtime.lifecycle", "runtime.own_thread"),
-        *("runtime.runner", "runtime.scope", "runtime.stopping", "web.listener", "web.loop", "cli.replays"),
+        *("runtime.runner", "runtime.scope", "runtime.stopping", "web.listener", "web.loop", "dead_letters.replays"),
     },
     "bounds of waits of a test": {
         *("testing.idle", "testing.memory.running", "testing.outputs", "testing.probe", "testing.recorder"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +19,10 @@ PORT = 8686
 
 @command
 def console(
-    name: Annotated[str, typer.Argument(metavar="APP", help="The app's name.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="APP", help="The app's name, or MODULE:APP, to decode by its types."),
+    ],
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
@@ -59,16 +63,29 @@ def console(
     login = login_of(auth or "none", role_of(role))
     given = {"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}
     web = asgi(
-        name,
+        found_app(name, given) if ":" in name else name,
         policy=login.policy,
         verbs=allow or (),
         payloads=payloads,
         hosts=host_name or (),
-        settings=load(given).values,
+        settings=None if ":" in name else load(given).values,
     )
     server = Server(login.wrap(web), host, port)
     say(f"the console of {name} is at {server.url}")
     server.run()
+
+
+def found_app(target: str, given: Mapping[str, Any]) -> Any:
+    """Imports the app at MODULE:APP, with the brokers of the command line.
+
+    Raises:
+        AppNotFound: There is none.
+    """
+    from awoke.application import find_app
+
+    app = find_app(target)
+    app.use(**given)
+    return app
 
 
 def is_loopback(host: str) -> bool:

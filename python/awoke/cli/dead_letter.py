@@ -13,19 +13,21 @@ import typer
 import awoke
 from awoke.cli import letters
 from awoke.cli.commands import group
-from awoke.cli.letters import Error, Filter, Handler, Key, Letter, Since, letter_of, place_of
+from awoke.cli.letters import Error, Handler, Key, Since
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import KEPT, say, say_json
 from awoke.cli.registry_options import RegistryUrl
-from awoke.cli.replays import Memory, Sender
 from awoke.cli.tables import aligned, plural, time_of
 from awoke.cli.tail import Decode, decoded, decoded_document, decoded_topic, document, line_of, say_notes, text
-from awoke.cli.targets import Targets, summary
+from awoke.cli.targets import Targets
+from awoke.dead_letters.letters import Filter, Letter, Place, letter_of, place_of
+from awoke.dead_letters.replays import Memory, Sender
+from awoke.dead_letters.targets import summary
 from awoke.errors import AwokeError, ConfigError
 from awoke.printable import printable
 
 if TYPE_CHECKING:
-    from awoke.cli.decoding.registered import Shown
+    from awoke.decoding.registered import Shown
 
 app = group("dead-letter", "Show messages that went to a dead letter topic, and send them again.")
 
@@ -189,7 +191,7 @@ def replay(
 
 
 def read_all(
-    topic: str, places: Iterable[letters.Place], bootstrap_servers: str | None, kafka: list[str] | None
+    topic: str, places: Iterable[Place], bootstrap_servers: str | None, kafka: list[str] | None
 ) -> list[Letter]:
     """Returns all dead letters of a topic.
 

@@ -10,9 +10,9 @@ import typer
 
 import awoke
 from awoke.cli.dead_letter import app
-from awoke.cli.letters import moment_ms, place_of
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import say
+from awoke.dead_letters.letters import moment_ms, place_of
 from awoke.errors import ConfigError
 
 

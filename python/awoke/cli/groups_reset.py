@@ -10,10 +10,10 @@ import typer
 
 import awoke
 from awoke.cli.groups import Name, app, shown
-from awoke.cli.letters import moment_ms
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import say, show_table
 from awoke.cli.tables import plural
+from awoke.dead_letters.letters import moment_ms
 from awoke.errors import ConfigError
 
 if TYPE_CHECKING:

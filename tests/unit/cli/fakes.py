@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 import awoke
 from awoke import dead_letter as form
 from awoke.admin import BrokerInfo, ConfigEntry, GroupInfo, GroupListing, OffsetChange, PartitionInfo, TopicInfo
-from awoke.cli.letters import Letter, letter_of
 from awoke.cli.main import command_line
+from awoke.dead_letters.letters import Letter, letter_of
 from tests.support.messages import StoredMessage
 
 FIRST_MS = 1_760_000_000_000

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from awoke.cli.console import is_loopback
+import awoke
+from awoke.cli.console import found_app, is_loopback
 from awoke.cli.main import command_line
 from awoke.console.web import serving
 from awoke.errors import ConfigError
@@ -44,6 +45,12 @@ def test_another_address_needs_a_login(monkeypatch: pytest.MonkeyPatch, host: st
     assert "--auth basic:FILE" in str(refused)
     assert FakeServer.made == []
     assert run(monkeypatch, "--host", host, "--auth", "none").exit_code == 0
+
+
+def test_an_app_is_imported_and_gets_the_brokers_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("awoke.application.find_app", {"shop:app": awoke.App("shop")}.__getitem__)
+    app = found_app("shop:app", {"bootstrap_servers": "a:1", "kafka": {"client.id": "b"}})
+    assert (app.settings.bootstrap_servers, app.settings.kafka["client.id"]) == ("a:1", "b")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from awoke import dead_letter as form
 from awoke.cli import dead_letter as commands
 from awoke.cli import letters
 from awoke.cli.dead_letter import Group, as_document, cells, confirm_all, in_range, left_out, report, shortened, whole
-from awoke.cli.letters import Letter, letter_of
 from awoke.cli.targets import Targets
+from awoke.dead_letters.letters import Letter, letter_of
 from awoke.registry import Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.clusters import MockCluster, unique

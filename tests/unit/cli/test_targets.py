@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from awoke.cli import targets
-from awoke.cli.letters import Letter
-from awoke.cli.targets import FOREIGN_MAX, TOPIC_BYTES_MAX, Targets, shortened, summary
+from awoke.cli.targets import FOREIGN_MAX, Targets
 from awoke.dead_letter import Origin
-from awoke.errors import AppNotFound, AwokeError, ConfigError
+from awoke.dead_letters.letters import Letter
+from awoke.dead_letters.targets import shortened
+from awoke.errors import AppNotFound, ConfigError
 
 HOSTILE_TOPICS = ("", "..", "a b", "x" * 900_000, "\x1b[31m", "top\x00ic", "\u202e", "[/x]", "a/b")
 
@@ -90,16 +90,6 @@ def test_a_letter_that_names_no_topic_is_refused_and_shown(topic: str, at_a_term
         Targets(None, None, []).check(letter_to(topic))
 
 
-def test_a_letter_without_its_value_is_not_sent_as_an_empty_message() -> None:
-    with pytest.raises(AwokeError, match=r"lies at orders\[0\] offset 5 \(7 bytes\)"):
-        Targets("orders", None, []).check(letter_to("orders", value_bytes=7))
-
-
-def test_a_letter_goes_where_it_came_from_or_where_the_operator_says() -> None:
-    assert Targets(None, None, []).of(letter_to("orders")) == "orders"
-    assert Targets("repaired", None, []).of(letter_to("orders")) == "repaired"
-
-
 def test_topics_are_granted_together_only_if_each_is_named() -> None:
     named = Targets(None, None, ["orders", "payments"])
     assert named.is_granted([letter_to("orders"), letter_to("payments")])
@@ -118,28 +108,3 @@ def test_a_question_and_a_refusal_name_the_app_that_reads_none_of_it(
 def test_an_app_that_does_not_exist_is_named_before_anything_is_read() -> None:
     with pytest.raises(AppNotFound, match="there is no module 'nowhere'"):
         Targets(None, "nowhere:app", [])
-
-
-@pytest.mark.parametrize(
-    ("counts", "said"),
-    [
-        ({}, "none"),
-        ({"b": 1, "a": 2}, "2 to a, 1 to b"),
-        ({f"t{number:02}": 1 for number in range(12)}, "and others to 2 topics more"),
-    ],
-)
-def test_a_summary_is_sorted_and_bounded(counts: dict[str, int], said: str) -> None:
-    assert summary(Counter(counts)).endswith(said)
-
-
-def test_a_summary_of_many_topics_names_the_most_frequent() -> None:
-    counts = {f"t{number:02}": number for number in range(1, 13)}
-    found = summary(Counter(counts))
-    assert "12 to t12" in found
-    assert "to t01" not in found
-
-
-def test_a_long_name_is_shortened_behind_what_brokers_take() -> None:
-    assert shortened("x" * TOPIC_BYTES_MAX) == "x" * TOPIC_BYTES_MAX
-    assert shortened("x" * 900).endswith("x…")
-    assert len(shortened("x" * 900)) == TOPIC_BYTES_MAX + 2

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from awoke.cli.decoding.registered import RegisteredFormat, is_of_all, reason
 from awoke.codecs.formats import Encoded, Encoder, Format, HeaderDecoder, Headers, Place
+from awoke.decoding.registered import RegisteredFormat, is_of_all, reason
 from awoke.errors import AwokeError, ConfigError, DecodeError
 from awoke.registry.schemas import Schemas
 from awoke.registry.wire_format import HEADERS

@@ -8,11 +8,11 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from awoke.cli.decoding.registered import reason
 from awoke.cli.encoding.registered import Write, writer
 from awoke.cli.registry_options import registry_at
 from awoke.codecs.formats import Part
 from awoke.codecs.protobuf_schemas import Indexes
+from awoke.decoding.registered import reason
 from awoke.errors import AwokeError, ConfigError
 from awoke.registry.schema import RegisteredSchema
 from awoke.registry.schemas import Schemas, loading

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from awoke.cli.decoding.protobuf_messages import pool_for
-from awoke.cli.decoding.protobuf_sources import NotCompiled
 from awoke.cli.encoding.misfits import inside, misfit, place, unknown_field
 from awoke.codecs import protobuf_classes, protobuf_schemas
 from awoke.codecs.protobuf_schemas import Indexes
+from awoke.decoding.protobuf_messages import pool_for
+from awoke.decoding.protobuf_sources import NotCompiled
 from awoke.extras import needs
 from awoke.registry import wire_format
 from awoke.registry.schema import RegisteredSchema

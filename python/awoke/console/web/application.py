@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from awoke.console.web import site
 from awoke.console.web.assets import Assets
+from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Policy, Rights, Role, view_only
 from awoke.console.web.live import Live
 from awoke.console.web.page import Action, Asked, Done, Missing, Page, Refused, Wrong
@@ -54,6 +55,7 @@ class Parts(NamedTuple):
     templates: jinja2.Environment
     pool: ThreadPoolExecutor
     """The threads on which pages are made: they may wait for brokers."""
+    code: Code = UNKNOWN
 
 
 def asgi(
@@ -73,13 +75,16 @@ def asgi(
     """
     name = app if isinstance(app, str) else app.name
     found = settings if settings is not None else load({}).values if isinstance(app, str) else app.settings
-    return application(name, found, Live(name, found), Rights(policy, verbs, payloads), hosts)
+    code = UNKNOWN if isinstance(app, str) else Code.of(app)
+    return application(name, found, Live(name, found), Rights(policy, verbs, payloads), hosts, code)
 
 
-def application(name: str, settings: Settings, live: Live, rights: Rights, hosts: Collection[str]) -> Starlette:
+def application(
+    name: str, settings: Settings, live: Live, rights: Rights, hosts: Collection[str], code: Code = UNKNOWN
+) -> Starlette:
     """Returns the console with its parts."""
     pool = ThreadPoolExecutor(THREADS, "awoke-console-page")
-    parts = Parts(name, settings, live, rights, Assets(), environment(), pool)
+    parts = Parts(name, settings, live, rights, Assets(), environment(), pool, code)
     routes = [Route("/static/{name:path}", Static(parts)), Route("/live", Changes(parts))]
     routes += [Route(each.path, Shown(parts, each), methods=["GET"]) for each in site.PAGES]
     routes += [Route(each.path, Acted(parts, each), methods=["POST"]) for each in site.ACTIONS]
@@ -144,7 +149,7 @@ class Checked:
         query = {name: value[:10_000] for name, value in request.query_params.items()}
         prefix = request.scope.get("root_path", "").rstrip("/")
         path = {name: str(value) for name, value in request.path_params.items()}
-        return Asked(parts.app, parts.settings, grant, path, query, form or {}, parts.live, prefix, page)
+        return Asked(parts.app, parts.settings, grant, path, query, form or {}, parts.live, prefix, page, parts.code)
 
     def write(self, request: Request, asked: Asked, model: Any, template: str, status: int = 200) -> Response:
         """Returns a view model as JSON or as HTML, as the request wants it."""

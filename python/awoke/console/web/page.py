@@ -7,6 +7,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Role
 from awoke.console.web.snapshot import Snapshot
 from awoke.errors import AwokeError
@@ -65,6 +66,8 @@ class Asked(NamedTuple):
     prefix: str = ""
     """The path at which the console is mounted."""
     page: Page | None = None
+    code: Code = UNKNOWN
+    """The routes of the app, where the console is beside it."""
 
     def snapshot(self) -> Snapshot:
         """Returns the state of the app. The first call may block until the topics are read."""

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from awoke.console.web.page import Action, Page
-from awoke.console.web.pages import commands, failures, overview, partitions, processes, self_checks
+from awoke.console.web.pages import (
+    commands,
+    explorer,
+    failures,
+    groups,
+    letters,
+    overview,
+    partitions,
+    processes,
+    self_checks,
+    topics,
+)
 
-MODULES = (overview, partitions, failures, processes, commands, self_checks)
+MODULES = (overview, partitions, failures, letters, topics, explorer, groups, processes, commands, self_checks)
 """The modules of pages. Each has `PAGES`, and may have `ACTIONS`."""
 
 PAGES: list[Page] = [page for module in MODULES for page in module.PAGES]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from awoke.cli.decoding import protobuf_sources
 from awoke.cli.encoding.protobuf_values import protobuf_writer
 from awoke.codecs.protobuf import own_schema
+from awoke.decoding import protobuf_sources
 from awoke.errors import EncodeError
 from awoke.registry.schema import RegisteredSchema, Schema
 from tests.support.known_schemas import KnownSchemas

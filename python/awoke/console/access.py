@@ -1,0 +1,57 @@
+"""The clients of the brokers that a console looks at: all have the settings of its app."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from awoke.admin import Admin
+from awoke.producer import Producer
+from awoke.reader import Reader
+from awoke.settings import Settings
+from awoke.starts import Start
+
+TIMEOUT_S = 10.0
+"""The longest wait for one answer, unless a caller says another."""
+READ_TIMEOUT_S = 30.0
+"""The longest wait for messages."""
+
+
+class Brokers:
+    """Opens clients of the same brokers with the same login. Any thread. Each client is to be closed by its user."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def options(self) -> dict[str, Any]:
+        """Returns the options that each client takes."""
+        found = self.settings
+        return {
+            "bootstrap_servers": found.bootstrap_servers,
+            "kafka": {name: value for name, value in found.kafka.items() if not name.startswith("transactional.")},
+            "oauth_token": found.oauth_token,
+        }
+
+    def admin(self) -> Admin:
+        """Opens a client for administration. Does not block."""
+        return Admin(**self.options())
+
+    def producer(self, kafka: Mapping[str, str] | None = None) -> Producer:
+        """Opens a producer with these properties beside those of the settings. Does not block."""
+        options = self.options()
+        return Producer(**{**options, "kafka": {**options["kafka"], **(kafka or {})}})
+
+    def reader(
+        self,
+        topic: str,
+        start: Start | Mapping[int, Start] = "earliest",
+        *,
+        kafka: Mapping[str, str] | None = None,
+    ) -> Reader:
+        """Opens a reader of a topic. Blocks until the topic is looked up.
+
+        Raises:
+            UnknownTopic: There is none. AuthorizationFailed; BrokerUnreachable.
+        """
+        options = self.options()
+        return Reader(topic, start=start, **{**options, "kafka": {**options["kafka"], **(kafka or {})}})

@@ -1,0 +1,1 @@
+"""Topics, and consumer groups with their offsets: shown and changed by the console."""

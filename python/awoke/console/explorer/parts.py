@@ -1,0 +1,199 @@
+"""Decodes keys, values and headers of messages: by the route's type, by the registry, or as the text that they are.
+
+Content is shown only where it is allowed. What is hidden is neither decoded nor kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from awoke._native import Message
+from awoke.annotations import type_name
+from awoke.codecs.formats import Decoding, Headers, Part, Place, type_of
+from awoke.console.explorer.views import Content, Header, MessageView
+from awoke.decoding.registered import Decoded, RegisteredFormat, names_schema, reason
+from awoke.printable import harmless_json, printable
+from awoke.registry import wire_format
+from awoke.registry.opening import open_registry
+from awoke.registry.schemas import Schemas, loading
+from awoke.secrets import key_hash
+from awoke.settings import Settings
+
+TEXT_MAX = 20_000
+"""The characters of one content that a page shows."""
+BYTES_MAX = 1_000_000
+"""Larger content is not decoded for a page; a download has it as it is."""
+BYTES_SHOWN = 256
+"""The bytes of content that is no text, of which a page shows the number of each."""
+KEPT = "\n\t"
+
+
+class Document(NamedTuple):
+    """Content as JSON."""
+
+    json: str
+    decoder: str | None = None
+    """The name of the type, or `registry`."""
+    schema: int | str | None = None
+
+
+class RouteDecoders(NamedTuple):
+    """The decoders of one route."""
+
+    decoding: Decoding
+    key: str
+    value: str
+    """The names of the types, for people."""
+
+    @classmethod
+    def of(cls, types: tuple[Any, Any], decoding: Decoding) -> RouteDecoders:
+        """Returns the decoders for the types of values and keys, and their names."""
+        value, key = (type_name(type_of(each)) for each in types)
+        return cls(decoding.loading(), key, value)
+
+
+class Parts:
+    """Shows the parts of messages. Any thread. A context manager: leaving it closes the client of the registry.
+
+    `routes` has the decoders by topic. Without `reveals` all contents are hidden.
+    """
+
+    def __init__(
+        self, settings: Settings, routes: Mapping[str, RouteDecoders] | None = None, *, reveals: bool = False
+    ) -> None:
+        self._routes, self.reveals = routes or {}, reveals
+        self._has_registry = settings.registry_url is not None
+        self._schemas = Schemas(lambda: open_registry(settings))
+        self._by_registry: dict[Place, Callable[[bytes, Headers], Decoded]] = {}
+
+    def message(self, message: Message[Any, Any]) -> MessageView:
+        """Returns the view of a message. Blocks for a schema that is not there yet."""
+        key, value, headers = message.raw_key, message.raw_value, message.headers
+        return MessageView(
+            topic=message.topic,
+            partition=message.partition,
+            offset=message.offset,
+            timestamp_ms=message.timestamp_ms,
+            key_hash=key_hash(key),
+            key=self.content(message.topic, "key", key, headers),
+            value=self.content(message.topic, "value", value, headers),
+            headers=[Header(name=printable(name), value=self.plain(each)) for name, each in headers],
+        )
+
+    def content(self, topic: str, part: Part, raw: bytes | None, headers: Headers) -> Content:
+        """Returns a key or a value as it is shown. Blocks for a schema that is not there yet."""
+        if raw is None or not self.reveals:
+            return self.plain(raw)
+        if len(raw) > BYTES_MAX:
+            return noted(raw, f"it is not decoded here: it has {len(raw):,} bytes; a download has all")
+        try:
+            found = self.document(topic, part, raw, headers)
+            return self.plain(raw) if found is None else from_json(raw, found)
+        except Exception as error:  # The decoders are user code, and libraries that read foreign bytes.
+            return noted(raw, f"it is not decoded: {printable(reason(error.__cause__ or error))[:500]}")
+
+    def document(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Document | None:
+        """Returns a key or a value as JSON, decoded by its route or the registry; None where neither has a decoder.
+
+        Blocks for a schema that is not there yet. Raises any error of the decoder.
+        """
+        decoders = self._routes.get(topic)
+        decode = None if decoders is None else getattr(decoders.decoding, part)
+        if decoders is not None and decode is not None:
+            arguments = (raw, headers) if decoders.decoding.with_headers else (raw,)
+            return Document(json_of(decode(*arguments)), decoder=getattr(decoders, part))
+        if self._has_registry and names_schema_of(part, raw, headers):
+            found = self._registered(Place(topic, part))(raw, headers)
+            return Document(found.json, decoder="registry", schema=found.schema)
+        return None
+
+    def plain(self, raw: bytes | None) -> Content:
+        """Returns bytes as the JSON or the text that they are, or as bytes; hidden where that is not allowed."""
+        if raw is None:
+            return Content(form="none", size_bytes=0)
+        return as_it_is(raw) if self.reveals else Content(form="hidden", size_bytes=len(raw))
+
+    def _registered(self, place: Place) -> Callable[[bytes, Headers], Decoded]:
+        if place not in self._by_registry:
+            form = RegisteredFormat(self._schemas)
+            self._by_registry[place] = loading(form.decoder(place, self._schemas))
+        return self._by_registry[place]
+
+    def close(self) -> None:
+        """Closes the client of the registry."""
+        self._schemas.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def names_schema_of(part: Part, raw: bytes, headers: Headers) -> bool:
+    """Tells whether a part looks as if it named a schema of a registry."""
+    if part == "key":
+        return names_schema(raw, headers)
+    return raw[:1] == b"\0" or any(name == wire_format.HEADERS[part] for name, _ in headers)
+
+
+def as_it_is(raw: bytes) -> Content:
+    """Returns bytes as indented JSON, as text, or as the number of each byte."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return as_bytes(raw)
+    if text[:1] in "{[" and len(raw) <= BYTES_MAX:
+        try:
+            return from_json(raw, Document(msgspec.json.encode(msgspec.json.decode(raw)).decode()))
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            pass  # It is text that begins with a bracket.
+    return cut("text", raw, printable(text[: TEXT_MAX + 1], KEPT), is_cut=len(text) > TEXT_MAX)
+
+
+def as_bytes(raw: bytes) -> Content:
+    """Returns the numbers of the first bytes, for people."""
+    return cut("bytes", raw, raw[:BYTES_SHOWN].hex(" "), is_cut=len(raw) > BYTES_SHOWN)
+
+
+def from_json(raw: bytes, document: Document) -> Content:
+    """Returns content as an indented JSON document."""
+    lines = [harmless_json(line) for line in msgspec.json.format(document.json, indent=2).splitlines()]
+    content = cut("json", raw, "\n".join(lines))
+    content.schema, content.decoder = document.schema, document.decoder
+    return content
+
+
+def cut(form: Any, raw: bytes, text: str, *, is_cut: bool = False) -> Content:
+    """Returns content with a text that is not too long for a page."""
+    return Content(form=form, size_bytes=len(raw), text=text[:TEXT_MAX], is_cut=is_cut or len(text) > TEXT_MAX)
+
+
+def noted(raw: bytes, note: str) -> Content:
+    """Returns content as it is, with the reason why it is not decoded."""
+    content = as_it_is(raw[:BYTES_MAX])
+    content.size_bytes, content.note = len(raw), note
+    content.is_cut = content.is_cut or len(raw) > BYTES_MAX
+    return content
+
+
+def json_of(value: Any) -> str:
+    """Returns any decoded value as a JSON document; a part that JSON has no form for as its text."""
+    return msgspec.json.encode(msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin)).decode()
+
+
+def _builtin(value: Any) -> Any:
+    if hasattr(value, "model_dump"):  # Of pydantic.
+        return value.model_dump(mode="json")
+    if hasattr(value, "DESCRIPTOR"):  # Of protobuf.
+        from google.protobuf.json_format import MessageToDict
+
+        return MessageToDict(value, preserving_proto_field_name=True)
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else str(value)  # type: ignore[arg-type]

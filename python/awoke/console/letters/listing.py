@@ -1,0 +1,112 @@
+"""Reads the dead letters of a topic, picks some of them, and groups them by fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from awoke import dead_letter
+from awoke.console.access import READ_TIMEOUT_S, Brokers
+from awoke.console.letters.fingerprints import fingerprint_of
+from awoke.console.letters.views import LetterGroup, LetterRow, LettersView
+from awoke.dead_letters.letters import Filter, Letter
+from awoke.secrets import key_hash
+
+READ_MAX = 20_000
+"""The most messages of a topic that are read: its last ones."""
+TOPICS_MAX = 10
+INTEGER_MAX = 1 << 53
+"""A larger number is shown as text: a header may hold any number, and JSON's readers round it."""
+
+
+class Read(NamedTuple):
+    """The dead letters that were read."""
+
+    letters: list[Letter]
+    others: int
+    """Messages that are no dead letters."""
+    is_partial: bool
+
+
+def read_letters(brokers: Brokers, topic: str, read_max: int = READ_MAX) -> Read:
+    """Returns the last dead letters of a topic, in the order of each partition. Blocks.
+
+    Raises:
+        UnknownTopic; AuthorizationFailed; OperationTimeout; BrokerUnreachable.
+    """
+    with brokers.admin() as admin:
+        starts, ends = admin.start_offsets(topic), admin.end_offsets(topic)
+    filled = [each for each in ends if ends[each] > starts.get(each, 0)]
+    if not filled:
+        return Read([], 0, is_partial=False)
+    count = max(1, read_max // len(filled))
+    first = {each: max(starts[each], ends[each] - count) for each in filled}
+    letters, others = list[Letter](), 0
+    with brokers.reader(topic, first) as reader:
+        for message in reader.read_until_end(READ_TIMEOUT_S):
+            origin = dead_letter.origin(message)
+            others += origin is None
+            if origin is not None:
+                letters.append(Letter(message, origin))
+    return Read(letters, others, is_partial=any(first[each] > starts[each] for each in filled))
+
+
+def list_letters(topic: str, read: Read, wanted: Filter = Filter(), fingerprint: str = "") -> LettersView:  # noqa: B008
+    """Returns the letters that a filter selects, of one fingerprint if one is named. Does not block."""
+    chosen = pick(read.letters, wanted, fingerprint)
+    rows = [row_of(each) for each in chosen]
+    rows.sort(key=lambda each: (-each.failed_at_ms, each.partition, each.offset))
+    return LettersView(topic=topic, letters=rows, groups=group(rows), others=read.others, is_partial=read.is_partial)
+
+
+def pick(letters: Iterable[Letter], wanted: Filter, fingerprint: str = "") -> list[Letter]:
+    """Returns the letters that a filter selects, of one fingerprint if one is named."""
+    return [each for each in letters if wanted.wants(each) and (not fingerprint or fingerprint_of(each) == fingerprint)]
+
+
+def group(rows: Iterable[LetterRow]) -> list[LetterGroup]:
+    """Returns letters by their fingerprints, the most frequent first; `rows` begin with the last to fail."""
+    found: dict[str, LetterGroup] = {}
+    for row in rows:
+        known = found.get(row.fingerprint)
+        if known is None:
+            found[row.fingerprint] = LetterGroup(
+                fingerprint=row.fingerprint,
+                count=1,
+                error_type=row.error_type,
+                handler=row.handler,
+                topics=[row.topic],
+                first_ms=row.failed_at_ms,
+                last_ms=row.failed_at_ms,
+                example=row,
+            )
+            continue
+        known.count += 1
+        known.first_ms = min(known.first_ms, row.failed_at_ms)
+        if row.topic not in known.topics and len(known.topics) < TOPICS_MAX:
+            known.topics.append(row.topic)
+    return sorted(found.values(), key=lambda each: (-each.count, each.fingerprint))
+
+
+def row_of(letter: Letter) -> LetterRow:
+    """Returns a dead letter for a list."""
+    origin = letter.origin
+    return LetterRow(
+        partition=letter.message.partition,
+        offset=letter.message.offset,
+        fingerprint=fingerprint_of(letter),
+        topic=origin.topic,
+        original_partition=_in_range(origin.partition),
+        original_offset=_in_range(origin.offset),
+        group=origin.group,
+        handler=origin.handler,
+        attempts=_in_range(origin.attempts),
+        failed_at_ms=min(max(origin.failed_at_ms, 0), INTEGER_MAX),
+        error_type=origin.error_type,
+        error_text=origin.error_text,
+        key_hash=key_hash(letter.message.raw_key),
+    )
+
+
+def _in_range(value: int) -> int | str:
+    return value if -INTEGER_MAX < value < INTEGER_MAX else str(value)

@@ -1,0 +1,261 @@
+"""Messages of topics: pages by place and time, one message with its neighbours, downloads, and searches."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import threading
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from awoke.console.access import Brokers
+from awoke.console.explorer import reading
+from awoke.console.explorer.downloads import download
+from awoke.console.explorer.parts import Parts
+from awoke.console.explorer.searching import Search
+from awoke.console.explorer.views import MessagesView, MessageView, SearchQuery, SearchStep, Where
+from awoke.console.web.page import Asked, Missing, Page, Refused, Wrong
+from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.printable import harmless_json
+
+KINDS = ("newest", "earliest", "offset", "time", "around")
+LIMIT = 50
+SEARCHES_MAX = 4
+"""The most searches that run at once."""
+SCANNED_WAITED = 100_000
+"""The messages of a search that a page waits for, for browsers without scripts."""
+
+
+class MessagesPage(msgspec.Struct, kw_only=True):
+    """A page of messages."""
+
+    topic: str
+    view: MessagesView
+    is_hidden: bool
+    """True if this request may not see contents."""
+
+
+class MessagePage(msgspec.Struct, kw_only=True):
+    """One message."""
+
+    topic: str
+    message: MessageView
+    is_hidden: bool
+
+
+class SearchPage(msgspec.Struct, kw_only=True):
+    """A search."""
+
+    topic: str
+    query: SearchQuery | None
+    hits: list[MessageView] = []
+    last: SearchStep | None = None
+    """The end of a search that the page has waited for."""
+    is_hidden: bool
+
+
+def messages(asked: Asked) -> MessagesPage:
+    """Returns a page of messages."""
+    where = where_of(asked)
+    with _parts(asked) as parts:
+        try:
+            view = reading.read_page(Brokers(asked.settings), where, parts)
+        except ConfigError as error:
+            raise Wrong(str(error)) from None
+        except UnknownTopic as error:
+            raise Missing(str(error)) from None
+    return MessagesPage(topic=where.topic, view=view, is_hidden=not asked.grant.payloads)
+
+
+def message(asked: Asked) -> MessagePage:
+    """Returns one message."""
+    found = _read_one(asked)
+    with _parts(asked) as parts:
+        return MessagePage(topic=found.topic, message=parts.message(found), is_hidden=not asked.grant.payloads)
+
+
+def file(asked: Asked) -> Response:
+    """Returns a message, or a part of it, as a file."""
+    kind = asked.query.get("part", "message")
+    if not asked.grant.payloads:
+        raise Refused("the contents of messages are hidden from you")
+    if kind not in ("key", "value", "message"):
+        raise Wrong(f"part is key, value or message, not {kind!r}")
+    made = download(_read_one(asked), "key" if kind == "key" else "value" if kind == "value" else "message")
+    headers = {"Content-Disposition": f'attachment; filename="{made.name}"', "X-Content-Type-Options": "nosniff"}
+    return Response(made.content, media_type=made.media_type, headers=headers)
+
+
+def search(asked: Asked) -> SearchPage:
+    """Returns the form of a search; waits for its hits only where `wait` is asked for."""
+    topic, is_hidden = asked.path["topic"], not asked.grant.payloads
+    if not asked.query.get("text"):
+        return SearchPage(topic=topic, query=None, is_hidden=is_hidden)
+    query = query_of(asked)
+    if not asked.query.get("wait") or is_hidden:
+        return SearchPage(topic=topic, query=query, is_hidden=is_hidden)
+    bounded = msgspec.structs.replace(query, scanned_max=SCANNED_WAITED)
+    with _parts(asked) as parts, _search(asked, bounded, parts) as running:
+        steps = list(running.steps())
+    hits = [each for step in steps for each in step.hits]
+    return SearchPage(topic=topic, query=query, hits=hits, last=steps[-1] if steps else None, is_hidden=False)
+
+
+async def hits(asked: Asked) -> Response:
+    """Returns the steps of a search as server-sent events, each as JSON. It is cancelled when the browser goes."""
+    if not asked.grant.payloads:
+        raise Refused("a search tells the contents of messages, which are hidden from you")
+    parts = _parts(asked)
+    try:
+        running = _search(asked, query_of(asked), parts)
+    except BaseException:
+        parts.close()
+        raise
+    if not Running.begin():
+        parts.close()
+        raise Refused(f"{SEARCHES_MAX} searches run already")
+    return StreamingResponse(events(running, parts), media_type="text/event-stream")
+
+
+class Running:
+    """The number of searches that run in this process."""
+
+    _lock = threading.Lock()
+    _count = 0
+
+    @classmethod
+    def begin(cls) -> bool:
+        """Counts one more; returns False if there are too many."""
+        with cls._lock:
+            if cls._count >= SEARCHES_MAX:
+                return False
+            cls._count += 1
+            return True
+
+    @classmethod
+    def end(cls) -> None:
+        """Counts one less."""
+        with cls._lock:
+            cls._count -= 1
+
+
+async def events(running: Search, parts: Parts) -> AsyncGenerator[str, None]:
+    """Yields the steps of a search as events; the search ends with this generator."""
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        running.cancel()
+        parts.close()
+        Running.end()
+
+    try:
+        while (step := await loop.run_in_executor(None, _next, running)) is not None:
+            yield f"event: step\ndata: {step}\n\n"
+        yield "event: over\ndata: -\n\n"
+    finally:
+        loop.run_in_executor(None, end)
+
+
+def _next(running: Search) -> str | None:
+    """Returns the next step as JSON. An error is the last one."""
+    try:
+        step = running.next()
+    except AwokeError as error:
+        running.cancel()
+        return harmless_json(msgspec.json.encode({"error": str(error)}).decode())
+    return None if step is None else harmless_json(msgspec.json.encode(step).decode())
+
+
+def where_of(asked: Asked) -> Where:
+    """Returns the place that the query names.
+
+    Raises:
+        Wrong: A number or a time is none.
+    """
+    at: Any = asked.query.get("read", "newest")
+    if at not in KINDS:
+        raise Wrong(f"read is one of {', '.join(KINDS)}, not {at!r}")
+    return Where(
+        topic=asked.path["topic"],
+        partition=_optional(asked, "partition"),
+        at=at,
+        offset=_optional(asked, "offset"),
+        time_ms=time_of(asked.query.get("time", "")),
+        limit=asked.integer("limit", LIMIT, 1, reading.LIMIT_MAX),
+    )
+
+
+def query_of(asked: Asked) -> SearchQuery:
+    """Returns the search that the query names.
+
+    Raises:
+        Wrong: A number or a time is none.
+    """
+    place: Any = asked.query.get("place", "any")
+    if place not in ("any", "key", "value", "header"):
+        raise Wrong(f"place is any, key, value or header, not {place!r}")
+    return SearchQuery(
+        topic=asked.path["topic"],
+        text=asked.query.get("text", ""),
+        place=place,
+        field=asked.query.get("field") or None,
+        partition=_optional(asked, "partition"),
+        since_ms=time_of(asked.query.get("since", "")),
+        hits_max=asked.integer("hits", 100, 1, 1_000),
+    )
+
+
+def time_of(text: str) -> int | None:
+    """Returns a time as milliseconds since 1970: an ISO time, in UTC unless it says its zone, or milliseconds.
+
+    Raises:
+        Wrong: It is neither.
+    """
+    if not text:
+        return None
+    if text.isdecimal() and len(text) < 16:
+        return int(text)
+    try:
+        found = datetime.datetime.fromisoformat(text)
+        aware = found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
+        return max(0, int(aware.timestamp() * 1_000))
+    except (ValueError, OverflowError):
+        raise Wrong(f"a time is an ISO time, as in 2026-01-31T12:00, not {text[:40]!r}") from None
+
+
+def _optional(asked: Asked, name: str) -> int | None:
+    return asked.integer(name, 0) if asked.query.get(name) else None
+
+
+def _parts(asked: Asked) -> Parts:
+    return Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads)
+
+
+def _search(asked: Asked, query: SearchQuery, parts: Parts) -> Search:
+    try:
+        return Search(Brokers(asked.settings), query, parts)
+    except ConfigError as error:
+        raise Wrong(str(error)) from None
+
+
+def _read_one(asked: Asked) -> Any:
+    try:
+        partition, offset = int(asked.path["partition"][:18]), int(asked.path["offset"][:19])
+    except ValueError:
+        raise Wrong("partition and offset are numbers") from None
+    try:
+        return reading.read_one(Brokers(asked.settings), asked.path["topic"], partition, offset)
+    except UnknownTopic as error:
+        raise Missing(str(error)) from None
+
+
+PAGES = [
+    Page("/topics/{topic}/messages", "Messages", messages, "messages.html"),
+    Page("/topics/{topic}/messages/{partition}/{offset}", "Message", message, "message.html"),
+    Page("/topics/{topic}/messages/{partition}/{offset}/file", "Download", file, "message.html"),
+    Page("/topics/{topic}/search", "Search", search, "search.html"),
+    Page("/topics/{topic}/search/hits", "Hits", hits, "search.html"),
+]

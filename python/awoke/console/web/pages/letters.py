@@ -1,0 +1,261 @@
+"""Dead letters: in groups, one by one with their attempts, edited, and sent again after a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from awoke.console.access import TIMEOUT_S, Brokers
+from awoke.console.explorer.parts import Parts
+from awoke.console.letters import attempts, listing, replaying
+from awoke.console.letters.views import LetterGroup, LetterRow, LetterView, ReplayPlan
+from awoke.console.web.grants import Role
+from awoke.console.web.page import Action, Asked, Done, Missing, Page, Refused, Rows, Wrong
+from awoke.console.web.recorded import recorded, text_of
+from awoke.console.web.rendering import segment
+from awoke.dead_letters.letters import Filter, Letter
+from awoke.errors import AwokeError, ConfigError, UnknownTopic
+
+WORDS = ("dead", "dlq", "dlt")
+"""A topic with one of these in its name is offered; any other can be named."""
+REPLAY_S_MAX = 60.0
+"""The longest replay of a page."""
+COUNT = 100
+
+
+class LetterTopicsPage(msgspec.Struct, kw_only=True):
+    """Topics that look as if they had dead letters."""
+
+    topics: list[str]
+
+
+class LettersPage(msgspec.Struct, kw_only=True):
+    """The dead letters of a topic."""
+
+    topic: str
+    fingerprint: str
+    groups: list[LetterGroup]
+    letters: Rows[LetterRow]
+    others: int
+    is_partial: bool
+
+
+class LetterPage(msgspec.Struct, kw_only=True):
+    """One dead letter."""
+
+    topic: str
+    letter: LetterView
+    is_hidden: bool
+
+
+class PlanPage(msgspec.Struct, kw_only=True):
+    """A replay before it is made."""
+
+    topic: str
+    fields: dict[str, str]
+    """The fields of the operator's form, which the next form repeats."""
+    plan: ReplayPlan
+
+
+def letter_topics(asked: Asked) -> LetterTopicsPage:
+    """Returns the dead letter topics of the app, and the topics that are named like one."""
+    with Brokers(asked.settings).admin() as admin:
+        names = [each.name for each in admin.topics(TIMEOUT_S)]
+    own = asked.code.dead_letters
+    found = [each for each in sorted(names) if each in own or any(word in each.lower() for word in WORDS)]
+    return LetterTopicsPage(topics=found)
+
+
+def letters(asked: Asked) -> LettersPage:
+    """Returns the dead letters of a topic, in groups and one by one."""
+    topic = asked.path["topic"]
+    mark, error = asked.query.get("fingerprint", ""), asked.query.get("error") or None
+    view = listing.list_letters(topic, _read(asked), Filter(error=error), mark)
+    columns = {
+        "failed": lambda each: each.failed_at_ms,
+        "error": lambda each: each.error_type,
+        "topic": lambda each: each.topic,
+        "handler": lambda each: each.handler,
+    }
+    rows = asked.rows(
+        view.letters,
+        "failed",
+        columns,
+        is_descending=True,
+        text=lambda each: f"{each.error_type} {each.error_text} {each.topic} {each.handler}",
+    )
+    return LettersPage(
+        topic=topic,
+        fingerprint=mark,
+        groups=view.groups,
+        letters=rows,
+        others=view.others,
+        is_partial=view.is_partial,
+    )
+
+
+def letter(asked: Asked) -> LetterPage:
+    """Returns one dead letter with its attempts."""
+    read = _read(asked)
+    found = _find(asked, read.letters)
+    with Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads) as parts:
+        view = attempts.show_letter(found, read.letters, asked.snapshot().errors, parts)
+    return LetterPage(topic=asked.path["topic"], letter=view, is_hidden=not asked.grant.payloads)
+
+
+def plan(asked: Asked) -> PlanPage:
+    """Returns what a replay would send; it sends nothing."""
+    if not asked.grant.allows("replay"):
+        raise Refused("this console does not allow 'replay' (--allow)")
+    wanted = wanted_of(asked)
+    with _replay(asked, wanted) as replay:
+        found = replay.plan()
+    names = ("place", "fingerprint", "error", "handler", "to", "granted", "count", "rate", "again")
+    fields = {name: value for name in names if (value := text_of(asked, name)) is not None}
+    return PlanPage(topic=wanted.topic, fields=fields, plan=found)
+
+
+def replay(asked: Asked) -> Done:
+    """Makes the replay that was planned; it stops at the first letter that is refused."""
+    wanted, digest = wanted_of(asked), text_of(asked, "digest") or ""
+
+    def act() -> str:
+        with _replay(asked, wanted) as replay:
+            result = replay.run(digest)
+        if result.refused:
+            first = result.refused[0]
+            text = f"{result.sent} letters were sent, then {first.partition}:{first.offset} was refused"
+            raise AwokeError(f"{text}: {first.reason}; {result.left} are left")
+        return f"{result.sent} letters of {wanted.topic} were sent; they are still in it"
+
+    arguments = {
+        "topic": wanted.topic,
+        "fingerprint": wanted.fingerprint or None,
+        "place": text_of(asked, "place"),
+        "to": wanted.to,
+        "granted": text_of(asked, "granted"),
+        "count": wanted.count,
+        "again": wanted.again,
+        "digest": digest,
+    }
+    return recorded(asked, "replay", arguments, act, f"/letters/{segment(wanted.topic)}")
+
+
+def edit(asked: Asked) -> Done:
+    """Sends a letter with the value, the key or the headers that an operator has edited."""
+    if not asked.grant.payloads:
+        raise Refused("the contents of messages are hidden from you, so you can't edit them")
+    topic, brokers = asked.path["topic"], Brokers(asked.settings)
+    found = _find(asked, _read(asked).letters)
+    to = text_of(asked, "to") or found.origin.topic
+    edited = edited_of(asked)
+
+    def act() -> str:
+        partition, offset = replaying.send_edited(brokers, found, edited, to, asked.code.check_of(to))
+        return f"the edited letter is offset {offset} of {to}[{partition}]"
+
+    at = "{}:{}".format(*found.place)
+    arguments = {"topic": topic, "place": at, "to": to}
+    return recorded(asked, "edit_letter", arguments, act, f"/letters/{segment(topic)}/{at.replace(':', '/')}")
+
+
+def edited_of(asked: Asked) -> replaying.Edited:
+    """Returns the parts that the form has. An empty value is one; only `tombstone` makes none.
+
+    Raises:
+        Wrong: A header has no colon.
+    """
+    given: dict[str, Any] = {}
+    if asked.form.get("tombstone"):
+        given["value"] = None
+    elif "value" in asked.form:
+        given["value"] = asked.form["value"].replace("\r\n", "\n")
+    if asked.form.get("key"):
+        given["key"] = asked.form["key"]
+    if asked.form.get("headers"):
+        lines = [line for line in asked.form["headers"].splitlines() if line.strip()]
+        if not all(":" in line for line in lines):
+            raise Wrong("a header is NAME: VALUE, one a line")
+        given["headers"] = {name.strip(): value.strip() for name, _, value in (each.partition(":") for each in lines)}
+    return replaying.Edited(**given)
+
+
+def wanted_of(asked: Asked) -> replaying.ReplayWanted:
+    """Returns the replay that the query or the form names.
+
+    Raises:
+        Wrong: A number or a place is none, or the replay would take too long for a page.
+    """
+    count = asked.integer("count", COUNT, 1, replaying.COUNT_MAX)
+    rate = text_of(asked, "rate")
+    try:
+        rate_per_s = None if rate is None else float(rate[:20])
+        places = [place_of(word) for word in (text_of(asked, "place") or "").split(",") if word]
+    except ValueError:
+        raise Wrong("rate is a number of letters per second, and a place PARTITION:OFFSET") from None
+    if rate_per_s is not None and not count <= rate_per_s * REPLAY_S_MAX:
+        text = f"{count} letters at this rate take longer than {REPLAY_S_MAX:.0f} s: send fewer at a time"
+        raise Wrong(f"{text}, or use awoke dead-letter replay --rate")
+    return replaying.ReplayWanted(
+        topic=asked.path["topic"],
+        places=places,
+        fingerprint=text_of(asked, "fingerprint") or "",
+        error=text_of(asked, "error"),
+        handler=text_of(asked, "handler"),
+        to=text_of(asked, "to"),
+        granted=[word for word in (text_of(asked, "granted") or "").split(",") if word],
+        count=count,
+        rate_per_s=rate_per_s,
+        again=bool(text_of(asked, "again")),
+    )
+
+
+def place_of(word: str) -> tuple[int, int]:
+    """Returns the place of a word such as `0:42`.
+
+    Raises:
+        ValueError: It is none.
+    """
+    partition, _, offset = word.strip().partition(":")
+    return int(partition[:18]), int(offset[:19])
+
+
+def _replay(asked: Asked, wanted: replaying.ReplayWanted) -> replaying.Replay:
+    """Returns a replay. The app reads the topics of its routes, and of its groups, as the brokers know them."""
+    view = asked.snapshot().view
+    read = {each.topic for group in view.groups for each in group.partitions}
+    try:
+        return replaying.Replay(Brokers(asked.settings), wanted, lambda topic: topic in read or asked.code.reads(topic))
+    except ConfigError as error:
+        raise Wrong(str(error)) from None
+
+
+def _read(asked: Asked) -> listing.Read:
+    try:
+        return listing.read_letters(Brokers(asked.settings), asked.path["topic"])
+    except UnknownTopic as error:
+        raise Missing(str(error)) from None
+
+
+def _find(asked: Asked, letters: list[Letter]) -> Letter:
+    try:
+        place = place_of(f"{asked.path['partition']}:{asked.path['offset']}")
+    except ValueError:
+        raise Wrong("partition and offset are numbers") from None
+    found = attempts.find(letters, place)
+    if found is None:
+        raise Missing(f"{asked.path['topic']} has no dead letter at {place[0]}:{place[1]}")
+    return found
+
+
+PAGES = [
+    Page("/letters", "Dead letters", letter_topics, "letter_topics.html", section="Work"),
+    Page("/letters/{topic}", "Dead letters of a topic", letters, "letters.html"),
+    Page("/letters/{topic}/plan", "Plan of a replay", plan, "replay_plan.html", role=Role.OPERATE),
+    Page("/letters/{topic}/{partition}/{offset}", "Dead letter", letter, "letter.html"),
+]
+ACTIONS = [
+    Action("/letters/{topic}/replay", "Send dead letters again", replay, verb="replay"),
+    Action("/letters/{topic}/{partition}/{offset}/edit", "Edit and send", edit, verb="edit_letter", role=Role.ADMIN),
+]

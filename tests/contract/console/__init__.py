@@ -1,0 +1,1 @@
+"""Promises that hold on embedded brokers and on real Kafka alike."""

@@ -1,0 +1,91 @@
+"""The pages of dead letters, a replay after its plan, and an edited letter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import awoke
+from awoke.console.views import GroupPartition, GroupView
+from awoke.console.web.grants import Role
+from tests.contract.console.web.clients import act, audited, client_of, read
+from tests.contract.test_dead_letter_commands import headers_of, put
+from tests.support.clusters import Cluster, unique
+from tests.unit.console.web.fakes import FakeLive
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
+
+
+class Dead:
+    """A dead letter topic with three letters of one error, and one of another; the app reads their topic."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.topic, self.dead = unique("topic"), unique("dead")
+        cluster.create_topic(self.topic)
+        cluster.create_topic(self.dead)
+        texts = [*(f"no card {number}" for number in range(3)), HOSTILE]
+        letters = [(b"k", b'{"n":%d}' % number, headers_of(self.topic, text)) for number, text in enumerate(texts)]
+        put(cluster, self.dead, *letters)
+        place = GroupPartition(topic=self.topic, partition=0, committed=None, end_offset=None, lag=None)
+        self.live = FakeLive()
+        self.live.groups = [GroupView(group="shop", state="Stable", members=1, partitions=[place])]
+
+    def values(self, cluster: Cluster) -> list[Any]:
+        with awoke.Reader(self.topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+            return [each.value for each in reader.read_until_end(30)]
+
+
+def test_letters_are_shown_in_groups_with_contents_hidden(mock_cluster: Cluster) -> None:
+    dead = Dead(mock_cluster)
+    with client_of(mock_cluster, live=dead.live) as client:
+        assert dead.dead in read(client, "/letters")["topics"]
+        view = read(client, f"/letters/{dead.dead}")
+        assert [each["count"] for each in view["groups"]] == [3, 1]
+        mark = view["groups"][0]["fingerprint"]
+        assert read(client, f"/letters/{dead.dead}?fingerprint={mark}")["letters"]["total"] == 3
+        letter = read(client, f"/letters/{dead.dead}/0/3")["letter"]
+        assert (letter["message"]["value"]["form"], letter["row"]["topic"]) == ("hidden", dead.topic)
+        read(client, f"/letters/{dead.dead}/0/99", 404)
+        read(client, f"/letters/{dead.dead}/0/x", 400)
+        read(client, "/letters/missing", 404)
+        assert client.get(f"/letters/{dead.dead}/plan").status_code == 403
+        assert act(client, f"/letters/{dead.dead}/replay")[0] == 403
+
+
+def test_a_group_of_letters_is_planned_and_sent(mock_cluster: Cluster) -> None:
+    dead, app = Dead(mock_cluster), unique("app")
+    with client_of(mock_cluster, Role.OPERATE, app=app, live=dead.live) as client:
+        mark = read(client, f"/letters/{dead.dead}")["groups"][0]["fingerprint"]
+        page = client.get(f"/letters/{dead.dead}/plan?fingerprint={mark}&count=2&format=json").json()
+        assert [(each["topic"], each["count"], each["is_foreign"]) for each in page["plan"]["targets"]] == [
+            (dead.topic, 2, False)
+        ]
+        form = {**page["fields"], "digest": page["plan"]["digest"]}
+        assert act(client, f"/letters/{dead.dead}/replay", **{**form, "digest": "x"})[0] == 409
+        assert act(client, f"/letters/{dead.dead}/replay", **form) == (
+            200,
+            f"2 letters of {dead.dead} were sent; they are still in it",
+        )
+        slow = act(client, f"/letters/{dead.dead}/replay", rate="0.1", count="100")
+        assert slow[0] == 400
+        assert act(client, f"/letters/{dead.dead}/0/0/edit", value="x")[0] == 403, "it takes an admin"
+    assert dead.values(mock_cluster) == [b'{"n":0}', b'{"n":1}']
+    assert [each[1:] for each in audited(mock_cluster, app)] == [
+        ("replay", "a test", "begun"),
+        ("replay", "a test", "AwokeError"),
+        ("replay", "a test", "begun"),
+        ("replay", "a test", "done"),
+    ]
+
+
+def test_an_admin_edits_a_letter_where_contents_are_allowed(mock_cluster: Cluster) -> None:
+    dead = Dead(mock_cluster)
+    path = f"/letters/{dead.dead}/0/3"
+    with client_of(mock_cluster, Role.ADMIN, live=dead.live) as client:
+        assert act(client, f"{path}/edit", value="x")[0] == 403, "contents are hidden"
+    with client_of(mock_cluster, Role.ADMIN, payloads=True, live=dead.live) as client:
+        assert "Edit and send" in client.get(path).text
+        read(client, path)
+        assert act(client, f"{path}/edit", value="{}", headers="no colon")[0] == 400
+        done = act(client, f"{path}/edit", value='{"n":\r\n7}', headers="by: ops")
+        assert done == (200, f"the edited letter is offset 0 of {dead.topic}[0]")
+    assert dead.values(mock_cluster) == [b'{"n":\n7}']

@@ -1,0 +1,118 @@
+"""Contents of messages: decoded by the route's type, as they are, or hidden."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+
+from awoke.codecs.formats import decoding_of
+from awoke.console.explorer.parts import BYTES_MAX, TEXT_MAX, Parts, RouteDecoders, json_of
+from awoke.registry import Schema, SchemaRegistry
+from awoke.settings import load
+from awoke.testing.registry import EmbeddedRegistry
+from tests.support.messages import StoredMessage
+
+SETTINGS = load({}).values
+
+
+class Order(msgspec.Struct):
+    item: str
+    count: int = 1
+
+
+@pytest.fixture
+def parts() -> Iterator[Parts]:
+    routes = {"orders": RouteDecoders.of((Order, None), decoding_of(Order, None, "orders"))}
+    with Parts(SETTINGS, routes, reveals=True) as found:
+        yield found
+
+
+def test_a_value_is_decoded_by_the_type_of_its_route(parts: Parts) -> None:
+    found = parts.content("orders", "value", b'{"item":"tea","more":1}', [])
+    assert (found.form, found.decoder, found.note) == ("json", "Order", None)
+    assert json.loads(found.text or "") == {"item": "tea", "count": 1}
+
+
+def test_a_value_that_does_not_decode_is_shown_as_it_is_with_the_reason(parts: Parts) -> None:
+    found = parts.content("orders", "value", b'{"item":1}', [])
+    assert found.form == "json"
+    assert "it is not decoded: " in (found.note or "")
+
+
+@pytest.mark.parametrize(
+    ("raw", "form", "text"),
+    [
+        (b"tea", "text", "tea"),
+        (b'{"a":[1]}', "json", '{\n  "a": [\n    1\n  ]\n}'),
+        (b"[not json", "text", "[not json"),
+        (b"", "text", ""),
+        (b"\xff\x00", "bytes", "ff 00"),
+        (b"\x1b[31m<script>\n", "text", "\\x1b[31m<script>\n"),
+        ('{"a":"\u202e"}'.encode(), "json", '{\n  "a": "\\u202e"\n}'),
+        (b"[" * 100_000, "text", "[" * TEXT_MAX),
+    ],
+)
+def test_content_without_a_decoder_is_shown_as_it_is_and_harmless(
+    parts: Parts, raw: bytes, form: str, text: str
+) -> None:
+    found = parts.content("payments", "value", raw, [])
+    assert (found.form, found.text, found.size_bytes) == (form, text, len(raw))
+
+
+def test_large_content_is_cut_and_not_decoded(parts: Parts) -> None:
+    found = parts.content("orders", "value", b"x" * (BYTES_MAX + 1), [])
+    assert (found.is_cut, found.size_bytes, len(found.text or "")) == (True, BYTES_MAX + 1, TEXT_MAX)
+    assert "a download has all" in (found.note or "")
+
+
+def test_hidden_content_tells_its_size_alone() -> None:
+    message: Any = StoredMessage(b"secret key", b'{"item":"secret"}', [("trace", b"secret")], "orders")
+    with Parts(SETTINGS) as parts:
+        found = parts.message(message)
+    assert b"secret" not in msgspec.json.encode(found).replace(b"trace", b"")
+    assert (found.value.form, found.value.size_bytes, found.key_hash) == ("hidden", 17, found.key_hash)
+    assert found.key_hash
+
+
+def test_a_tombstone_and_a_missing_key_have_no_content(parts: Parts) -> None:
+    message: Any = StoredMessage(None, None, [("empty", None)], "orders")
+    found = parts.message(message)
+    assert (found.key.form, found.value.form, found.headers[0].value.form) == ("none", "none", "none")
+    assert found.key_hash is None
+
+
+def test_a_value_is_decoded_by_the_schema_that_it_names() -> None:
+    with EmbeddedRegistry() as registry:
+        settings = load({"registry_url": registry.url}).values
+        with SchemaRegistry(registry.url) as client:
+            text = json.dumps({"type": "object", "properties": {"item": {"type": "string"}}})
+            registered = client.register("orders-value", Schema(text, "JSON"))
+        raw = b"\0" + registered.id.to_bytes(4) + b'{"item":"tea"}'
+        with Parts(settings, reveals=True) as parts:
+            found = parts.content("orders", "value", raw, [])
+            unknown = parts.content("orders", "value", b"\0\0\0\0\x63{}", [])
+    assert (found.form, found.decoder, found.schema) == ("json", "registry", registered.id)
+    assert "it is not decoded" in (unknown.note or "")
+
+
+@dataclass
+class Place:
+    street: str
+
+
+class Odd:
+    def __str__(self) -> str:
+        return "odd"
+
+
+@pytest.mark.parametrize(
+    ("value", "document"),
+    [({1: Place("a")}, '{"1":{"street":"a"}}'), (Order("tea", 2), '{"item":"tea","count":2}'), ([Odd()], '["odd"]')],
+)
+def test_any_decoded_value_becomes_json(value: object, document: str) -> None:
+    assert json_of(value) == document

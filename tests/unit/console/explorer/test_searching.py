@@ -1,0 +1,96 @@
+"""Searches: what is a hit, where one begins, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+import awoke
+from awoke.codecs.formats import decoding_of
+from awoke.console.explorer.parts import Parts, RouteDecoders
+from awoke.console.explorer.searching import check, matcher, starts_of, wanted
+from awoke.console.explorer.views import PartitionRange, SearchQuery
+from awoke.settings import load
+from tests.support.messages import StoredMessage
+
+SETTINGS = load({}).values
+
+
+class Order(msgspec.Struct, array_like=True):
+    item: str
+    card: dict[str, str]
+
+
+@pytest.fixture
+def parts() -> Iterator[Parts]:
+    form = awoke.msgpack(Order)
+    with Parts(
+        SETTINGS, {"orders": RouteDecoders.of((form, None), decoding_of(form, None, "orders"))}, reveals=True
+    ) as it:
+        yield it
+
+
+MESSAGE: Any = StoredMessage(b"Key-1", b'{"item":"Tea","card":{"number":42}}', [("Trace", b"abc")], "payments")
+PACKED: Any = StoredMessage(None, msgspec.msgpack.encode(Order("Tea", {"number": "42"})), [], "orders")
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_hit"),
+    [
+        ({"text": "tea"}, True),
+        ({"text": "KEY-1"}, True),
+        ({"text": "coffee"}, False),
+        ({"text": "tea", "place": "key"}, False),
+        ({"text": "key", "place": "value"}, False),
+        ({"text": "abc", "place": "header"}, True),
+        ({"text": "trace", "place": "header"}, True),
+        ({"text": "abc", "place": "value"}, False),
+        ({"text": "42", "field": "card.number"}, True),
+        ({"text": "tea", "field": "card.number"}, False),
+        ({"text": "tea", "field": "card.owner"}, False),
+        ({"text": "tea", "field": "item.deeper"}, False),
+    ],
+)
+def test_a_message_is_a_hit_by_its_parts(parts: Parts, changes: dict[str, Any], is_hit: bool) -> None:
+    assert matcher(SearchQuery(topic="payments", **changes), parts)(MESSAGE) is is_hit
+
+
+def test_a_decoded_value_is_searched(parts: Parts) -> None:
+    def is_hit(**changes: Any) -> bool:
+        return matcher(SearchQuery(topic="orders", **changes), parts)(PACKED)
+
+    assert is_hit(text="42", field="1.number")
+    assert is_hit(text='"tea"')
+    assert not is_hit(text="tea", field="item")
+    assert not matcher(SearchQuery(topic="orders", text="x"), parts)(PACKED._replace(value=b"\xc1"))
+    assert not matcher(SearchQuery(topic="orders", text="x"), parts)(PACKED._replace(value=None))
+
+
+def test_hidden_contents_are_not_searched() -> None:
+    with Parts(SETTINGS) as hidden, pytest.raises(awoke.ConfigError, match="hidden from you"):
+        check(SearchQuery(topic="orders", text="a"), hidden)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"text": ""}, {"text": "x" * 1_001}, {"hits_max": 0}, {"scanned_max": 0}, {"field": "a..b"}]
+)
+def test_a_search_has_bounds(parts: Parts, changes: dict[str, Any]) -> None:
+    with pytest.raises(awoke.ConfigError):
+        check(SearchQuery(topic="orders", **{"text": "a", **changes}), parts)
+
+
+RANGES = [PartitionRange(partition=0, start=5, end=20), PartitionRange(partition=1, start=3, end=3)]
+
+
+def test_a_search_begins_at_the_time_and_leaves_out_empty_partitions() -> None:
+    query = SearchQuery(topic="orders", text="a")
+    assert starts_of(query, RANGES, {}) == {0: 5}
+    assert starts_of(query, RANGES, {0: 9, 1: 3}) == {0: 9}
+    assert starts_of(query, RANGES, {0: 20, 1: 3}) == {}
+    assert wanted(query, RANGES) == RANGES
+    assert wanted(SearchQuery(topic="orders", text="a", partition=1), RANGES) == RANGES[1:]
+    with pytest.raises(awoke.UnknownTopic):
+        wanted(SearchQuery(topic="orders", text="a", partition=2), RANGES)
