@@ -44,6 +44,7 @@ def test_all_commands_are_there_in_the_order_of_their_names() -> None:
         "rpc",
         "run",
         "threads",
+        "top",
     ]
     assert names_in(help_of()) == sorted(of_swarm + others)
     assert set(names_in(help_of("dead-letter"))) == {"list", "summary", "show", "replay", "purge"}
