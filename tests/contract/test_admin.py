@@ -31,6 +31,18 @@ def test_a_topic_is_described_with_its_partitions(cluster: Cluster, topic: Creat
         ]
 
 
+def test_an_open_transaction_holds_back_the_stable_offset(cluster: Cluster, topic: CreateTopic) -> None:
+    name = topic()
+    with (
+        awoke.Admin(cluster.bootstrap_servers) as admin,
+        awoke.Producer(cluster.bootstrap_servers, transactional_id=unique("open")) as producer,
+    ):
+        with producer.transaction() as transaction:
+            transaction.produce(name, b"not committed").wait(30)
+            assert (admin.stable_offsets(name), admin.end_offsets(name)) == ({0: 0}, {0: 1})
+        wait_until(lambda: admin.stable_offsets(name) == {0: 2}, "the transaction has ended")
+
+
 def test_topics_are_created_and_deleted(cluster: Cluster) -> None:
     name = unique("made")
     with awoke.Admin(cluster.bootstrap_servers) as admin:

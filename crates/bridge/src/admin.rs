@@ -84,6 +84,7 @@ fn request(kind: &str, arguments: &Bound<'_, PyAny>) -> PyResult<Request> {
         "alter_group_offsets" => Request::AlterGroupOffsets(arguments.extract()?),
         "delete_group_offsets" => Request::DeleteGroupOffsets(arguments.extract()?),
         "list_offsets" => Request::ListOffsets(arguments.extract()?),
+        "list_stable_offsets" => Request::ListStableOffsets(arguments.extract()?),
         "delete_records" => Request::DeleteRecords(arguments.extract()?),
         "create_acls" => Request::CreateAcls(arguments.extract()?),
         "describe_acls" => Request::DescribeAcls(arguments.extract()?),

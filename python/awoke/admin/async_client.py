@@ -138,6 +138,10 @@ class AsyncAdmin(Client):
         """Returns the offset after the last message, by partition. See `Admin.end_offsets`."""
         return await self._topics.offsets(topic, LATEST, timeout_s)
 
+    async def stable_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+        """Returns the last stable offset, by partition. See `Admin.stable_offsets`."""
+        return await self._topics.offsets(topic, LATEST, timeout_s, "list_stable_offsets")
+
     async def offsets_at(self, topic: str, time_ms: int, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
         """Returns the first offset at or after a time (ms since 1970), by partition. See `Admin.offsets_at`."""
         return await self._topics.offsets_at(topic, time_ms, timeout_s)

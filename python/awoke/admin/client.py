@@ -257,6 +257,13 @@ class Admin(Client):
         """Returns the offset after the last message, by partition."""
         return drive(self._topics.offsets(topic, LATEST, timeout_s))
 
+    def stable_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+        """Returns the last stable offset, by partition: an open transaction holds back what lies beyond it.
+
+        Readers of committed messages read up to it. Without an open transaction it is the end.
+        """
+        return drive(self._topics.offsets(topic, LATEST, timeout_s, "list_stable_offsets"))
+
     def offsets_at(self, topic: str, time_ms: int, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
         """Returns the first offset at or after a time (ms since 1970), by partition; the end where there is none.
 

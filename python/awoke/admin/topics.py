@@ -98,11 +98,14 @@ class Topics:
         check(created, "create partitions of")
         await self._find(name, total, timeout_s, until_s - time.monotonic())
 
-    async def offsets(self, name: str, at: int, timeout_s: float) -> dict[int, int]:
-        """Returns offsets by partition: `EARLIEST`, `LATEST`, or the first at or after a time in ms."""
+    async def offsets(self, name: str, at: int, timeout_s: float, kind: str = "list_offsets") -> dict[int, int]:
+        """Returns offsets by partition: `EARLIEST`, `LATEST`, or the first at or after a time in ms.
+
+        With the kind `list_stable_offsets`, the latest is the last stable offset.
+        """
         partitions = [(name, each.partition, at) for each in (await self.describe(name, timeout_s)).partitions]
         what = f"offsets of {name!r} could not be read"
-        found: Offsets = await self._connection.request("list_offsets", partitions, timeout_s, what)
+        found: Offsets = await self._connection.request(kind, partitions, timeout_s, what)
         check_offsets(found, what)
         for _, partition, offset, _ in found:
             # librdkafka drops the error of a leader that did not answer.

@@ -45,7 +45,7 @@ def show_group(admin: Admin, name: str) -> GroupDetail:
     places = sorted({*committed, *owners})
     topics = sorted({topic for topic, _ in places})
     starts, ends = offsets_of(admin.start_offsets, topics), offsets_of(admin.end_offsets, topics)
-    stable = dict[Place, int]()
+    stable = offsets_of(admin.stable_offsets, topics)
     rows = [
         place_of(each, committed.get(each), (starts.get(each), stable.get(each), ends.get(each)), owners.get(each))
         for each in places

@@ -127,6 +127,11 @@ impl Admin {
             // Wait until the topic is there and not only until the controller has heard of it; fails where it has no
             // meaning.
             ffi::rd_kafka_AdminOptions_set_operation_timeout(options, timeout_ms, reason.as_mut_ptr(), reason.len());
+            if matches!(request, AdminRequest::ListStableOffsets(_)) {
+                let level = ffi::rd_kafka_IsolationLevel_t::RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED;
+                let refused = ffi::rd_kafka_AdminOptions_set_isolation_level(options, level);
+                debug_assert!(refused.is_null(), "the operation has an isolation level");
+            }
             ffi::rd_kafka_AdminOptions_set_opaque(options, opaque);
             let sent =
                 send::send(request, &Target { handle: self.client.handle(), options, queue: self.queue.as_ptr() });

@@ -42,6 +42,8 @@ pub enum AdminRequest {
     /// Asks for offsets: -2 for the earliest, -1 for the latest, else the first at or after a time in ms. Answer:
     /// offsets.
     ListOffsets(Vec<OffsetOf>),
+    /// The same for a reader that passes no open transaction: the latest is the last stable offset. Answer: offsets.
+    ListStableOffsets(Vec<OffsetOf>),
     /// Deletes the records before offsets. Answer: offsets, the first ones that are still there.
     DeleteRecords(Vec<OffsetOf>),
     /// Adds ACLs. Answer: entries without a name, in order.
@@ -75,7 +77,9 @@ impl AdminRequest {
             Self::GroupOffsets(group) => format!("list offsets of group {group}"),
             Self::AlterGroupOffsets((group, _)) => format!("alter offsets of group {group}"),
             Self::DeleteGroupOffsets((group, _)) => format!("delete offsets of group {group}"),
-            Self::ListOffsets(wanted) => format!("list offsets of {}", places(wanted)),
+            Self::ListOffsets(wanted) | Self::ListStableOffsets(wanted) => {
+                format!("list offsets of {}", places(wanted))
+            }
             Self::DeleteRecords(before) => format!("delete records of {}", places(before)),
             Self::CreateAcls(_) => "create ACLs".to_owned(),
             Self::DescribeAcls(_) => "describe ACLs".to_owned(),

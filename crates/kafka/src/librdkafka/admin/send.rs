@@ -32,7 +32,7 @@ pub(super) const fn operation_of(request: &AdminRequest) -> ffi::rd_kafka_admin_
         AdminRequest::GroupOffsets(_) => op::RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS,
         AdminRequest::AlterGroupOffsets(_) => op::RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS,
         AdminRequest::DeleteGroupOffsets(_) => op::RD_KAFKA_ADMIN_OP_DELETECONSUMERGROUPOFFSETS,
-        AdminRequest::ListOffsets(_) => op::RD_KAFKA_ADMIN_OP_LISTOFFSETS,
+        AdminRequest::ListOffsets(_) | AdminRequest::ListStableOffsets(_) => op::RD_KAFKA_ADMIN_OP_LISTOFFSETS,
         AdminRequest::DeleteRecords(_) => op::RD_KAFKA_ADMIN_OP_DELETERECORDS,
         AdminRequest::CreateAcls(_) => op::RD_KAFKA_ADMIN_OP_CREATEACLS,
         AdminRequest::DescribeAcls(_) => op::RD_KAFKA_ADMIN_OP_DESCRIBEACLS,
@@ -68,7 +68,7 @@ pub(super) fn send(request: &AdminRequest, to: &Target) -> Result<()> {
                 Objects::new(ffi::rd_kafka_ConfigResource_destroy, resources, make)?
                     .send(ffi::rd_kafka_IncrementalAlterConfigs, to);
             }
-            AdminRequest::ListOffsets(wanted) => {
+            AdminRequest::ListOffsets(wanted) | AdminRequest::ListStableOffsets(wanted) => {
                 ffi::rd_kafka_ListOffsets(to.handle, offset_list(wanted)?.as_ptr(), to.options, to.queue);
             }
             AdminRequest::DeleteRecords(before) => {
