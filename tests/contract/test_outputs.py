@@ -9,6 +9,7 @@ import pytest
 
 import awoke
 from awoke.testing import running
+from awoke.testing.outputs import QUICK_END
 from tests.contract.test_consume import assert_committed, new_app
 from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected, wait_until
@@ -77,7 +78,7 @@ def written_as(request: pytest.FixtureRequest) -> Callable[[Handler], Callable[.
 def results(cluster: Cluster, topic: str, count: int) -> list[awoke.Message[bytes | None]]:
     """The first messages of a topic, when this many are there."""
     found = []
-    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers, start=0, kafka=QUICK_END) as reader:
         for message in reader:
             found.append(message)
             if len(found) == count:
@@ -87,7 +88,7 @@ def results(cluster: Cluster, topic: str, count: int) -> list[awoke.Message[byte
 
 def values(cluster: Cluster, topic: str) -> list[bytes]:
     """The values that a topic has now."""
-    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers, start=0, kafka=QUICK_END) as reader:
         return [message.value or b"" for message in reader.read_until_end(WITHIN_S)]
 
 
