@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 
 from awoke import _native, origins
 from awoke.drive import ResultOf, elsewhere, until
-from awoke.errors import ConfigError, KafkaError, kafka_error
+from awoke.errors import PERMANENT_CODES, ConfigError, KafkaError, kafka_error
 from awoke.events import EventSource
 from awoke.oauth import TokenFunction
 from awoke.settings import KafkaValue, Settings, client_properties, load
 
 ASK_AGAIN_S = 0.05
 """The delay between two questions for something that may be new."""
+LEADER_CODES = frozenset({3, 5, 6, 9, 56, 74, 75, 78})
+"""Answers of a broker that does not lead a partition yet, or no more: unknown topic or partition, leader or replica not
+available, not leader, storage error, fenced or unknown leader epoch, offset not available."""
 UNSUPPORTED_CODES = frozenset({-165, 35})
 """A broker does not know the request: librdkafka's code, and the protocol's."""
 ADVICE = "it needs Apache Kafka 2.4 or newer"
@@ -122,4 +125,4 @@ def refused(what: str, refusal: Refusal) -> KafkaError:
     code, code_name, text = refusal
     if code in UNSUPPORTED_CODES:
         return KafkaError(f"{what}: the brokers do not know this request; {ADVICE}", code, code_name)
-    return kafka_error(f"{what}: {text or code_name}", code, code_name, False)
+    return kafka_error(f"{what}: {text or code_name}", code, code_name, code in LEADER_CODES - PERMANENT_CODES)

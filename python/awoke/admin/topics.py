@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from awoke import new_topics
-from awoke.admin.connection import ASK_AGAIN_S, Connection, Entries, Offsets, check, check_offsets
+from awoke.admin.connection import ASK_AGAIN_S, LEADER_CODES, Connection, Entries, Offsets, check, check_offsets
 from awoke.admin.results import BrokerInfo, PartitionInfo, TopicInfo
 from awoke.config_values import ConfigValue, config_of
 from awoke.errors import AUTHORIZATION_CODES, ConfigError, KafkaError, UnknownTopic, kafka_error
@@ -18,6 +18,8 @@ NEW_WITHIN_S = 2.0
 EARLIEST = -2
 LATEST = -1
 NO_OFFSET = -1
+NEW_LEADER_S = 2.0
+"""The time for which a partition's leader is asked again that does not know yet that it leads."""
 """The answer of a broker that has no message at or after a time."""
 ELECTION_NOT_NEEDED = 84
 ELECTIONS = ("preferred", "unclean")
@@ -105,7 +107,11 @@ class Topics:
         """
         partitions = [(name, each.partition, at) for each in (await self.describe(name, timeout_s)).partitions]
         what = f"offsets of {name!r} could not be read"
+        until_s = time.monotonic() + min(timeout_s, NEW_LEADER_S)
         found: Offsets = await self._connection.request(kind, partitions, timeout_s, what)
+        # A poll, and a known limit: no event tells when a broker hears that it leads a partition.
+        while lacks_leader(found) and time.monotonic() < until_s and await self._connection.again():
+            found = await self._connection.request(kind, partitions, timeout_s, what)
         check_offsets(found, what)
         for _, partition, offset, _ in found:
             # librdkafka drops the error of a leader that did not answer.
@@ -154,3 +160,8 @@ class Topics:
 
 def _topic_info(name: str, partitions: list[tuple[int, int, list[int], list[int]]]) -> TopicInfo:
     return TopicInfo(name, [PartitionInfo(*partition) for partition in partitions])
+
+
+def lacks_leader(offsets: Offsets) -> bool:
+    """Tells whether a broker was asked that does not lead its partition."""
+    return any(refusal is not None and refusal[0] in LEADER_CODES for *_, refusal in offsets)

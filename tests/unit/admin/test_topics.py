@@ -90,3 +90,21 @@ def test_records_before_a_negative_offset_are_not_deleted() -> None:
     with pytest.raises(awoke.ConfigError, match=r"offset -1 of orders\[0\] must not be negative"):
         drive(Topics(connection).delete_records("orders", {0: -1}, WITHIN_S))
     assert connection.asked == []
+
+
+NOT_LEADER = (6, "NOT_LEADER_FOR_PARTITION", "Broker: Not leader for partition")
+
+
+def test_a_leader_that_does_not_know_it_yet_is_asked_again() -> None:
+    refused = [("orders", 0, -1, NOT_LEADER), ("orders", 1, 9, None)]
+    connection = FakeConnection(list_offsets=[refused, [("orders", 0, 7, None), ("orders", 1, 9, None)]])
+    assert drive(Topics(connection).offsets("orders", LATEST, WITHIN_S)) == {0: 7, 1: 9}
+    assert connection.waits == 1
+
+
+def test_a_leader_that_stays_away_is_an_error_that_may_be_tried_again() -> None:
+    connection = FakeConnection(list_offsets=[[("orders", 0, -1, NOT_LEADER), ("orders", 1, 9, None)]])
+    connection.waits_max = 0
+    with pytest.raises(awoke.KafkaError, match=r"orders\[0\]: Broker: Not leader") as refused:
+        drive(Topics(connection).offsets("orders", LATEST, WITHIN_S))
+    assert refused.value.is_retriable
