@@ -70,7 +70,8 @@ def test_a_topic_that_is_read_again_counts_no_record_twice(monkeypatch: pytest.M
     monkeypatch.setattr(live_module, "Reader", BrokenReader)
     live = Live("shop", load({}).values)
     texts: Any = ("node", "app", "event", "error_type", "error_text", "traceback", "handler", "topic")
-    error = ErrorRecord(major=MAJOR, minor=0, at_ms=1, fingerprint="f", **dict.fromkeys(texts, "x"))
+    failed: Any = dict.fromkeys(texts, "x")
+    error = ErrorRecord(major=MAJOR, minor=0, at_ms=1, fingerprint="f", **failed)
     said: Any = dict.fromkeys(("node", "app", "who", "via", "verb", "reason", "result", "text"), "x")
     for name, take, record in (
         ("errors", live._on_error, error),
