@@ -62,6 +62,9 @@ class Acts:
         except AwokeError as error:
             record(type(error).__name__, str(error))
             raise
+        except Exception as error:  # A bug: the record of the beginning is not to stay the last one.
+            record(type(error).__name__, "")
+            raise
         record("done", text)
         return text
 

@@ -83,6 +83,10 @@ class State:
             fingerprint=record.fingerprint, count=count + 1, first_ms=first_ms, last=record
         )
 
+    def forget_errors(self) -> None:
+        """Forgets all error records: their topic is read again."""
+        self._errors.clear()
+
     def nodes(self, now_ms: int) -> list[NodeView]:
         """Returns the processes that have reported and not stopped in order, by name."""
         return [node_of(node, document, now_ms) for node, document in sorted(self._nodes.items())]

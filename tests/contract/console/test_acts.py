@@ -22,7 +22,10 @@ def test_an_act_is_recorded_before_and_after(mock_cluster: Cluster) -> None:
     assert acts.make("configure", {"topic": "orders"}, "why", lambda: "done so") == "done so"
     with pytest.raises(awoke.AwokeError, match="no"):
         acts.make("configure", {}, "why", fail)
-    assert [each[3] for each in audited(mock_cluster, app)] == ["begun", "done", "begun", "AwokeError"]
+    with pytest.raises(ZeroDivisionError):
+        acts.make("configure", {}, "why", lambda: str(1 / 0))
+    results = [each[3] for each in audited(mock_cluster, app)]
+    assert results == ["begun", "done", "begun", "AwokeError", "begun", "ZeroDivisionError"]
 
 
 def test_an_act_that_can_not_be_recorded_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:

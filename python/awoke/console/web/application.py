@@ -120,6 +120,7 @@ class Checked:
             response = self.failed(request, Grant(), Refused("you may not do this: ask the console's operator"), 403)
         else:
             try:
+                check_text(request.path_params)
                 response = await self.answer(request, grant)
             except AwokeError as error:
                 status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 502)
@@ -176,6 +177,17 @@ class Checked:
         return prefix + path
 
 
+def check_text(fields: Mapping[str, str]) -> None:
+    """Refuses a NUL: no name has one, and libraries in C would end the text there.
+
+    Raises:
+        Wrong: There is one.
+    """
+    for name, text in fields.items():
+        if "\0" in text:
+            raise Wrong(f"{name[:40]!r} has a NUL")
+
+
 class Static(Checked):
     """A file of the console itself."""
 
@@ -194,6 +206,7 @@ class Shown(Checked):
     async def answer(self, request: Request, grant: Grant) -> Response:
         """Returns the page; its function may block a thread of the pool."""
         asked = self.asked(request, grant, page=self.page)
+        check_text(asked.query)
         if inspect.iscoroutinefunction(self.page.function):
             model = await self.page.function(asked)
         else:
@@ -221,6 +234,7 @@ class Acted(Checked):
                 raise Wrong("the form is too large")
         form = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=1_000))
         asked = self.asked(request, grant, form)
+        check_text({**asked.query, **asked.form})
         done = await self.on_thread(self.action.function, asked)
         return self.write(request, asked, done, "answer.html", 409 if done.is_failed else 200)
 

@@ -139,6 +139,7 @@ class Live:
     def _read_on(self, name: str, topic: str, start: Any, take: Callable[[Message[Any, Any]], None]) -> None:
         reader = Reader(topic, start=start, **given(self._settings))
         with self._lock:
+            self._forget(name)
             self._readers.append(reader)
             if self._is_closed:
                 reader.close()
@@ -153,6 +154,17 @@ class Live:
             with self._lock:
                 self._readers.remove(reader)
             reader.close()
+
+    def _forget(self, name: str) -> None:
+        """Forgets the records of a topic that is read from its first offset again, so that none counts twice.
+
+        A report takes the place of the one before by itself.
+        """
+        if name == "errors":
+            self._errors.clear()
+            self._state.forget_errors()
+        elif name == "audit":
+            self._audit.clear()
 
     def _take(self, take: Callable[[Message[Any, Any]], None], message: Message[Any, Any]) -> None:
         with self._lock:

@@ -68,4 +68,9 @@ def is_same_origin(headers: Headers, host: str) -> bool:
     if site is not None:
         return site in ("same-origin", "none")
     origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc == host != ""
+    if origin is None or host == "":
+        return False
+    try:
+        return urlsplit(origin).netloc == host
+    except ValueError:
+        return False

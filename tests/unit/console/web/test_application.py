@@ -78,3 +78,12 @@ def test_a_name_or_an_app_gives_a_console() -> None:
     from awoke.console import asgi
 
     assert isinstance(asgi("shop"), Starlette)
+
+
+@pytest.mark.parametrize("path", ["/topics/a%00b", "/groups/a%00b/reset", "/errors?q=%00"])
+def test_a_nul_is_a_wrong_request_and_no_crash(path: str) -> None:
+    with console() as client:
+        assert client.get(path).status_code == 400
+    with console(policy=lambda scope: Role.ADMIN, verbs=["*"]) as client:
+        headers = {"Sec-Fetch-Site": "same-origin"}
+        assert client.post("/topics", data={"name": "a\0", "reason": "r"}, headers=headers).status_code == 400

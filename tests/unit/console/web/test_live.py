@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
+import pytest
 
 import awoke
 from awoke.console.topics import ConsoleTopics
+from awoke.console.views import MAJOR, Audit, ErrorRecord
+from awoke.console.web import live as live_module
 from awoke.console.web.live import Live
 from awoke.embedded import EmbeddedCluster
 from awoke.settings import Settings, load
@@ -44,3 +50,36 @@ def test_a_new_report_is_told_and_shown() -> None:
             assert sorted(live.snapshot().reports) == ["a", "b"]
         finally:
             live.close()
+
+
+class BrokenReader:
+    """Reads one record, and then loses its brokers."""
+
+    value = b""
+
+    def __init__(self, topic: str, **given: Any) -> None: ...
+    def close(self) -> None: ...
+    def read_until_end(self) -> Iterator[Any]:
+        return iter([SimpleNamespace(key=b"", value=self.value)])
+
+    def __iter__(self) -> Iterator[Any]:
+        raise awoke.OperationTimeout("the brokers are away")
+
+
+def test_a_topic_that_is_read_again_counts_no_record_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_module, "Reader", BrokenReader)
+    live = Live("shop", load({}).values)
+    texts: Any = ("node", "app", "event", "error_type", "error_text", "traceback", "handler", "topic")
+    failed: Any = dict.fromkeys(texts, "x")
+    error = ErrorRecord(major=MAJOR, minor=0, at_ms=1, fingerprint="f", **failed)
+    said: Any = dict.fromkeys(("node", "app", "who", "via", "verb", "reason", "result", "text"), "x")
+    for name, take, record in (
+        ("errors", live._on_error, error),
+        ("audit", live._on_audit, Audit(at_ms=1, arguments={}, took_ms=1, **said)),
+    ):
+        BrokenReader.value = msgspec.json.encode(record)
+        for _ in range(2):
+            with pytest.raises(awoke.OperationTimeout):
+                live._read_on(name, name, -10, take)
+    now = live._build()
+    assert ([each.count for each in now.view.errors], len(now.errors), len(now.audit)) == ([1], 1, 1)

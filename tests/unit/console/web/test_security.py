@@ -41,6 +41,7 @@ def test_the_host_is_checked(host: str, status: int) -> None:
         ({"origin": "http://here:8080"}, True),
         ({"origin": "http://here"}, False),
         ({"origin": "null"}, False),
+        ({"origin": "http://[here"}, False),
         ({}, False),
     ],
 )

@@ -75,10 +75,22 @@ def arguments_of(verb: Verb, asked: Asked) -> dict[str, Any]:
         if name == "durable":
             found[name] = text == "on"
         elif text and name in BOUNDS:
-            found[name] = asked.integer(name, 0, *BOUNDS[name])
+            found[name] = whole(name, text)
         elif text:
             found[name] = text
     return found
+
+
+def whole(name: str, text: str) -> int:
+    """Returns a number as it was typed: one that is out of bounds is refused, and never made another one.
+
+    Raises:
+        Wrong: It is no number, or out of bounds.
+    """
+    least, most = BOUNDS[name]
+    if not (text.removeprefix("-").isdecimal() and len(text) <= 20 and least <= int(text) <= most):
+        raise Wrong(f"{name} is a number from {least} to {most}, not {text[:40]!r}")
+    return int(text)
 
 
 def action_of(verb: Verb) -> Action:

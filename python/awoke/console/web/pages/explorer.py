@@ -109,15 +109,7 @@ async def hits(asked: Asked) -> Response:
     if not asked.grant.payloads:
         raise Refused("a search tells the contents of messages, which are hidden from you")
     parts = _parts(asked)
-    try:
-        running = _search(asked, query_of(asked), parts)
-    except BaseException:
-        parts.close()
-        raise
-    if not Running.begin():
-        parts.close()
-        raise Refused(f"{SEARCHES_MAX} searches run already")
-    return StreamingResponse(events(running, parts), media_type="text/event-stream")
+    return StreamingResponse(events(_search(asked, query_of(asked), parts), parts), media_type="text/event-stream")
 
 
 class Running:
@@ -143,8 +135,14 @@ class Running:
 
 
 async def events(running: Search, parts: Parts) -> AsyncGenerator[str, None]:
-    """Yields the steps of a search as events; the search ends with this generator."""
+    """Yields the steps of a search as events; the search ends with this generator.
+
+    It counts itself: a browser that goes before the first event never starts it, and nothing would end it then.
+    """
     loop = asyncio.get_running_loop()
+    if not Running.begin():
+        yield f'event: step\ndata: {{"error": "{SEARCHES_MAX} searches run already"}}\n\n'
+        return
 
     def end() -> None:
         running.cancel()

@@ -118,9 +118,9 @@ def _named(asked: Asked) -> tuple[str, str, str, str]:
 
 PAGES = [
     Page("/groups", "Groups", groups, "groups.html", section="Kafka"),
-    Page("/groups/{group}", "Group", group, "group.html"),
-    Page("/groups/{group}/reset", "Reset of offsets", preview, "reset.html"),
+    Page("/groups/{group:path}/reset", "Reset of offsets", preview, "reset.html"),
+    Page("/groups/{group:path}", "Group", group, "group.html"),
 ]
 ACTIONS = [
-    Action("/groups/{group}/reset", "Reset offsets", reset, verb="reset_offsets", role=Role.ADMIN),
+    Action("/groups/{group:path}/reset", "Reset offsets", reset, verb="reset_offsets", role=Role.ADMIN),
 ]

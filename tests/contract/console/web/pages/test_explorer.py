@@ -94,8 +94,8 @@ async def test_a_browser_that_goes_cancels_its_search(mock_cluster: Cluster) -> 
     topic = await asyncio.to_thread(filled, mock_cluster)
     parts = Parts(settings, reveals=True)
     search = Search(Brokers(settings), SearchQuery(topic=topic, text="e"), parts)
-    assert Running.begin()
     stream = events(search, parts)
+    assert Running._count == 0, "a browser that goes at once leaves nothing to be ended"
     assert '"hits":[{' in await anext(stream)
     await stream.aclose()
     await asyncio.get_running_loop().shutdown_default_executor()
@@ -104,11 +104,15 @@ async def test_a_browser_that_goes_cancels_its_search(mock_cluster: Cluster) -> 
     assert Running._count == 0
 
 
-def test_searches_are_bounded() -> None:
+def test_searches_are_bounded(mock_cluster: Cluster) -> None:
     begun = [Running.begin() for _ in range(SEARCHES_MAX + 1)]
+    with client_of(mock_cluster, payloads=True) as client:
+        refused = client.get("/topics/missing/search/hits?text=tea").text
     for _ in range(SEARCHES_MAX):
         Running.end()
     assert begun == [True] * SEARCHES_MAX + [False]
+    assert "searches run already" in refused
+    assert Running._count == 0
 
 
 @pytest.mark.parametrize(("text", "time_ms"), [("", None), ("1000", 1000), ("1970-01-01T00:00:01", 1000)])

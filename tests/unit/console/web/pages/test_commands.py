@@ -64,6 +64,13 @@ def test_a_command_without_reason_or_confirmation_is_not_sent(form: dict[str, st
     assert (post("pause", **form).status_code, sent) == (400, [])
 
 
+@pytest.mark.parametrize(("verb", "name", "text"), [("scale", "nodes", "5000"), ("pause", "partition", "-1")])
+def test_a_number_that_is_out_of_bounds_is_not_made_another_one(
+    verb: str, name: str, text: str, sent: list[Any]
+) -> None:
+    assert (post(verb, **{"topic": "orders", name: text}).status_code, sent) == (400, [])
+
+
 def test_an_error_of_the_process_is_shown(sent: list[Any]) -> None:
     answer = post("resume", topic="orders", partition="0")
     assert (answer.status_code, "failed precondition: orders[0] is not paused" in answer.text) == (409, True)
