@@ -12,11 +12,12 @@ from awoke.console.web.pages import (
     overview,
     partitions,
     processes,
+    routes,
     self_checks,
     topics,
 )
 
-MODULES = (overview, partitions, failures, letters, topics, explorer, groups, processes, commands, self_checks)
+MODULES = (overview, partitions, routes, failures, letters, topics, explorer, groups, processes, commands, self_checks)
 """The modules of pages. Each has `PAGES`, and may have `ACTIONS`."""
 
 PAGES: list[Page] = [page for module in MODULES for page in module.PAGES]

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from awoke.console.stuck import SLOW_MS
-from awoke.console.views import Failing, Partition, Reason, Report, Running
+from awoke.console.stuck import SLOW_MS, TRANSACTION_MS
+from awoke.console.views import Failing, Lane, Partition, Reason, Report, Running
 from awoke.console.web.page import Asked, Missing, Page, Rows
 from awoke.console.web.snapshot import Snapshot
 
 Place = tuple[str, str, int]
+LANES = 200
+"""The most lanes of a partition that its page shows."""
 
 
 class PartitionRow(msgspec.Struct, kw_only=True):
@@ -56,9 +58,42 @@ class PartitionPage(msgspec.Struct, kw_only=True):
     stuck_because: str | None
     failing: list[Failing]
     running: list[Running]
+    lanes: list[Lane]
+    """The first of them by offset: keys under way, and keys that wait."""
+    lanes_total: int
+    last_stable_offset: int | None
+    transaction_open_since_ms: int | None
+    has_room: bool
+    """False: no further messages are taken in."""
+    commit_gap: int | None
+    commit_gap_max: int | None
     reasons: list[Reason]
     commands: list[str]
     """The commands that its process takes."""
+
+
+class TransactionRow(msgspec.Struct, kw_only=True):
+    """An open transaction that keeps the last stable offset of a partition behind its end."""
+
+    node: str
+    """The process that sees it; another app may have begun it."""
+    group: str
+    topic: str
+    partition: int
+    since_ms: int
+    """When this process first saw it."""
+    last_stable_offset: int | None
+    waiting: int | None
+    """The messages from there to the end, which this group can't read yet."""
+    state: str
+    """`open`, or `slow` where it is open for long."""
+
+
+class TransactionsPage(msgspec.Struct, kw_only=True):
+    """All open transactions, the oldest first."""
+
+    problem: str | None
+    transactions: Rows[TransactionRow]
 
 
 class JobRow(msgspec.Struct, kw_only=True):
@@ -158,6 +193,7 @@ def partition(asked: Asked) -> PartitionPage:
     if row is None:
         raise Missing(f"no process has {place[1]}[{number}] of group {place[0]}, and no offset of it is committed")
     report, at = assigned(now).get(place, (None, None))
+    lanes = [] if at is None else at.lanes()
     return PartitionPage(
         row=row,
         oldest_offset=None if at is None else at.oldest_offset,
@@ -165,6 +201,13 @@ def partition(asked: Asked) -> PartitionPage:
         stuck_because=None if at is None else at.stuck_because,
         failing=[] if at is None else at.failing,
         running=[] if at is None else sorted(at.running, key=lambda each: each.since_ms),
+        lanes=lanes[:LANES],
+        lanes_total=len(lanes),
+        last_stable_offset=None if at is None else at.last_stable_offset,
+        transaction_open_since_ms=None if at is None else at.transaction_open_since_ms,
+        has_room=at is None or at.has_room,
+        commit_gap=None if at is None else at.commit_gap,
+        commit_gap_max=None if at is None else at.commit_gap_max,
         reasons=[each for each in now.view.reasons if (each.group, each.topic, each.partition) == place],
         commands=[] if report is None else report.commands,
     )
@@ -203,8 +246,39 @@ def jobs(asked: Asked) -> JobsPage:
     return JobsPage(jobs=table, failing=sum(len(at.failing) for report in reports for at in report.partitions))
 
 
+def transactions(asked: Asked) -> TransactionsPage:
+    """Returns the open transactions that keep messages from the groups."""
+    now = asked.snapshot()
+    rows = []
+    for report, at in assigned(now).values():
+        since_ms, stable, end = at.transaction_open_since_ms, at.last_stable_offset, at.end_offset
+        if since_ms is not None:
+            row = TransactionRow(
+                node=report.node,
+                group=at.group,
+                topic=at.topic,
+                partition=at.partition,
+                since_ms=since_ms,
+                last_stable_offset=stable,
+                waiting=None if stable is None or end is None else max(0, end - stable),
+                state="slow" if now.view.at_ms - since_ms > TRANSACTION_MS else "open",
+            )
+            rows.append(row)
+    columns = {
+        "age": lambda each: -each.since_ms,
+        "partition": lambda each: (each.topic, each.partition, each.group),
+        "waiting": lambda each: each.waiting,
+        "node": lambda each: each.node,
+    }
+    table = asked.rows(
+        rows, "age", columns, is_descending=True, text=lambda each: f"{each.topic}[{each.partition}] {each.group}"
+    )
+    return TransactionsPage(problem=now.problem, transactions=table)
+
+
 PAGES = [
     Page("/partitions", "Partitions and lanes", partitions, "partitions.html", section="Work"),
     Page("/partitions/{topic}/{partition}/{group:path}", "Partition", partition, "partition.html"),
     Page("/jobs", "Running jobs", jobs, "jobs.html", section="Work"),
+    Page("/transactions", "Transactions", transactions, "transactions.html", section="Work"),
 ]

@@ -63,3 +63,33 @@ def test_the_longest_job_comes_first() -> None:
     with console(FakeLive([report("a", partition(running=running))])) as client:
         rows = client.get("/jobs?format=json").json()["jobs"]["rows"]
     assert [(each["offset"], each["state"]) for each in rows] == [(99_000, "slow"), (10, "running")]
+
+
+def test_a_partition_shows_its_lanes_and_the_one_that_holds_the_commit() -> None:
+    failing = Failing(
+        offset=7, key_hash="ac52", attempts=3, error="no good", since_ms=SINCE, next_ms=wall_ms() + 99_000
+    )
+    running = Running(offset=9, attempt=1, remaining=1, since_ms=SINCE, key_hash="beef")
+    told = partition(failing=[failing], running=[running], oldest_offset=7, has_room=False)
+    with console(FakeLive([report("a", told)])) as client:
+        lanes = client.get("/partitions/orders/0/shop?format=json").json()["lanes"]
+        page = client.get("/partitions/orders/0/shop").text
+    found = [(each["key_hash"], each["is_running"], each["keeps_commit_back"]) for each in lanes]
+    assert found == [("ac52", False, True), ("beef", True, False)]
+    assert page.count("holds the commit") == 1
+    assert "as many as allowed are under way" in page
+
+
+def test_the_oldest_open_transaction_comes_first() -> None:
+    opened = [
+        partition(partition=number, last_stable_offset=4, end_offset=9, transaction_open_since_ms=wall_ms() - age_ms)
+        for number, age_ms in ((0, 2), (1, 99_000))
+    ]
+    with console(FakeLive([report("a", *opened, partition(partition=2))])) as client:
+        rows = client.get("/transactions?format=json").json()["transactions"]["rows"]
+        shown = client.get("/transactions").text
+        page = client.get("/partitions/orders/1/shop").text
+    assert [(each["partition"], each["waiting"]) for each in rows] == [(1, 5), (0, 5)]
+    assert rows[0]["state"] == "slow"
+    assert "orders<b>[1]</b>" in shown
+    assert "A transaction is open" in page
