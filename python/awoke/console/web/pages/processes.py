@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -66,6 +67,8 @@ class SettingRow(msgspec.Struct, kw_only=True):
     nodes: list[str]
     differs: bool
     """True: other processes have another value."""
+    origins: list[str] = []
+    """Where these processes take it from, as `environment`; empty for versions."""
 
 
 class SettingsPage(msgspec.Struct, kw_only=True):
@@ -158,10 +161,21 @@ def process(asked: Asked) -> ProcessPage:
 def settings(asked: Asked) -> SettingsPage:
     """Returns the settings of all processes, those first in which they differ."""
     reports = list(asked.snapshot().live.values())
-    found = grouped({each.node: each.settings for each in reports})
+    found = settings_of(reports)
     columns = {"name": lambda each: each.name, "differs": lambda each: (not each.differs, each.name)}
-    rows = asked.rows(found, "differs", columns, text=lambda each: f"{each.name} {each.value}")
+    rows = asked.rows(found, "differs", columns, text=lambda each: f"{each.name} {each.value} {each.origins}")
     return SettingsPage(settings=rows, versions=grouped({each.node: each.versions for each in reports}))
+
+
+def settings_of(reports: Collection[Report]) -> list[SettingRow]:
+    """Returns the settings of these processes with their origins, which an older process does not tell."""
+    origins = {each.node: {said.name: said.origin for said in each.explained} for each in reports}
+    found = grouped(
+        {each.node: {**each.settings, **{said.name: said.value for said in each.explained}} for each in reports}
+    )
+    for row in found:
+        row.origins = sorted({origins[node][row.name] for node in row.nodes if row.name in origins[node]})
+    return found
 
 
 def grouped(values: dict[str, dict[str, str]]) -> list[SettingRow]:

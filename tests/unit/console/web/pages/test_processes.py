@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from awoke.console.web.pages.processes import grouped
+from awoke.console.views import SettingView
+from awoke.console.web.pages.processes import grouped, settings_of
 from tests.unit.console.web.fakes import FakeLive, console, report
 
 
@@ -26,3 +27,16 @@ def test_a_setting_that_differs_names_its_processes() -> None:
         ("workers", "1", ["a"], True),
         ("workers", "2", ["b"], True),
     ]
+
+
+def test_a_setting_names_its_origins() -> None:
+    said = [
+        SettingView(name="workers", value="2", origin=origin) for origin in ("environment", "argument", "environment")
+    ]
+    reports = [report(node, explained=[each]) for node, each in zip("abc", said, strict=True)]
+    older = report("d", settings={"group": "g"})
+    found = {each.name: each.origins for each in settings_of([*reports, older])}
+    assert found == {"workers": ["argument", "environment"], "group": []}
+    with console(FakeLive(reports)) as client:
+        assert "argument, environment" in client.get("/settings").text
+        assert "from argument" in client.get("/processes/b").text
