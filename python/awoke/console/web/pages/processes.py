@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.views import NodeView, Report, Sample
+from awoke.console.views import NodeView, Report, Sample, SwarmNode
 from awoke.console.web.page import Asked, Missing, Page, Rows
 
 
@@ -32,12 +32,32 @@ class ProcessRow(msgspec.Struct, kw_only=True):
     """Messages per second of the last five minutes."""
 
 
+class SwarmRow(msgspec.Struct, kw_only=True):
+    """A node of a swarm, as its supervisor sees it."""
+
+    said: SwarmNode
+    process: str | None
+    """The name of its process; None of a node that sends no reports."""
+
+
+class Swarm(msgspec.Struct, kw_only=True):
+    """A supervisor and its nodes."""
+
+    supervisor_pid: int
+    at_ms: int
+    """The time of the report that tells of it."""
+    nodes: list[SwarmRow]
+
+
 class Host(msgspec.Struct, kw_only=True):
     """The processes of one host."""
 
     host: str
     memory_bytes: int
     nodes: list[ProcessRow]
+    swarms: list[Swarm] = []
+    alone: list[ProcessRow] = []
+    """Those of `nodes` that are not in a swarm here."""
 
 
 class ProcessesPage(msgspec.Struct, kw_only=True):
@@ -133,12 +153,32 @@ def processes(asked: Asked) -> ProcessesPage:
         "failures": lambda each: each.failures,
         "started": lambda each: each.started_at_ms,
     }
-    hosts = [
-        Host(host=host, memory_bytes=sum(each.memory_bytes or 0 for each in nodes), nodes=nodes)
-        for host, nodes in sorted(by_host.items())
-    ]
+    hosts = []
+    for host, nodes in sorted(by_host.items()):
+        swarms = swarms_of([each for each in now.live.values() if each.host == host])
+        inside = {each.process for swarm in swarms for each in swarm.nodes}
+        memory_bytes = sum(each.memory_bytes or 0 for each in nodes)
+        alone = [each for each in nodes if each.node not in inside]
+        hosts.append(Host(host=host, memory_bytes=memory_bytes, nodes=nodes, swarms=swarms, alone=alone))
     table = asked.rows(rows, "process", columns, text=lambda each: f"{each.node} {each.state}")
     return ProcessesPage(problem=now.problem, processes=table, hosts=hosts)
+
+
+def swarms_of(reports: Collection[Report]) -> list[Swarm]:
+    """Returns the swarms of one host, each from the newest report that tells of it."""
+    newest: dict[int, Report] = {}
+    for each in sorted(reports, key=lambda each: each.at_ms):
+        if each.supervisor_pid is not None and each.swarm:
+            newest[each.supervisor_pid] = each
+    found = []
+    for pid, report in sorted(newest.items()):
+        names = {each.number: each.node for each in reports if each.supervisor_pid == pid}
+        nodes = [
+            SwarmRow(said=said, process=names.get(said.node))
+            for said in sorted(report.swarm, key=lambda each: each.node)
+        ]
+        found.append(Swarm(supervisor_pid=pid, at_ms=report.at_ms, nodes=nodes))
+    return found
 
 
 def process(asked: Asked) -> ProcessPage:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from awoke.console.views import SettingView
+from awoke._clock import wall_ms
+from awoke.console.views import SettingView, SwarmNode
 from awoke.console.web.pages.processes import grouped, settings_of
-from tests.unit.console.web.fakes import FakeLive, console, report
+from tests.unit.console.web.fakes import HOSTILE, FakeLive, console, report
 
 
 def test_silent_and_newer_processes_are_told_from_running_ones() -> None:
@@ -40,3 +41,23 @@ def test_a_setting_names_its_origins() -> None:
     with console(FakeLive(reports)) as client:
         assert "argument, environment" in client.get("/settings").text
         assert "from argument" in client.get("/processes/b").text
+
+
+def test_a_swarm_is_a_tree_with_restarts_and_their_reason() -> None:
+    old = [SwarmNode(node=0, state="running", restarts=0, last_error="")]
+    new = [SwarmNode(node=1, state=HOSTILE, restarts=3, last_error=HOSTILE), *old]
+    now_ms = wall_ms()
+    reports = [
+        report("a", number=0, supervisor_pid=7, swarm=old, at_ms=now_ms - 1),
+        report("b", number=2, supervisor_pid=7, swarm=new, at_ms=now_ms),
+        report("c"),
+    ]
+    with console(FakeLive(reports)) as client:
+        (host,) = client.get("/processes?format=json").json()["hosts"]
+        page = client.get("/processes").text
+    (swarm,) = host["swarms"]
+    assert swarm["supervisor_pid"] == 7
+    assert [(each["said"]["restarts"], each["process"]) for each in swarm["nodes"]] == [(0, "a"), (3, None)]
+    assert [each["node"] for each in host["alone"]] == ["b", "c"]
+    assert "3 restarts" in page
+    assert "<script>alert" not in page
