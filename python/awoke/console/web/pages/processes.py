@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
-from awoke.console.views import NodeView, Report, Sample
+from awoke.console.views import NodeView, Report, Sample, SwarmNode
 from awoke.console.web.page import Asked, Missing, Page, Rows
 
 
@@ -31,12 +32,32 @@ class ProcessRow(msgspec.Struct, kw_only=True):
     """Messages per second of the last five minutes."""
 
 
+class SwarmRow(msgspec.Struct, kw_only=True):
+    """A node of a swarm, as its supervisor sees it."""
+
+    said: SwarmNode
+    process: str | None
+    """The name of its process; None of a node that sends no reports."""
+
+
+class Swarm(msgspec.Struct, kw_only=True):
+    """A supervisor and its nodes."""
+
+    supervisor_pid: int
+    at_ms: int
+    """The time of the report that tells of it."""
+    nodes: list[SwarmRow]
+
+
 class Host(msgspec.Struct, kw_only=True):
     """The processes of one host."""
 
     host: str
     memory_bytes: int
     nodes: list[ProcessRow]
+    swarms: list[Swarm] = []
+    alone: list[ProcessRow] = []
+    """Those of `nodes` that are not in a swarm here."""
 
 
 class ProcessesPage(msgspec.Struct, kw_only=True):
@@ -66,6 +87,8 @@ class SettingRow(msgspec.Struct, kw_only=True):
     nodes: list[str]
     differs: bool
     """True: other processes have another value."""
+    origins: list[str] = []
+    """Where these processes take it from, as `environment`; empty for versions."""
 
 
 class SettingsPage(msgspec.Struct, kw_only=True):
@@ -130,12 +153,32 @@ def processes(asked: Asked) -> ProcessesPage:
         "failures": lambda each: each.failures,
         "started": lambda each: each.started_at_ms,
     }
-    hosts = [
-        Host(host=host, memory_bytes=sum(each.memory_bytes or 0 for each in nodes), nodes=nodes)
-        for host, nodes in sorted(by_host.items())
-    ]
+    hosts = []
+    for host, nodes in sorted(by_host.items()):
+        swarms = swarms_of([each for each in now.live.values() if each.host == host])
+        inside = {each.process for swarm in swarms for each in swarm.nodes}
+        memory_bytes = sum(each.memory_bytes or 0 for each in nodes)
+        alone = [each for each in nodes if each.node not in inside]
+        hosts.append(Host(host=host, memory_bytes=memory_bytes, nodes=nodes, swarms=swarms, alone=alone))
     table = asked.rows(rows, "process", columns, text=lambda each: f"{each.node} {each.state}")
     return ProcessesPage(problem=now.problem, processes=table, hosts=hosts)
+
+
+def swarms_of(reports: Collection[Report]) -> list[Swarm]:
+    """Returns the swarms of one host, each from the newest report that tells of it."""
+    newest: dict[int, Report] = {}
+    for each in sorted(reports, key=lambda each: each.at_ms):
+        if each.supervisor_pid is not None and each.swarm:
+            newest[each.supervisor_pid] = each
+    found = []
+    for pid, report in sorted(newest.items()):
+        names = {each.number: each.node for each in reports if each.supervisor_pid == pid}
+        nodes = [
+            SwarmRow(said=said, process=names.get(said.node))
+            for said in sorted(report.swarm, key=lambda each: each.node)
+        ]
+        found.append(Swarm(supervisor_pid=pid, at_ms=report.at_ms, nodes=nodes))
+    return found
 
 
 def process(asked: Asked) -> ProcessPage:
@@ -158,10 +201,21 @@ def process(asked: Asked) -> ProcessPage:
 def settings(asked: Asked) -> SettingsPage:
     """Returns the settings of all processes, those first in which they differ."""
     reports = list(asked.snapshot().live.values())
-    found = grouped({each.node: each.settings for each in reports})
+    found = settings_of(reports)
     columns = {"name": lambda each: each.name, "differs": lambda each: (not each.differs, each.name)}
-    rows = asked.rows(found, "differs", columns, text=lambda each: f"{each.name} {each.value}")
+    rows = asked.rows(found, "differs", columns, text=lambda each: f"{each.name} {each.value} {each.origins}")
     return SettingsPage(settings=rows, versions=grouped({each.node: each.versions for each in reports}))
+
+
+def settings_of(reports: Collection[Report]) -> list[SettingRow]:
+    """Returns the settings of these processes with their origins, which an older process does not tell."""
+    origins = {each.node: {said.name: said.origin for said in each.explained} for each in reports}
+    found = grouped(
+        {each.node: {**each.settings, **{said.name: said.value for said in each.explained}} for each in reports}
+    )
+    for row in found:
+        row.origins = sorted({origins[node][row.name] for node in row.nodes if row.name in origins[node]})
+    return found
 
 
 def grouped(values: dict[str, dict[str, str]]) -> list[SettingRow]:

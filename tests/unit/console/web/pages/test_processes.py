@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from awoke.console.web.pages.processes import grouped
-from tests.unit.console.web.fakes import FakeLive, console, report
+from awoke._clock import wall_ms
+from awoke.console.views import SettingView, SwarmNode
+from awoke.console.web.pages.processes import grouped, settings_of
+from tests.unit.console.web.fakes import HOSTILE, FakeLive, console, report
 
 
 def test_silent_and_newer_processes_are_told_from_running_ones() -> None:
@@ -26,3 +28,36 @@ def test_a_setting_that_differs_names_its_processes() -> None:
         ("workers", "1", ["a"], True),
         ("workers", "2", ["b"], True),
     ]
+
+
+def test_a_setting_names_its_origins() -> None:
+    said = [
+        SettingView(name="workers", value="2", origin=origin) for origin in ("environment", "argument", "environment")
+    ]
+    reports = [report(node, explained=[each]) for node, each in zip("abc", said, strict=True)]
+    older = report("d", settings={"group": "g"})
+    found = {each.name: each.origins for each in settings_of([*reports, older])}
+    assert found == {"workers": ["argument", "environment"], "group": []}
+    with console(FakeLive(reports)) as client:
+        assert "argument, environment" in client.get("/settings").text
+        assert "from argument" in client.get("/processes/b").text
+
+
+def test_a_swarm_is_a_tree_with_restarts_and_their_reason() -> None:
+    old = [SwarmNode(node=0, state="running", restarts=0, last_error="")]
+    new = [SwarmNode(node=1, state=HOSTILE, restarts=3, last_error=HOSTILE), *old]
+    now_ms = wall_ms()
+    reports = [
+        report("a", number=0, supervisor_pid=7, swarm=old, at_ms=now_ms - 1),
+        report("b", number=2, supervisor_pid=7, swarm=new, at_ms=now_ms),
+        report("c"),
+    ]
+    with console(FakeLive(reports)) as client:
+        (host,) = client.get("/processes?format=json").json()["hosts"]
+        page = client.get("/processes").text
+    (swarm,) = host["swarms"]
+    assert swarm["supervisor_pid"] == 7
+    assert [(each["said"]["restarts"], each["process"]) for each in swarm["nodes"]] == [(0, "a"), (3, None)]
+    assert [each["node"] for each in host["alone"]] == ["b", "c"]
+    assert "3 restarts" in page
+    assert "<script>alert" not in page
