@@ -15,7 +15,11 @@ from awoke.errors import ForkedClientError
 from awoke.message import ProduceOptions
 
 TARGET = "app"
-"""The entry of `settings.AWOKE` that names the app; the others are settings of awoke's."""
+"""The entry of `settings.AWOKE` that names the app."""
+CONSOLE_URL = "console_url"
+"""The entry with the address of the console, for the link in Django's admin."""
+NOT_OF_THE_APP = (TARGET, CONSOLE_URL)
+"""The entries of `settings.AWOKE` that are no settings of awoke's."""
 
 
 class App(awoke.App):
@@ -29,7 +33,7 @@ class App(awoke.App):
     """
 
     def __init__(self, name: str, **options: Any) -> None:
-        own = {word: value for word, value in getattr(settings, "AWOKE", {}).items() if word != TARGET}
+        own = {word: value for word, value in getattr(settings, "AWOKE", {}).items() if word not in NOT_OF_THE_APP}
         super().__init__(name, **{**own, **options})
         self.before_fork(connections.close_all)
         self.after_fork(connections.close_all)

@@ -8,8 +8,19 @@ from django.conf import settings
 from django.core.management import call_command
 
 settings.configure(
-    INSTALLED_APPS=["awoke.django"],
-    AWOKE={"group": "of-the-settings"},
+    INSTALLED_APPS=[
+        "awoke.django",
+        *(f"django.contrib.{each}" for each in ("admin", "auth", "contenttypes", "messages", "sessions")),
+    ],
+    AWOKE={"group": "of-the-settings", "console_url": "/console/"},
+    ROOT_URLCONF="tests.unit.django.urls",
+    TEMPLATES=[
+        {
+            "BACKEND": "django.template.backends.django.DjangoTemplates",
+            "APP_DIRS": True,
+            "OPTIONS": {"context_processors": ["django.contrib.auth.context_processors.auth"]},
+        }
+    ],
     DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
     USE_TZ=True,
 )

@@ -1,0 +1,1 @@
+"""Tags of awoke for templates."""
