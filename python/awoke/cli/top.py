@@ -20,6 +20,7 @@ import typer
 
 from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.output import is_terminal
 from awoke.errors import AwokeError, ConfigError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def top(
     from awoke.console.top import Top
     from awoke.settings import load
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and is_terminal()):
         raise ConfigError("awoke top needs a terminal; programs read `awoke report --json`", "terminal")
     settings = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
     with Commander(name, settings=settings, name="awoke top") as commander:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from awoke import dead_letter
-from awoke._native import Message
 from awoke.errors import AwokeError, ConfigError
 from awoke.printable import printable
+
+if TYPE_CHECKING:
+    from awoke import dead_letter
+    from awoke._native import Message
 
 UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
@@ -96,6 +98,8 @@ def letter_of(message: Message[Any]) -> Letter:
     Raises:
         AwokeError: It is no dead letter.
     """
+    from awoke import dead_letter
+
     origin = dead_letter.origin(message)
     if origin is None:
         at = f"{message.topic}[{message.partition}] offset {message.offset}"

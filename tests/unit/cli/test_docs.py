@@ -63,7 +63,9 @@ def test_a_file_is_served_with_its_type(path: str, status: str, kind: str, body:
 
 
 SERVING = """
+import signal
 from awoke.cli import docs, docs_pages
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background processes ignore it.
 docs.serve(docs_pages.Documentation({"docs/rpc/index.html": b"Calls"}), "/docs/rpc/", lambda at: print(at, flush=True))
 """
 
