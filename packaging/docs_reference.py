@@ -1,4 +1,4 @@
-"""Makes the reference pages of the documentation from the source: the API, the errors, the command line, the settings."""
+"""Makes the reference pages of the documentation from the source: API, errors, command line, settings."""
 
 from __future__ import annotations
 
