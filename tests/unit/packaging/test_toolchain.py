@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import linked
 import toolchain
 from targets import ARCHITECTURES, Rust
 
@@ -32,9 +31,11 @@ def test_perl_gets_the_arguments_for_openssl_behind_those_of_its_build(
 
 def test_openssl_knows_each_part_that_is_left_out() -> None:
     """Its `Configure` refuses other names, after minutes of a build."""
-    packages = linked.packages_of(linked.metadata_of())
-    (folder,) = (each.folder for each in packages.values() if each.name == "openssl-src")
-    configure = (folder / "openssl" / "Configure").read_text()
+    registry = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo") / "registry" / "src"
+    found = sorted(registry.glob("*/openssl-src-300.*/openssl/Configure"))
+    if not found:
+        pytest.skip("cargo has not fetched OpenSSL: this machine links the system's")
+    configure = found[-1].read_text()
     (listed,) = re.findall(r"my @disablables = \((.+?)\);", configure, re.DOTALL)
     protocols = set(re.findall(r"my @(?:tls|dtls) = qw\((.+?)\)", configure)[0].split())
     known = set(re.findall(r'"([\w-]+)"', listed)) | protocols
