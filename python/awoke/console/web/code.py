@@ -55,7 +55,10 @@ def decoders_by_topic(routes: Iterable[tuple[str, Route]]) -> dict[str, RouteDec
     for topic, route in routes:
         made, before = decoders_of(route), found.get(topic)
         if made is not None and before is not None:
-            both = {part: Union[kind, made.secret.get(part, kind)] for part, kind in before.secret.items()}  # noqa: UP007
+            both = {
+                part: Union[kind, made.secret.get(part, kind)]  # noqa: UP007
+                for part, kind in before.secret.items()
+            }
             made = made._replace(secret={**made.secret, **both})
         if made is not None:
             found[topic] = made
