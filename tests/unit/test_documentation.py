@@ -20,7 +20,7 @@ PROGRAMS = [(page, *found) for page in PAGES for found in BLOCK.findall(page.rea
 def test_a_program_in_the_documentation_runs_and_prints_its_output(
     page: Path, code: str, output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exec(compile(code, str(page), "exec"), {"__name__": "documentation"})
+    exec(compile(code, str(page), "exec", dont_inherit=True), {"__name__": "documentation"})
     assert not output or capsys.readouterr().out == output
 
 

@@ -16,7 +16,8 @@ import msgspec
 from awoke._clock import monotonic_s
 from awoke._native import Message
 from awoke.admin import Admin
-from awoke.console.state import State, group_of
+from awoke.console.ends import Extent
+from awoke.console.state import State, group_of, reading
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import Audit, ErrorRecord, GroupView
 from awoke.console.web.snapshot import Snapshot
@@ -27,11 +28,15 @@ from awoke.settings import Settings
 AUDIT_MAX = 1_000
 """The last commands that are kept."""
 ERRORS_MAX = 2_000
-"""The last error records that are kept."""
+"""The last error records that are kept, without their tracebacks."""
+COUNTED_MAX = 1_000_000
+"""The last error records that are counted by fingerprint."""
 FRESH_S = 2.0
 """Offsets that are older are asked for again."""
 FIRST_S = 5.0
 """The longest wait of the first request for the end of the topics."""
+OFFSETS_FIRST_S = 0.05
+"""The longest wait of a first request for the offsets of groups after that: they are shown as soon as they come."""
 TIMEOUT_S = 10.0
 
 
@@ -49,6 +54,7 @@ class Live:
         self._version = 0
         self._built: tuple[int, float, Snapshot] | None = None
         self._readers: list[Reader] = []
+        self._admin: Admin | None = None
         self._told: set[Callable[[], None]] = set()
         self._threads: list[threading.Thread] = []
         self._is_closed = False
@@ -61,16 +67,24 @@ class Live:
         with self._lock:
             if self._threads or self._is_closed:
                 return
+            try:
+                admin = self._admin = Admin(settings=self._settings)
+            except AwokeError as error:  # A setting is wrong.
+                self._problems["offsets"] = str(error)
+                for event in self._read.values():
+                    event.set()
+                return
             follow = (
-                ("reports", self._topics.reports, "earliest", self._on_report),
-                ("errors", self._topics.errors, -ERRORS_MAX, self._on_error),
-                ("audit", self._topics.audit, -AUDIT_MAX, self._on_audit),
+                ("reports", self._topics.reports, None, self._on_report, admin),
+                ("errors", self._topics.errors, COUNTED_MAX, self._on_error, admin),
+                ("audit", self._topics.audit, AUDIT_MAX, self._on_audit, admin),
             )
             self._threads = [
                 threading.Thread(target=self._follow, args=each, name=f"awoke-console-{each[0]}", daemon=True)
                 for each in follow
             ]
-            self._threads.append(threading.Thread(target=self._ask, name="awoke-console-offsets", daemon=True))
+            ask = threading.Thread(target=self._ask, args=(admin,), name="awoke-console-offsets", daemon=True)
+            self._threads.append(ask)
             for each in self._threads:
                 each.start()
 
@@ -78,8 +92,11 @@ class Live:
         """Ends the threads. Blocks until requests to brokers that are under way have ended."""
         with self._lock:
             self._is_closed = True
-            readers, told = list(self._readers), list(self._told)
+            self._read["reports"].set()
+            readers, told, admin = list(self._readers), list(self._told), self._admin
             self._wanted.notify_all()
+        if admin is not None:
+            admin.close()
         for reader in readers:
             reader.close()
         for call in told:
@@ -108,9 +125,8 @@ class Live:
         """Returns the state. The first call blocks until the topics are read, or for five seconds."""
         self.start()
         self.refresh()
-        until_s = monotonic_s() + FIRST_S
-        for event in self._read.values():
-            event.wait(max(0.0, until_s - monotonic_s()))
+        self._read["reports"].wait(FIRST_S)
+        self._read["offsets"].wait(OFFSETS_FIRST_S)
         with self._lock:
             now_s = monotonic_s()
             if self._built is not None and self._built[0] == self._version and now_s - self._built[1] < 1.0:
@@ -121,23 +137,38 @@ class Live:
 
     def _build(self) -> Snapshot:
         view = self._state.view(self._groups)
-        reports = {each.node: report for each in view.nodes if (report := each.report()) is not None}
-        problem = "; ".join(sorted(set(self._problems.values()))) or None
-        is_read = self._read["reports"].is_set()
-        return Snapshot(self._version, view, reports, list(self._errors), problem, is_read, list(self._audit))
+        return Snapshot(
+            self._version,
+            view,
+            self._state.reports(),
+            list(self._errors),
+            problem="; ".join(sorted(set(self._problems.values()))) or None,
+            is_read=self._read["reports"].is_set(),
+            audit=list(self._audit),
+            trends=self._state.kinds.trends(),
+        )
 
-    def _follow(self, name: str, topic: str, start: Any, take: Callable[[Message[Any, Any]], None]) -> None:
+    def _follow(
+        self, name: str, topic: str, count: int | None, take: Callable[[Message[Any, Any]], None], admin: Admin
+    ) -> None:
+        if name != "reports":
+            self._read["reports"].wait(FIRST_S)  # The first page waits for them alone.
         while not self._is_closed:
             try:
-                self._read_on(name, topic, start, take)
+                self._read_on(name, topic, Extent.of(admin, topic, FIRST_S), count, take)
             except AwokeError as error:
                 self._fail(name, topic, error)
             with self._lock:
                 if not self._is_closed:
                     self._wanted.wait()  # For the next request: then the topic may be there.
 
-    def _read_on(self, name: str, topic: str, start: Any, take: Callable[[Message[Any, Any]], None]) -> None:
-        reader = Reader(topic, start=start, **given(self._settings))
+    def _read_on(
+        self, name: str, topic: str, extent: Extent, count: int | None, take: Callable[[Message[Any, Any]], None]
+    ) -> None:
+        unread = extent.unread()
+        if not unread:
+            self._set(name)
+        reader = Reader(topic, start=extent.last(count), **reading(self._settings))
         with self._lock:
             self._forget(name)
             self._readers.append(reader)
@@ -145,8 +176,11 @@ class Live:
                 reader.close()
             self._problems.pop(name, None)
         try:
-            for message in reader.read_until_end():
+            for message in reader.read_until_end():  # It has no end while records are written all the time.
                 self._take(take, message)
+                unread.take(message)
+                if not unread:
+                    self._set(name)
             self._set(name)
             for message in reader:
                 self._take(take, message)
@@ -177,10 +211,9 @@ class Live:
         self._state.on_report(message)
 
     def _on_error(self, message: Message[Any, Any]) -> None:
-        before = self._state.unreadable
-        self._state.on_error(message)
-        if self._state.unreadable == before:
-            self._errors.append(msgspec.json.decode(message.value or b"", type=ErrorRecord))
+        record = self._state.on_error(message)
+        if record is not None:
+            self._errors.append(msgspec.structs.replace(record, traceback=""))
 
     def _on_audit(self, message: Message[Any, Any]) -> None:
         try:
@@ -205,14 +238,10 @@ class Live:
         if name in self._read:
             self._read[name].set()
 
-    def _ask(self) -> None:
+    def _ask(self, admin: Admin) -> None:
         self._read["reports"].wait(FIRST_S)  # They name the groups.
-        try:
-            with Admin(settings=self._settings) as admin:
-                while self._next_request():
-                    self._ask_once(admin)
-        except AwokeError as error:
-            self._fail("offsets", "", error)
+        while self._next_request():
+            self._ask_once(admin)
 
     def _next_request(self) -> bool:
         with self._lock:
@@ -236,12 +265,3 @@ class Live:
         self._set("offsets")
         for call in told:
             call()
-
-
-def given(settings: Settings) -> dict[str, Any]:
-    """Returns what a reader takes of the settings."""
-    return {
-        "bootstrap_servers": settings.bootstrap_servers,
-        "kafka": settings.kafka,
-        "oauth_token": settings.oauth_token,
-    }

@@ -1,6 +1,6 @@
-"""The calls of a service for those who look at it: per method how many ended how and how long they took; those at work.
+"""The calls of a service as the console shows them: outcomes and times of each method, and the calls at work.
 
-Kept only where somebody looks: with `console=True`.
+Kept only with `console=True`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MethodTimes(NamedTuple):
     method: str
     """Empty: the service has no method of the name that was called."""
     outcomes: dict[str, int]
-    """How many calls ended how since the start: `ok`, `cached`, or the code of an error."""
+    """The number of calls since the start by their end: `ok`, `cached`, or the code of an error."""
     queue: Times
     run: Times
     reply: Times
