@@ -18,6 +18,7 @@ import webbrowser
 from collections.abc import Iterator
 
 import awoke
+from awoke import rpc
 from awoke.console import Role, asgi
 from awoke.console.web.serving import Server
 from awoke.settings import load
@@ -28,6 +29,7 @@ from examples.flights.data import load_flights
 ROWS = 20_000
 NODES = 2
 EACH_S = 0.25
+CALL_S = 2.0
 FLIGHTS_EACH, BAGS_EACH = 50, 2
 
 
@@ -40,8 +42,9 @@ def main() -> int:
     args = parser.parse_args()
     stopped = threading.Event()
     with contextlib.suppress(KeyboardInterrupt), brokers(args.bootstrap_servers) as servers, swarm(servers):
-        sender = threading.Thread(target=send, args=(servers, stopped), name="sender")
-        sender.start()
+        senders = [threading.Thread(target=each, args=(servers, stopped), name=each.__name__) for each in (send, ask)]
+        for each in senders:
+            each.start()
         settings = load({"bootstrap_servers": servers}).values
         web = asgi("flights", policy=lambda scope: Role.ADMIN, verbs=["*"], payloads=True, settings=settings)
         server = Server(web, "127.0.0.1", args.port)
@@ -52,7 +55,8 @@ def main() -> int:
             server.run()
         finally:
             stopped.set()
-            sender.join()
+            for each in senders:
+                each.join()
     return 0
 
 
@@ -95,6 +99,15 @@ def send(servers: str, stopped: threading.Event) -> None:
             for topic, count in ((FLIGHTS, FLIGHTS_EACH), (BAGS, BAGS_EACH)):
                 for flight in itertools.islice(flights, count):
                     producer.produce(topic, flight, key=flight.route)
+
+
+def ask(servers: str, stopped: threading.Event) -> None:
+    """Asks for gates at a steady speed: one airport of five has none. The swarm may not be up yet."""
+    airports = itertools.cycle(("EWR", "JFK", "LGA", "JFK", "HNL"))
+    with rpc.Caller("flights", servers, timeout_s=CALL_S) as flights:
+        while not stopped.wait(EACH_S):
+            with contextlib.suppress(awoke.AwokeError):
+                flights.call("gate", next(airports))
 
 
 if __name__ == "__main__":
