@@ -60,10 +60,11 @@ class PlanPage(msgspec.Struct, kw_only=True):
 
 
 def letter_topics(asked: Asked) -> LetterTopicsPage:
-    """Returns the dead letter topics of the app, and the topics that are named like one."""
+    """Returns the dead letter topics of the app, as its code or its processes name them, and topics named like one."""
+    handlers = [each for report in asked.snapshot().live.values() for each in report.handlers]
     with Brokers(asked.settings).admin() as admin:
         names = [each.name for each in admin.topics(TIMEOUT_S)]
-    own = asked.code.dead_letters
+    own = {*asked.code.dead_letters, *(each.dead_letter for each in handlers)}
     found = [each for each in sorted(names) if each in own or any(word in each.lower() for word in WORDS)]
     return LetterTopicsPage(topics=found)
 

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import msgspec
 
 import awoke
-from awoke.console.views import GroupPartition, GroupView
+from awoke.console.views import GroupPartition, GroupView, Handler
 from awoke.console.web.code import Code
 from awoke.console.web.grants import Role
 from awoke.secrets import HIDDEN
 from tests.contract.console.web.clients import act, audited, client_of, read
 from tests.contract.test_dead_letter_commands import headers_of, put
 from tests.support.clusters import Cluster, unique
-from tests.unit.console.web.fakes import FakeLive
+from tests.unit.console.web.fakes import FakeLive, report
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
 
@@ -53,6 +53,17 @@ def test_letters_are_shown_in_groups_with_contents_hidden(mock_cluster: Cluster)
         read(client, "/letters/missing", 404)
         assert client.get(f"/letters/{dead.dead}/plan").status_code == 403
         assert act(client, f"/letters/{dead.dead}/replay")[0] == 403
+
+
+def test_a_dead_letter_topic_that_a_process_reports_is_offered_whatever_its_name(mock_cluster: Cluster) -> None:
+    lost = unique("lost")
+    mock_cluster.create_topic(lost)
+    handler = Handler(
+        name="bags", group="shop", topic="bags", is_async=False, concurrency=1, exactly_once=False, dead_letter=lost
+    )
+    for handlers, is_offered in (([], False), ([handler], True)):
+        with client_of(mock_cluster, live=FakeLive([report(handlers=handlers)])) as client:
+            assert (lost in read(client, "/letters")["topics"]) == is_offered
 
 
 def test_a_group_of_letters_is_planned_and_sent(mock_cluster: Cluster) -> None:
