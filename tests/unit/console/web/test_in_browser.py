@@ -57,10 +57,9 @@ def links_of(page: Any, url: str) -> list[str]:
     return [each for each in paths if "sort=" not in each and "format=" not in each]
 
 
-def slug_of(route: str) -> str:
-    """Returns the name of a page for its screenshots."""
-    words = [each.strip("{}").partition(":")[0] for each in route.split("/") if each]
-    return "_".join(words) or "overview"
+def picture_of(route: str, kind: str) -> str:
+    """Returns the name of a page's screenshot; that of the overview is the kind alone, as the documentation has it."""
+    return "_".join([*(each.strip("{}").partition(":")[0] for each in route.split("/") if each), kind])
 
 
 def test_every_link_leads_to_a_page_without_errors_in_dark_and_light(site: Site) -> None:
@@ -81,11 +80,11 @@ def test_every_link_leads_to_a_page_without_errors_in_dark_and_light(site: Site)
         assert (answer.status, route is not None) == (200, True), path
         waiting += links_of(page, site.url)
         assert findings_of(page) == []
-        shoot(page, f"{slug_of(str(route))}_light")
+        shoot(page, picture_of(str(route), "light"))
         page.emulate_media(color_scheme="dark")
         if route in DARK:
             assert findings_of(page, "color-contrast") == []
-        shoot(page, f"{slug_of(str(route))}_dark")
+        shoot(page, picture_of(str(route), "dark"))
         page.emulate_media(color_scheme="light")
     assert wrong == []
     assert set(ROUTES) - NO_PAGES == set(counts)
@@ -121,7 +120,7 @@ def test_no_page_is_wider_than_a_phone_and_the_keyboard_reaches_all(site: Site) 
     for route in sorted(set(ROUTES) - NO_PAGES):
         path = NO_LINKS.get(route, PLACES.get(route, route))
         page.goto(site.url + path)
-        shoot(page, f"{slug_of(route)}_narrow")
+        shoot(page, picture_of(route, "narrow"))
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
     page.goto(f"{site.url}/")
     page.keyboard.press("Tab")
