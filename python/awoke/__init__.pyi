@@ -67,6 +67,7 @@ from .errors import (
 from .events import Event, Events
 from .incoming import Incoming
 from .injection import Assignment, Depends, Header, Key, Service, Value
+from .masking import Secret
 from .message import Outgoing, Record
 from .middleware import Middleware
 from .oauth import OAuthToken
@@ -152,6 +153,7 @@ __all__ = [
     "Router",
     "RpcError",
     "SchemaRegistry",
+    "Secret",
     "Sequencer",
     "SequencerBroken",
     "SequencerPermit",

@@ -41,6 +41,7 @@ LAYERS = [
         "signatures",
         "socket_paths",
         "config_values",
+        "masking",
     },
     {"broker_lines", "oauth", "events", "settings"},
     {"registry"},

@@ -237,6 +237,7 @@ class Reports:
                         dead_letter=route.dead_letter,
                         messages_per_s=sum(rates) if rates else None,
                         failures=self.failures_by_handler[route.name],
+                        secrets=secrets_of(route),
                     )
                 )
         return found
@@ -295,6 +296,11 @@ class Reports:
                 running.key_hash = key_of(job)
             found.setdefault((job.topic, job.partition), []).append(running)
         return found
+
+
+def secrets_of(route: Route) -> dict[str, list[list[str]]]:
+    """Returns the paths of the secret fields of a route's messages."""
+    return {part: [list(path) for path in paths] for part, paths in route.masks._asdict().items() if paths}
 
 
 def key_of(job: Job) -> str | None:

@@ -12,7 +12,7 @@ import msgspec
 
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 2
+MINOR = 3
 """Raised by a new field."""
 
 
@@ -136,6 +136,8 @@ class Handler(msgspec.Struct, kw_only=True):
     """Since the last sample; None while that is not known."""
     failures: int = 0
     """Since the start."""
+    secrets: dict[str, list[list[str]]] = {}
+    """The paths of the secret fields of keys and values (`key`, `value`); consoles mask them."""
 
 
 class SettingView(msgspec.Struct, kw_only=True):

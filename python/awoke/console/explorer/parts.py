@@ -1,6 +1,6 @@
 """Decodes keys, values and headers of messages: by the route's type, by the registry, or as the text that they are.
 
-Content is shown only where it is allowed. What is hidden is neither decoded nor kept.
+Content is shown only where it is allowed. What is hidden is neither decoded nor kept. Secret fields are masked.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
+from awoke import dead_letter
 from awoke._native import Message
 from awoke.annotations import type_name
 from awoke.codecs.formats import Decoding, Headers, Part, Place, type_of
 from awoke.console.explorer.views import Content, Header, MessageView
 from awoke.decoding.registered import Decoded, RegisteredFormat, names_schema, reason
+from awoke.masking import Masks, Path, masked
 from awoke.printable import harmless_json, printable
 from awoke.registry import wire_format
 from awoke.registry.opening import open_registry
@@ -31,6 +33,7 @@ BYTES_MAX = 1_000_000
 BYTES_SHOWN = 256
 """The bytes of content that is no text, of which a page shows the number of each."""
 KEPT = "\n\t"
+UNMASKABLE = "it has secret fields that can't be told apart here, so that all of it is hidden"
 
 
 class Document(NamedTuple):
@@ -60,13 +63,19 @@ class RouteDecoders(NamedTuple):
 class Parts:
     """Shows the parts of messages. Any thread. A context manager: leaving it closes the client of the registry.
 
-    `routes` has the decoders by topic. Without `reveals` all contents are hidden.
+    `routes` has the decoders by topic. Without `reveals` all contents are hidden. `masks` returns the secret fields of
+    a topic, which are masked. A dead letter has those of the topic that it came from, too.
     """
 
     def __init__(
-        self, settings: Settings, routes: Mapping[str, RouteDecoders] | None = None, *, reveals: bool = False
+        self,
+        settings: Settings,
+        routes: Mapping[str, RouteDecoders] | None = None,
+        *,
+        reveals: bool = False,
+        masks: Callable[[str], Masks] = lambda topic: Masks(),
     ) -> None:
-        self._routes, self.reveals = routes or {}, reveals
+        self._routes, self.reveals, self._masks = routes or {}, reveals, masks
         self._has_registry = settings.registry_url is not None
         self._schemas = Schemas(lambda: open_registry(settings))
         self._by_registry: dict[Place, Callable[[bytes, Headers], Decoded]] = {}
@@ -89,6 +98,8 @@ class Parts:
         """Returns a key or a value as it is shown. Blocks for a schema that is not there yet."""
         if raw is None or not self.reveals:
             return self.plain(raw)
+        if self.secrets(topic, part, headers):
+            return self._masked(topic, part, raw, headers)
         if len(raw) > BYTES_MAX:
             return noted(raw, f"it is not decoded here: it has {len(raw):,} bytes; a download has all")
         try:
@@ -97,12 +108,35 @@ class Parts:
         except Exception as error:  # The decoders are user code, and libraries that read foreign bytes.
             return noted(raw, f"it is not decoded: {printable(reason(error.__cause__ or error))[:500]}")
 
-    def document(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Document | None:
-        """Returns a key or a value as JSON, decoded by its route or the registry; None where neither has a decoder.
+    def secrets(self, topic: str, part: Part, headers: Headers) -> tuple[Path, ...]:
+        """Returns the paths of the secret fields of a key or a value. Does not block."""
+        found: tuple[Path, ...] = getattr(self._masks(topic) | self._masks(origin_of(headers)), part)
+        return found
 
-        Blocks for a schema that is not there yet. Raises any error of the decoder.
+    def document(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Document | None:
+        """Returns a key or a value as JSON without its secrets, decoded by its route or the registry, or as it is.
+
+        Returns None where it has no decoder, and no secrets. Blocks for a schema that is not there yet. Raises any
+        error of the decoder.
         """
-        decoders = self._routes.get(topic)
+        found, secrets = self._decoded(topic, part, raw, headers), self.secrets(topic, part, headers)
+        if not secrets:
+            return found
+        document = msgspec.json.decode(raw if found is None else found.json)
+        found = Document("") if found is None else found
+        return found._replace(json=msgspec.json.encode(masked(document, secrets)).decode())
+
+    def _masked(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Content:
+        try:
+            found = None if len(raw) > BYTES_MAX else self.document(topic, part, raw, headers)
+        except Exception:  # The decoders are user code. The text of an error may quote the secret.
+            found = None
+        if found is not None:
+            return from_json(raw, found)
+        return Content(form="hidden", size_bytes=len(raw), note=UNMASKABLE)
+
+    def _decoded(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Document | None:
+        decoders = self._routes.get(topic) or self._routes.get(origin_of(headers))
         decode = None if decoders is None else getattr(decoders.decoding, part)
         if decoders is not None and decode is not None:
             arguments = (raw, headers) if decoders.decoding.with_headers else (raw,)
@@ -135,6 +169,12 @@ class Parts:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def origin_of(headers: Headers) -> str:
+    """Returns the topic that a dead letter came from; an empty text where a message is none."""
+    found = [value for name, value in headers if name == dead_letter.TOPIC]
+    return (found[-1] or b"").decode(errors="replace") if found else ""
 
 
 def names_schema_of(part: Part, raw: bytes, headers: Headers) -> bool:

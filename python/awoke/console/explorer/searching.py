@@ -9,12 +9,13 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
 from awoke._clock import monotonic_s
 from awoke._native import Message
+from awoke.codecs.formats import Part
 from awoke.console.access import Brokers
 from awoke.console.explorer.parts import Parts
 from awoke.console.explorer.reading import ranges_of
@@ -172,27 +173,46 @@ def matcher(query: SearchQuery, parts: Parts) -> Callable[[Message[Any, Any]], b
 
     def matches(message: Message[Any, Any]) -> bool:
         value = message.raw_value
+        shown = Shown(parts, message)
         if path is not None:
-            return value is not None and text in _field(_document(parts, message, value) or value, path).lower()
-        if place in ("any", "key") and found_in(message.raw_key, text):
+            document = None if value is None else shown.document("value", value) or shown.plain("value")
+            return document is not None and text in _field(document, path).lower()
+        if place in ("any", "key") and shown.has("key", message.raw_key, text):
             return True
         headers = message.headers if place in ("any", "header") else []
         if any(text in name.lower() or found_in(each, text) for name, each in headers):
             return True
-        if value is None or place not in ("any", "value"):
-            return False
-        return found_in(value, text) or text in (_document(parts, message, value) or "").lower()
+        return place in ("any", "value") and shown.has("value", value, text)
 
     return matches
 
 
-def _document(parts: Parts, message: Message[Any, Any], value: bytes) -> str | None:
-    """Returns a value as JSON; None where it has no decoder, or does not decode."""
-    try:
-        found = parts.document(message.topic, "value", value, message.headers)
-    except Exception:  # The decoders are user code, and libraries that read foreign bytes.
-        return None
-    return None if found is None else found.json
+class Shown(NamedTuple):
+    """The parts of a message that may be found: a search that finds a secret tells it."""
+
+    parts: Parts
+    message: Message[Any, Any]
+
+    def has(self, part: Part, raw: bytes | None, text: str) -> bool:
+        """Tells whether a key or a value has a text in lower case in it."""
+        if raw is None:
+            return False
+        return found_in(self.plain(part), text) or text in (self.document(part, raw) or "").lower()
+
+    def plain(self, part: Part) -> bytes:
+        """Returns a key or a value as it is; nothing where it has secrets."""
+        message = self.message
+        raw = message.raw_key if part == "key" else message.raw_value
+        return b"" if self.parts.secrets(message.topic, part, message.headers) else raw or b""
+
+    def document(self, part: Part, raw: bytes) -> str | None:
+        """Returns a key or a value as JSON without secrets; None where it has no decoder, or does not decode."""
+        message = self.message
+        try:
+            found = self.parts.document(message.topic, part, raw, message.headers)
+        except Exception:  # The decoders are user code, and libraries that read foreign bytes.
+            return None
+        return None if found is None else found.json
 
 
 def found_in(content: bytes | None, text: str) -> bool:

@@ -7,10 +7,13 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from awoke.console.explorer.parts import Parts
+from awoke.console.views import Handler
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Role
 from awoke.console.web.snapshot import Snapshot
 from awoke.errors import AwokeError
+from awoke.masking import Masks
 from awoke.settings import Settings
 
 ROWS = 100
@@ -68,6 +71,23 @@ class Asked(NamedTuple):
     page: Page | None = None
     code: Code = UNKNOWN
     """The routes of the app, where the console is beside it."""
+
+    def parts(self) -> Parts:
+        """Returns what shows messages: decoded by the app's types, with their secret fields masked.
+
+        A console of an app that is only named knows the secret fields of the processes that report.
+        """
+        reports = self.snapshot().reports.values() if self.grant.payloads else ()
+        reported: dict[str, Masks] = {}
+        for each in (handler for report in reports for handler in report.handlers):
+            for topic in {each.topic, each.dead_letter or each.topic} if each.secrets else ():
+                reported[topic] = reported.get(topic, Masks()) | masks_of(each)
+        return Parts(
+            self.settings,
+            self.code.decoders,
+            reveals=self.grant.payloads,
+            masks=lambda topic: self.code.masks_of(topic) | reported.get(topic, Masks()),
+        )
 
     def snapshot(self) -> Snapshot:
         """Returns the state of the app. The first call may block until the topics are read."""
@@ -161,3 +181,9 @@ class Done(msgspec.Struct, kw_only=True):
     is_failed: bool = False
     lines: Sequence[str] = ()
     blocks: Sequence[Block] = ()
+
+
+def masks_of(handler: Handler) -> Masks:
+    """Returns the secret fields that a report tells of a route."""
+    value, key = (tuple(map(tuple, handler.secrets.get(part, ()))) for part in ("value", "key"))
+    return Masks(value, key)

@@ -13,6 +13,7 @@ from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import Parts, RouteDecoders
 from awoke.console.explorer.searching import check, matcher, starts_of, wanted
 from awoke.console.explorer.views import PartitionRange, SearchQuery
+from awoke.masking import Masks
 from awoke.settings import load
 from tests.support.messages import StoredMessage
 
@@ -94,3 +95,22 @@ def test_a_search_begins_at_the_time_and_leaves_out_empty_partitions() -> None:
     assert wanted(SearchQuery(topic="orders", text="a", partition=1), RANGES) == RANGES[1:]
     with pytest.raises(awoke.UnknownTopic):
         wanted(SearchQuery(topic="orders", text="a", partition=2), RANGES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_hit"),
+    [
+        ({"text": "tea"}, True),
+        ({"text": "42"}, False),
+        ({"text": "key-1"}, False),
+        ({"text": "42", "field": "card.number"}, False),
+        ({"text": "secret", "field": "card.number"}, True),
+        ({"text": "abc"}, True),
+    ],
+)
+def test_a_search_tells_no_secret(changes: dict[str, Any], is_hit: bool) -> None:
+    masks = Masks(value=(("card", "number"),), key=((),))
+    with Parts(SETTINGS, reveals=True, masks=lambda topic: masks) as parts:
+        assert matcher(SearchQuery(topic="payments", **changes), parts)(MESSAGE) is is_hit
+        packed = PACKED._replace(topic="payments")
+        assert not matcher(SearchQuery(topic="payments", text="tea"), parts)(packed)

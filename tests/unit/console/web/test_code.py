@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 import pytest
 
 import awoke
 from awoke.console.web.code import Code
+from awoke.masking import Masks
 
 
 class Order(msgspec.Struct):
@@ -45,3 +48,30 @@ def test_topics_are_read_by_name_or_pattern(code: Code) -> None:
 def test_a_console_of_a_name_knows_no_code() -> None:
     assert not Code().reads("orders")
     assert Code().check_of("orders") is None
+
+
+class Card(msgspec.Struct):
+    number: Annotated[str, awoke.Secret]
+
+
+def test_secret_fields_are_known_by_topic_pattern_and_dead_letter() -> None:
+    app = awoke.App("shop")
+
+    @app.on("orders", dead_letter="gone")
+    def plain(message: awoke.Message[Order]) -> None: ...
+
+    @app.on("cards", dead_letter="gone")
+    def typed(message: awoke.Message[Card]) -> None: ...
+
+    @app.on(awoke.pattern(r"cards-.*"))
+    def by_pattern(message: awoke.Message[Card]) -> None: ...
+
+    app.topic("paid", value=Card, partitions=1)
+
+    @app.on("clicks", output=awoke.Topic("sent", value=Card))
+    def sending(message: awoke.Message[bytes]) -> Card: ...  # type: ignore[empty-body]
+
+    code = Code.of(app)
+    secret = Masks(value=(("number",),))
+    assert [code.masks_of(each) for each in ("cards", "gone", "cards-1", "paid", "sent")] == [secret] * 5
+    assert not code.masks_of("orders")

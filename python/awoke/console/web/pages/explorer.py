@@ -84,7 +84,8 @@ def file(asked: Asked) -> Response:
         raise Refused("the contents of messages are hidden from you")
     if kind not in ("key", "value", "message"):
         raise Wrong(f"part is key, value or message, not {kind!r}")
-    made = download(_read_one(asked), "key" if kind == "key" else "value" if kind == "value" else "message")
+    with _parts(asked) as parts:
+        made = download(_read_one(asked), "key" if kind == "key" else "value" if kind == "value" else "message", parts)
     headers = {"Content-Disposition": f'attachment; filename="{made.name}"', "X-Content-Type-Options": "nosniff"}
     return Response(made.content, media_type=made.media_type, headers=headers)
 
@@ -229,7 +230,7 @@ def _optional(asked: Asked, name: str) -> int | None:
 
 
 def _parts(asked: Asked) -> Parts:
-    return Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads)
+    return asked.parts()
 
 
 def _search(asked: Asked, query: SearchQuery, parts: Parts) -> Search:

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from awoke.console.access import TIMEOUT_S, Brokers
-from awoke.console.explorer.parts import Parts
 from awoke.console.letters import attempts, listing, replaying
 from awoke.console.letters.views import LetterGroup, LetterRow, LetterView, ReplayPlan
 from awoke.console.web.grants import Role
@@ -99,7 +98,7 @@ def letter(asked: Asked) -> LetterPage:
     """Returns one dead letter with its attempts."""
     read = _read(asked)
     found = _find(asked, read.letters)
-    with Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads) as parts:
+    with asked.parts() as parts:
         view = attempts.show_letter(found, read.letters, asked.snapshot().errors, parts)
     return LetterPage(topic=asked.path["topic"], letter=view, is_hidden=not asked.grant.payloads)
 
@@ -150,6 +149,13 @@ def edit(asked: Asked) -> Done:
     found = _find(asked, _read(asked).letters)
     to = text_of(asked, "to") or found.origin.topic
     edited = edited_of(asked)
+    with asked.parts() as parts:
+        secrets = parts.secrets(topic, "value", found.message.headers)
+    if secrets:
+        try:
+            edited = replaying.restored(edited, found, secrets)
+        except ConfigError as error:
+            raise Wrong(str(error)) from None
 
     def act() -> str:
         partition, offset = replaying.send_edited(brokers, found, edited, to, asked.code.check_of(to))
