@@ -67,7 +67,6 @@ from .errors import (
 from .events import Event, Events
 from .incoming import Incoming
 from .injection import Assignment, Depends, Header, Key, Service, Value
-from .masking import Secret
 from .message import Outgoing, Record
 from .middleware import Middleware
 from .oauth import OAuthToken
@@ -78,6 +77,7 @@ from .registry import AsyncSchemaRegistry, SchemaRegistry
 from .route_options import Batching, Flow, Retry
 from .router import Router
 from .runtime.runner import AppRunner
+from .secret_fields import Secret
 from .topics import Topic
 from .transaction import Transaction
 

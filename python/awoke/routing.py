@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 import typing
@@ -21,7 +20,6 @@ from awoke.consumer import Consumer
 from awoke.errors import ConfigError
 from awoke.incoming import Incoming, check_incoming, check_suits
 from awoke.injection.parameters import Parameters, parameters_of
-from awoke.masking import Masks
 from awoke.route_options import Batching, Flow, KindOptions, Retry, RouteOptions, check_kinds
 from awoke.starts import start_of
 
@@ -135,11 +133,6 @@ class Route:
     def is_typed(self) -> bool:
         """True if user code does not get the values as bytes."""
         return self.decoding.value is not None
-
-    @functools.cached_property
-    def masks(self) -> Masks:
-        """The secret fields of its messages."""
-        return Masks.of(*map(type_of, self.types))
 
     @property
     def all_parameters(self) -> Sequence[Parameters]:

@@ -51,9 +51,7 @@ class Missing(NamedTuple):
 class Idleness:
     """Waits for the apps of one test. One thread at a time waits."""
 
-    def __init__(
-        self, admin: Admin, apps: Sequence[RunningApp], changes: Changes, created: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, admin: Admin, apps: Sequence[RunningApp], changes: Changes, created: Iterable[str] = ()) -> None:
         self._admin, self._apps, self._changes = admin, apps, changes
         self._created = created
         """The topics of the test."""

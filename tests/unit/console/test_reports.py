@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,9 +11,8 @@ import pytest
 import awoke
 from awoke._clock import monotonic_s
 from awoke.console import reports
-from awoke.console.reports import FAILING_MAX, PARTITIONS_MAX, Origin, Reports, secrets_of
+from awoke.console.reports import FAILING_MAX, PARTITIONS_MAX, Origin, Reports
 from awoke.console.stable import Stable
-from awoke.masking import Masks
 from awoke.metrics.recorder import CommitGap, Health, PartitionState
 from awoke.secrets import key_hash
 from awoke.settings import load
@@ -54,6 +53,9 @@ def shown_of(group: Any, **parts: Any) -> Any:
         queued=lambda: (3, 300),
         swarm=(None, []),
         threads=lambda: [SimpleNamespace(owner="shop"), SimpleNamespace(owner="shop")],
+        call_log=None,
+        has_methods=False,
+        callers=dict,
     )
     vars(found).update(parts)
     return found
@@ -164,7 +166,6 @@ def test_a_handler_tells_its_rate_and_its_failures() -> None:
         is_exactly_once=False,
         dead_letter="letters",
         concurrency=SimpleNamespace(jobs=4, commit_gap=100),
-        masks=Masks(),
     )
     states = [state(position=5)]
     made = reports_of(group_of(partitions=lambda: list(states), routes={"orders": route}))
@@ -181,7 +182,7 @@ def test_a_handler_tells_its_rate_and_its_failures() -> None:
 def test_a_partition_tells_its_last_stable_offset_and_why_it_takes_in_no_more() -> None:
     gap, place = CommitGap(100, 6, 5, 2.5), ("orders", 0)
     route = SimpleNamespace(topic="orders", concurrency=SimpleNamespace(commit_gap=100, jobs=1))
-    vars(route).update(name="handle", is_async=False, is_exactly_once=False, dead_letter=None, masks=Masks())
+    vars(route).update(name="handle", is_async=False, is_exactly_once=False, dead_letter=None)
     made = reports_of(group_of(state(gap=gap), routes={"orders": route}, kept_back=lambda: {place}))
     made.stable._known = {place: Stable(7, 1_000)}
     (found,) = made.make(0, 0).partitions
@@ -207,16 +208,3 @@ def test_a_report_that_is_too_large_is_cut(monkeypatch: pytest.MonkeyPatch) -> N
     assert 0 < len(cut["partitions"]) < 400
     monkeypatch.setattr(reports, "REPORT_BYTES_MAX", 1)
     assert msgspec.json.decode(made.encoded(made.make(0, 0)))["partitions"] == []
-
-
-def test_a_report_tells_which_fields_are_secret() -> None:
-    class Payment(msgspec.Struct):
-        card: Annotated[str, awoke.Secret]
-
-    app = awoke.App("shop")
-
-    @app.on("payments", value=Payment)
-    def pay(message: awoke.Message[Any]) -> None: ...
-
-    route = next(iter(app.groups.values())).routes["payments"]
-    assert secrets_of(route) == {"value": [["card"]]}

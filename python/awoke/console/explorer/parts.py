@@ -1,6 +1,6 @@
 """Decodes keys, values and headers of messages: by the route's type, by the registry, or as the text that they are.
 
-Content is shown only where it is allowed. What is hidden is neither decoded nor kept. Secret fields are masked.
+Content is shown only where it is allowed. What is hidden is neither decoded nor kept.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from awoke import dead_letter
 from awoke._native import Message
 from awoke.annotations import type_name
 from awoke.codecs.formats import Decoding, Headers, Part, Place, type_of
 from awoke.console.explorer.views import Content, Header, MessageView
 from awoke.decoding.registered import Decoded, RegisteredFormat, names_schema, reason
-from awoke.masking import Masks, Path, masked
 from awoke.printable import harmless_json, printable
 from awoke.registry import wire_format
 from awoke.registry.opening import open_registry
 from awoke.registry.schemas import Schemas, loading
+from awoke.secret_fields import has_secrets, masked
 from awoke.secrets import key_hash
 from awoke.settings import Settings
 
@@ -33,7 +32,6 @@ BYTES_MAX = 1_000_000
 BYTES_SHOWN = 256
 """The bytes of content that is no text, of which a page shows the number of each."""
 KEPT = "\n\t"
-UNMASKABLE = "it has secret fields that can't be told apart here, so that all of it is hidden"
 
 
 class Document(NamedTuple):
@@ -52,30 +50,32 @@ class RouteDecoders(NamedTuple):
     key: str
     value: str
     """The names of the types, for people."""
+    secret: Mapping[Part, Any] = {}
+    """The types with fields that are marked as secret."""
 
     @classmethod
     def of(cls, types: tuple[Any, Any], decoding: Decoding) -> RouteDecoders:
         """Returns the decoders for the types of values and keys, and their names."""
-        value, key = (type_name(type_of(each)) for each in types)
-        return cls(decoding.loading(), key, value)
+        value, key = map(type_of, types)
+        secret: dict[Part, Any] = {}
+        if has_secrets(value):
+            secret["value"] = value
+        if has_secrets(key):
+            secret["key"] = key
+        return cls(decoding.loading(), type_name(key), type_name(value), secret)
 
 
 class Parts:
     """Shows the parts of messages. Any thread. A context manager: leaving it closes the client of the registry.
 
-    `routes` has the decoders by topic. Without `reveals` all contents are hidden. `masks` returns the secret fields of
-    a topic, which are masked. A dead letter has those of the topic that it came from, too.
+    `routes` has the decoders by topic. Without `reveals` all contents are hidden. Content with secret fields is shown
+    only decoded, with these fields masked.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        routes: Mapping[str, RouteDecoders] | None = None,
-        *,
-        reveals: bool = False,
-        masks: Callable[[str], Masks] = lambda topic: Masks(),
+        self, settings: Settings, routes: Mapping[str, RouteDecoders] | None = None, *, reveals: bool = False
     ) -> None:
-        self._routes, self.reveals, self._masks = routes or {}, reveals, masks
+        self._routes, self.reveals = routes or {}, reveals
         self._has_registry = settings.registry_url is not None
         self._schemas = Schemas(lambda: open_registry(settings))
         self._by_registry: dict[Place, Callable[[bytes, Headers], Decoded]] = {}
@@ -98,7 +98,7 @@ class Parts:
         """Returns a key or a value as it is shown. Blocks for a schema that is not there yet."""
         if raw is None or not self.reveals:
             return self.plain(raw)
-        if self.secrets(topic, part, headers):
+        if self.is_masked(topic, part):
             return self._masked(topic, part, raw, headers)
         if len(raw) > BYTES_MAX:
             return noted(raw, f"it is not decoded here: it has {len(raw):,} bytes; a download has all")
@@ -108,43 +108,37 @@ class Parts:
         except Exception as error:  # The decoders are user code, and libraries that read foreign bytes.
             return noted(raw, f"it is not decoded: {printable(reason(error.__cause__ or error))[:500]}")
 
-    def secrets(self, topic: str, part: Part, headers: Headers) -> tuple[Path, ...]:
-        """Returns the paths of the secret fields of a key or a value. Does not block."""
-        found: tuple[Path, ...] = getattr(self._masks(topic) | self._masks(origin_of(headers)), part)
-        return found
-
     def document(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Document | None:
-        """Returns a key or a value as JSON without its secrets, decoded by its route or the registry, or as it is.
+        """Returns a key or a value as JSON, decoded by its route or the registry; None where neither has a decoder.
 
-        Returns None where it has no decoder, and no secrets. Blocks for a schema that is not there yet. Raises any
-        error of the decoder.
+        Secret fields are masked. Blocks for a schema that is not there yet. Raises any error of the decoder.
         """
-        found, secrets = self._decoded(topic, part, raw, headers), self.secrets(topic, part, headers)
-        if not secrets:
-            return found
-        document = msgspec.json.decode(raw if found is None else found.json)
-        found = Document("") if found is None else found
-        return found._replace(json=msgspec.json.encode(masked(document, secrets)).decode())
-
-    def _masked(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Content:
-        try:
-            found = None if len(raw) > BYTES_MAX else self.document(topic, part, raw, headers)
-        except Exception:  # The decoders are user code. The text of an error may quote the secret.
-            found = None
-        if found is not None:
-            return from_json(raw, found)
-        return Content(form="hidden", size_bytes=len(raw), note=UNMASKABLE)
-
-    def _decoded(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Document | None:
-        decoders = self._routes.get(topic) or self._routes.get(origin_of(headers))
+        decoders = self._routes.get(topic)
         decode = None if decoders is None else getattr(decoders.decoding, part)
         if decoders is not None and decode is not None:
             arguments = (raw, headers) if decoders.decoding.with_headers else (raw,)
-            return Document(json_of(decode(*arguments)), decoder=getattr(decoders, part))
+            return Document(json_of(decode(*arguments), decoders.secret.get(part)), decoder=getattr(decoders, part))
+        if self.is_masked(topic, part):
+            return None
         if self._has_registry and names_schema_of(part, raw, headers):
             found = self._registered(Place(topic, part))(raw, headers)
             return Document(found.json, decoder="registry", schema=found.schema)
         return None
+
+    def is_masked(self, topic: str, part: Part) -> bool:
+        """Tells whether keys or values of a topic have secret fields: their bytes are never shown."""
+        decoders = self._routes.get(topic)
+        return decoders is not None and part in decoders.secret
+
+    def _masked(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Content:
+        try:
+            found = self.document(topic, part, raw, headers) if len(raw) <= BYTES_MAX else None
+        except Exception:  # The text of an error may quote a secret.
+            found = None
+        if found is not None:
+            return from_json(raw, found)
+        note = "it has secret fields, and is hidden because it can't be decoded here"
+        return Content(form="hidden", size_bytes=len(raw), note=note)
 
     def plain(self, raw: bytes | None) -> Content:
         """Returns bytes as the JSON or the text that they are, or as bytes; hidden where that is not allowed."""
@@ -169,12 +163,6 @@ class Parts:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def origin_of(headers: Headers) -> str:
-    """Returns the topic that a dead letter came from; an empty text where a message is none."""
-    found = [value for name, value in headers if name == dead_letter.TOPIC]
-    return (found[-1] or b"").decode(errors="replace") if found else ""
 
 
 def names_schema_of(part: Part, raw: bytes, headers: Headers) -> bool:
@@ -224,9 +212,13 @@ def noted(raw: bytes, note: str) -> Content:
     return content
 
 
-def json_of(value: Any) -> str:
-    """Returns any decoded value as a JSON document; a part that JSON has no form for as its text."""
-    return msgspec.json.encode(msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin)).decode()
+def json_of(value: Any, kind: Any = None) -> str:
+    """Returns any decoded value as a JSON document; a part that JSON has no form for as its text.
+
+    Fields that its type `kind` marks as secret are masked.
+    """
+    document = masked(kind, msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin))
+    return msgspec.json.encode(document).decode()
 
 
 def _builtin(value: Any) -> Any:

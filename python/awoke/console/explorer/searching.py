@@ -9,7 +9,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -173,46 +173,36 @@ def matcher(query: SearchQuery, parts: Parts) -> Callable[[Message[Any, Any]], b
 
     def matches(message: Message[Any, Any]) -> bool:
         value = message.raw_value
-        shown = Shown(parts, message)
+        is_masked = parts.is_masked(message.topic, "value")
         if path is not None:
-            document = None if value is None else shown.document("value", value) or shown.plain("value")
+            document = None if value is None else _document(parts, message, value) or (b"" if is_masked else value)
             return document is not None and text in _field(document, path).lower()
-        if place in ("any", "key") and shown.has("key", message.raw_key, text):
+        if place in ("any", "key") and _key_has(parts, message, text):
             return True
         headers = message.headers if place in ("any", "header") else []
         if any(text in name.lower() or found_in(each, text) for name, each in headers):
             return True
-        return place in ("any", "value") and shown.has("value", value, text)
+        if value is None or place not in ("any", "value"):
+            return False
+        return (not is_masked and found_in(value, text)) or text in (_document(parts, message, value) or "").lower()
 
     return matches
 
 
-class Shown(NamedTuple):
-    """The parts of a message that may be found: a search that finds a secret tells it."""
+def _key_has(parts: Parts, message: Message[Any, Any], text: str) -> bool:
+    """Tells whether a key has a text in it. Of one with secret fields, only what is shown counts."""
+    if message.raw_key is None or not parts.is_masked(message.topic, "key"):
+        return found_in(message.raw_key, text)
+    return text in (_document(parts, message, message.raw_key, "key") or "").lower()
 
-    parts: Parts
-    message: Message[Any, Any]
 
-    def has(self, part: Part, raw: bytes | None, text: str) -> bool:
-        """Tells whether a key or a value has a text in lower case in it."""
-        if raw is None:
-            return False
-        return found_in(self.plain(part), text) or text in (self.document(part, raw) or "").lower()
-
-    def plain(self, part: Part) -> bytes:
-        """Returns a key or a value as it is; nothing where it has secrets."""
-        message = self.message
-        raw = message.raw_key if part == "key" else message.raw_value
-        return b"" if self.parts.secrets(message.topic, part, message.headers) else raw or b""
-
-    def document(self, part: Part, raw: bytes) -> str | None:
-        """Returns a key or a value as JSON without secrets; None where it has no decoder, or does not decode."""
-        message = self.message
-        try:
-            found = self.parts.document(message.topic, part, raw, message.headers)
-        except Exception:  # The decoders are user code, and libraries that read foreign bytes.
-            return None
-        return None if found is None else found.json
+def _document(parts: Parts, message: Message[Any, Any], content: bytes, part: Part = "value") -> str | None:
+    """Returns a value or a key as JSON; None where it has no decoder, or does not decode."""
+    try:
+        found = parts.document(message.topic, part, content, message.headers)
+    except Exception:  # The decoders are user code, and libraries that read foreign bytes.
+        return None
+    return None if found is None else found.json
 
 
 def found_in(content: bytes | None, text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from awoke import checks, dead_letter, masking
+from awoke import checks, dead_letter
 from awoke.console.access import TIMEOUT_S, Brokers
 from awoke.console.letters.listing import pick, read_letters
 from awoke.console.letters.views import LetterRefused, ReplayPlan, ReplayResult, TargetCount
@@ -21,7 +21,6 @@ from awoke.dead_letters.letters import Filter, Letter, Place
 from awoke.dead_letters.replays import Memory, Sender
 from awoke.dead_letters.targets import ReplayTargets
 from awoke.errors import AwokeError, ConfigError
-from awoke.masking import Path
 
 COUNT_MAX = 10_000
 """The most letters of one replay."""
@@ -166,22 +165,6 @@ class Edited(msgspec.Struct, kw_only=True, frozen=True):
     """None is a tombstone."""
     headers: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     """In the place of the message's own."""
-
-
-def restored(edited: Edited, letter: Letter, secrets: Sequence[Path]) -> Edited:
-    """Returns what was edited with the contents of secret fields that are still masked, which the operator never saw.
-
-    Raises:
-        ConfigError: The value or the edited one is no JSON, or the value has no such field.
-    """
-    if not isinstance(edited.value, str):
-        return edited
-    try:
-        original, wanted = msgspec.json.decode(letter.message.raw_value or b"null"), msgspec.json.decode(edited.value)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ConfigError("the value has secret fields: it can only be edited as JSON", "value") from None
-    value = masking.restored(wanted, original, secrets)
-    return msgspec.structs.replace(edited, value=msgspec.json.encode(value).decode())
 
 
 def send_edited(

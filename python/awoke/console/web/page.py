@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from awoke.console.explorer.parts import Parts
-from awoke.console.views import Handler
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Role
 from awoke.console.web.snapshot import Snapshot
 from awoke.errors import AwokeError
-from awoke.masking import Masks
 from awoke.settings import Settings
 
 ROWS = 100
 """The rows of a page of a table."""
 
 Row = TypeVar("Row")
+Shown = TypeVar("Shown")
 
 
 class Missing(AwokeError):
@@ -49,6 +48,19 @@ class Rows(msgspec.Struct, Generic[Row], kw_only=True):
     """The first row of the page before this one; None on the first."""
     after: int | None = None
 
+    def shown_as(self, make: Callable[[Row], Shown]) -> Rows[Shown]:
+        """Returns the same part with rows that are made of these: only those that are shown have a price."""
+        return Rows(
+            rows=[make(each) for each in self.rows],
+            total=self.total,
+            at=self.at,
+            sort=self.sort,
+            is_descending=self.is_descending,
+            filter=self.filter,
+            before=self.before,
+            after=self.after,
+        )
+
 
 class Source(Protocol):
     """The state of the app."""
@@ -71,23 +83,6 @@ class Asked(NamedTuple):
     page: Page | None = None
     code: Code = UNKNOWN
     """The routes of the app, where the console is beside it."""
-
-    def parts(self) -> Parts:
-        """Returns what shows messages: decoded by the app's types, with their secret fields masked.
-
-        A console of an app that is only named knows the secret fields of the processes that report.
-        """
-        reports = self.snapshot().reports.values() if self.grant.payloads else ()
-        reported: dict[str, Masks] = {}
-        for each in (handler for report in reports for handler in report.handlers):
-            for topic in {each.topic, each.dead_letter or each.topic} if each.secrets else ():
-                reported[topic] = reported.get(topic, Masks()) | masks_of(each)
-        return Parts(
-            self.settings,
-            self.code.decoders,
-            reveals=self.grant.payloads,
-            masks=lambda topic: self.code.masks_of(topic) | reported.get(topic, Masks()),
-        )
 
     def snapshot(self) -> Snapshot:
         """Returns the state of the app. The first call may block until the topics are read."""
@@ -117,7 +112,7 @@ class Asked(NamedTuple):
         text: Callable[[Row], str] | None = None,
     ) -> Rows[Row]:
         """Returns the part of a table that the query names (`sort`, `order`, `q`, `at`); `sort` is the default."""
-        rows = list(found)
+        rows = found if isinstance(found, Sequence) else list(found)
         wanted = self.query.get("q", "")[:200]
         if wanted and text is not None:
             rows = [each for each in rows if wanted.lower() in text(each).lower()]
@@ -126,12 +121,13 @@ class Asked(NamedTuple):
             sort, is_descending = column, self.query.get("order") == "desc"
         key = columns.get(sort)
         if key is not None:
-            known = [each for each in rows if key(each) is not None]
-            unknown = [each for each in rows if key(each) is None]
-            rows = sorted(known, key=key, reverse=is_descending) + unknown
+            keyed = [(key(each), each) for each in rows]
+            known = [each for each in keyed if each[0] is not None]
+            known.sort(key=itemgetter(0), reverse=is_descending)
+            rows = [each for _, each in known] + [each for at, each in keyed if at is None]
         at = self.integer("at", 0, 0, max(0, len(rows) - 1))
         return Rows(
-            rows=rows[at : at + ROWS],
+            rows=list(rows[at : at + ROWS]),
             total=len(rows),
             at=at,
             sort=sort,
@@ -181,9 +177,3 @@ class Done(msgspec.Struct, kw_only=True):
     is_failed: bool = False
     lines: Sequence[str] = ()
     blocks: Sequence[Block] = ()
-
-
-def masks_of(handler: Handler) -> Masks:
-    """Returns the secret fields that a report tells of a route."""
-    value, key = (tuple(map(tuple, handler.secrets.get(part, ()))) for part in ("value", "key"))
-    return Masks(value, key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -13,7 +13,6 @@ from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import Parts, RouteDecoders
 from awoke.console.explorer.searching import check, matcher, starts_of, wanted
 from awoke.console.explorer.views import PartitionRange, SearchQuery
-from awoke.masking import Masks
 from awoke.settings import load
 from tests.support.messages import StoredMessage
 
@@ -97,20 +96,26 @@ def test_a_search_begins_at_the_time_and_leaves_out_empty_partitions() -> None:
         wanted(SearchQuery(topic="orders", text="a", partition=2), RANGES)
 
 
+class Payment(msgspec.Struct):
+    item: str
+    card: Annotated[str, awoke.Secret]
+
+
 @pytest.mark.parametrize(
     ("changes", "is_hit"),
     [
         ({"text": "tea"}, True),
-        ({"text": "42"}, False),
-        ({"text": "key-1"}, False),
-        ({"text": "42", "field": "card.number"}, False),
-        ({"text": "secret", "field": "card.number"}, True),
-        ({"text": "abc"}, True),
+        ({"text": "4711"}, False),
+        ({"text": "4711", "field": "card"}, False),
+        ({"text": "tea", "field": "item"}, True),
+        ({"text": "0815", "place": "key"}, False),
     ],
 )
-def test_a_search_tells_no_secret(changes: dict[str, Any], is_hit: bool) -> None:
-    masks = Masks(value=(("card", "number"),), key=((),))
-    with Parts(SETTINGS, reveals=True, masks=lambda topic: masks) as parts:
-        assert matcher(SearchQuery(topic="payments", **changes), parts)(MESSAGE) is is_hit
-        packed = PACKED._replace(topic="payments")
-        assert not matcher(SearchQuery(topic="payments", text="tea"), parts)(packed)
+def test_a_search_finds_no_secret_field(changes: dict[str, Any], is_hit: bool) -> None:
+    kinds = Payment, Payment
+    message: Any = StoredMessage(b'{"item":"k","card":"0815"}', b'{"item":"Tea","card":"4711"}', [], "orders")
+    broken: Any = StoredMessage(b"0815", b"4711", [], "orders")
+    with Parts(SETTINGS, {"orders": RouteDecoders.of(kinds, decoding_of(*kinds, "orders"))}, reveals=True) as parts:
+        matches = matcher(SearchQuery(topic="orders", **changes), parts)
+        assert matches(message) is is_hit
+        assert not matches(broken)

@@ -8,7 +8,7 @@ import pytest
 
 import awoke
 from awoke.console.letters.fingerprints import fingerprint_of
-from awoke.console.letters.replaying import Edited, ReplayWanted, check, digest_of, restored, select
+from awoke.console.letters.replaying import ReplayWanted, check, digest_of, select
 from tests.unit.cli.fakes import letter
 
 LETTERS = [letter(0), letter(1, error_text="timed out"), letter(2, handler="book")]
@@ -40,13 +40,3 @@ def test_a_digest_is_of_letters_and_targets() -> None:
     assert first == digest_of([(0, 1), (0, 2)], ["orders"])
     assert first != digest_of([(0, 1)], ["orders"])
     assert first != digest_of([(0, 1), (0, 2)], ["payments"])
-
-
-def test_an_edited_letter_keeps_the_secrets_that_its_operator_never_saw() -> None:
-    found = letter(0, value=b'{"card":"4111","item":"tea"}')
-    edited = Edited(value='{"card": "[secret]", "item": "coffee"}')
-    assert restored(edited, found, [("card",)]).value == '{"card":"4111","item":"coffee"}'
-    assert restored(Edited(key="k"), found, [("card",)]) == Edited(key="k")
-    for wrong in (Edited(value="no json"), Edited(value='{"card": {"number": "[secret]"}}')):
-        with pytest.raises(awoke.ConfigError):
-            restored(wrong, found, [("card", "number")])

@@ -8,8 +8,11 @@ import msgspec
 import pytest
 
 import awoke
+from awoke.console.explorer.parts import Parts
 from awoke.console.web.code import Code
-from awoke.masking import Masks
+from awoke.secret_fields import masked
+from awoke.secrets import HIDDEN
+from awoke.settings import load
 
 
 class Order(msgspec.Struct):
@@ -50,28 +53,30 @@ def test_a_console_of_a_name_knows_no_code() -> None:
     assert Code().check_of("orders") is None
 
 
-class Card(msgspec.Struct):
-    number: Annotated[str, awoke.Secret]
-
-
-def test_secret_fields_are_known_by_topic_pattern_and_dead_letter() -> None:
+def test_the_secret_fields_of_all_routes_of_a_topic_are_masked() -> None:
     app = awoke.App("shop")
 
-    @app.on("orders", dead_letter="gone")
-    def plain(message: awoke.Message[Order]) -> None: ...
+    class Payment(msgspec.Struct):
+        card: Annotated[str, awoke.Secret]
 
-    @app.on("cards", dead_letter="gone")
-    def typed(message: awoke.Message[Card]) -> None: ...
+    class Refund(msgspec.Struct):
+        iban: Annotated[str, awoke.Secret]
+        card: str = ""
 
-    @app.on(awoke.pattern(r"cards-.*"))
-    def by_pattern(message: awoke.Message[Card]) -> None: ...
-
-    app.topic("paid", value=Card, partitions=1)
-
-    @app.on("clicks", output=awoke.Topic("sent", value=Card))
-    def sending(message: awoke.Message[bytes]) -> Card: ...  # type: ignore[empty-body]
-
+    for group, kind in (("a", Payment), ("b", Refund), ("c", Order)):
+        app.on("payments", group=group, value=kind, dead_letter="gone")(lambda message: None)
     code = Code.of(app)
-    secret = Masks(value=(("number",),))
-    assert [code.masks_of(each) for each in ("cards", "gone", "cards-1", "paid", "sent")] == [secret] * 5
-    assert not code.masks_of("orders")
+    assert [code.has_secrets(each) for each in ("payments", "gone", "other")] == [True, True, False]
+    with Parts(load({}).values, code.decoders, reveals=True) as parts:
+        for topic in ("payments", "gone"):
+            assert parts.content(topic, "value", b'{"item":"tea"}', []).text == '{\n  "item": "tea"\n}'
+            assert parts.is_masked(topic, "value")
+            kind = code.decoders[topic].secret["value"]
+            assert masked(kind, {"card": "1", "iban": "2"}) == {"card": HIDDEN, "iban": HIDDEN}
+
+
+def test_secret_bytes_are_hidden() -> None:
+    app = awoke.App("shop")
+    app.on("pins", value=Annotated[bytes, awoke.Secret])(lambda message: None)
+    with Parts(load({}).values, Code.of(app).decoders, reveals=True) as parts:
+        assert "4711" not in str(parts.content("pins", "value", b"4711", []).text)

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from awoke.console.views import Handler
-from awoke.console.web.code import Code
 from awoke.console.web.grants import Grant
 from awoke.console.web.page import ROWS, Asked, Wrong
-from awoke.masking import Masks
 from awoke.settings import load
-from tests.unit.console.web.fakes import FakeLive, report
+from tests.unit.console.web.fakes import FakeLive
 
 
 def asked(**query: str) -> Asked:
@@ -45,19 +42,3 @@ def test_a_number_has_bounds() -> None:
     assert asked().integer("at", 7) == 7
     with pytest.raises(Wrong, match="no number"):
         asked(at="x").integer("at", 0)
-
-
-def test_secret_fields_are_known_from_reports_and_code() -> None:
-    def handler(topic: str, **secrets: Any) -> Handler:
-        options: Any = {"is_async": False, "concurrency": 1, "exactly_once": False, "dead_letter": "gone"}
-        return Handler(name="pay", group="shop", topic=topic, secrets=secrets, **options)
-
-    live = FakeLive([report("a.1", handlers=[handler("cards", value=[["card"]])]), report("a.2")])
-    code = Code(masks={"cards": Masks(key=((),))})
-    found = Asked("shop", load({}).values, Grant(payloads=True), {}, {}, {}, live, code=code)
-    with found.parts() as parts:
-        shown = [parts.content(topic, "value", b'{"card":"4111"}', []).text or "" for topic in ("cards", "gone", "a")]
-        assert ["4111" in each for each in shown] == [False, False, True]
-        assert parts.secrets("cards", "key", []) == ((),)
-    with found._replace(grant=Grant()).parts() as parts:
-        assert not parts.reveals

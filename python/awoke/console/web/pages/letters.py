@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from awoke.console.access import TIMEOUT_S, Brokers
+from awoke.console.explorer.parts import Parts
 from awoke.console.letters import attempts, listing, replaying
 from awoke.console.letters.views import LetterGroup, LetterRow, LetterView, ReplayPlan
 from awoke.console.web.grants import Role
@@ -15,6 +16,7 @@ from awoke.console.web.recorded import recorded, text_of
 from awoke.console.web.rendering import segment
 from awoke.dead_letters.letters import Filter, Letter
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.secrets import HIDDEN
 
 WORDS = ("dead", "dlq", "dlt")
 """A topic with one of these in its name is offered; any other can be named."""
@@ -98,7 +100,7 @@ def letter(asked: Asked) -> LetterPage:
     """Returns one dead letter with its attempts."""
     read = _read(asked)
     found = _find(asked, read.letters)
-    with asked.parts() as parts:
+    with Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads) as parts:
         view = attempts.show_letter(found, read.letters, asked.snapshot().errors, parts)
     return LetterPage(topic=asked.path["topic"], letter=view, is_hidden=not asked.grant.payloads)
 
@@ -149,13 +151,8 @@ def edit(asked: Asked) -> Done:
     found = _find(asked, _read(asked).letters)
     to = text_of(asked, "to") or found.origin.topic
     edited = edited_of(asked)
-    with asked.parts() as parts:
-        secrets = parts.secrets(topic, "value", found.message.headers)
-    if secrets:
-        try:
-            edited = replaying.restored(edited, found, secrets)
-        except ConfigError as error:
-            raise Wrong(str(error)) from None
+    if isinstance(edited.value, str) and HIDDEN in edited.value and asked.code.has_secrets(topic):
+        raise Wrong(f"the value has a masked field: {HIDDEN} would be sent in the place of its secret")
 
     def act() -> str:
         partition, offset = replaying.send_edited(brokers, found, edited, to, asked.code.check_of(to))
