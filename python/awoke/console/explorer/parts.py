@@ -126,7 +126,7 @@ class Parts:
         return None
 
     def is_masked(self, topic: str, part: Part) -> bool:
-        """Tells whether keys or values of a topic have secret fields: their bytes are shown to nobody."""
+        """Tells whether keys or values of a topic have secret fields: their bytes are never shown."""
         decoders = self._routes.get(topic)
         return decoders is not None and part in decoders.secret
 

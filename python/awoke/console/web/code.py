@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple, Union
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Union
 
 from awoke.console.explorer.parts import RouteDecoders
+from awoke.dead_letters.letters import Letter
 from awoke.routing import Route
+
+
+class Trial(Protocol):
+    """The result of a dead letter that the app's present code has tried."""
+
+    @property
+    def is_handled(self) -> bool: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def error(self) -> BaseException | None: ...
+    @property
+    def outputs(self) -> Sequence[Any]: ...
+
+
+TryLetter = Callable[[Letter], Trial]
+"""Runs a dead letter through the app's code, and sends nothing. Blocks."""
 
 
 class Code(NamedTuple):
@@ -17,9 +37,10 @@ class Code(NamedTuple):
     read: frozenset[str] = frozenset()
     dead_letters: frozenset[str] = frozenset()
     patterns: Collection[Any] = ()
+    try_letter: TryLetter | None = None
 
     @classmethod
-    def of(cls, app: Any) -> Code:
+    def of(cls, app: Any, try_letter: TryLetter | None = None) -> Code:
         """Returns the facts of an `awoke.App`. Opens nothing."""
         routes: list[tuple[str, Route]] = [pair for group in app.groups.values() for pair in group.routes.items()]
         letters = [(str(route.dead_letter), route) for _, route in routes if route.dead_letter]
@@ -28,6 +49,7 @@ class Code(NamedTuple):
             frozenset(map(str, app.read_topics)),
             frozenset(topic for topic, _ in letters),
             app.patterns,
+            try_letter,
         )
 
     def reads(self, topic: str) -> bool:
@@ -55,7 +77,10 @@ def decoders_by_topic(routes: Iterable[tuple[str, Route]]) -> dict[str, RouteDec
     for topic, route in routes:
         made, before = decoders_of(route), found.get(topic)
         if made is not None and before is not None:
-            both = {part: Union[kind, made.secret.get(part, kind)] for part, kind in before.secret.items()}  # noqa: UP007
+            both = {
+                part: Union[kind, made.secret.get(part, kind)]  # noqa: UP007 - They are values.
+                for part, kind in before.secret.items()
+            }
             made = made._replace(secret={**made.secret, **both})
         if made is not None:
             found[topic] = made
