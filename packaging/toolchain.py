@@ -32,8 +32,8 @@ SMALL = (
 
 OPENSSL_WITHOUT = (
     *("argon2", "aria", "bf", "blake2", "cast", "gost", "md4", "mdc2", "rc2", "rc4", "rmd160", "siphash", "siv"),
-    *("slh-dsa", "sm2", "sm3", "sm4", "whirlpool", "ec2m", "ocb"),
-    *("dtls", "nextprotoneg", "quic", "srp", "srtp", "tls1", "tls1_1"),
+    *("ml-dsa", "slh-dsa", "sm2", "sm3", "sm4", "whirlpool", "ec2m", "ocb"),
+    *("dtls", "multiblock", "nextprotoneg", "quic", "srp", "srtp", "tls1", "tls1_1"),
     *("cmp", "cms", "ct", "http", "ocsp", "rfc3779", "ts"),
     *("apps", "docs", "engine", "thread-pool"),
 )

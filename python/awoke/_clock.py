@@ -43,7 +43,10 @@ async def wait(signal: Signal, timeout_s: float | None) -> bool:
             finally:
                 alarm.disarm()
     finally:
-        loop.call_soon(waiting.end)  # The loop calls it after this turn of the task.
+        if loop.is_closed():  # A task that is left behind ends with its coroutine.
+            waiting.end()
+        else:
+            loop.call_soon(waiting.end)  # The loop calls it after this turn of the task.
     return waiting.result()
 
 

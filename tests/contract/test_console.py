@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 import awoke
 from awoke.console.state import read_view
 from awoke.console.topics import ConsoleTopics
-from awoke.console.views import ErrorRecord, Report
+from awoke.console.views import MAJOR, ErrorRecord, Report
+from awoke.console.web.live import Live
 from awoke.settings import load
 from awoke.testing import running
 from tests.support.clusters import Cluster, unique
@@ -81,3 +85,94 @@ def test_the_state_that_is_read_names_the_failing_message_and_the_lag(cluster: C
     after = read_view(app.name, settings)
     assert after.nodes == []
     assert [each.kind for each in after.reasons] == ["no member"]
+
+
+def test_the_calls_that_an_app_answers_and_makes_are_reported(cluster: Cluster) -> None:
+    app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, console=True)
+    may_end, begun = threading.Event(), threading.Event()
+
+    @app.rpc.method
+    def wait() -> str:
+        begun.set()
+        may_end.wait(30)
+        return "over"
+
+    @app.rpc.method
+    def double(number: int) -> int:
+        return 2 * number
+
+    topics = ConsoleTopics.of(app.name)
+    with running(app), ThreadPoolExecutor(1) as others:
+        caller = app.caller(app.name)
+        caller.wait_until_served(30)
+        assert caller.call("double", number=2, timeout_s=30) == 4
+        waiting = others.submit(caller.call, "wait", timeout_s=60)
+        assert begun.wait(30)
+        with awoke.Reader(topics.reports, bootstrap_servers=cluster.bootstrap_servers) as reader:
+            report = next(each for each in reports_of(reader) if each.calls is not None and each.calls.at_work)
+        may_end.set()
+        assert waiting.result(30) == "over"
+    assert report.calls is not None
+    (doubles,) = [each for each in report.calls.methods if each.method == "double"]
+    assert doubles.outcomes == {"ok": 1}
+    assert doubles.run_ms.p95 is not None
+    (at_work,) = report.calls.at_work
+    assert (at_work.method, report.calls.running) == ("wait", 1)
+    assert report.at_ms < at_work.until_ms <= report.at_ms + 60_000
+    assert [(each.service, each.open) for each in report.callers] == [(app.name, 1)]
+
+
+@contextlib.contextmanager
+def written_all_the_time(cluster: Cluster, topic: str, value: bytes) -> Iterator[None]:
+    """Writes one record after the other, so that a reader never finds an end."""
+    ended, begun = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with awoke.Producer(cluster.bootstrap_servers) as producer:
+            while not ended.is_set():
+                producer.produce(topic, value, key=b"busy").wait(30)
+                begun.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        assert begun.wait(30)
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_a_busy_topic_of_reports_counts_as_read_at_the_end_that_it_had(cluster: Cluster) -> None:
+    topics = ConsoleTopics.of(unique("app"))
+    name = topics.reports.removeprefix("__awoke-").removesuffix(".reports")
+    settings = load({"bootstrap_servers": cluster.bootstrap_servers}).values
+    cluster.admin.create_topic(topics.reports, partitions=1)
+    busy = msgspec.json.encode(report_of("busy", name))
+    with written_all_the_time(cluster, topics.reports, busy):
+        live = Live(name, settings)
+        try:
+            live.start()
+            assert live._read["reports"].wait(30), "the end is awaited that never comes"
+            assert list(live.snapshot().reports) == ["busy"]
+            assert live.snapshot().is_read
+        finally:
+            live.close()
+        assert [each.node for each in read_view(name, settings, 30).nodes] == ["busy"]
+
+
+def report_of(node: str, app: str) -> Report:
+    """Returns a report of a process that does nothing."""
+    return Report(
+        major=MAJOR,
+        minor=0,
+        node=node,
+        app=app,
+        host="host",
+        pid=1,
+        started_at_ms=1,
+        at_ms=1,
+        sequence=1,
+        state="running",
+        groups=[app],
+    )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import collections
 import contextlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from awoke._clock import wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
+from awoke.console.ends import Unread
+from awoke.console.error_kinds import ErrorKinds
 from awoke.console.stuck import reasons
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import (
@@ -28,6 +30,7 @@ from awoke.console.views import (
 from awoke.errors import KafkaError, UnknownGroup, UnknownTopic
 from awoke.reader import Reader
 from awoke.settings import Settings
+from awoke.starts import Start
 
 SILENT_AFTER_MS = 30_000
 """Three intervals of reports."""
@@ -37,14 +40,24 @@ AUDIT_MAX = 1_000
 """The last records of commands that are read."""
 TIMEOUT_S = 30.0
 
+_error_records = msgspec.json.Decoder(ErrorRecord)
+
+
+class Sent(NamedTuple):
+    """The last report of a process."""
+
+    document: dict[str, Any]
+    report: Report | None
+    """None of a newer process. It is converted once, and never changes."""
+
 
 class State:
     """The content of the topics of an app, as read until now. One thread."""
 
     def __init__(self, app: str) -> None:
         self._app = app
-        self._nodes: dict[str, dict[str, Any]] = {}
-        self._errors: dict[str, ErrorView] = {}
+        self._nodes: dict[str, Sent] = {}
+        self.kinds = ErrorKinds()
         self._audit: collections.deque[Audit] = collections.deque(maxlen=AUDIT_MAX)
         self.unreadable = 0
 
@@ -63,42 +76,42 @@ class State:
             return
         try:
             document = msgspec.json.decode(message.value, type=dict[str, Any])
-            if not is_newer(document):
-                msgspec.convert(document, Report)
+            report = None if is_newer(document) else msgspec.convert(document, Report)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             self.unreadable += 1
             return
-        self._nodes[node] = document
+        self._nodes[node] = Sent(document, report)
 
-    def on_error(self, message: Message[Any, Any]) -> None:
-        """Counts an error record by its fingerprint."""
+    def on_error(self, message: Message[Any, Any]) -> ErrorRecord | None:
+        """Counts an error record by its fingerprint and returns it; None if it is no such record."""
         try:
-            record = msgspec.json.decode(message.value or b"", type=ErrorRecord)
+            record = _error_records.decode(message.value or b"")
         except (msgspec.MsgspecError, UnicodeDecodeError):
             self.unreadable += 1
-            return
-        known = self._errors.get(record.fingerprint)
-        first_ms, count = (record.at_ms, 0) if known is None else (known.first_ms, known.count)
-        self._errors[record.fingerprint] = ErrorView(
-            fingerprint=record.fingerprint, count=count + 1, first_ms=first_ms, last=record
-        )
+            return None
+        self.kinds.add(record)
+        return record
 
     def forget_errors(self) -> None:
         """Forgets all error records: their topic is read again."""
-        self._errors.clear()
+        self.kinds.clear()
 
     def nodes(self, now_ms: int) -> list[NodeView]:
         """Returns the processes that have reported and not stopped in order, by name."""
-        return [node_of(node, document, now_ms) for node, document in sorted(self._nodes.items())]
+        return [node_of(node, each.document, now_ms) for node, each in sorted(self._nodes.items())]
+
+    def reports(self) -> dict[str, Report]:
+        """Returns the reports that this awoke understands, by process."""
+        return {node: each.report for node, each in sorted(self._nodes.items()) if each.report is not None}
 
     def groups(self) -> list[str]:
         """Returns the consumer groups that the reports name; that of the app's name where there is none."""
-        found = {group for each in self.nodes(0) if (report := each.report()) for group in report.groups}
+        found = {group for each in self._nodes.values() if each.report is not None for group in each.report.groups}
         return sorted(found) or [self._app]
 
     def errors(self) -> list[ErrorView]:
         """Returns the failures by fingerprint, the last one first."""
-        return sorted(self._errors.values(), key=lambda each: -each.last.at_ms)
+        return self.kinds.views()
 
     def view(self, groups: list[GroupView]) -> AppView:
         """Returns the state of the app with these groups, and the reasons why it may be stuck."""
@@ -112,7 +125,7 @@ class State:
             unreadable=self.unreadable,
             audit=list(reversed(self._audit)),
         )
-        found.reasons = reasons(found)
+        found.reasons = reasons(found, self.reports())
         return found
 
 
@@ -142,21 +155,39 @@ def read_view(app: str, settings: Settings, timeout_s: float = TIMEOUT_S) -> App
         "kafka": settings.kafka,
         "oauth_token": settings.oauth_token,
     }
-    try:
-        with Reader(topics.reports, **given) as reader:
-            for message in reader.read_until_end(timeout_s):
-                state.on_report(message)
-    except UnknownTopic as error:
-        text = f"app {app!r} sends no reports: there is no topic {topics.reports}; run it with console=True"
-        raise UnknownTopic(text, error.code, error.code_name) from None
-    with contextlib.suppress(UnknownTopic), Reader(topics.errors, start=-ERRORS_MAX, **given) as reader:
-        for message in reader.read_until_end(timeout_s):
-            state.on_error(message)
-    with contextlib.suppress(UnknownTopic), Reader(topics.audit, start=-AUDIT_MAX, **given) as reader:
-        for message in reader.read_until_end(timeout_s):
-            state.on_audit(message)
     with Admin(settings=settings) as admin:
+        try:
+            for message in read_now(admin, topics.reports, "earliest", given, timeout_s):
+                state.on_report(message)
+        except UnknownTopic as error:
+            text = f"app {app!r} sends no reports: there is no topic {topics.reports}; run it with console=True"
+            raise UnknownTopic(text, error.code, error.code_name) from None
+        with contextlib.suppress(UnknownTopic):
+            for message in read_now(admin, topics.errors, -ERRORS_MAX, given, timeout_s):
+                state.on_error(message)
+        with contextlib.suppress(UnknownTopic):
+            for message in read_now(admin, topics.audit, -AUDIT_MAX, given, timeout_s):
+                state.on_audit(message)
         return state.view([group_of(admin, group, timeout_s) for group in state.groups()])
+
+
+def read_now(
+    admin: Admin, topic: str, start: Start, given: Mapping[str, Any], timeout_s: float
+) -> Iterator[Message[Any, Any]]:
+    """Yields the messages that a topic has now, and no further ones. Blocks.
+
+    Raises:
+        UnknownTopic; BrokerUnreachable; OperationTimeout; AuthorizationFailed.
+    """
+    with Reader(topic, start=start, **given) as reader:
+        unread = Unread(admin.end_offsets(topic, timeout_s))
+        if not unread:
+            return
+        for message in reader.read_until_end(timeout_s):
+            yield message
+            unread.take(message)
+            if not unread:
+                return
 
 
 def group_of(admin: Admin, group: str, timeout_s: float) -> GroupView:

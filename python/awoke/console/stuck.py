@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from awoke.console.views import AppView, GroupView, Partition, Reason, Report
 
@@ -16,10 +16,13 @@ ATTEMPTS_MAX = 9
 """More attempts make a failing message no more severe."""
 
 
-def reasons(view: AppView) -> list[Reason]:
-    """Returns the reasons, the most severe first. Silent and newer nodes are left out. Does not block."""
-    reports = [report for each in view.nodes if not each.is_silent and (report := each.report()) is not None]
-    found = [reason for report in reports for reason in _of_process(report, view.at_ms)]
+def reasons(view: AppView, reports: Mapping[str, Report]) -> list[Reason]:
+    """Returns the reasons, the most severe first. Silent and newer nodes are left out. Does not block.
+
+    `reports` are those of the view's nodes by their names; newer nodes have none.
+    """
+    live = [reports[each.node] for each in view.nodes if not each.is_silent and not each.is_newer]
+    found = [reason for report in live for reason in _of_process(report, view.at_ms)]
     found += [reason for group in view.groups for reason in _of_group(group)]
     return sorted(found, key=lambda each: (-each.severity, each.topic or "", each.partition or 0, each.node or ""))
 
@@ -43,39 +46,55 @@ def _of_process(report: Report, now_ms: int) -> Iterator[Reason]:
 
 
 def _of_partition(report: Report, at: Partition, now_ms: int) -> Iterator[Reason]:
-    place = f"{at.topic}[{at.partition}]"
-    option = "" if at.group == report.app else f" --group {at.group}"
-    resume = f"`awoke resume MODULE:APP {at.topic} {at.partition}{option}`"
-    if at.stuck_because is not None:
-        yield _reason("stuck", STUCK, f"{place} gives no messages: {at.stuck_because}", resume, report, at)
-    if at.paused_because is not None:
-        yield _reason("paused", PAUSED, f"{place} is paused: {at.paused_because}", resume, report, at)
-    since_ms, stable, end = at.transaction_open_since_ms, at.last_stable_offset, at.end_offset
-    is_at_stable = stable is not None and at.position is not None and at.position >= stable
-    if since_ms is not None and is_at_stable and now_ms - since_ms > TRANSACTION_MS:
-        waiting = "" if stable is None or end is None else f", and {max(0, end - stable)} messages wait behind it"
-        open_s = (now_ms - since_ms) / 1_000
-        text = f"{place} has a transaction at offset {stable} that is open for {open_s:.0f} s{waiting}"
-        advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
-        yield _reason("open transaction", TRANSACTION, text, advice, report, at)
+    if at.stuck_because is not None or at.paused_because is not None:
+        yield from _not_read(report, at)
+    if at.transaction_open_since_ms is not None:
+        yield from _behind_transaction(report, at, at.transaction_open_since_ms, now_ms)
     if at.commit_gap is not None and at.commit_gap_max is not None and at.commit_gap >= at.commit_gap_max:
-        text = f"{place} takes in no more: {at.commit_gap} messages are begun behind offset {at.oldest_offset}"
+        text = f"{_place(at)} takes in no more: {at.commit_gap} messages are begun behind offset {at.oldest_offset}"
         yield _reason("full", FULL, text, "look at the message that keeps the commit back", report, at)
     for failing in at.failing:
         key = "without a key" if failing.key_hash is None else f"of key {failing.key_hash}"
         wait_s = max(0, failing.next_ms - now_ms) / 1_000
         text = (
-            f"{place} offset {failing.offset} {key} has failed {failing.attempts} times, the last with "
+            f"{_place(at)} offset {failing.offset} {key} has failed {failing.attempts} times, the last with "
             f"{failing.error}; it is tried again in {wait_s:.0f} s"
         )
-        advice = f"correct the handler, or `awoke skip MODULE:APP {at.topic} {at.partition} {failing.offset}{option}`"
+        skip = f"`awoke skip MODULE:APP {at.topic} {at.partition} {failing.offset}{_option(report, at)}`"
         severity = POISON + min(failing.attempts, ATTEMPTS_MAX)
-        yield _reason("failing message", severity, text, advice, report, at)
+        yield _reason("failing message", severity, text, f"correct the handler, or {skip}", report, at)
     for running in at.running:
         ran_ms = now_ms - running.since_ms
         if ran_ms > SLOW_MS:
-            text = f"{place} offset {running.offset} is at work for {ran_ms / 1_000:.0f} s"
+            text = f"{_place(at)} offset {running.offset} is at work for {ran_ms / 1_000:.0f} s"
             yield _reason("slow job", SLOW, text, "`awoke dump MODULE:APP` shows its stack", report, at)
+
+
+def _not_read(report: Report, at: Partition) -> Iterator[Reason]:
+    resume = f"`awoke resume MODULE:APP {at.topic} {at.partition}{_option(report, at)}`"
+    if at.stuck_because is not None:
+        yield _reason("stuck", STUCK, f"{_place(at)} gives no messages: {at.stuck_because}", resume, report, at)
+    if at.paused_because is not None:
+        yield _reason("paused", PAUSED, f"{_place(at)} is paused: {at.paused_because}", resume, report, at)
+
+
+def _behind_transaction(report: Report, at: Partition, since_ms: int, now_ms: int) -> Iterator[Reason]:
+    stable, end = at.last_stable_offset, at.end_offset
+    is_at_stable = stable is not None and at.position is not None and at.position >= stable
+    if is_at_stable and now_ms - since_ms > TRANSACTION_MS:
+        waiting = "" if stable is None or end is None else f", and {max(0, end - stable)} messages wait behind it"
+        open_s = (now_ms - since_ms) / 1_000
+        text = f"{_place(at)} has a transaction at offset {stable} that is open for {open_s:.0f} s{waiting}"
+        advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
+        yield _reason("open transaction", TRANSACTION, text, advice, report, at)
+
+
+def _place(at: Partition) -> str:
+    return f"{at.topic}[{at.partition}]"
+
+
+def _option(report: Report, at: Partition) -> str:
+    return "" if at.group == report.app else f" --group {at.group}"
 
 
 def _reason(kind: str, severity: int, text: str, advice: str, report: Report, at: Partition) -> Reason:

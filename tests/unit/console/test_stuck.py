@@ -55,7 +55,8 @@ def partition(**fields: Any) -> Partition:
 
 
 def found(*nodes: NodeView, groups: tuple[GroupView, ...] = ()) -> list[Reason]:
-    return reasons(AppView(app="shop", at_ms=NOW_MS, nodes=list(nodes), groups=list(groups), errors=[]))
+    view = AppView(app="shop", at_ms=NOW_MS, nodes=list(nodes), groups=list(groups), errors=[])
+    return reasons(view, {each.node: report for each in nodes if (report := each.report()) is not None})
 
 
 def kinds(*nodes: NodeView, groups: tuple[GroupView, ...] = ()) -> list[str]:

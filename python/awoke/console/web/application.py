@@ -258,7 +258,7 @@ class Changes(Checked):
 
         def tell() -> None:
             with contextlib.suppress(RuntimeError):  # The loop is closed.
-                if not ended.is_set():
+                if not ended.is_set() and not changed.is_set():  # It is told once for many records.
                     loop.call_soon_threadsafe(changed.set)
 
         unsubscribe = live.subscribe(tell)

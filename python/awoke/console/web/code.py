@@ -78,7 +78,7 @@ def decoders_by_topic(routes: Iterable[tuple[str, Route]]) -> dict[str, RouteDec
         made, before = decoders_of(route), found.get(topic)
         if made is not None and before is not None:
             both = {
-                part: Union[kind, made.secret.get(part, kind)]  # noqa: UP007 - They are values.
+                part: Union[kind, made.secret.get(part, kind)]  # noqa: UP007
                 for part, kind in before.secret.items()
             }
             made = made._replace(secret={**made.secret, **both})

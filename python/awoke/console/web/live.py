@@ -16,6 +16,7 @@ import msgspec
 from awoke._clock import monotonic_s
 from awoke._native import Message
 from awoke.admin import Admin
+from awoke.console.ends import Unread
 from awoke.console.state import State, group_of
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import Audit, ErrorRecord, GroupView
@@ -27,7 +28,9 @@ from awoke.settings import Settings
 AUDIT_MAX = 1_000
 """The last commands that are kept."""
 ERRORS_MAX = 2_000
-"""The last error records that are kept."""
+"""The last error records that are kept, without their tracebacks."""
+COUNTED_MAX = 1_000_000
+"""The last error records that are counted by fingerprint."""
 FRESH_S = 2.0
 """Offsets that are older are asked for again."""
 FIRST_S = 5.0
@@ -49,6 +52,7 @@ class Live:
         self._version = 0
         self._built: tuple[int, float, Snapshot] | None = None
         self._readers: list[Reader] = []
+        self._admin: Admin | None = None
         self._told: set[Callable[[], None]] = set()
         self._threads: list[threading.Thread] = []
         self._is_closed = False
@@ -61,9 +65,13 @@ class Live:
         with self._lock:
             if self._threads or self._is_closed:
                 return
+            try:
+                self._admin = Admin(settings=self._settings)
+            except AwokeError as error:
+                self._problems["offsets"] = str(error)
             follow = (
                 ("reports", self._topics.reports, "earliest", self._on_report),
-                ("errors", self._topics.errors, -ERRORS_MAX, self._on_error),
+                ("errors", self._topics.errors, -COUNTED_MAX, self._on_error),
                 ("audit", self._topics.audit, -AUDIT_MAX, self._on_audit),
             )
             self._threads = [
@@ -78,8 +86,10 @@ class Live:
         """Ends the threads. Blocks until requests to brokers that are under way have ended."""
         with self._lock:
             self._is_closed = True
-            readers, told = list(self._readers), list(self._told)
+            readers, told, admin = list(self._readers), list(self._told), self._admin
             self._wanted.notify_all()
+        if admin is not None:
+            admin.close()
         for reader in readers:
             reader.close()
         for call in told:
@@ -121,10 +131,16 @@ class Live:
 
     def _build(self) -> Snapshot:
         view = self._state.view(self._groups)
-        reports = {each.node: report for each in view.nodes if (report := each.report()) is not None}
-        problem = "; ".join(sorted(set(self._problems.values()))) or None
-        is_read = self._read["reports"].is_set()
-        return Snapshot(self._version, view, reports, list(self._errors), problem, is_read, list(self._audit))
+        return Snapshot(
+            self._version,
+            view,
+            self._state.reports(),
+            list(self._errors),
+            problem="; ".join(sorted(set(self._problems.values()))) or None,
+            is_read=self._read["reports"].is_set(),
+            audit=list(self._audit),
+            trends=self._state.kinds.trends(),
+        )
 
     def _follow(self, name: str, topic: str, start: Any, take: Callable[[Message[Any, Any]], None]) -> None:
         while not self._is_closed:
@@ -145,8 +161,14 @@ class Live:
                 reader.close()
             self._problems.pop(name, None)
         try:
-            for message in reader.read_until_end():
+            unread = self._unread(topic) if name in self._read else Unread({})
+            if not unread:
+                self._set(name)
+            for message in reader.read_until_end():  # It has no end while records are written all the time.
                 self._take(take, message)
+                unread.take(message)
+                if not unread:
+                    self._set(name)
             self._set(name)
             for message in reader:
                 self._take(take, message)
@@ -154,6 +176,12 @@ class Live:
             with self._lock:
                 self._readers.remove(reader)
             reader.close()
+
+    def _unread(self, topic: str) -> Unread:
+        """Asks for the end of a topic. The reader has just found it, so that brokers answer soon."""
+        with self._lock:
+            admin = self._admin
+        return Unread(admin.end_offsets(topic, FIRST_S)) if admin is not None else Unread({})
 
     def _forget(self, name: str) -> None:
         """Forgets the records of a topic that is read from its first offset again, so that none counts twice.
@@ -177,10 +205,9 @@ class Live:
         self._state.on_report(message)
 
     def _on_error(self, message: Message[Any, Any]) -> None:
-        before = self._state.unreadable
-        self._state.on_error(message)
-        if self._state.unreadable == before:
-            self._errors.append(msgspec.json.decode(message.value or b"", type=ErrorRecord))
+        record = self._state.on_error(message)
+        if record is not None:
+            self._errors.append(msgspec.structs.replace(record, traceback=""))
 
     def _on_audit(self, message: Message[Any, Any]) -> None:
         try:
@@ -207,12 +234,10 @@ class Live:
 
     def _ask(self) -> None:
         self._read["reports"].wait(FIRST_S)  # They name the groups.
-        try:
-            with Admin(settings=self._settings) as admin:
-                while self._next_request():
-                    self._ask_once(admin)
-        except AwokeError as error:
-            self._fail("offsets", "", error)
+        with self._lock:
+            admin = self._admin
+        while admin is not None and self._next_request():
+            self._ask_once(admin)
 
     def _next_request(self) -> bool:
         with self._lock:

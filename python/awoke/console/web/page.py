@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ ROWS = 100
 """The rows of a page of a table."""
 
 Row = TypeVar("Row")
+Shown = TypeVar("Shown")
 
 
 class Missing(AwokeError):
@@ -45,6 +47,19 @@ class Rows(msgspec.Struct, Generic[Row], kw_only=True):
     before: int | None = None
     """The first row of the page before this one; None on the first."""
     after: int | None = None
+
+    def shown_as(self, make: Callable[[Row], Shown]) -> Rows[Shown]:
+        """Returns the same part with rows that are made of these: only those that are shown have a price."""
+        return Rows(
+            rows=[make(each) for each in self.rows],
+            total=self.total,
+            at=self.at,
+            sort=self.sort,
+            is_descending=self.is_descending,
+            filter=self.filter,
+            before=self.before,
+            after=self.after,
+        )
 
 
 class Source(Protocol):
@@ -97,7 +112,7 @@ class Asked(NamedTuple):
         text: Callable[[Row], str] | None = None,
     ) -> Rows[Row]:
         """Returns the part of a table that the query names (`sort`, `order`, `q`, `at`); `sort` is the default."""
-        rows = list(found)
+        rows = found if isinstance(found, Sequence) else list(found)
         wanted = self.query.get("q", "")[:200]
         if wanted and text is not None:
             rows = [each for each in rows if wanted.lower() in text(each).lower()]
@@ -106,12 +121,13 @@ class Asked(NamedTuple):
             sort, is_descending = column, self.query.get("order") == "desc"
         key = columns.get(sort)
         if key is not None:
-            known = [each for each in rows if key(each) is not None]
-            unknown = [each for each in rows if key(each) is None]
-            rows = sorted(known, key=key, reverse=is_descending) + unknown
+            keyed = [(key(each), each) for each in rows]
+            known = [each for each in keyed if each[0] is not None]
+            known.sort(key=itemgetter(0), reverse=is_descending)
+            rows = [each for _, each in known] + [each for at, each in keyed if at is None]
         at = self.integer("at", 0, 0, max(0, len(rows) - 1))
         return Rows(
-            rows=rows[at : at + ROWS],
+            rows=list(rows[at : at + ROWS]),
             total=len(rows),
             at=at,
             sort=sort,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from awoke.console.views import AppView, Audit, ErrorRecord, Report
+from awoke.console.views import AppView, Audit, ErrorRecord, GroupPartition, Partition, Report
+
+Place = tuple[str, str, int]
+"""Group, topic and partition."""
 
 
-class Snapshot(NamedTuple):
+@dataclass(frozen=True)
+class Snapshot:
     """The state of the app. It never changes: pages of several requests may read it at once."""
 
     version: int
@@ -17,16 +22,39 @@ class Snapshot(NamedTuple):
     reports: Mapping[str, Report]
     """The reports that this awoke understands, by process; silent ones, too."""
     errors: Sequence[ErrorRecord]
-    """The last error records, the oldest first."""
+    """The last error records, the oldest first, without their tracebacks."""
     problem: str | None = None
     """Why the state may be old or incomplete."""
     is_read: bool = True
     """False: the topics are not yet read to their ends."""
     audit: Sequence[Audit] = ()
     """The last commands, the oldest first."""
+    trends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """The failures of each fingerprint by minute since 1970."""
 
-    @property
+    @cached_property
     def live(self) -> dict[str, Report]:
         """The reports of processes that are not silent."""
         silent = {each.node for each in self.view.nodes if each.is_silent}
         return {node: report for node, report in self.reports.items() if node not in silent}
+
+    @cached_property
+    def assigned(self) -> dict[Place, tuple[Report, Partition]]:
+        """The partitions that processes have, each with the newest report of it."""
+        found: dict[Place, tuple[Report, Partition]] = {}
+        for report in sorted(self.live.values(), key=lambda each: each.at_ms):
+            for each in report.partitions:
+                found[each.group, each.topic, each.partition] = (report, each)
+        return found
+
+    @cached_property
+    def known(self) -> dict[Place, GroupPartition]:
+        """The partitions of the groups as the brokers see them."""
+        return {
+            (group.group, each.topic, each.partition): each for group in self.view.groups for each in group.partitions
+        }
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """The partitions that a process has or that the brokers know of a group, in order."""
+        return sorted({*self.known, *self.assigned})

@@ -61,8 +61,8 @@ class FakeLive:
 
     def snapshot(self) -> Snapshot:
         view = self.state.view(self.groups)
-        reports = {each.node: report for each in view.nodes if (report := each.report()) is not None}
-        return Snapshot(1, view, reports, self.errors, audit=self.audit)
+        trends = self.state.kinds.trends()
+        return Snapshot(1, view, self.state.reports(), self.errors, audit=self.audit, trends=trends)
 
 
 def _message(document: Any, key: str) -> Any:

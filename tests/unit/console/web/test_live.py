@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import awoke
+from awoke.admin import Admin
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import MAJOR, Audit, ErrorRecord
 from awoke.console.web import live as live_module
@@ -50,6 +51,35 @@ def test_a_new_report_is_told_and_shown() -> None:
             assert sorted(live.snapshot().reports) == ["a", "b"]
         finally:
             live.close()
+
+
+class BusyReader:
+    """A topic of two reports into which further ones are written all the time: its end never comes."""
+
+    def __init__(self, topic: str, **given: Any) -> None:
+        self.closed = threading.Event()
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def read_until_end(self) -> Iterator[Any]:
+        for offset, node in enumerate("abc"):
+            yield SimpleNamespace(
+                key=node.encode(), value=msgspec.json.encode(report(node)), partition=0, offset=offset
+            )
+        assert self.closed.wait(60)
+        raise awoke.ClosedError("closed")
+
+
+def test_reports_count_as_read_at_the_end_that_the_topic_had_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_module, "Reader", BusyReader)
+    monkeypatch.setattr(Admin, "end_offsets", lambda *_: {0: 2})
+    live = Live("shop", load({"bootstrap_servers": "127.0.0.1:1"}).values)
+    try:
+        live.start()
+        assert live._read["reports"].wait(60)
+    finally:
+        live.close()
 
 
 class BrokenReader:

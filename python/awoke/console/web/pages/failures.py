@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import msgspec
 
+from awoke.console.error_kinds import MINUTE_MS, MINUTES
 from awoke.console.views import ErrorRecord, ErrorView
 from awoke.console.web.page import Asked, Missing, Page, Rows
-
-TREND_STEPS = 60
-TREND_MS = 60_000
+from awoke.console.web.snapshot import Snapshot
 
 
 class ErrorRow(msgspec.Struct, kw_only=True):
@@ -25,7 +27,7 @@ class ErrorsPage(msgspec.Struct, kw_only=True):
     problem: str | None
     errors: Rows[ErrorRow]
     records: int
-    """The records that were read: the last ones."""
+    """The records that were counted."""
     dropped: int
     """Failures that have no record, because there were too many."""
 
@@ -38,42 +40,42 @@ class ErrorPage(msgspec.Struct, kw_only=True):
     places: list[str]
     """The partitions where it has happened."""
     records: Rows[ErrorRecord]
+    """The last ones that are kept, without their tracebacks."""
 
 
-def trend_of(records: list[ErrorRecord], now_ms: int) -> list[float]:
+def trend_of(minutes: Mapping[int, int], now_ms: int) -> list[float]:
     """Returns the failures of each minute of the last hour, the oldest first."""
-    found = [0.0] * TREND_STEPS
-    for each in records:
-        step = TREND_STEPS - 1 - (now_ms - each.at_ms) // TREND_MS
-        if 0 <= step < TREND_STEPS:
-            found[step] += 1
-    return found
+    last = now_ms // MINUTE_MS
+    return [float(minutes.get(each, 0)) for each in range(last - MINUTES + 1, last + 1)]
 
 
 def errors(asked: Asked) -> ErrorsPage:
     """Returns all fingerprints, the last failure first."""
     now = asked.snapshot()
-    by_fingerprint: dict[str, list[ErrorRecord]] = {}
-    for each in now.errors:
-        by_fingerprint.setdefault(each.fingerprint, []).append(each)
-    rows = [
-        ErrorRow(error=each, trend=trend_of(by_fingerprint.get(each.fingerprint, []), now.view.at_ms))
-        for each in now.view.errors
-    ]
-    columns = {
-        "last": lambda each: each.error.last.at_ms,
-        "count": lambda each: each.error.count,
-        "error": lambda each: each.error.last.error_type,
-        "handler": lambda each: each.error.last.handler,
+    columns: dict[str, Callable[[ErrorView], Any]] = {
+        "last": lambda each: each.last.at_ms,
+        "count": lambda each: each.count,
+        "error": lambda each: each.last.error_type,
+        "handler": lambda each: each.last.handler,
     }
-    table = asked.rows(rows, "last", columns, is_descending=True, text=text_of)
-    dropped = sum(each.errors_dropped for each in now.reports.values())
-    return ErrorsPage(problem=now.problem, errors=table, records=len(now.errors), dropped=dropped)
+    found = asked.rows(now.view.errors, "last", columns, is_descending=True, text=text_of)
+    table = found.shown_as(lambda each: ErrorRow(error=each, trend=trend_in(now, each.fingerprint)))
+    return ErrorsPage(
+        problem=now.problem,
+        errors=table,
+        records=sum(each.count for each in now.view.errors),
+        dropped=sum(each.errors_dropped for each in now.reports.values()),
+    )
 
 
-def text_of(row: ErrorRow) -> str:
+def trend_in(now: Snapshot, fingerprint: str) -> list[float]:
+    """Returns the failures of a fingerprint of each minute of the last hour."""
+    return trend_of(now.trends.get(fingerprint, {}), now.view.at_ms)
+
+
+def text_of(found: ErrorView) -> str:
     """Returns the text in which a filter looks."""
-    last = row.error.last
+    last = found.last
     return f"{last.error_type} {last.error_text} {last.handler} {last.topic} {last.fingerprint}"
 
 
@@ -88,7 +90,7 @@ def error(asked: Asked) -> ErrorPage:
     columns = {"at": lambda each: each.at_ms, "attempt": lambda each: each.attempt, "node": lambda each: each.node}
     return ErrorPage(
         error=found,
-        trend=trend_of(records, now.view.at_ms),
+        trend=trend_in(now, wanted),
         places=places,
         records=asked.rows(records, "at", columns, is_descending=True),
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import msgspec
 
 from awoke.console.stuck import SLOW_MS, TRANSACTION_MS
-from awoke.console.views import Failing, Lane, Partition, Reason, Report, Running
+from awoke.console.views import Failing, GroupPartition, Lane, Partition, Reason, Report, Running
 from awoke.console.web.page import Asked, Missing, Page, Rows
-from awoke.console.web.snapshot import Snapshot
+from awoke.console.web.snapshot import Place, Snapshot
 
-Place = tuple[str, str, int]
 LANES = 200
 """The most lanes of a partition that its page shows."""
 
@@ -130,58 +131,86 @@ def state_of(at: Partition, now_ms: int) -> str:
     return "working" if at.running or at.in_flight else "idle"
 
 
-def assigned(now: Snapshot) -> dict[Place, tuple[Report, Partition]]:
-    """Returns the partitions that processes have, each with the newest report of it."""
-    found: dict[Place, tuple[Report, Partition]] = {}
-    for report in sorted(now.live.values(), key=lambda each: each.at_ms):
-        for each in report.partitions:
-            found[each.group, each.topic, each.partition] = (report, each)
-    return found
+class SeenPartition(NamedTuple):
+    """A partition of a group: as the process that has it sees it, and as the brokers do."""
 
+    place: Place
+    report: Report | None
+    at: Partition | None
+    broker: GroupPartition | None
+    state: str
 
-def rows_of(now: Snapshot) -> Iterator[PartitionRow]:
-    """Yields a row for each partition that a process has or the brokers know of a group."""
-    known = {(group.group, each.topic, each.partition): each for group in now.view.groups for each in group.partitions}
-    owners = assigned(now)
-    for place in sorted({*known, *owners}):
-        broker, (report, at) = known.get(place), owners.get(place, (None, None))
-        row = PartitionRow(group=place[0], topic=place[1], partition=place[2], state="unassigned")
-        if report is not None and at is not None:
-            row.state, row.node = state_of(at, now.view.at_ms), report.node
-            row.position, row.committed, row.end_offset = at.position, at.committed, at.end_offset
+    @property
+    def committed(self) -> int | None:
+        """The offset that the brokers know, or else the process."""
+        return self.broker.committed if self.broker is not None else self.at.committed if self.at is not None else None
+
+    @property
+    def end_offset(self) -> int | None:
+        """The end that the brokers know, or else the process."""
+        return (
+            self.broker.end_offset if self.broker is not None else self.at.end_offset if self.at is not None else None
+        )
+
+    @property
+    def lag(self) -> int | None:
+        """The messages that are not committed."""
+        committed, end = self.committed, self.end_offset
+        return None if committed is None or end is None else max(0, end - committed)
+
+    @property
+    def text(self) -> str:
+        """The text in which a filter looks."""
+        group, topic, partition = self.place
+        return f"{topic}[{partition}] {group} {None if self.report is None else self.report.node}"
+
+    def row(self) -> PartitionRow:
+        """Returns the partition as it is shown."""
+        group, topic, partition = self.place
+        row = PartitionRow(group=group, topic=topic, partition=partition, state=self.state)
+        row.committed, row.end_offset, row.lag = self.committed, self.end_offset, self.lag
+        if self.report is not None and self.at is not None:
+            at = self.at
+            row.node, row.position = self.report.node, at.position
             row.in_flight, row.lanes, row.failing = at.in_flight, len(at.running), len(at.failing)
             row.offsets_per_s = at.offsets_per_s
-        if broker is not None:
-            row.committed, row.end_offset = broker.committed, broker.end_offset
-        if row.committed is not None and row.end_offset is not None:
-            row.lag = max(0, row.end_offset - row.committed)
-            if row.offsets_per_s:
+            if row.lag is not None and row.offsets_per_s:
                 row.left_s = row.lag / row.offsets_per_s
-        yield row
+        return row
+
+
+def seen(now: Snapshot, place: Place) -> SeenPartition:
+    """Returns a partition of a snapshot."""
+    report, at = now.assigned.get(place, (None, None))
+    state = "unassigned" if at is None else state_of(at, now.view.at_ms)
+    return SeenPartition(place, report, at, now.known.get(place), state)
+
+
+COLUMNS: dict[str, Callable[[SeenPartition], Any]] = {
+    "partition": lambda each: (each.place[1], each.place[2], each.place[0]),
+    "state": lambda each: each.state,
+    "lag": lambda each: each.lag,
+    "in_flight": lambda each: 0 if each.at is None else each.at.in_flight,
+    "lanes": lambda each: 0 if each.at is None else len(each.at.running),
+    "failing": lambda each: 0 if each.at is None else len(each.at.failing),
+    "rate": lambda each: None if each.at is None else each.at.offsets_per_s,
+    "node": lambda each: None if each.report is None else each.report.node,
+}
 
 
 def partitions(asked: Asked) -> PartitionsPage:
     """Returns all partitions, or those of one state."""
     now, state = asked.snapshot(), asked.query.get("state", "")
-    rows = list(rows_of(now))
-    states: dict[str, int] = {}
-    for each in rows:
-        states[each.state] = states.get(each.state, 0) + 1
-    columns = {
-        "partition": lambda each: (each.topic, each.partition, each.group),
-        "state": lambda each: each.state,
-        "lag": lambda each: each.lag,
-        "in_flight": lambda each: each.in_flight,
-        "lanes": lambda each: each.lanes,
-        "failing": lambda each: each.failing,
-        "rate": lambda each: each.offsets_per_s,
-        "node": lambda each: each.node,
-    }
-    wanted = [each for each in rows if not state or each.state == state]
-    table = asked.rows(
-        wanted, "partition", columns, text=lambda each: f"{each.topic}[{each.partition}] {each.group} {each.node}"
+    found = [seen(now, place) for place in now.places]
+    states = Counter(each.state for each in found)
+    wanted = [each for each in found if each.state == state] if state else found
+    table = asked.rows(wanted, "partition", COLUMNS, text=lambda each: each.text)
+    return PartitionsPage(
+        problem=now.problem,
+        state=state,
+        states=dict(sorted(states.items())),
+        partitions=table.shown_as(SeenPartition.row),
     )
-    return PartitionsPage(problem=now.problem, state=state, states=dict(sorted(states.items())), partitions=table)
 
 
 def partition(asked: Asked) -> PartitionPage:
@@ -189,13 +218,13 @@ def partition(asked: Asked) -> PartitionPage:
     now = asked.snapshot()
     number = asked.path["partition"]
     place = (asked.path["group"], asked.path["topic"], int(number) if number.isdecimal() and len(number) < 10 else -1)
-    row = next((each for each in rows_of(now) if (each.group, each.topic, each.partition) == place), None)
-    if row is None:
+    if place not in now.assigned and place not in now.known:
         raise Missing(f"no process has {place[1]}[{number}] of group {place[0]}, and no offset of it is committed")
-    report, at = assigned(now).get(place, (None, None))
+    found = seen(now, place)
+    report, at = found.report, found.at
     lanes = [] if at is None else at.lanes()
     return PartitionPage(
-        row=row,
+        row=found.row(),
         oldest_offset=None if at is None else at.oldest_offset,
         paused_because=None if at is None else at.paused_because,
         stuck_because=None if at is None else at.stuck_because,
@@ -213,44 +242,52 @@ def partition(asked: Asked) -> PartitionPage:
     )
 
 
+Job = tuple[Report, Partition, Running]
+JOB_COLUMNS: dict[str, Callable[[Job], Any]] = {
+    "age": lambda row: -row[2].since_ms,
+    "partition": lambda row: (row[1].topic, row[1].partition, row[2].offset),
+    "attempt": lambda row: row[2].attempt,
+    "remaining": lambda row: row[2].remaining,
+    "node": lambda row: row[0].node,
+}
+
+
+def job_text(row: Job) -> str:
+    """Returns the text in which a filter looks."""
+    report, at, _ = row
+    return f"{at.topic}[{at.partition}] {report.node}"
+
+
+def job_row(report: Report, at: Partition, running: Running, now_ms: int) -> JobRow:
+    """Returns a job as it is shown."""
+    return JobRow(
+        node=report.node,
+        group=at.group,
+        topic=at.topic,
+        partition=at.partition,
+        offset=running.offset,
+        attempt=running.attempt,
+        remaining=running.remaining,
+        since_ms=running.since_ms,
+        state="slow" if now_ms - running.since_ms > SLOW_MS else "running",
+    )
+
+
 def jobs(asked: Asked) -> JobsPage:
     """Returns the running jobs."""
     now = asked.snapshot()
     reports = list(now.live.values())
-    rows = [
-        JobRow(
-            node=report.node,
-            group=at.group,
-            topic=at.topic,
-            partition=at.partition,
-            offset=each.offset,
-            attempt=each.attempt,
-            remaining=each.remaining,
-            since_ms=each.since_ms,
-            state="slow" if now.view.at_ms - each.since_ms > SLOW_MS else "running",
-        )
-        for report in reports
-        for at in report.partitions
-        for each in at.running
-    ]
-    columns = {
-        "age": lambda each: -each.since_ms,
-        "partition": lambda each: (each.topic, each.partition, each.offset),
-        "attempt": lambda each: each.attempt,
-        "remaining": lambda each: each.remaining,
-        "node": lambda each: each.node,
-    }
-    table = asked.rows(
-        rows, "age", columns, is_descending=True, text=lambda each: f"{each.topic}[{each.partition}] {each.node}"
-    )
-    return JobsPage(jobs=table, failing=sum(len(at.failing) for report in reports for at in report.partitions))
+    rows = [(report, at, each) for report in reports for at in report.partitions for each in at.running]
+    table = asked.rows(rows, "age", JOB_COLUMNS, is_descending=True, text=job_text)
+    shown = table.shown_as(lambda row: job_row(*row, now.view.at_ms))
+    return JobsPage(jobs=shown, failing=sum(len(at.failing) for report in reports for at in report.partitions))
 
 
 def transactions(asked: Asked) -> TransactionsPage:
     """Returns the open transactions that keep messages from the groups."""
     now = asked.snapshot()
     rows = []
-    for report, at in assigned(now).values():
+    for report, at in now.assigned.values():
         since_ms, stable, end = at.transaction_open_since_ms, at.last_stable_offset, at.end_offset
         if since_ms is not None:
             row = TransactionRow(
