@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Union
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Union
 
 from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import RouteDecoders
+from awoke.dead_letters.letters import Letter
 from awoke.patterns import Pattern
 from awoke.routing import Route
 from awoke.topics import Topic
@@ -34,6 +35,25 @@ class TopicDecoders(Mapping[str, RouteDecoders]):
         return len(self._by_name)
 
 
+class Trial(Protocol):
+    """The result of a dead letter that the app's present code has tried."""
+
+    @property
+    def is_handled(self) -> bool: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def error(self) -> BaseException | None: ...
+    @property
+    def outputs(self) -> Sequence[Any]: ...
+
+
+TryLetter = Callable[[Letter], Trial]
+"""Runs a dead letter through the app's code, and sends nothing. Blocks."""
+
+
 class Code(NamedTuple):
     """The facts of an app's code that its console uses. A console of an app that is only named knows none."""
 
@@ -42,9 +62,10 @@ class Code(NamedTuple):
     read: frozenset[str] = frozenset()
     dead_letters: frozenset[str] = frozenset()
     patterns: Collection[Any] = ()
+    try_letter: TryLetter | None = None
 
     @classmethod
-    def of(cls, app: Any) -> Code:
+    def of(cls, app: Any, try_letter: TryLetter | None = None) -> Code:
         """Returns the facts of an `awoke.App`. Opens nothing."""
         routes: list[tuple[str, Route]] = [pair for group in app.groups.values() for pair in group.routes.items()]
         by_pattern = [pair for group in app.groups.values() for pair in group.patterns.items()]
@@ -58,6 +79,7 @@ class Code(NamedTuple):
             frozenset(map(str, app.read_topics)),
             frozenset(topic for topic, _ in letters),
             app.patterns,
+            try_letter,
         )
 
     def reads(self, topic: str) -> bool:
