@@ -26,10 +26,15 @@ TITLE = "A handler that computes, by number of worker threads"
 
 
 def compute(rounds: int) -> int:
-    """Computes in Python, and touches no object that threads share."""
+    """Computes in Python, and touches no object that threads share.
+
+    The numbers are made anew by each call. Those that stand in code are objects of all threads, and to count the
+    references to them makes two threads slower than one.
+    """
+    factor, increment, mask = map(int, ("1103515245", "12345", "2147483647"))
     state = 1
     for _ in range(rounds):
-        state = (state * 1_103_515_245 + 12_345) & 0x7FFFFFFF
+        state = (state * factor + increment) & mask
     return state
 
 

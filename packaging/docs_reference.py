@@ -1,4 +1,4 @@
-"""Makes the reference pages of the documentation from the source: the API, the errors, the command line."""
+"""Makes the reference pages of the documentation from the source: API, errors, command line, settings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 import awoke
+import docs_settings
 from awoke.cli import commands
 from awoke.errors import AwokeError
 
@@ -27,7 +28,12 @@ QUOTED = re.compile(r"(:|->) '([^']*)'")
 def pages() -> dict[str, str]:
     """Returns the pages by their file."""
     found = {f"docs/{name}.md": module_page(importlib.import_module(name)) for name in MODULES}
-    return {**found, "docs/cli.md": command_line_page(), "docs/errors/README.md": errors_page()}
+    return {
+        **found,
+        "docs/cli.md": command_line_page(),
+        "docs/errors/README.md": errors_page(),
+        "docs/settings_reference.md": docs_settings.page(),
+    }
 
 
 def error_classes() -> list[type[AwokeError]]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from targets import GLIBC, Architecture, Rust
@@ -16,8 +17,31 @@ WORK = REPOSITORY / "target" / "wheels"
 PINNED = ("maturin==1.16.0", "ziglang==0.17.0")
 TOOLS = {"zig-cc": "cc", "zig-c++": "c++", "zig-ar": "ar", "zig-ranlib": "ranlib"}
 
+PERL = "perl-of-openssl"
+"""The launcher of Perl that the build of OpenSSL calls for its `Configure` alone."""
+
 WITHOUT_TIME = ("-Wno-builtin-macro-redefined", '-D__DATE__="unknown"', '-D__TIME__="unknown"')
 """mimalloc writes these down. Zig's cache of objects does not ask for `SOURCE_DATE_EPOCH`: it would give old ones."""
+
+SMALL = (
+    "-fno-asynchronous-unwind-tables",  # Nothing unwinds through C: the debug symbols have the tables for debuggers.
+    *("-ffunction-sections", "-fdata-sections"),  # The linker then leaves out each function that nothing reaches.
+    *("-UZSTD_LEGACY_SUPPORT", "-DZSTD_LEGACY_SUPPORT=0"),  # Formats from before zstd 0.8, which Kafka never had.
+)
+"""Flags for C that keep a wheel small."""
+
+OPENSSL_WITHOUT = (
+    *("argon2", "aria", "bf", "blake2", "cast", "gost", "md4", "mdc2", "rc2", "rc4", "rmd160", "siphash", "siv"),
+    *("ml-dsa", "slh-dsa", "sm2", "sm3", "sm4", "whirlpool", "ec2m", "ocb"),
+    *("dtls", "multiblock", "nextprotoneg", "quic", "srp", "srtp", "tls1", "tls1_1"),
+    *("cmp", "cms", "ct", "http", "ocsp", "rfc3779", "ts"),
+    *("apps", "docs", "engine", "thread-pool"),
+)
+"""Parts of OpenSSL that no connection to Kafka uses: ciphers outside TLS 1.2 and 1.3, old and other protocols, tools.
+
+What stays: TLS 1.2 and 1.3 with all their ciphers, curves and signatures, keys and certificates as PEM and PKCS#12, and
+the hashes of SCRAM.
+"""
 
 UNWINDER = {
     "GCC_3.0": "DeleteException GetDataRelBase GetGR GetIP GetLanguageSpecificData GetRegionStart GetTextRelBase "
@@ -53,12 +77,30 @@ def launchers(tools: Path, architecture: Architecture, rust: Rust) -> Path:
     folder = WORK / architecture.name / "launchers"
     folder.mkdir(parents=True, exist_ok=True)
     front = Path(__file__).with_name("zig_front.py")
-    commands = {name: f'"{tools}/bin/python" -IS "{front}" {tool}' for name, tool in TOOLS.items()}
-    commands |= {"rustc": f'"{shutil.which(rust.rustc)}"', "cargo": f'"{shutil.which(rust.cargo)}"'}
+    commands = {name: f'"{tools}/bin/python" -IS "{front}" {tool} "$@"' for name, tool in TOOLS.items()}
+    commands |= {name: f'"{shutil.which(path)}" "$@"' for name, path in (("rustc", rust.rustc), ("cargo", rust.cargo))}
+    commands[PERL] = f'perl "$@" {" ".join(for_openssl())}'
     for name, command in commands.items():
         launcher = folder / name
-        launcher.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        launcher.write_text(f"#!/bin/sh\nexec {command}\n")
         launcher.chmod(0o755)
+    return folder
+
+
+def for_openssl() -> list[str]:
+    """Returns the arguments of OpenSSL's `Configure` that keep it small. They stand last: the last -O counts."""
+    return [*(f"no-{part}" for part in OPENSSL_WITHOUT), "-Os"]
+
+
+def folder_of_cargo(architecture: Architecture, flags: Iterable[str]) -> Path:
+    """Returns the folder of a build. It is emptied if the flags have changed: Cargo does not ask for those of C."""
+    folder = WORK / architecture.name / "cargo"
+    stamp = folder / "flags"
+    wanted = "\n".join([*PINNED, *flags, *for_openssl()])
+    if not stamp.exists() or stamp.read_text() != wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        stamp.write_text(wanted)
     return folder
 
 
@@ -100,7 +142,7 @@ def environment(architecture: Architecture, rust: Rust, epoch: int) -> dict[str,
     tools = environment_of_tools()
     zig = zig_of(tools)
     maps = paths_without_machine()
-    flags = ["-target", target_of(architecture), "-fno-sanitize=all", "-gline-tables-only", *WITHOUT_TIME]
+    flags = ["-target", target_of(architecture), "-fno-sanitize=all", "-gline-tables-only", *SMALL, *WITHOUT_TIME]
     flags += [f"-ffile-prefix-map={folder}={name}" for folder, name in maps.items()]
     remaps = [f"--remap-path-prefix={folder}={name}" for folder, name in maps.items()]
     settings = {"zig": str(zig), "flags": flags, "libgcc": str(libgcc(zig, architecture))}
@@ -113,8 +155,9 @@ def environment(architecture: Architecture, rust: Rust, epoch: int) -> dict[str,
         "CXX": "zig-c++",
         "AR": "zig-ar",
         "RANLIB": "zig-ranlib",
+        "OPENSSL_SRC_PERL": PERL,
         "PKG_CONFIG": "false",  # The libraries of this machine are not those of the wheel.
-        "CARGO_TARGET_DIR": str(WORK / architecture.name / "cargo"),
+        "CARGO_TARGET_DIR": str(folder_of_cargo(architecture, flags)),
         f"CARGO_TARGET_{architecture.rust.upper().replace('-', '_')}_LINKER": "zig-cc",
         "CARGO_ENCODED_RUSTFLAGS": "\x1f".join([*remaps, "-Clink-arg=-Wl,--build-id=sha1"]),
         "SOURCE_DATE_EPOCH": str(epoch),

@@ -21,12 +21,12 @@ def rewrite(wheel: Path, destination: Path, changes: Mapping[str, bytes], epoch:
     contents.update(changes)
     record = f"{dist_info(wheel)}/RECORD"
     contents[record] = listing(contents, record)
-    with zipfile.ZipFile(destination, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(destination, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in contents.items():
             entry = zipfile.ZipInfo(name, time.gmtime(epoch)[:6])
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (0o100755 if name.endswith(".so") else 0o100644) << 16
-            archive.writestr(entry, data)
+            archive.writestr(entry, data, compresslevel=9)  # An entry has a level of its own.
 
 
 def read(wheel: Path) -> dict[str, bytes]:

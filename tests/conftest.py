@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +34,33 @@ settings.load_profile("awoke")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options of this suite."""
     parser.addoption("--embedded-only", action="store_true", help="no test that needs Kafka outside of the process")
+
+
+IMPORTED_BY_PROCESSES = ("python/awoke", "tests/support", "tests/scenarios", "tests/history", "examples")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Has bytecode kept, also where `PYTHONDONTWRITEBYTECODE` says that nothing keeps it.
+
+    The tests start hundreds of processes, each of which would compile the package. Each worker would rewrite the
+    assertions of all tests: see `pytest_collection_finish`.
+    """
+    if not sys.dont_write_bytecode:
+        return
+    if not hasattr(config, "workerinput"):
+        for folder in IMPORTED_BY_PROCESSES:
+            compileall.compile_dir(Path(__file__).parents[1] / folder, quiet=2)
+    config.stash[KEEPS_NO_BYTECODE] = True
+    sys.dont_write_bytecode = False
+
+
+KEEPS_NO_BYTECODE = pytest.StashKey[bool]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Goes back to what the environment says: a test may import a file, change it, and import it again."""
+    if KEEPS_NO_BYTECODE in session.config.stash:
+        sys.dont_write_bytecode = True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

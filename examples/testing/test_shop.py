@@ -8,7 +8,8 @@ import pytest
 
 import awoke
 from awoke import testing
-from examples.testing.shop import Clicks, Order, RealBank, app, book, charge, quote
+
+from .shop import Clicks, Order, RealBank, app, book, charge, quote
 
 
 class BankWithoutAnswer:

@@ -77,6 +77,7 @@ from .registry import AsyncSchemaRegistry, SchemaRegistry
 from .route_options import Batching, Flow, Retry
 from .router import Router
 from .runtime.runner import AppRunner
+from .secret_fields import Secret
 from .topics import Topic
 from .transaction import Transaction
 
@@ -152,6 +153,7 @@ __all__ = [
     "Router",
     "RpcError",
     "SchemaRegistry",
+    "Secret",
     "Sequencer",
     "SequencerBroken",
     "SequencerPermit",

@@ -27,16 +27,26 @@ def wall_ms() -> int:
 
 
 async def wait(signal: Signal, timeout_s: float | None) -> bool:
-    """Waits until the signal is set, at most `timeout_s` by the clock; returns whether it is set."""
+    """Waits until the signal is set, at most `timeout_s` by the clock; returns whether it is set.
+
+    A test that has the clock moves it on when the calling task has run to its next wait, or to its end.
+    """
+    loop = asyncio.get_running_loop()
     waiting = signal.begin_wait(timeout_s, is_of_job=IN_JOB.get())
-    mailbox = mailbox_of(asyncio.get_running_loop())
-    while not waiting.done():
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        alarm = Alarm(waiting, mailbox, partial(resolve_once, over))
-        try:
-            await over
-        finally:
-            alarm.cancel()
+    mailbox = mailbox_of(loop)
+    try:
+        while not waiting.done():
+            over: asyncio.Future[None] = loop.create_future()
+            alarm = Alarm(waiting, mailbox, partial(resolve_once, over))
+            try:
+                await over
+            finally:
+                alarm.disarm()
+    finally:
+        if loop.is_closed():  # A task that is left behind ends with its coroutine.
+            waiting.end()
+        else:
+            loop.call_soon(waiting.end)  # The loop calls it after this turn of the task.
     return waiting.result()
 
 
@@ -54,15 +64,21 @@ async def timeout(seconds: float) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     waiting = Signal().begin_wait(seconds, is_of_job=True)
     async with asyncio.timeout(None) as limit:
-        alarm = Alarm(waiting, mailbox_of(loop), lambda: limit.reschedule(loop.time()))
+
+        def cancel() -> None:
+            waiting.end()  # Its job still runs.
+            limit.reschedule(loop.time())
+
+        alarm = Alarm(waiting, mailbox_of(loop), cancel)
         try:
             yield
         finally:
-            alarm.cancel()
+            alarm.disarm()
+            waiting.end()
 
 
 class Alarm:
-    """Calls a function on the running loop when a wait is over. Used by the loop's thread only."""
+    """Calls a function on the running loop when a wait is over, which the function ends. Used by the loop's thread."""
 
     def __init__(self, waiting: SignalWait, mailbox: LoopMailbox, call: Callable[[], Any]) -> None:
         self._waiting, self._mailbox, self._call = waiting, mailbox, call
@@ -70,12 +86,8 @@ class Alarm:
         self._timer: asyncio.TimerHandle | None = None
         self._look()
 
-    def cancel(self) -> None:
-        """Ends the wait, and calls nothing any more."""
-        self._waiting.end()
-        self._disarm()
-
-    def _disarm(self) -> None:
+    def disarm(self) -> None:
+        """Calls nothing any more."""
         if self._token is not None:
             self._mailbox.forget(self._token)
         if self._timer is not None:
@@ -83,9 +95,8 @@ class Alarm:
         self._token = self._timer = None
 
     def _look(self) -> None:
-        self._disarm()
+        self.disarm()
         if self._waiting.done():
-            self._waiting.end()
             self._call()
             return
         self._token = self._mailbox.expect(self._look)

@@ -1277,6 +1277,8 @@ class Reader:
 
         Blocks with the GIL released; Ctrl-C ends the wait on the main thread.
         """
+    def end_seen(self, topic: str, partition: int) -> int | None:
+        """Returns one past the last message of a partition, as the last fetch saw it; None before. Does not block."""
     def fileno(self) -> int:
         """Returns a descriptor that is readable when there is something to read after `next` found nothing."""
     def clear(self) -> None:

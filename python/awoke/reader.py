@@ -102,15 +102,15 @@ class Reader:
                 yield message
 
     def read_until_end(self, timeout_s: float | None = None) -> Iterator[Message[Any, Any]]:
-        """Yields messages until every partition is read to its end, as the reader finds it. Blocks.
+        """Yields messages until every partition is read to the end that its first messages here were fetched with.
 
-        Messages that are produced meanwhile may lie behind that end.
+        Messages that are produced meanwhile may lie behind that end. So this ends, however busy the topic is. Blocks.
 
         Raises:
             OperationTimeout: the ends were not reached within `timeout_s`.
         """
-        began_s = time.monotonic()
-        while (messages := drive(self._next_until_end(began_s, timeout_s))) is not None:
+        ends, began_s = _Ends(), time.monotonic()
+        while (messages := drive(self._next_until_end(ends, began_s, timeout_s))) is not None:
             yield from messages
 
     def read_up_to(self, count: int, timeout_s: float | None = None) -> Iterator[Message[Any, Any]]:
@@ -135,14 +135,21 @@ class Reader:
         Raises:
             OperationTimeout: the ends were not reached within `timeout_s`.
         """
-        began_s = time.monotonic()
-        while (messages := await self._next_until_end(began_s, timeout_s)) is not None:
+        ends, began_s = _Ends(), time.monotonic()
+        while (messages := await self._next_until_end(ends, began_s, timeout_s)) is not None:
             for message in messages:
                 yield message
 
-    async def _next_until_end(self, began_s: float, timeout_s: float | None) -> Iterable[Message[Any, Any]] | None:
+    async def _next_until_end(
+        self, ends: _Ends, began_s: float, timeout_s: float | None
+    ) -> Iterable[Message[Any, Any]] | None:
         """Returns the next messages, None when all partitions are at their ends. A flow."""
-        return None if self._at_end == self._partitions else await self._next_within(began_s, timeout_s)
+        if self._partitions <= self._at_end | ends.reached:
+            return None
+        messages = await self._next_within(began_s, timeout_s)
+        if isinstance(messages, Batch):
+            ends.note(messages, self._native)
+        return messages
 
     async def _next_within(self, began_s: float, timeout_s: float | None) -> Iterable[Message[Any, Any]]:
         """Returns the next messages, none when the time is up, and refuses to begin after it. A flow."""
@@ -206,6 +213,26 @@ def _starts(
         if number not in partitions:
             raise UnknownTopic(f"topic {topic.name!r} has no partition {number}", 3, "UNKNOWN_TOPIC_OR_PART")
     return [(topic.name, partition, *each) for partition, each in wanted.items()]
+
+
+class _Ends:
+    """The end of each partition as the fetch of its first batch saw it.
+
+    librdkafka tells of an end where a fetch brings nothing: of a partition that gets messages all the time, never.
+    """
+
+    def __init__(self) -> None:
+        self.reached: set[tuple[str, int]] = set()
+        self._ends: dict[tuple[str, int], int | None] = {}
+
+    def note(self, batch: Batch[Any, Any], native: _native.Reader) -> None:
+        """Notes a batch, and the end if this is the first one of its partition."""
+        place = batch.topic, batch.partition
+        if place not in self._ends:
+            self._ends[place] = native.end_seen(*place)
+        end = self._ends[place]
+        if end is not None and batch.last_offset + 1 >= end:
+            self.reached.add(place)
 
 
 class _Found:

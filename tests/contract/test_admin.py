@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -143,6 +144,33 @@ def test_a_reader_starts_at_a_time(cluster: Cluster) -> None:
         assert [message.offset for message in reader.read_until_end(30)] == [6, 7, 8, 9]
     with pytest.raises(awoke.ConfigError, match="time zone"):
         awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers, start=datetime(2026, 1, 1))
+
+
+@pytest.fixture
+def busy_topic(cluster: Cluster, topic: CreateTopic) -> Iterator[str]:
+    """A topic of two partitions that gets a message in each all the time, so that no fetch finds an end."""
+    name, over = topic(partitions=2), threading.Event()
+    with awoke.Producer(cluster.bootstrap_servers, kafka={"linger.ms": 0}) as producer, ThreadPoolExecutor(2) as others:
+
+        def send(partition: int) -> None:
+            while not over.is_set():
+                producer.produce(name, b"value", partition=partition).wait(30)
+
+        awoke.wait_all([producer.produce(name, b"first", partition=each) for each in range(2)], 30)
+        sending = [others.submit(send, partition) for partition in range(2)]
+        yield name
+        over.set()
+        for each in sending:
+            each.result(30)
+
+
+def test_a_busy_topic_is_read_to_its_end(cluster: Cluster, busy_topic: str) -> None:
+    with awoke.Reader(busy_topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        first = [message for message in reader.read_until_end(30) if message.value == b"first"]
+        assert sorted((each.partition, each.offset) for each in first) == [(0, 0), (1, 0)]
+        again = [message.offset for message in reader.read_until_end(30)]
+    assert again, "the second reading goes on where the first one has ended"
+    assert min(again) > 0
 
 
 async def test_a_reader_is_iterated_on_an_event_loop(cluster: Cluster, topic: CreateTopic) -> None:

@@ -7,6 +7,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -120,6 +121,41 @@ def warned(warn: Callable[..., None], refused: threading.Event) -> Callable[...,
             refused.set()
 
     return warn_and_tell
+
+
+def test_the_calls_that_an_app_answers_and_makes_are_reported(cluster: Cluster) -> None:
+    app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, console=True)
+    may_end, begun = threading.Event(), threading.Event()
+
+    @app.rpc.method
+    def wait() -> str:
+        begun.set()
+        may_end.wait(30)
+        return "over"
+
+    @app.rpc.method
+    def double(number: int) -> int:
+        return 2 * number
+
+    topics = ConsoleTopics.of(app.name)
+    with running(app), ThreadPoolExecutor(1) as others:
+        caller = app.caller(app.name)
+        caller.wait_until_served(30)
+        assert caller.call("double", number=2, timeout_s=30) == 4
+        waiting = others.submit(caller.call, "wait", timeout_s=60)
+        assert begun.wait(30)
+        with awoke.Reader(topics.reports, bootstrap_servers=cluster.bootstrap_servers) as reader:
+            report = next(each for each in reports_of(reader) if each.calls is not None and each.calls.at_work)
+        may_end.set()
+        assert waiting.result(30) == "over"
+    assert report.calls is not None
+    (doubles,) = [each for each in report.calls.methods if each.method == "double"]
+    assert doubles.outcomes == {"ok": 1}
+    assert doubles.run_ms.p95 is not None
+    (at_work,) = report.calls.at_work
+    assert (at_work.method, report.calls.running) == ("wait", 1)
+    assert report.at_ms < at_work.until_ms <= report.at_ms + 60_000
+    assert [(each.service, each.open) for each in report.callers] == [(app.name, 1)]
 
 
 @contextlib.contextmanager

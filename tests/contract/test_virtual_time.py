@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -205,6 +206,24 @@ def test_a_handler_that_takes_too_long_is_reported(clock: VirtualClock, cluster:
         assert hangs.wait(30)
         clock.advance(HOUR_S, jobs_go_on=True)
         assert slow.wait_for(1) == pytest.approx([HOUR_S])
+        go.set()
+
+
+def test_a_wait_for_a_handler_that_runs_takes_no_processor_time(cluster: Cluster, topic: CreateTopic) -> None:
+    name, app, hangs, go = topic(), new_app(cluster), threading.Event(), threading.Event()
+
+    @app.on(name)
+    def hang(message: awoke.Message[bytes]) -> None:
+        hangs.set()
+        go.wait(30)
+
+    send(cluster, name, [b"value"])
+    with VirtualClock(settle_timeout_s=0.5) as clock, running(app):
+        assert hangs.wait(30)
+        before_s = time.thread_time()
+        with pytest.raises(TimeoutError, match="a scheduler with 1 jobs"):
+            clock.settle()
+        assert time.thread_time() - before_s < 0.05
         go.set()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections import defaultdict
@@ -86,6 +87,38 @@ def test_a_saved_file_is_new_code_and_a_broken_one_changes_nothing(mock_cluster:
         process.signal(signal.SIGTERM)
         assert process.wait() == 0
     assert [each[0] for each in project.done()] == ["v1"] * 20 + ["version2"] * 10
+    project.check()
+
+
+WAITS = """
+import pathlib
+print("importing", flush=True)
+pathlib.Path("gate").read_bytes()
+"""
+
+
+def test_a_file_that_is_saved_before_there_are_nodes_is_reloaded(mock_cluster: MockCluster, tmp_path: Path) -> None:
+    """The first import has read the old code, and goes on only after the save was seen."""
+    project = Project(tmp_path, mock_cluster, 1)
+    project.save("v1")
+    file = tmp_path / "shop.py"
+    file.write_text(file.read_text() + WAITS)
+    os.mkfifo(tmp_path / "gate")
+    with project.run() as process:
+        process.wait_for("importing")
+
+        def is_seen() -> bool:
+            project.save("version2")  # Again if the library was not ready: it does not tell when it is.
+            return process.says("changed: shop.py", 5)
+
+        wait_until(is_seen, "a change that was seen", 60)
+        (tmp_path / "gate").write_bytes(b"")
+        process.wait_for("the new code runs")
+        project.send(10)
+        project.wait_for_all()
+        process.signal(signal.SIGTERM)
+        assert process.wait() == 0
+    assert [each[0] for each in project.done()] == ["version2"] * 10
     project.check()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -19,7 +20,7 @@ PROGRAMS = [(page, *found) for page in PAGES for found in BLOCK.findall(page.rea
 def test_a_program_in_the_documentation_runs_and_prints_its_output(
     page: Path, code: str, output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exec(compile(code, str(page), "exec"), {"__name__": "documentation"})
+    exec(compile(code, str(page), "exec", dont_inherit=True), {"__name__": "documentation"})
     assert not output or capsys.readouterr().out == output
 
 
@@ -99,28 +100,41 @@ def test_every_thread_is_documented() -> None:
     assert sorted(name for name in names if f"`{name}" not in page) == []
 
 
-SOURCES = {
-    file: file.read_text()
-    for folder in ("crates", "python", "tests", "bench", "packaging")
-    for file in sorted((REPOSITORY / folder).rglob("*"))
-    if file.suffix in (".py", ".pyi", ".rs", ".c") and "target" not in file.relative_to(REPOSITORY).parts
-}
-FILES = {file.relative_to(REPOSITORY) for file in SOURCES}
-PLACES = {str(place).replace("/src/", "/") for file in FILES for place in (file, file.with_suffix(""), *file.parents)}
-"""Files, with and without their endings, and folders."""
+@functools.cache
+def sources() -> dict[Path, str]:
+    """Returns the texts of all files of code. Read once, and not by each worker that collects the tests."""
+    return {
+        file: file.read_text()
+        for folder in ("crates", "python", "tests", "bench", "packaging")
+        for file in sorted((REPOSITORY / folder).rglob("*"))
+        if file.suffix in (".py", ".pyi", ".rs", ".c") and "target" not in file.relative_to(REPOSITORY).parts
+    }
+
+
+@functools.cache
+def places() -> set[str]:
+    """Returns files, with and without their endings, and folders."""
+    files = {file.relative_to(REPOSITORY) for file in sources()}
+    return {str(place).replace("/src/", "/") for file in files for place in (file, file.with_suffix(""), *file.parents)}
 
 
 def members_of_python(source: str, module: str) -> set[str]:
     """Returns `Class.member` and `module.name` of a file, attributes included."""
-    found = set()
-    tree = ast.parse(source)
-    for owner in [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]:
-        name = owner.name if isinstance(owner, ast.ClassDef) else module
-        for node in ast.walk(owner):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                found.add(f"{name}.{node.name}")
-            elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
-                found.add(f"{name}.{node.id if isinstance(node, ast.Name) else node.attr}")
+    found: set[str] = set()
+
+    def look(node: ast.AST, owners: tuple[str, ...]) -> None:
+        match node:
+            case ast.ClassDef(name=name):
+                found.update(f"{owner}.{name}" for owner in (*owners, name))
+                owners = (*owners, name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.update(f"{owner}.{name}" for owner in owners)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                found.update(f"{owner}.{name}" for owner in owners)
+        for child in ast.iter_child_nodes(node):
+            look(child, owners)
+
+    look(ast.parse(source), (module,))
     return found
 
 
@@ -142,9 +156,10 @@ def members_of_rust(source: str, module: str) -> set[str]:
     return found
 
 
+@functools.cache
 def members() -> set[str]:
     found: set[str] = set()
-    for file, source in SOURCES.items():
+    for file, source in sources().items():
         if file.suffix in (".py", ".pyi"):
             found |= members_of_python(source, file.stem)
         for module in {file.stem, file.parent.name} if file.suffix == ".rs" else ():
@@ -152,15 +167,15 @@ def members() -> set[str]:
     return found
 
 
-MEMBERS = members()
-WORDS = {word for source in SOURCES.values() for word in re.findall(r"\w+", source)}
-STRINGS = {word for source in SOURCES.values() for word in re.findall(r"[a-z_]+(?:\.[a-z_]+)+", source)}
+@functools.cache
+def words(pattern: str) -> set[str]:
+    return {word for source in sources().values() for word in re.findall(pattern, source)}
 
 
 def is_place(name: str) -> bool:
     """Tells if a file or folder of the code has this path or ends with it; `*` stands for any letters."""
     pattern = re.compile("(?:.*/)?" + ".*".join(map(re.escape, name.strip("/").split("*"))))
-    return (REPOSITORY / name.replace("*", "")).exists() or any(map(pattern.fullmatch, PLACES))
+    return (REPOSITORY / name.replace("*", "")).exists() or any(map(pattern.fullmatch, places()))
 
 
 def exists(name: str) -> bool:
@@ -170,15 +185,15 @@ def exists(name: str) -> bool:
     if is_path and re.fullmatch(r"\w[\w.*]*(?:/[\w.*]+)*/?", plain):
         return is_place(plain.replace("/src/", "/"))
     if re.fullmatch(r"\w+::\w+|_?[A-Z]\w*\.\w+|_\w+\.\w+", plain):
-        return plain in MEMBERS
+        return plain in members()
     if re.fullmatch(r"[a-z_]+(?:\.[a-z_]+)+", plain):
-        return plain in MEMBERS | STRINGS
-    return plain in WORDS or re.fullmatch(r"_?[a-z]+(?:_[a-z]+)+|(?:[A-Z][a-z]+){2,}", plain) is None
+        return plain in members() or plain in words(r"[a-z_]+(?:\.[a-z_]+)+")
+    return plain in words(r"\w+") or re.fullmatch(r"_?[a-z]+(?:_[a-z]+)+|(?:[A-Z][a-z]+){2,}", plain) is None
 
 
 @pytest.mark.parametrize("page", [REPOSITORY / "ARCHITECTURE.md", *INTERNALS], ids=lambda page: page.name)
 def test_what_the_internals_name_exists(page: Path) -> None:
-    assert len(MEMBERS) > 5_000
+    assert len(members()) > 5_000
     assert sorted({name for name in re.findall(r"`([^`\n]+)`", page.read_text()) if not exists(name)}) == []
 
 

@@ -16,6 +16,7 @@ import awoke
 from awoke._clock import monotonic_s, wall_ms
 from awoke._native import HookJob, Job, library_versions
 from awoke.console.history import SAMPLE_S, HistoryRing, Place, advanced
+from awoke.console.reported_calls import CallSource, callers_of, calls_of
 from awoke.console.stable import StableOffsets
 from awoke.console.views import (
     MAJOR,
@@ -114,6 +115,11 @@ class Shown(Protocol):
         """The supervisor's process and its nodes; none for a process alone."""
 
     def threads(self) -> Sequence[Owned]: ...
+    @property
+    def call_log(self) -> CallSource | None: ...
+    @property
+    def has_methods(self) -> bool: ...
+    def callers(self) -> Mapping[str, Mapping[str, int]]: ...
 
 
 class Origin:
@@ -198,6 +204,8 @@ class Reports:
             commands=origin.commands,
             explained=origin.explained,
             handlers=self._handlers(),
+            calls=calls_of(shown.call_log) if shown.call_log is not None and shown.has_methods else None,
+            callers=callers_of(shown.callers()),
             supervisor_pid=shown.swarm[0],
             swarm=shown.swarm[1],
             partitions=partitions[:PARTITIONS_MAX],

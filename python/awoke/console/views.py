@@ -12,7 +12,7 @@ import msgspec
 
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 2
+MINOR = 3
 """Raised by a new field."""
 
 
@@ -158,6 +158,65 @@ class SwarmNode(msgspec.Struct, kw_only=True):
     """The reason of the last failure; empty if there was none."""
 
 
+class CallTimes(msgspec.Struct, kw_only=True):
+    """The last calls of a method: a time of theirs, in milliseconds."""
+
+    p50: float | None
+    p95: float | None
+
+
+class MethodCalls(msgspec.Struct, kw_only=True):
+    """A method of the app in one process, once it was called."""
+
+    method: str
+    """Empty for calls of methods that the app does not have."""
+    outcomes: dict[str, int]
+    """The number of calls since the start by their end: `ok`, `cached`, or the code of an error."""
+    queue_ms: CallTimes
+    """From the call to its being received."""
+    run_ms: CallTimes
+    reply_ms: CallTimes
+    """From the reply to its acknowledgement."""
+
+
+class CallAtWork(msgspec.Struct, kw_only=True):
+    """A call whose method runs."""
+
+    method: str
+    caller: str
+    """By its own word."""
+    partition: int
+    offset: int
+    until_ms: int
+    """Its deadline."""
+    is_cancelled: bool
+
+
+class Calls(msgspec.Struct, kw_only=True):
+    """The remote calls that one process answers."""
+
+    methods: list[MethodCalls]
+    at_work: list[CallAtWork]
+    """A limited number of them, those that began first in front."""
+    running: int
+    waiting: int
+    """For a thread, a task or their method."""
+    expired: int
+    """Skipped since the start, because their deadline had passed."""
+    rejected: dict[str, int]
+    """Not executed since the start, by reason."""
+
+
+class CallerCounts(msgspec.Struct, kw_only=True):
+    """The calls that one process makes to a service."""
+
+    service: str
+    open: int
+    """Calls that have not ended."""
+    events: dict[str, int]
+    """Since the start: calls begun and expired; replies, and those that were not taken, by reason."""
+
+
 class Sample(msgspec.Struct, array_like=True):
     """The progress since the sample before, and the state at its end."""
 
@@ -212,6 +271,9 @@ class Report(msgspec.Struct, kw_only=True):
     commands: list[str] = []
     """The commands that it takes from a console."""
     handlers: list[Handler] = []
+    calls: Calls | None = None
+    """None of an app without methods."""
+    callers: list[CallerCounts] = []
     explained: list[SettingView] = []
     """The settings with their origins."""
     supervisor_pid: int | None = None

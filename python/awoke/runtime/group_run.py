@@ -27,6 +27,7 @@ from awoke.events import (
 from awoke.group_routes import OWN, GroupRoutes
 from awoke.metrics.recorder import PartitionState, Recorder
 from awoke.routing import Route
+from awoke.rpc.responder.call_log import CallLog
 from awoke.runtime.alone import AloneProducer
 from awoke.runtime.assigned import AssignedPartitions
 from awoke.runtime.context import Producing, RunnableApp
@@ -73,6 +74,8 @@ class Process(Protocol):
     @property
     def metrics(self) -> Recorder | None: ...
     @property
+    def call_log(self) -> CallLog | None: ...
+    @property
     def dependencies(self) -> ProcessDependencies: ...
     def schema_loads(self) -> int: ...
     def stop_app(self, error: BaseException) -> None: ...
@@ -104,6 +107,7 @@ class GroupRun:
         self.app, self.ledger = process.app, process.ledger
         self.settings = settings_of(process.settings, declared)
         self.overdue, self.alone, self.metrics = process.overdue, process.alone, process.metrics
+        self.call_log = process.call_log
         self.dependencies, self.schema_loads, self.stop_app = (
             process.dependencies,
             process.schema_loads,

@@ -10,6 +10,7 @@ from typing import Any
 from awoke.console.views import SwarmNode
 from awoke.events import Events
 from awoke.metrics.recorder import Health, PartitionState, Recorder
+from awoke.rpc.responder.call_log import CallLog
 from awoke.rpc.responder.responder import Responder
 from awoke.runtime.connections import Connections
 from awoke.runtime.context import RunnableApp
@@ -32,6 +33,8 @@ class Observed:
     ledger: Ledger
     overdue: OverdueWatch
     metrics: Recorder | None
+    call_log: CallLog | None
+    """Where remote calls are noted for the console; None without it."""
     connections: Connections
     fatal_error: BaseException | None
     is_quiet: bool
@@ -51,6 +54,11 @@ class Observed:
     def joining(self) -> list[GroupRun]:
         """The groups that have routes; the app's own also where the app has methods."""
         return [each for each in self.groups if each.has_routes or (each.is_own and self.app.rpc.methods)]
+
+    @property
+    def has_methods(self) -> bool:
+        """True of an app that answers remote calls."""
+        return bool(self.app.rpc.methods)
 
     @property
     def events(self) -> Events:

@@ -20,6 +20,7 @@ from awoke.events import AppResized, AppStarted, AppStopped, AppStopping, Client
 from awoke.group_routes import FIXED
 from awoke.metrics.recorder import Recorder
 from awoke.routing import Route
+from awoke.rpc.responder.call_log import CallLog
 from awoke.rpc.responder.responder import Responder
 from awoke.runtime import ledger
 from awoke.runtime.alone import AloneProducer
@@ -70,6 +71,7 @@ class AppRunner(Steering):
         self.overdue = OverdueWatch(app.events)
         is_asked_for = collects_metrics or self.settings.metrics_port is not None or self.settings.metrics_otel
         self.metrics = Recorder() if is_asked_for else None
+        self.call_log = CallLog() if self.settings.console else None
         self.alone = AloneProducer(self.settings, app.codec, app.events, app.middleware)
         """Sends records that brokers could refuse because of others in their batch."""
         self.responder: Responder | None = None

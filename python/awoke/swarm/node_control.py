@@ -72,6 +72,8 @@ class NodeControl:
         self.molds = MoldControl(options, loop, self)
         self.roll = Roll(self.nodes, self.molds, self._deadlines, self, at_once=options.watch)
         self._health = Health(options, self.nodes, self._deadlines, self)
+        self.when_reload_possible: Callable[[], object] = lambda: None
+        """Called when the nodes are there, and when a reload has ended. To be set before the first mold is made."""
         self.last_death_ns = 0
         """The moment when the end of a process was seen last, in nanoseconds of the monotonic clock; 0 if never."""
         self._actions: Mapping[Action, Callable[[NodeHandle], object]] = {
@@ -175,16 +177,23 @@ class NodeControl:
         for node in self.nodes.values():
             node.close()
 
+    def on_reload_possible(self) -> None:
+        """Begins the reload that was not possible before."""
+        self.when_reload_possible()
+
     # Events of molds.
 
     def on_mold_ready(self, mold: MoldHandle) -> None:
         """Starts the queued nodes, or begins to replace all nodes if the mold is a reload's."""
-        for number in range(1, self._options.nodes + 1) if not self.nodes else ():
+        is_first = not self.nodes
+        for number in range(1, self._options.nodes + 1) if is_first else ():
             self.nodes[number] = NodeHandle(number)
         if mold is self.molds.candidate:
             self._host.end_quiet()
             self.roll.on_candidate_ready(mold)
         self.start_queued()
+        if is_first:
+            self.on_reload_possible()
 
     def on_candidate_failed(self, why: str) -> None:
         """Stops the reload."""

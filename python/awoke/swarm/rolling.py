@@ -67,6 +67,9 @@ class Host(Protocol):
     def start_queued(self) -> None:
         """Starts the nodes that wait for a mold."""
 
+    def on_reload_possible(self) -> None:
+        """Called when no reload is under way any more."""
+
 
 class Roll:
     """The reload of a swarm, if one is under way. For the supervisor's thread; does not block."""
@@ -264,6 +267,7 @@ class Roll:
         for each in waiting:
             each(why)
         self._host.start_queued()
+        self._host.on_reload_possible()
 
     def status(self) -> dict[str, Any]:
         """Returns the reload as `awoke status` shows it."""

@@ -40,6 +40,8 @@ class Supervisor:
         self.admin = AdminEndpoint(options, self.loop, answers, self.commands)
         self._signals = Signals(self.loop, self._on_signal)
         self._watch = Watch(Path.cwd(), self.loop, self.commands.reload) if options.watch else None
+        if self._watch is not None:
+            self.control.when_reload_possible = self._watch.reload_changed
 
     def run(self) -> int:
         """Runs until the swarm ends; returns its exit code. Blocks; on the main thread only.

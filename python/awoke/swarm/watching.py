@@ -72,14 +72,13 @@ class Watch:
     def _on_told(self) -> None:
         self._reading.recv(4096)
         self._has_changed = True
-        self._begin()
+        self.reload_changed()
 
-    def _begin(self) -> None:
-        """Reloads, or leaves it to the end of the reload that is under way."""
+    def reload_changed(self) -> None:
+        """Reloads if files have changed. Called again when a reload is possible that was not: nothing is missed."""
         if self._has_changed and self._reload(self._on_end):
             self._has_changed = False
 
     def _on_end(self, why: str | None) -> None:
         if why is None:
             logger.info("the new code runs")
-        self._begin()

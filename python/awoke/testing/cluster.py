@@ -35,6 +35,8 @@ class TestCluster(Protocol):
 
     __test__: ClassVar[bool] = False
     """Says that this is no class of tests."""
+    created: list[str]
+    """The topics that this test has created."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -75,6 +77,7 @@ class EmbeddedTestCluster(TestCluster):
 
     def __init__(self) -> None:
         self._embedded = EmbeddedCluster()
+        self.created: list[str] = []
 
     @property
     def bootstrap_servers(self) -> str:
@@ -89,6 +92,7 @@ class EmbeddedTestCluster(TestCluster):
     def create_topic(self, name: str, partitions: int | None = None) -> None:
         """Creates a topic; one that exists stays as it is. Blocks."""
         self._embedded.create_topic(name, partitions)
+        self.created.append(name)
 
     def settings_of(self, app: App) -> dict[str, Any]:
         """Returns settings that make rebalances quick."""
@@ -115,7 +119,7 @@ class OutsideTestCluster(TestCluster):
         self._lock = lock.open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._admin = Admin(bootstrap_servers)
-        self._created: list[str] = []
+        self.created: list[str] = []
         self._groups: list[str] = []
         self._suffix = uuid.uuid4().hex[:12]
 
@@ -130,7 +134,7 @@ class OutsideTestCluster(TestCluster):
         Raises:
             ConfigError: The topic exists already.
         """
-        if name in self._created:
+        if name in self.created:
             return
         declared = name.partitions if isinstance(name, Topic) else None
         try:
@@ -141,7 +145,7 @@ class OutsideTestCluster(TestCluster):
             text = f"topic {str(name)!r} exists on {self._bootstrap_servers}, and no test has created it"
             text = f"{text}; a test deletes its topics at its end: delete this one, or use brokers for tests alone"
             raise ConfigError(text, "awoke_cluster") from None
-        self._created.append(name)
+        self.created.append(name)
 
     def settings_of(self, app: App) -> dict[str, Any]:
         """Returns a group of this test's own, unless callers must find the app by its name. Blocks.
@@ -171,7 +175,7 @@ class OutsideTestCluster(TestCluster):
         with contextlib.ExitStack() as stack:
             stack.callback(self._lock.close)
             stack.callback(self._admin.close)
-            for topic in self._created:
+            for topic in self.created:
                 stack.callback(delete_topic, self._admin, topic)
             for group in self._groups:
                 stack.callback(delete_group, self._admin, group)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from awoke._native import PendingStep, Scheduler
@@ -51,8 +51,10 @@ class Missing(NamedTuple):
 class Idleness:
     """Waits for the apps of one test. One thread at a time waits."""
 
-    def __init__(self, admin: Admin, apps: Sequence[RunningApp], changes: Changes) -> None:
+    def __init__(self, admin: Admin, apps: Sequence[RunningApp], changes: Changes, created: Iterable[str] = ()) -> None:
         self._admin, self._apps, self._changes = admin, apps, changes
+        self._created = created
+        """The topics of the test."""
         self._ends: dict[Place, int] = {}
         self._pulled: Pulled = {}
         """The messages that were pulled before the schedulers' last rest."""
@@ -91,27 +93,44 @@ class Idleness:
         return {(name, topic, partition): (at, is_kept) for name, (topic, partition, at, is_kept) in rows}
 
     def _unseen(self, deadline_s: float) -> list[Missing]:
-        """Returns the partitions whose offset, of a committed transaction, the brokers do not show yet. Blocks.
+        """Returns the partitions of which the brokers do not show yet what a transaction has committed. Blocks.
 
-        A coordinator answers before it has written the marker of the transaction to the partition of the offsets.
+        A coordinator answers before it has written the markers of the transaction: to the partition of the offsets,
+        and to those of the results.
         """
-        missing = []
-        for group in (each for app in self._apps for each in app.runner.joining if each.transactions is not None):
-            shown: dict[Place, int] = {}
-            with contextlib.suppress(UnknownGroup, OperationTimeout):  # It has no offset yet; or the time is up.
-                shown = self._admin.group_offsets(group.group, timeout_s=max(left_s(deadline_s), ASK_AGAIN_S))
-            for state in group.partitions():
-                place, to = (state.topic, state.partition), shown.get((state.topic, state.partition))
-                if state.committed is not None and (to or 0) < state.committed:
-                    reason = f"a transaction has committed {state.committed}, which the brokers do not show"
-                    missing.append(Missing(group, place, self._ends.get(place, 0), to, reason))
+        groups = [each for app in self._apps for each in app.runner.joining if each.transactions is not None]
+        offsets = [each for group in groups for each in self._unseen_offsets(group, deadline_s)]
+        return offsets or (self._unseen_results(groups[0], deadline_s) if groups else [])
+
+    def _unseen_offsets(self, group: GroupRun, deadline_s: float) -> Iterator[Missing]:
+        shown: dict[Place, int] = {}
+        with contextlib.suppress(UnknownGroup, OperationTimeout):  # It has no offset yet; or the time is up.
+            shown = self._admin.group_offsets(group.group, timeout_s=max(left_s(deadline_s), ASK_AGAIN_S))
+        for state in group.partitions():
+            place, to = (state.topic, state.partition), shown.get((state.topic, state.partition))
+            if state.committed is not None and (to or 0) < state.committed:
+                reason = f"a transaction has committed {state.committed}, which the brokers do not show"
+                yield Missing(group, place, self._ends.get(place, 0), to, reason)
+
+    def _unseen_results(self, group: GroupRun, deadline_s: float) -> list[Missing]:
+        """Returns the partitions, of all topics of the test, with messages that readers do not see yet. Blocks."""
+        missing, ends = [], self._read_ends(self._created)
+        for topic in sorted({topic for topic, _ in ends}):
+            stable: dict[int, int] = {}
+            with contextlib.suppress(UnknownTopic, OperationTimeout):  # It was deleted; or the time is up.
+                stable = self._admin.stable_offsets(topic, max(left_s(deadline_s), ASK_AGAIN_S))
+            for partition, to in stable.items():
+                end = ends.get((topic, partition), 0)
+                if to < end:
+                    reason = f"a transaction is open: readers of committed messages see those below {to}"
+                    missing.append(Missing(group, (topic, partition), end, None, reason))
         return missing
 
     def _produced(self, deadline_s: float) -> None:
         """Reads the ends of all topics when the brokers have what the apps have produced. Blocks."""
         for app in self._apps:
             app.flush(left_s(deadline_s))
-        self._ends = self._read_ends()
+        self._ends = self._read_ends(topic for app in self._apps for topic in topics_of(app.runner))
 
     def _missing(self, deadline_s: float, *, at_rest: bool) -> list[Missing]:
         """Returns the partitions that are not idle, or not at rest. Blocks while handlers run."""
@@ -151,10 +170,10 @@ class Idleness:
             pass
         return True
 
-    def _read_ends(self) -> dict[Place, int]:
-        """Returns the end offsets of all topics that the apps read. Blocks."""
+    def _read_ends(self, topics: Iterable[str]) -> dict[Place, int]:
+        """Returns the end offsets of topics. Blocks."""
         ends: dict[Place, int] = {}
-        for topic in sorted({topic for app in self._apps for topic in topics_of(app.runner)}):
+        for topic in sorted(set(topics)):
             with contextlib.suppress(UnknownTopic):  # It was deleted.
                 ends |= {(topic, partition): end for partition, end in self._admin.end_offsets(topic).items()}
         return ends

@@ -52,7 +52,8 @@ class Runs:
         """
         if self._admin is None:
             self._admin = Admin(self._cluster.bootstrap_servers, kafka=self._cluster.kafka)
-        Idleness(self._admin, [each.running for each in self._probes], self._changes).wait(timeout_s, at_rest=at_rest)
+        apps = [each.running for each in self._probes]
+        Idleness(self._admin, apps, self._changes, self._cluster.created).wait(timeout_s, at_rest=at_rest)
 
     def begin(self) -> None:
         """Notes what there is before the test's own code."""

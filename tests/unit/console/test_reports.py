@@ -53,6 +53,9 @@ def shown_of(group: Any, **parts: Any) -> Any:
         queued=lambda: (3, 300),
         swarm=(None, []),
         threads=lambda: [SimpleNamespace(owner="shop"), SimpleNamespace(owner="shop")],
+        call_log=None,
+        has_methods=False,
+        callers=dict,
     )
     vars(found).update(parts)
     return found

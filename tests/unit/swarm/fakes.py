@@ -60,6 +60,8 @@ class FakeHost:
 
     def __init__(self) -> None:
         self.did: list[str] = []
+        self.possible = 0
+        """The number of times that a reload became possible."""
 
     def replace(self, node: NodeHandle, why: str) -> None:
         if node.state.is_serving:
@@ -78,6 +80,9 @@ class FakeHost:
 
     def start_queued(self) -> None:
         pass
+
+    def on_reload_possible(self) -> None:
+        self.possible += 1
 
 
 def up(number: int, mold: int = 1) -> NodeHandle:

@@ -275,3 +275,13 @@ def test_an_impossible_event_is_logged_and_changes_nothing(one: Controlled, capl
     one.control.handle(one.node, NodeEvent.READY)
     assert "node 1: READY can't come while it is queued, which is a bug of awoke" in caplog.text
     assert one.state() is NodeState.QUEUED
+
+
+def test_a_reload_is_possible_when_the_nodes_are_there(one: Controlled) -> None:
+    control, nodes = one.control, []
+    control.when_reload_possible = lambda: nodes.append(len(control.nodes))
+    control.nodes.clear()
+    control.on_mold_ready(one.mold)
+    assert nodes == [1]
+    control.on_mold_ready(one.mold)
+    assert nodes == [1], "another mold of the same code"

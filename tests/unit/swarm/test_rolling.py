@@ -194,6 +194,7 @@ def test_the_end_of_the_swarm_ends_a_reload(reload: Reload) -> None:
     reload.roll.cancel("the swarm stops")
     reload.roll.cancel("the swarm stops")
     assert reload.ended == ["the swarm stops"]
+    assert reload.host.possible == 1
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from awoke.rpc.caller.closing import Closing
 from awoke.runtime.scope import Pause, StopToken
 from awoke.swarm.policy import RestartPolicy
 from awoke.testing import VirtualClock
-from tests.support.waiting import ahang, wait_until
+from tests.support.waiting import ahang, became, wait_until
 
 HOUR_S = 3_600.0
 
@@ -61,6 +61,33 @@ def test_each_moment_comes_in_its_order(clock: VirtualClock) -> None:
         return ended
 
     assert asyncio.run(waits()) == [[False, True, False], [True, True, False], [True, True, True]]
+
+
+def test_a_task_sees_the_moment_that_has_ended_its_wait(clock: VirtualClock) -> None:
+    async def wakes() -> float:
+        await _clock.wait(Signal(), 10)
+        became(lambda: clock.now_s != 10, within_s=0.1, every_s=0.01)  # The clock has time to move on.
+        return clock.now_s
+
+    async def waits() -> list[float]:
+        tasks = [asyncio.create_task(wakes()) for _ in range(3)]
+        await asyncio.sleep(0)
+        await clock.aadvance(60)
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(waits()) == [10, 10, 10]
+    assert (clock.now_s, clock.next_due_s()) == (60, None)
+
+
+def test_a_task_that_is_cancelled_does_not_hold_up_the_clock(clock: VirtualClock) -> None:
+    async def waits() -> None:
+        task = asyncio.create_task(_clock.wait(Signal(), 10))
+        await asyncio.sleep(0)
+        task.cancel()
+        await clock.aadvance(60)
+
+    asyncio.run(waits())
+    assert (clock.now_s, clock.next_due_s()) == (60, None)
 
 
 def test_a_wait_ends_at_its_signal_before_its_moment(clock: VirtualClock) -> None:

@@ -187,3 +187,37 @@ def test_a_wait_for_idleness_fails_if_the_brokers_do_not_show_the_offset(pyteste
     with pytest.raises(AssertionError, match="committed 1, which the brokers do not show"):
         probe.idle(timeout_s=0.01)"""
     inner(pytester, EXACTLY_ONCE % ("True", idle)).assert_outcomes(passed=1)
+
+
+RESULTS = """
+from awoke.admin import Admin
+
+def test_order(awoke_run, monkeypatch):
+    app = awoke.App("shop")
+    app.on("orders", output="bills", exactly_once=True)(lambda message: message.value)
+    probe, asked, stable_offsets = awoke_run(app), [], Admin.stable_offsets
+    probe.send("orders", b"first")
+
+    def stable(admin, topic, timeout_s):
+        asked.append(topic)
+        is_open = topic == "bills" and %s
+        return {0: 0} if is_open else stable_offsets(admin, topic, timeout_s)
+
+    %s
+"""
+"""Brokers that write the marker of a transaction to its results some time after they have answered, or never."""
+
+
+def test_a_transaction_is_idle_when_readers_see_its_results(pytester: pytest.Pytester) -> None:
+    idle = """monkeypatch.setattr(Admin, "stable_offsets", stable)
+    probe.idle()
+    assert asked.count("bills") == 2"""
+    inner(pytester, RESULTS % ('asked.count("bills") == 1', idle)).assert_outcomes(passed=1)
+
+
+def test_a_wait_for_idleness_names_the_results_that_readers_do_not_see(pytester: pytest.Pytester) -> None:
+    idle = """probe.idle()
+    monkeypatch.setattr(Admin, "stable_offsets", stable)
+    with pytest.raises(AssertionError, match="bills.*a transaction is open: readers of committed messages see those"):
+        probe.idle(timeout_s=0.01)"""
+    inner(pytester, RESULTS % ("True", idle)).assert_outcomes(passed=1)

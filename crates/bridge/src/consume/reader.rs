@@ -78,6 +78,11 @@ impl Reader {
         }
     }
 
+    /// Returns one past the last message of a partition, as the last fetch saw it; `None` before. Does not block.
+    fn end_seen(&self, topic: &str, partition: i32) -> Result<Option<i64>> {
+        Ok(self.inner.get()?.end_seen(&TopicPartition::new(topic, partition)))
+    }
+
     /// Returns a descriptor that is readable when there is something to read after `next` found nothing.
     fn fileno(&self) -> i32 {
         self.notifier.descriptor()

@@ -108,6 +108,12 @@ impl Reader {
         }
     }
 
+    /// One past the last message of a partition, as the last fetch saw it; `None` before. Does not block.
+    #[must_use]
+    pub fn end_seen(&self, at: &TopicPartition) -> Option<i64> {
+        self.client.offsets_seen(at).map(|seen| seen.end)
+    }
+
     /// # Errors
     /// [`Error::Kafka`]: a partition's messages do not come because the client may not read them.
     fn check_allowed(&self) -> Result<()> {

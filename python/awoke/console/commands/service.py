@@ -74,7 +74,7 @@ class OneWarning(Events):
 class CommandHost:
     """The process, as the responder of commands sees it."""
 
-    transactions = tracer = metrics = None
+    transactions = tracer = metrics = call_log = None
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.app = settings, self

@@ -21,6 +21,7 @@ from awoke.printable import harmless_json, printable
 from awoke.registry import wire_format
 from awoke.registry.opening import open_registry
 from awoke.registry.schemas import Schemas, loading
+from awoke.secret_fields import has_secrets, masked
 from awoke.secrets import key_hash
 from awoke.settings import Settings
 
@@ -49,18 +50,26 @@ class RouteDecoders(NamedTuple):
     key: str
     value: str
     """The names of the types, for people."""
+    secret: Mapping[Part, Any] = {}
+    """The types with fields that are marked as secret."""
 
     @classmethod
     def of(cls, types: tuple[Any, Any], decoding: Decoding) -> RouteDecoders:
         """Returns the decoders for the types of values and keys, and their names."""
-        value, key = (type_name(type_of(each)) for each in types)
-        return cls(decoding.loading(), key, value)
+        value, key = map(type_of, types)
+        secret: dict[Part, Any] = {}
+        if has_secrets(value):
+            secret["value"] = value
+        if has_secrets(key):
+            secret["key"] = key
+        return cls(decoding.loading(), type_name(key), type_name(value), secret)
 
 
 class Parts:
     """Shows the parts of messages. Any thread. A context manager: leaving it closes the client of the registry.
 
-    `routes` has the decoders by topic. Without `reveals` all contents are hidden.
+    `routes` has the decoders by topic. Without `reveals` all contents are hidden. Content with secret fields is shown
+    only decoded, with these fields masked.
     """
 
     def __init__(
@@ -89,6 +98,8 @@ class Parts:
         """Returns a key or a value as it is shown. Blocks for a schema that is not there yet."""
         if raw is None or not self.reveals:
             return self.plain(raw)
+        if self.is_masked(topic, part):
+            return self._masked(topic, part, raw, headers)
         if len(raw) > BYTES_MAX:
             return noted(raw, f"it is not decoded here: it has {len(raw):,} bytes; a download has all")
         try:
@@ -100,17 +111,34 @@ class Parts:
     def document(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Document | None:
         """Returns a key or a value as JSON, decoded by its route or the registry; None where neither has a decoder.
 
-        Blocks for a schema that is not there yet. Raises any error of the decoder.
+        Secret fields are masked. Blocks for a schema that is not there yet. Raises any error of the decoder.
         """
         decoders = self._routes.get(topic)
         decode = None if decoders is None else getattr(decoders.decoding, part)
         if decoders is not None and decode is not None:
             arguments = (raw, headers) if decoders.decoding.with_headers else (raw,)
-            return Document(json_of(decode(*arguments)), decoder=getattr(decoders, part))
+            return Document(json_of(decode(*arguments), decoders.secret.get(part)), decoder=getattr(decoders, part))
+        if self.is_masked(topic, part):
+            return None
         if self._has_registry and names_schema_of(part, raw, headers):
             found = self._registered(Place(topic, part))(raw, headers)
             return Document(found.json, decoder="registry", schema=found.schema)
         return None
+
+    def is_masked(self, topic: str, part: Part) -> bool:
+        """Tells whether keys or values of a topic have secret fields: their bytes are never shown."""
+        decoders = self._routes.get(topic)
+        return decoders is not None and part in decoders.secret
+
+    def _masked(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Content:
+        try:
+            found = self.document(topic, part, raw, headers) if len(raw) <= BYTES_MAX else None
+        except Exception:  # The text of an error may quote a secret.
+            found = None
+        if found is not None:
+            return from_json(raw, found)
+        note = "it has secret fields, and is hidden because it can't be decoded here"
+        return Content(form="hidden", size_bytes=len(raw), note=note)
 
     def plain(self, raw: bytes | None) -> Content:
         """Returns bytes as the JSON or the text that they are, or as bytes; hidden where that is not allowed."""
@@ -184,9 +212,13 @@ def noted(raw: bytes, note: str) -> Content:
     return content
 
 
-def json_of(value: Any) -> str:
-    """Returns any decoded value as a JSON document; a part that JSON has no form for as its text."""
-    return msgspec.json.encode(msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin)).decode()
+def json_of(value: Any, kind: Any = None) -> str:
+    """Returns any decoded value as a JSON document; a part that JSON has no form for as its text.
+
+    Fields that its type `kind` marks as secret are masked.
+    """
+    document = masked(kind, msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin))
+    return msgspec.json.encode(document).decode()
 
 
 def _builtin(value: Any) -> Any:

@@ -15,6 +15,7 @@ import msgspec
 
 from awoke._clock import monotonic_s
 from awoke._native import Message
+from awoke.codecs.formats import Part
 from awoke.console.access import Brokers
 from awoke.console.explorer.parts import Parts
 from awoke.console.explorer.reading import ranges_of
@@ -172,24 +173,33 @@ def matcher(query: SearchQuery, parts: Parts) -> Callable[[Message[Any, Any]], b
 
     def matches(message: Message[Any, Any]) -> bool:
         value = message.raw_value
+        is_masked = parts.is_masked(message.topic, "value")
         if path is not None:
-            return value is not None and text in _field(_document(parts, message, value) or value, path).lower()
-        if place in ("any", "key") and found_in(message.raw_key, text):
+            document = None if value is None else _document(parts, message, value) or (b"" if is_masked else value)
+            return document is not None and text in _field(document, path).lower()
+        if place in ("any", "key") and _key_has(parts, message, text):
             return True
         headers = message.headers if place in ("any", "header") else []
         if any(text in name.lower() or found_in(each, text) for name, each in headers):
             return True
         if value is None or place not in ("any", "value"):
             return False
-        return found_in(value, text) or text in (_document(parts, message, value) or "").lower()
+        return (not is_masked and found_in(value, text)) or text in (_document(parts, message, value) or "").lower()
 
     return matches
 
 
-def _document(parts: Parts, message: Message[Any, Any], value: bytes) -> str | None:
-    """Returns a value as JSON; None where it has no decoder, or does not decode."""
+def _key_has(parts: Parts, message: Message[Any, Any], text: str) -> bool:
+    """Tells whether a key has a text in it. Of one with secret fields, only what is shown counts."""
+    if message.raw_key is None or not parts.is_masked(message.topic, "key"):
+        return found_in(message.raw_key, text)
+    return text in (_document(parts, message, message.raw_key, "key") or "").lower()
+
+
+def _document(parts: Parts, message: Message[Any, Any], content: bytes, part: Part = "value") -> str | None:
+    """Returns a value or a key as JSON; None where it has no decoder, or does not decode."""
     try:
-        found = parts.document(message.topic, "value", value, message.headers)
+        found = parts.document(message.topic, part, content, message.headers)
     except Exception:  # The decoders are user code, and libraries that read foreign bytes.
         return None
     return None if found is None else found.json

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple, Union
 
 from awoke.console.explorer.parts import RouteDecoders
 from awoke.routing import Route
@@ -22,18 +22,22 @@ class Code(NamedTuple):
     def of(cls, app: Any) -> Code:
         """Returns the facts of an `awoke.App`. Opens nothing."""
         routes: list[tuple[str, Route]] = [pair for group in app.groups.values() for pair in group.routes.items()]
-        made = {topic: decoders_of(route) for topic, route in routes}
-        letters = {str(route.dead_letter): made[topic] for topic, route in routes if route.dead_letter}
+        letters = [(str(route.dead_letter), route) for _, route in routes if route.dead_letter]
         return cls(
-            {topic: each for topic, each in {**letters, **made}.items() if each is not None},
+            decoders_by_topic([*letters, *routes]),
             frozenset(map(str, app.read_topics)),
-            frozenset(letters),
+            frozenset(topic for topic, _ in letters),
             app.patterns,
         )
 
     def reads(self, topic: str) -> bool:
         """Tells whether a route of the app reads a topic, by its name or by a pattern."""
         return topic in self.read or any(each.matches(topic) for each in self.patterns)
+
+    def has_secrets(self, topic: str) -> bool:
+        """Tells whether keys or values of a topic have fields that are marked as secret."""
+        found = self.decoders.get(topic)
+        return found is not None and bool(found.secret)
 
     def check_of(self, topic: str) -> Callable[[bytes], Any] | None:
         """Returns the function that reads values of a topic; None where the app has none, or it needs headers."""
@@ -45,7 +49,23 @@ UNKNOWN = Code()
 """The code of an app that is only named."""
 
 
+def decoders_by_topic(routes: Iterable[tuple[str, Route]]) -> dict[str, RouteDecoders]:
+    """Returns the decoders of each topic. The last route of a topic decodes it; the secret fields of all are masked."""
+    found: dict[str, RouteDecoders] = {}
+    for topic, route in routes:
+        made, before = decoders_of(route), found.get(topic)
+        if made is not None and before is not None:
+            both = {
+                part: Union[kind, made.secret.get(part, kind)]  # noqa: UP007
+                for part, kind in before.secret.items()
+            }
+            made = made._replace(secret={**made.secret, **both})
+        if made is not None:
+            found[topic] = made
+    return found
+
+
 def decoders_of(route: Route) -> RouteDecoders | None:
-    """Returns the decoders of a route; None where it gets bytes."""
-    decoding = route.decoding
-    return None if decoding.value is None and decoding.key is None else RouteDecoders.of(route.types, decoding)
+    """Returns the decoders of a route; None where it gets bytes, none of them secret."""
+    found = RouteDecoders.of(route.types, route.decoding)
+    return found if found.decoding.value or found.decoding.key or found.secret else None

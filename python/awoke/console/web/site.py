@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from awoke.console.web.page import Action, Page
 from awoke.console.web.pages import (
+    calls,
     commands,
     explorer,
     failures,
@@ -17,7 +18,20 @@ from awoke.console.web.pages import (
     topics,
 )
 
-MODULES = (overview, partitions, routes, failures, letters, topics, explorer, groups, processes, commands, self_checks)
+MODULES = (
+    overview,
+    partitions,
+    routes,
+    calls,
+    failures,
+    letters,
+    topics,
+    explorer,
+    groups,
+    processes,
+    commands,
+    self_checks,
+)
 """The modules of pages. Each has `PAGES`, and may have `ACTIONS`."""
 
 PAGES: list[Page] = [page for module in MODULES for page in module.PAGES]

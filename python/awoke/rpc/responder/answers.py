@@ -207,11 +207,14 @@ class Answers:
 
     def _end(self, call: IncomingCall, outcome: str, on_end: OnEnd) -> None:
         """Ends a call after its last reply."""
-        metrics = self._host.metrics
-        if metrics is not None:
+        metrics, log = self._host.metrics, self._host.call_log
+        if metrics is not None or log is not None:
             method = "" if call.target is None else call.method
             _, _, queued_s, ran_s = call.times_s
-            metrics.call_ended(method, outcome, queued_s, ran_s)
+            if metrics is not None:
+                metrics.call_ended(method, outcome, queued_s, ran_s)
+            if log is not None:
+                log.ended(method, outcome, queued_s, ran_s)
             last = call.last
             if last is not None:
                 call_back(last, partial(self._on_acknowledged, call.method, time.perf_counter()))
@@ -222,8 +225,11 @@ class Answers:
             self._submit_own(call, call.transaction_entry, on_end)
 
     def _on_acknowledged(self, method: str, sent_s: float, _: DeliveryHandle) -> None:
-        if self._host.metrics is not None:
-            self._host.metrics.reply_acknowledged(method, time.perf_counter() - sent_s)
+        metrics, log, reply_s = self._host.metrics, self._host.call_log, time.perf_counter() - sent_s
+        if metrics is not None:
+            metrics.reply_acknowledged(method, reply_s)
+        if log is not None:
+            log.acknowledged(method, reply_s)
 
     def _submit_own(self, call: IncomingCall, entry: TransactionEntry, on_end: OnEnd) -> None:
         job = self._replies.take_job(call)

@@ -9,6 +9,7 @@ from awoke import _native
 from awoke._native import Message
 from awoke.lifecycle import BetweenJobs
 from awoke.registry.schemas import Schemas
+from awoke.rpc.responder.call_log import CallLog
 from awoke.settings import Settings
 from awoke.transaction import TransactionEntry
 
@@ -56,4 +57,8 @@ class Host(Protocol):
     def tracer(self) -> Tracer | None: ...
     @property
     def metrics(self) -> Metrics | None: ...
+    @property
+    def call_log(self) -> CallLog | None:
+        """Where calls are noted for a console; None where none looks."""
+
     def stop_app(self, error: BaseException) -> None: ...

@@ -20,14 +20,17 @@ from awoke.rpc.errors import (
     Unimplemented,
 )
 from awoke.rpc.responder.answers import CANCELLED, Answers
+from awoke.rpc.responder.call_log import CallLog
 from awoke.rpc.responder.methods import Rpc
 
 
 class Rejections:
     """The rejections of one responder. Any thread."""
 
-    def __init__(self, rpc: Rpc, events: Events, answers: Answers, replies: CallReplies) -> None:
-        self._rpc, self._events = rpc, events
+    def __init__(
+        self, rpc: Rpc, events: Events, answers: Answers, replies: CallReplies, log: CallLog | None = None
+    ) -> None:
+        self._rpc, self._events, self._log = rpc, events, log
         self._answers, self._replies = answers, replies
         self._errors: Mapping[str, Callable[[IncomingCall], RpcError]] = {
             "expired": lambda _: DeadlineExceeded("the deadline of the call has passed"),
@@ -51,6 +54,7 @@ class Rejections:
     def reject(self, call: IncomingCall, reason: str) -> None:
         """Tells the caller of a call why it is not executed. Its waiting duplicates are executed: the reason is its
         own."""
+        self._note(reason)
         self.reject_with(call, self._errors[reason](call))
 
     def reject_with(self, call: IncomingCall, error: RpcError) -> None:
@@ -60,9 +64,14 @@ class Rejections:
 
     def _drop(self, call: IncomingCall, reason: str) -> None:
         """Reports a record without a reply: its sender may not be the caller that it names."""
+        self._note(reason)
         _, partition, offset = call.place
         self._events.emit(RpcRefused(reason=reason, partition=partition, offset=offset))
         self._replies.settle(call, 0.0)
+
+    def _note(self, reason: str) -> None:
+        if self._log is not None:
+            self._log.rejected(reason)
 
     def _unknown_method(self, call: IncomingCall) -> RpcError:
         return Unimplemented(f"service {self._rpc.service!r} has no method {call.method[:128]!r}")

@@ -83,8 +83,10 @@ class Responder:
         self._admission.set_reply_topics(self._reply_topics.look_up())
         self._replies = _native.CallReplies(self._producer)
         self._answers = Answers(host, rpc, events, self._replies, self._admission)
-        self._rejections = Rejections(rpc, events, self._answers, self._replies)
+        self._rejections = Rejections(rpc, events, self._answers, self._replies, host.call_log)
         self._schema_loads = SchemaLoads(host.app.schemas, events)
+        if host.call_log is not None:
+            host.call_log.count = self.counts
         self._threads: list[threading.Thread] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -256,7 +258,9 @@ class Responder:
             raise Unavailable("the call was not executed: its partition was taken away")
 
     async def _call_method(self, call: IncomingCall) -> Any:
-        token, tracer = current.set(call), self._host.tracer
+        token, tracer, log = current.set(call), self._host.tracer, self._host.call_log
+        if log is not None:
+            log.began(call)
         cleanups, is_async = self._host.app.cleanups, call.target.is_async
         call.start()
         try:
@@ -269,6 +273,8 @@ class Responder:
             await cleanups.end(is_async=is_async)
             call.stop()
             current.reset(token)
+            if log is not None:
+                log.left(call)
 
     async def _run_method(self, call: IncomingCall) -> Any:
         method = call.target

@@ -12,6 +12,7 @@ import awoke
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import Audit
 from awoke.console.web.application import application
+from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Rights, Role
 from awoke.settings import load
 from tests.support.clusters import Cluster
@@ -22,14 +23,20 @@ HARMFUL = re.compile(r"<script>alert|\x1b|\u202e| style=|hx-on|javascript:")
 
 
 def client_of(
-    cluster: Cluster, role: Role = Role.VIEW, *, payloads: bool = False, app: str = "shop", live: Any = None
+    cluster: Cluster,
+    role: Role = Role.VIEW,
+    *,
+    payloads: bool = False,
+    app: str = "shop",
+    live: Any = None,
+    code: Code = UNKNOWN,
 ) -> TestClient:
     """A client of a console of these brokers, as a user with this role: to be used as a context."""
     settings = load({"bootstrap_servers": cluster.bootstrap_servers}).values
     verbs = [] if role is Role.VIEW else ["*"]
     rights = Rights(lambda scope: Grant(role=role, who="ada"), verbs, payloads)
     state: Any = live or FakeLive()
-    web = application(app, settings, state, rights, ())
+    web = application(app, settings, state, rights, (), code)
     return TestClient(web, base_url="http://localhost", follow_redirects=False)
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 
+import awoke
 from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import BYTES_MAX, TEXT_MAX, Parts, RouteDecoders, json_of
 from awoke.registry import Schema, SchemaRegistry
+from awoke.secrets import HIDDEN
 from awoke.settings import load
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.messages import StoredMessage
@@ -116,3 +118,27 @@ class Odd:
 )
 def test_any_decoded_value_becomes_json(value: object, document: str) -> None:
     assert json_of(value) == document
+
+
+class Payment(msgspec.Struct):
+    item: str
+    card: Annotated[str, awoke.Secret]
+
+
+@pytest.fixture
+def masking() -> Iterator[Parts]:
+    routes = {"payments": RouteDecoders.of((Payment, None), decoding_of(Payment, None, "payments"))}
+    with Parts(SETTINGS, routes, reveals=True) as found:
+        yield found
+
+
+def test_secret_fields_are_masked(masking: Parts) -> None:
+    found = masking.content("payments", "value", b'{"item":"tea","card":"4711"}', [])
+    assert json.loads(found.text or "") == {"item": "tea", "card": HIDDEN}
+
+
+@pytest.mark.parametrize("raw", [b'{"item":1,"card":"4711"}', b"4711", b'{"card":"4711"}' + b" " * BYTES_MAX])
+def test_content_with_secret_fields_that_does_not_decode_is_hidden(masking: Parts, raw: bytes) -> None:
+    found = masking.content("payments", "value", raw, [])
+    assert (found.form, found.text, found.size_bytes) == ("hidden", None, len(raw))
+    assert b"4711" not in msgspec.json.encode(found)

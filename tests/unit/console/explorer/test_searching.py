@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -94,3 +94,28 @@ def test_a_search_begins_at_the_time_and_leaves_out_empty_partitions() -> None:
     assert wanted(SearchQuery(topic="orders", text="a", partition=1), RANGES) == RANGES[1:]
     with pytest.raises(awoke.UnknownTopic):
         wanted(SearchQuery(topic="orders", text="a", partition=2), RANGES)
+
+
+class Payment(msgspec.Struct):
+    item: str
+    card: Annotated[str, awoke.Secret]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_hit"),
+    [
+        ({"text": "tea"}, True),
+        ({"text": "4711"}, False),
+        ({"text": "4711", "field": "card"}, False),
+        ({"text": "tea", "field": "item"}, True),
+        ({"text": "0815", "place": "key"}, False),
+    ],
+)
+def test_a_search_finds_no_secret_field(changes: dict[str, Any], is_hit: bool) -> None:
+    kinds = Payment, Payment
+    message: Any = StoredMessage(b'{"item":"k","card":"0815"}', b'{"item":"Tea","card":"4711"}', [], "orders")
+    broken: Any = StoredMessage(b"0815", b"4711", [], "orders")
+    with Parts(SETTINGS, {"orders": RouteDecoders.of(kinds, decoding_of(*kinds, "orders"))}, reveals=True) as parts:
+        matches = matcher(SearchQuery(topic="orders", **changes), parts)
+        assert matches(message) is is_hit
+        assert not matches(broken)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 import pytest
 
 import awoke
+from awoke.console.explorer.parts import Parts
 from awoke.console.web.code import Code
+from awoke.secret_fields import masked
+from awoke.secrets import HIDDEN
+from awoke.settings import load
 
 
 class Order(msgspec.Struct):
@@ -45,3 +51,32 @@ def test_topics_are_read_by_name_or_pattern(code: Code) -> None:
 def test_a_console_of_a_name_knows_no_code() -> None:
     assert not Code().reads("orders")
     assert Code().check_of("orders") is None
+
+
+def test_the_secret_fields_of_all_routes_of_a_topic_are_masked() -> None:
+    app = awoke.App("shop")
+
+    class Payment(msgspec.Struct):
+        card: Annotated[str, awoke.Secret]
+
+    class Refund(msgspec.Struct):
+        iban: Annotated[str, awoke.Secret]
+        card: str = ""
+
+    for group, kind in (("a", Payment), ("b", Refund), ("c", Order)):
+        app.on("payments", group=group, value=kind, dead_letter="gone")(lambda message: None)
+    code = Code.of(app)
+    assert [code.has_secrets(each) for each in ("payments", "gone", "other")] == [True, True, False]
+    with Parts(load({}).values, code.decoders, reveals=True) as parts:
+        for topic in ("payments", "gone"):
+            assert parts.content(topic, "value", b'{"item":"tea"}', []).text == '{\n  "item": "tea"\n}'
+            assert parts.is_masked(topic, "value")
+            kind = code.decoders[topic].secret["value"]
+            assert masked(kind, {"card": "1", "iban": "2"}) == {"card": HIDDEN, "iban": HIDDEN}
+
+
+def test_secret_bytes_are_hidden() -> None:
+    app = awoke.App("shop")
+    app.on("pins", value=Annotated[bytes, awoke.Secret])(lambda message: None)
+    with Parts(load({}).values, Code.of(app).decoders, reveals=True) as parts:
+        assert "4711" not in str(parts.content("pins", "value", b"4711", []).text)

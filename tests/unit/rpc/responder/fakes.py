@@ -220,7 +220,7 @@ class FakeHost:
     def __init__(self, **parts: Any) -> None:
         self.settings = Settings(bootstrap_servers="127.0.0.1:1")
         self.app = SimpleNamespace(schemas=Schemas.none(), cleanups=BetweenJobs())
-        self.member = self.transactions = self.tracer = self.metrics = None
+        self.member = self.transactions = self.tracer = self.metrics = self.call_log = None
         self.ended: list[BaseException] = []
         vars(self).update(parts)
 

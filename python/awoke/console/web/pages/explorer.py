@@ -82,6 +82,8 @@ def file(asked: Asked) -> Response:
     kind = asked.query.get("part", "message")
     if not asked.grant.payloads:
         raise Refused("the contents of messages are hidden from you")
+    if asked.code.has_secrets(asked.path["topic"]):
+        raise Refused("messages of this topic have secret fields, which a file would show")
     if kind not in ("key", "value", "message"):
         raise Wrong(f"part is key, value or message, not {kind!r}")
     made = download(_read_one(asked), "key" if kind == "key" else "value" if kind == "value" else "message")

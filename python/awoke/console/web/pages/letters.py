@@ -16,6 +16,7 @@ from awoke.console.web.recorded import recorded, text_of
 from awoke.console.web.rendering import segment
 from awoke.dead_letters.letters import Filter, Letter
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.secrets import HIDDEN
 
 WORDS = ("dead", "dlq", "dlt")
 """A topic with one of these in its name is offered; any other can be named."""
@@ -150,6 +151,8 @@ def edit(asked: Asked) -> Done:
     found = _find(asked, _read(asked).letters)
     to = text_of(asked, "to") or found.origin.topic
     edited = edited_of(asked)
+    if isinstance(edited.value, str) and HIDDEN in edited.value and asked.code.has_secrets(topic):
+        raise Wrong(f"the value has a masked field: {HIDDEN} would be sent in the place of its secret")
 
     def act() -> str:
         partition, offset = replaying.send_edited(brokers, found, edited, to, asked.code.check_of(to))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 import awoke
 from awoke.console.views import GroupPartition, GroupView
+from awoke.console.web.code import Code
 from awoke.console.web.grants import Role
+from awoke.secrets import HIDDEN
 from tests.contract.console.web.clients import act, audited, client_of, read
 from tests.contract.test_dead_letter_commands import headers_of, put
 from tests.support.clusters import Cluster, unique
@@ -89,3 +93,24 @@ def test_an_admin_edits_a_letter_where_contents_are_allowed(mock_cluster: Cluste
         done = act(client, f"{path}/edit", value='{"n":\r\n7}', headers="by: ops")
         assert done == (200, f"the edited letter is offset 0 of {dead.topic}[0]")
     assert dead.values(mock_cluster) == [b'{"n":\n7}']
+
+
+class Paid(msgspec.Struct):
+    n: Annotated[int, awoke.Secret]
+
+
+def test_secret_fields_are_shown_and_sent_nowhere(mock_cluster: Cluster) -> None:
+    dead, app = Dead(mock_cluster), awoke.App("shop")
+    app.on(dead.topic, value=Paid, dead_letter=dead.dead)(lambda message: None)
+    with client_of(mock_cluster, Role.ADMIN, payloads=True, live=dead.live, code=Code.of(app)) as client:
+        path = f"/letters/{dead.dead}/0/2"
+        shown = read(client, path)["letter"]["message"]["value"]["text"]
+        assert msgspec.json.decode(shown) == {"n": HIDDEN}
+        assert act(client, f"{path}/edit", value=shown)[0] == 400
+        file = f"/topics/{dead.dead}/messages/0/2"
+        assert client.get(f"{file}/file?part=value").status_code == 403
+        page = client.get(file).text
+        assert ("[secret]" in page, "Download" in page) == (True, False)
+        found = read(client, f"/topics/{dead.dead}/search?text=n&place=value&wait=1")["hits"]
+        assert {each["value"]["text"] for each in found} == {shown}
+    assert dead.values(mock_cluster) == []
