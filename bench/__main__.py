@@ -31,6 +31,7 @@ FULL: dict[str, list[str]] = {
     "peers": [],
     "growth": [],
     "testing": [],
+    "watch": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -55,6 +56,7 @@ QUICK: dict[str, list[str]] = {
     "peers": ["--messages", "5000", "--runs", "1"],
     "growth": ["--quick"],
     "testing": [],
+    "watch": ["--saves", "2"],
 }
 
 
