@@ -34,6 +34,7 @@ FULL: dict[str, list[str]] = {
     "web_console": [],
     "live_update": [],
     "console_price": [],
+    "watch": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -61,6 +62,7 @@ QUICK: dict[str, list[str]] = {
     "web_console": ["--quick"],
     "live_update": ["--messages", "8"],
     "console_price": ["--messages", "20000", "--runs", "1", "--seconds", "5"],
+    "watch": ["--saves", "2"],
 }
 
 
