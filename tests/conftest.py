@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -160,8 +161,15 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
         assert tasks <= tasks_before + 3, f"{tasks - tasks_before} native threads left behind"
 
 
+OF_BROKERS = re.compile(r"kafka-\d+-log")
+"""The names of the threads that read the logs of brokers: one that is started again has a new one."""
+
+
 def is_ending(thread: threading.Thread) -> bool:
-    """Tells whether a thread is that of callbacks, which ends by itself after the last one. Blocks until it has."""
+    """Tells whether a thread ends without the test: that of callbacks after the last one, for which it waits, and that
+    of a broker's log with the broker, which may be the module's. Blocks."""
+    if OF_BROKERS.fullmatch(thread.name):
+        return True
     if thread.name == OF_CALLBACKS:
         thread.join(CALLBACKS_S)
     return not thread.is_alive()

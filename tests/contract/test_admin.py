@@ -41,6 +41,8 @@ def test_an_open_transaction_holds_back_the_stable_offset(cluster: Cluster, topi
         with producer.transaction() as transaction:
             transaction.produce(name, b"not committed").wait(30)
             assert (admin.stable_offsets(name), admin.end_offsets(name)) == ({0: 0}, {0: 1})
+            assert admin.end_offsets(name, partitions=[]) == {}
+            assert admin.end_offsets(name, partitions=[0]) == {0: 1}
         wait_until(lambda: admin.stable_offsets(name) == {0: 2}, "the transaction has ended")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,9 +13,17 @@ from tests.support.kafka_cluster import ThreeBrokers
 from tests.support.waiting import wait_until
 
 
-def test_a_preferred_leader_leads_again_after_its_return() -> None:
-    topic, brokers = unique("topic"), ThreeBrokers()
-    with brokers, awoke.Admin(brokers.servers_of(1)) as admin:
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[ThreeBrokers]:
+    """Three brokers, which all tests leave running: to start them takes 10 s of processor time."""
+    started = ThreeBrokers()
+    with started:
+        yield started
+
+
+def test_a_preferred_leader_leads_again_after_its_return(brokers: ThreeBrokers) -> None:
+    topic = unique("topic")
+    with awoke.Admin(brokers.servers_of(1)) as admin:
         brokers.create_topic(topic, [[2, 1], [1, 2]], {})
         assert {admin.describe_broker_configs(number)["node.id"].value for number in (1, 3)} == {"1", "3"}
         brokers.stop_broker(2)
@@ -28,9 +37,9 @@ def test_a_preferred_leader_leads_again_after_its_return() -> None:
         brokers.wait_for_leader(topic, 0, 2)
 
 
-def test_an_unclean_election_makes_a_leader_of_a_replica_that_lags_behind() -> None:
-    topic, brokers = unique("topic"), ThreeBrokers()
-    with brokers, awoke.Admin(brokers.servers_of(1)) as admin:
+def test_an_unclean_election_makes_a_leader_of_a_replica_that_lags_behind(brokers: ThreeBrokers) -> None:
+    topic = unique("topic")
+    with awoke.Admin(brokers.servers_of(1)) as admin:
         brokers.create_topic(topic, [[2, 3]], {"unclean.leader.election.enable": "false"})
         brokers.stop_broker(3)
         brokers.wait_in_sync(topic, 0, 1)
@@ -45,3 +54,4 @@ def test_an_unclean_election_makes_a_leader_of_a_replica_that_lags_behind() -> N
 
         wait_until(is_elected, "broker 3 can be elected", 60)
         brokers.wait_for_leader(topic, 0, 3)
+    brokers.start_broker(2)

@@ -20,9 +20,9 @@ MESSAGES = 20_000
 KAFKA: dict[str, str | int] = {"reconnect.backoff.max.ms": 500}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def broker() -> Iterator[RealCluster]:
-    """A broker of this test's own."""
+    """A broker of this file's own, which is killed and started again."""
     cluster = RealCluster()
     yield cluster
     cluster.close()

@@ -130,17 +130,23 @@ class AsyncAdmin(Client):
         """Commits the offsets of a plan. See `Admin.reset_offsets`."""
         await self._resets.reset(plan, timeout_s)
 
-    async def start_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+    async def start_offsets(
+        self, topic: str, timeout_s: float = TIMEOUT_S, *, partitions: Collection[int] | None = None
+    ) -> dict[int, int]:
         """Returns the first offset that is not deleted, by partition. See `Admin.start_offsets`."""
-        return await self._topics.offsets(topic, EARLIEST, timeout_s)
+        return await self._topics.offsets(topic, EARLIEST, timeout_s, partitions=partitions)
 
-    async def end_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+    async def end_offsets(
+        self, topic: str, timeout_s: float = TIMEOUT_S, *, partitions: Collection[int] | None = None
+    ) -> dict[int, int]:
         """Returns the offset after the last message, by partition. See `Admin.end_offsets`."""
-        return await self._topics.offsets(topic, LATEST, timeout_s)
+        return await self._topics.offsets(topic, LATEST, timeout_s, partitions=partitions)
 
-    async def stable_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+    async def stable_offsets(
+        self, topic: str, timeout_s: float = TIMEOUT_S, *, partitions: Collection[int] | None = None
+    ) -> dict[int, int]:
         """Returns the last stable offset, by partition. See `Admin.stable_offsets`."""
-        return await self._topics.offsets(topic, LATEST, timeout_s, "list_stable_offsets")
+        return await self._topics.offsets(topic, LATEST, timeout_s, "list_stable_offsets", partitions)
 
     async def offsets_at(self, topic: str, time_ms: int, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
         """Returns the first offset at or after a time (ms since 1970), by partition. See `Admin.offsets_at`."""

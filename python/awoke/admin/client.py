@@ -249,20 +249,26 @@ class Admin(Client):
         """
         drive(self._resets.reset(plan, timeout_s))
 
-    def start_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
-        """Returns the first offset that is not deleted, by partition."""
-        return drive(self._topics.offsets(topic, EARLIEST, timeout_s))
+    def start_offsets(
+        self, topic: str, timeout_s: float = TIMEOUT_S, *, partitions: Collection[int] | None = None
+    ) -> dict[int, int]:
+        """Returns the first offset that is not deleted, by partition; of these alone where some are named."""
+        return drive(self._topics.offsets(topic, EARLIEST, timeout_s, partitions=partitions))
 
-    def end_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
-        """Returns the offset after the last message, by partition."""
-        return drive(self._topics.offsets(topic, LATEST, timeout_s))
+    def end_offsets(
+        self, topic: str, timeout_s: float = TIMEOUT_S, *, partitions: Collection[int] | None = None
+    ) -> dict[int, int]:
+        """Returns the offset after the last message, by partition; of these alone where some are named."""
+        return drive(self._topics.offsets(topic, LATEST, timeout_s, partitions=partitions))
 
-    def stable_offsets(self, topic: str, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
+    def stable_offsets(
+        self, topic: str, timeout_s: float = TIMEOUT_S, *, partitions: Collection[int] | None = None
+    ) -> dict[int, int]:
         """Returns the last stable offset, by partition: an open transaction holds back what lies beyond it.
 
         Readers of committed messages read up to it. Without an open transaction it is the end.
         """
-        return drive(self._topics.offsets(topic, LATEST, timeout_s, "list_stable_offsets"))
+        return drive(self._topics.offsets(topic, LATEST, timeout_s, "list_stable_offsets", partitions))
 
     def offsets_at(self, topic: str, time_ms: int, timeout_s: float = TIMEOUT_S) -> dict[int, int]:
         """Returns the first offset at or after a time (ms since 1970), by partition; the end where there is none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from awoke import new_topics
@@ -100,18 +100,29 @@ class Topics:
         check(created, "create partitions of")
         await self._find(name, total, timeout_s, until_s - time.monotonic())
 
-    async def offsets(self, name: str, at: int, timeout_s: float, kind: str = "list_offsets") -> dict[int, int]:
+    async def offsets(
+        self,
+        name: str,
+        at: int,
+        timeout_s: float,
+        kind: str = "list_offsets",
+        partitions: Collection[int] | None = None,
+    ) -> dict[int, int]:
         """Returns offsets by partition: `EARLIEST`, `LATEST`, or the first at or after a time in ms.
 
-        With the kind `list_stable_offsets`, the latest is the last stable offset.
+        With the kind `list_stable_offsets`, the latest is the last stable offset. `partitions` None asks for all.
         """
-        partitions = [(name, each.partition, at) for each in (await self.describe(name, timeout_s)).partitions]
+        if partitions is None:
+            partitions = [each.partition for each in (await self.describe(name, timeout_s)).partitions]
+        elif not partitions:
+            return {}
+        wanted = [(name, each, at) for each in partitions]
         what = f"offsets of {name!r} could not be read"
         until_s = time.monotonic() + min(timeout_s, NEW_LEADER_S)
-        found: Offsets = await self._connection.request(kind, partitions, timeout_s, what)
+        found: Offsets = await self._connection.request(kind, wanted, timeout_s, what)
         # A poll, and a known limit: no event tells when a broker hears that it leads a partition.
         while lacks_leader(found) and time.monotonic() < until_s and await self._connection.again():
-            found = await self._connection.request(kind, partitions, timeout_s, what)
+            found = await self._connection.request(kind, wanted, timeout_s, what)
         check_offsets(found, what)
         for _, partition, offset, _ in found:
             # librdkafka drops the error of a leader that did not answer.

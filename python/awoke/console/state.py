@@ -12,7 +12,7 @@ import msgspec
 from awoke._clock import wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
-from awoke.console.ends import Unread
+from awoke.console.ends import CLIENT, Extent
 from awoke.console.error_kinds import ErrorKinds
 from awoke.console.stuck import reasons
 from awoke.console.topics import ConsoleTopics
@@ -30,7 +30,6 @@ from awoke.console.views import (
 from awoke.errors import KafkaError, UnknownGroup, UnknownTopic
 from awoke.reader import Reader
 from awoke.settings import Settings
-from awoke.starts import Start
 
 SILENT_AFTER_MS = 30_000
 """Three intervals of reports."""
@@ -51,12 +50,28 @@ class Sent(NamedTuple):
     """None of a newer process. It is converted once, and never changes."""
 
 
+class Head(msgspec.Struct):
+    """The fields of a report that tell whether this awoke reads it."""
+
+    major: int
+    at_ms: int | None = None
+    node: str | None = None
+    state: str | None = None
+
+    @property
+    def is_report(self) -> bool:
+        """True of a report of this major version, and of anything of a later one."""
+        return self.major > MAJOR or None not in (self.at_ms, self.node, self.state)
+
+
 class State:
     """The content of the topics of an app, as read until now. One thread."""
 
     def __init__(self, app: str) -> None:
         self._app = app
         self._nodes: dict[str, Sent] = {}
+        self._new: dict[str, bytes] = {}
+        """The last reports that were not looked at yet. Most are replaced before: a topic has those of an hour."""
         self.kinds = ErrorKinds()
         self._audit: collections.deque[Audit] = collections.deque(maxlen=AUDIT_MAX)
         self.unreadable = 0
@@ -73,14 +88,29 @@ class State:
         node = bytes(message.key or b"").decode(errors="replace")
         if message.value is None:
             self._nodes.pop(node, None)
+            self._new.pop(node, None)
             return
         try:
-            document = msgspec.json.decode(message.value, type=dict[str, Any])
-            report = None if is_newer(document) else msgspec.convert(document, Report)
+            is_report = msgspec.json.decode(message.value, type=Head).is_report
         except (msgspec.MsgspecError, UnicodeDecodeError):
+            is_report = False
+        if is_report:
+            self._new[node] = bytes(message.value)
+        else:
             self.unreadable += 1
-            return
-        self._nodes[node] = Sent(document, report)
+
+    def _take_new(self) -> dict[str, Sent]:
+        """Decodes the last report of each process, once, and returns all."""
+        for node, value in self._new.items():
+            try:
+                document = msgspec.json.decode(value, type=dict[str, Any])
+                report = None if is_newer(document) else msgspec.convert(document, Report)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                self.unreadable += 1
+                continue
+            self._nodes[node] = Sent(document, report)
+        self._new.clear()
+        return self._nodes
 
     def on_error(self, message: Message[Any, Any]) -> ErrorRecord | None:
         """Counts an error record by its fingerprint and returns it; None if it is no such record."""
@@ -98,15 +128,15 @@ class State:
 
     def nodes(self, now_ms: int) -> list[NodeView]:
         """Returns the processes that have reported and not stopped in order, by name."""
-        return [node_of(node, each.document, now_ms) for node, each in sorted(self._nodes.items())]
+        return [node_of(node, each.document, now_ms) for node, each in sorted(self._take_new().items())]
 
     def reports(self) -> dict[str, Report]:
         """Returns the reports that this awoke understands, by process."""
-        return {node: each.report for node, each in sorted(self._nodes.items()) if each.report is not None}
+        return {node: each.report for node, each in sorted(self._take_new().items()) if each.report is not None}
 
     def groups(self) -> list[str]:
         """Returns the consumer groups that the reports name; that of the app's name where there is none."""
-        found = {group for each in self._nodes.values() if each.report is not None for group in each.report.groups}
+        found = {group for each in self._take_new().values() if each.report is not None for group in each.report.groups}
         return sorted(found) or [self._app]
 
     def errors(self) -> list[ErrorView]:
@@ -116,6 +146,7 @@ class State:
     def view(self, groups: list[GroupView]) -> AppView:
         """Returns the state of the app with these groups, and the reasons why it may be stuck."""
         now_ms = wall_ms()
+        self._take_new()  # It counts records that can't be read.
         found = AppView(
             app=self._app,
             at_ms=now_ms,
@@ -150,39 +181,45 @@ def read_view(app: str, settings: Settings, timeout_s: float = TIMEOUT_S) -> App
         UnknownTopic: The app has never reported. BrokerUnreachable; OperationTimeout; AuthorizationFailed.
     """
     topics, state = ConsoleTopics.of(app), State(app)
-    given: dict[str, Any] = {
-        "bootstrap_servers": settings.bootstrap_servers,
-        "kafka": settings.kafka,
-        "oauth_token": settings.oauth_token,
-    }
+    given = reading(settings)
     with Admin(settings=settings) as admin:
         try:
-            for message in read_now(admin, topics.reports, "earliest", given, timeout_s):
+            for message in read_now(admin, topics.reports, None, given, timeout_s):
                 state.on_report(message)
         except UnknownTopic as error:
             text = f"app {app!r} sends no reports: there is no topic {topics.reports}; run it with console=True"
             raise UnknownTopic(text, error.code, error.code_name) from None
         with contextlib.suppress(UnknownTopic):
-            for message in read_now(admin, topics.errors, -ERRORS_MAX, given, timeout_s):
+            for message in read_now(admin, topics.errors, ERRORS_MAX, given, timeout_s):
                 state.on_error(message)
         with contextlib.suppress(UnknownTopic):
-            for message in read_now(admin, topics.audit, -AUDIT_MAX, given, timeout_s):
+            for message in read_now(admin, topics.audit, AUDIT_MAX, given, timeout_s):
                 state.on_audit(message)
         return state.view([group_of(admin, group, timeout_s) for group in state.groups()])
 
 
+def reading(settings: Settings) -> dict[str, Any]:
+    """Returns what a reader of the console's topics takes of the settings."""
+    return {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "kafka": {**settings.kafka, **CLIENT},
+        "oauth_token": settings.oauth_token,
+    }
+
+
 def read_now(
-    admin: Admin, topic: str, start: Start, given: Mapping[str, Any], timeout_s: float
+    admin: Admin, topic: str, count: int | None, given: Mapping[str, Any], timeout_s: float
 ) -> Iterator[Message[Any, Any]]:
-    """Yields the messages that a topic has now, and no further ones. Blocks.
+    """Yields the messages that a topic has now, at most the last `count`, and no further ones. Blocks.
 
     Raises:
         UnknownTopic; BrokerUnreachable; OperationTimeout; AuthorizationFailed.
     """
-    with Reader(topic, start=start, **given) as reader:
-        unread = Unread(admin.end_offsets(topic, timeout_s))
-        if not unread:
-            return
+    extent = Extent.of(admin, topic, timeout_s)
+    unread = extent.unread()
+    if not unread:
+        return
+    with Reader(topic, start=extent.last(count), **given) as reader:
         for message in reader.read_until_end(timeout_s):
             yield message
             unread.take(message)

@@ -86,6 +86,28 @@ def test_a_record_that_is_no_report_is_counted(value: bytes) -> None:
     assert [each.node for each in state.nodes(wall_ms())] == ["host.1"], "the earlier report stays"
 
 
+def test_a_report_in_another_form_is_counted_and_the_one_before_stays() -> None:
+    state = state_of(message(report()))
+    assert [each.is_newer for each in state.nodes(wall_ms())] == [False]
+    state.on_report(message({**msgspec.to_builtins(report(sequence=2)), "partitions": "in another form"}))
+    assert (state.view([]).unreadable, state.reports()["host.1"].sequence) == (1, 1)
+
+
+def test_a_report_is_converted_once_and_only_the_last_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    converted, convert = list[int](), msgspec.convert
+
+    def counted(document: Any, kind: Any) -> Any:
+        converted.append(document["sequence"])
+        return convert(document, kind)
+
+    monkeypatch.setattr(msgspec, "convert", counted)
+    state = state_of(*(message(report(sequence=each)) for each in range(5)))
+    for _ in range(3):
+        state.view([])
+        assert state.groups() == ["audit", "shop"]
+    assert converted == [4]
+
+
 def test_groups_are_those_of_the_reports_or_named_as_the_app() -> None:
     assert state_of(message(report())).groups() == ["audit", "shop"]
     assert state_of().groups() == ["shop"]

@@ -6,7 +6,9 @@ The lag comes from the brokers: right for paused partitions, and for groups with
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
 
 from awoke.admin import Admin, GroupInfo, MemberInfo
 from awoke.console.access import TIMEOUT_S
@@ -15,6 +17,7 @@ from awoke.errors import KafkaError, OperationTimeout
 
 PAGE = 100
 """The groups of a page."""
+PLACES_MAX = 1_000_000
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -34,16 +37,23 @@ def list_groups(admin: Admin, search: str = "", at: int = 0, limit: int = PAGE) 
     return GroupsView(groups=rows, total=len(found), at=at)
 
 
-def show_group(admin: Admin, name: str) -> GroupDetail:
+def show_group(
+    admin: Admin, name: str, places_max: int = PLACES_MAX, known: Mapping[Place, int | None] | None = None
+) -> GroupDetail:
     """Returns one group with its members, and the offsets and the lag of each partition.
+
+    A group of more partitions than `places_max` has their committed offsets alone, and no lag: `logs_of` asks for the
+    rest of some partitions. `known` are its committed offsets, where they were asked just now.
 
     Raises:
         UnknownGroup; BrokerUnreachable; AuthorizationFailed.
     """
-    found, committed = admin.describe_group(name, TIMEOUT_S), admin.group_offsets(name, TIMEOUT_S)
+    found = admin.describe_group(name, TIMEOUT_S)
+    committed = known if known is not None else admin.group_offsets(name, TIMEOUT_S)
     owners = {place: each for each in found.members for place in each.partitions}
     places = sorted({*committed, *owners})
-    topics = sorted({topic for topic, _ in places})
+    is_all = len(places) <= places_max
+    topics = sorted({topic for topic, _ in places}) if is_all else []
     starts, ends = offsets_of(admin.start_offsets, topics), offsets_of(admin.end_offsets, topics)
     stable = offsets_of(admin.stable_offsets, topics)
     rows = [
@@ -56,10 +66,28 @@ def show_group(admin: Admin, name: str) -> GroupDetail:
         kind=found.kind,
         protocol=found.protocol,
         coordinator=None if found.coordinator is None else found.coordinator.address,
-        lag=sum(each.lag or 0 for each in rows),
+        lag=sum(each.lag or 0 for each in rows) if is_all else None,
         members=members_of(found),
         places=rows,
     )
+
+
+def logs_of(admin: Admin, places: Sequence[GroupPlace]) -> list[GroupPlace]:
+    """Returns these partitions of a group with the offsets of their logs and the lag. Blocks."""
+    by_topic: dict[str, list[int]] = {}
+    for each in places:
+        by_topic.setdefault(each.topic, []).append(each.partition)
+
+    def asked(ask: Callable[..., Mapping[int, int]]) -> dict[Place, int]:
+        return offsets_of(lambda topic, timeout_s: ask(topic, timeout_s, partitions=by_topic[topic]), by_topic)
+
+    starts, stable, ends = asked(admin.start_offsets), asked(admin.stable_offsets), asked(admin.end_offsets)
+    found = []
+    for each in places:
+        place = (each.topic, each.partition)
+        made = place_of(place, each.committed, (starts.get(place), stable.get(place), ends.get(place)))
+        found.append(msgspec.structs.replace(made, member=each.member, client_id=each.client_id))
+    return found
 
 
 def members_of(group: GroupInfo) -> list[MemberView]:

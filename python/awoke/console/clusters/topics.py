@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
 
 from awoke import checks
 from awoke.admin import Admin, BrokerInfo, TopicInfo
@@ -44,8 +46,10 @@ def list_topics(admin: Admin, search: str = "", at: int = 0, limit: int = PAGE) 
     )
 
 
-def show_topic(admin: Admin, name: str) -> TopicView:
+def show_topic(admin: Admin, name: str, offsets_max: int = PARTITIONS_MAX) -> TopicView:
     """Returns one topic with offsets, settings and risks; what can't be asked is left out, and named in the notes.
+
+    A topic of more partitions than `offsets_max` has no offsets: `offsets_of` asks for those of some partitions.
 
     Raises:
         UnknownTopic; BrokerUnreachable; AuthorizationFailed.
@@ -54,7 +58,8 @@ def show_topic(admin: Admin, name: str) -> TopicView:
     notes: list[str] = []
     starts, ends, configs = dict[int, int](), dict[int, int](), list[ConfigView]()
     try:
-        starts, ends = admin.start_offsets(name, TIMEOUT_S), admin.end_offsets(name, TIMEOUT_S)
+        if len(found.partitions) <= offsets_max:
+            starts, ends = admin.start_offsets(name, TIMEOUT_S), admin.end_offsets(name, TIMEOUT_S)
     except (KafkaError, OperationTimeout) as error:
         notes.append(f"offsets are not known: {error}")
     try:
@@ -72,6 +77,17 @@ def show_topic(admin: Admin, name: str) -> TopicView:
         risks=risks_of(partitions, [each.id for each in brokers], _min_in_sync(configs)),
         notes=notes,
     )
+
+
+def offsets_of(admin: Admin, name: str, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Returns these partitions with their offsets; without them where they can't be asked. Blocks."""
+    numbers = [each.partition for each in partitions]
+    try:
+        starts = admin.start_offsets(name, TIMEOUT_S, partitions=numbers)
+        ends = admin.end_offsets(name, TIMEOUT_S, partitions=numbers)
+    except (KafkaError, OperationTimeout):
+        return list(partitions)
+    return [_partition(msgspec.structs.replace(each), starts, ends) for each in partitions]
 
 
 def configs_of(admin: Admin, name: str) -> list[ConfigView]:

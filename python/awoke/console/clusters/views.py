@@ -166,8 +166,8 @@ class GroupDetail(msgspec.Struct, kw_only=True):
     kind: str
     protocol: str
     coordinator: str | None
-    lag: int
-    """Of all partitions with a committed offset."""
+    lag: int | None
+    """Of all partitions with a committed offset; None where they are too many to be asked at once."""
     members: list[MemberView]
     places: list[GroupPlace]
 

@@ -20,6 +20,8 @@ LIMIT_MAX = 500
 """The most messages of a page."""
 READ_MAX = 5_000
 """The most messages that are read for a page; with many partitions, fewer of each."""
+CLIENT = {"fetch.message.max.bytes": "131072", "queued.max.messages.kbytes": "4096", "fetch.wait.max.ms": "20"}
+"""Properties of a client that reads a few messages: no more are fetched than are shown, and a gap is no long wait."""
 
 
 def read_page(brokers: Brokers, where: Where, parts: Parts) -> MessagesView:
@@ -55,7 +57,7 @@ def read_one(brokers: Brokers, topic: str, partition: int, offset: int) -> Messa
     if partition not in ranges:
         raise UnknownTopic(f"topic {topic!r} has no partition {partition}", 3, "UNKNOWN_TOPIC_OR_PART")
     if ranges[partition].start <= offset < ranges[partition].end:
-        with brokers.reader(topic, {partition: offset}) as reader:
+        with brokers.reader(topic, {partition: offset}, kafka=CLIENT) as reader:
             for message in reader.read_up_to(1, READ_TIMEOUT_S):
                 if message.offset == offset:
                     return message
@@ -93,8 +95,8 @@ def _read(brokers: Brokers, where: Where, ranges: list[PartitionRange]) -> tuple
         count = max(1, READ_MAX // len(starts))
         notes.append(f"of each partition, {count} messages were read: name a partition for more")
     if where.at == "newest":
-        starts = dict.fromkeys(starts, -count)
-    with brokers.reader(where.topic, starts) as reader:
+        starts = {each.partition: max(each.start, each.end - count) for each in ranges if each.partition in starts}
+    with brokers.reader(where.topic, starts, kafka=CLIENT) as reader:
         found = list(reader.read_up_to(count, READ_TIMEOUT_S))
     is_newest = where.at == "newest"
     found.sort(key=lambda each: (each.timestamp_ms or 0, each.offset) if is_newest else (each.partition, each.offset))
@@ -116,7 +118,7 @@ def starts_of(where: Where, ranges: list[PartitionRange]) -> Mapping[int, Start]
             if offset < each.end:
                 found[each.partition] = max(offset, each.start)
         else:
-            found[each.partition] = "earliest"
+            found[each.partition] = each.start
     return found
 
 

@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from awoke.console.web import site
 from awoke.console.web.assets import Assets
+from awoke.console.web.cluster import Cluster
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Policy, Rights, Role, view_only
 from awoke.console.web.live import Live
@@ -56,6 +57,7 @@ class Parts(NamedTuple):
     pool: ThreadPoolExecutor
     """The threads on which pages are made: they may wait for brokers."""
     code: Code = UNKNOWN
+    cluster: Cluster | None = None
 
 
 def asgi(
@@ -84,7 +86,8 @@ def application(
 ) -> Starlette:
     """Returns the console with its parts."""
     pool = ThreadPoolExecutor(THREADS, "awoke-console-page")
-    parts = Parts(name, settings, live, rights, Assets(), environment(), pool, code)
+    cluster = Cluster(settings)
+    parts = Parts(name, settings, live, rights, Assets(), environment(), pool, code, cluster)
     routes = [Route("/static/{name:path}", Static(parts)), Route("/live", Changes(parts))]
     routes += [Route(each.path, Shown(parts, each), methods=["GET"]) for each in site.PAGES]
     routes += [Route(each.path, Acted(parts, each), methods=["POST"]) for each in site.ACTIONS]
@@ -96,6 +99,7 @@ def application(
             yield
         finally:
             await asyncio.get_running_loop().run_in_executor(pool, live.close)
+            await asyncio.get_running_loop().run_in_executor(pool, cluster.close)
             pool.shutdown()
 
     return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts)], lifespan=run)
@@ -150,7 +154,10 @@ class Checked:
         query = {name: value[:10_000] for name, value in request.query_params.items()}
         prefix = request.scope.get("root_path", "").rstrip("/")
         path = {name: str(value) for name, value in request.path_params.items()}
-        return Asked(parts.app, parts.settings, grant, path, query, form or {}, parts.live, prefix, page, parts.code)
+        return Asked(
+            *(parts.app, parts.settings, grant, path, query, form or {}, parts.live, prefix, page, parts.code),
+            cluster=parts.cluster,
+        )
 
     def write(self, request: Request, asked: Asked, model: Any, template: str, status: int = 200) -> Response:
         """Returns a view model as JSON or as HTML, as the request wants it."""
@@ -235,7 +242,11 @@ class Acted(Checked):
         form = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=1_000))
         asked = self.asked(request, grant, form)
         check_text({**asked.query, **asked.form})
-        done = await self.on_thread(self.action.function, asked)
+        try:
+            done = await self.on_thread(self.action.function, asked)
+        finally:
+            if self.parts.cluster is not None:
+                self.parts.cluster.forget()
         return self.write(request, asked, done, "answer.html", 409 if done.is_failed else 200)
 
 

@@ -16,8 +16,8 @@ import msgspec
 from awoke._clock import monotonic_s
 from awoke._native import Message
 from awoke.admin import Admin
-from awoke.console.ends import Unread
-from awoke.console.state import State, group_of
+from awoke.console.ends import Extent
+from awoke.console.state import State, group_of, reading
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import Audit, ErrorRecord, GroupView
 from awoke.console.web.snapshot import Snapshot
@@ -35,6 +35,8 @@ FRESH_S = 2.0
 """Offsets that are older are asked for again."""
 FIRST_S = 5.0
 """The longest wait of the first request for the end of the topics."""
+OFFSETS_FIRST_S = 0.05
+"""The longest wait of a first request for the offsets of groups after that: they are shown as soon as they come."""
 TIMEOUT_S = 10.0
 
 
@@ -66,19 +68,23 @@ class Live:
             if self._threads or self._is_closed:
                 return
             try:
-                self._admin = Admin(settings=self._settings)
-            except AwokeError as error:
+                admin = self._admin = Admin(settings=self._settings)
+            except AwokeError as error:  # A setting is wrong.
                 self._problems["offsets"] = str(error)
+                for event in self._read.values():
+                    event.set()
+                return
             follow = (
-                ("reports", self._topics.reports, "earliest", self._on_report),
-                ("errors", self._topics.errors, -COUNTED_MAX, self._on_error),
-                ("audit", self._topics.audit, -AUDIT_MAX, self._on_audit),
+                ("reports", self._topics.reports, None, self._on_report, admin),
+                ("errors", self._topics.errors, COUNTED_MAX, self._on_error, admin),
+                ("audit", self._topics.audit, AUDIT_MAX, self._on_audit, admin),
             )
             self._threads = [
                 threading.Thread(target=self._follow, args=each, name=f"awoke-console-{each[0]}", daemon=True)
                 for each in follow
             ]
-            self._threads.append(threading.Thread(target=self._ask, name="awoke-console-offsets", daemon=True))
+            ask = threading.Thread(target=self._ask, args=(admin,), name="awoke-console-offsets", daemon=True)
+            self._threads.append(ask)
             for each in self._threads:
                 each.start()
 
@@ -86,6 +92,7 @@ class Live:
         """Ends the threads. Blocks until requests to brokers that are under way have ended."""
         with self._lock:
             self._is_closed = True
+            self._read["reports"].set()
             readers, told, admin = list(self._readers), list(self._told), self._admin
             self._wanted.notify_all()
         if admin is not None:
@@ -118,9 +125,8 @@ class Live:
         """Returns the state. The first call blocks until the topics are read, or for five seconds."""
         self.start()
         self.refresh()
-        until_s = monotonic_s() + FIRST_S
-        for event in self._read.values():
-            event.wait(max(0.0, until_s - monotonic_s()))
+        self._read["reports"].wait(FIRST_S)
+        self._read["offsets"].wait(OFFSETS_FIRST_S)
         with self._lock:
             now_s = monotonic_s()
             if self._built is not None and self._built[0] == self._version and now_s - self._built[1] < 1.0:
@@ -142,18 +148,27 @@ class Live:
             trends=self._state.kinds.trends(),
         )
 
-    def _follow(self, name: str, topic: str, start: Any, take: Callable[[Message[Any, Any]], None]) -> None:
+    def _follow(
+        self, name: str, topic: str, count: int | None, take: Callable[[Message[Any, Any]], None], admin: Admin
+    ) -> None:
+        if name != "reports":
+            self._read["reports"].wait(FIRST_S)  # The first page waits for them alone.
         while not self._is_closed:
             try:
-                self._read_on(name, topic, start, take)
+                self._read_on(name, topic, Extent.of(admin, topic, FIRST_S), count, take)
             except AwokeError as error:
                 self._fail(name, topic, error)
             with self._lock:
                 if not self._is_closed:
                     self._wanted.wait()  # For the next request: then the topic may be there.
 
-    def _read_on(self, name: str, topic: str, start: Any, take: Callable[[Message[Any, Any]], None]) -> None:
-        reader = Reader(topic, start=start, **given(self._settings))
+    def _read_on(
+        self, name: str, topic: str, extent: Extent, count: int | None, take: Callable[[Message[Any, Any]], None]
+    ) -> None:
+        unread = extent.unread()
+        if not unread:
+            self._set(name)
+        reader = Reader(topic, start=extent.last(count), **reading(self._settings))
         with self._lock:
             self._forget(name)
             self._readers.append(reader)
@@ -161,9 +176,6 @@ class Live:
                 reader.close()
             self._problems.pop(name, None)
         try:
-            unread = self._unread(topic) if name in self._read else Unread({})
-            if not unread:
-                self._set(name)
             for message in reader.read_until_end():  # It has no end while records are written all the time.
                 self._take(take, message)
                 unread.take(message)
@@ -176,12 +188,6 @@ class Live:
             with self._lock:
                 self._readers.remove(reader)
             reader.close()
-
-    def _unread(self, topic: str) -> Unread:
-        """Asks for the end of a topic. The reader has just found it, so that brokers answer soon."""
-        with self._lock:
-            admin = self._admin
-        return Unread(admin.end_offsets(topic, FIRST_S)) if admin is not None else Unread({})
 
     def _forget(self, name: str) -> None:
         """Forgets the records of a topic that is read from its first offset again, so that none counts twice.
@@ -232,11 +238,9 @@ class Live:
         if name in self._read:
             self._read[name].set()
 
-    def _ask(self) -> None:
+    def _ask(self, admin: Admin) -> None:
         self._read["reports"].wait(FIRST_S)  # They name the groups.
-        with self._lock:
-            admin = self._admin
-        while admin is not None and self._next_request():
+        while self._next_request():
             self._ask_once(admin)
 
     def _next_request(self) -> bool:
@@ -261,12 +265,3 @@ class Live:
         self._set("offsets")
         for call in told:
             call()
-
-
-def given(settings: Settings) -> dict[str, Any]:
-    """Returns what a reader takes of the settings."""
-    return {
-        "bootstrap_servers": settings.bootstrap_servers,
-        "kafka": settings.kafka,
-        "oauth_token": settings.oauth_token,
-    }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from awoke.admin import Admin
+from awoke.console.access import Brokers
+from awoke.console.web.cluster import Cluster
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Role
 from awoke.console.web.snapshot import Snapshot
@@ -19,6 +22,7 @@ ROWS = 100
 
 Row = TypeVar("Row")
 Shown = TypeVar("Shown")
+Answer = TypeVar("Answer")
 
 
 class Missing(AwokeError):
@@ -83,6 +87,19 @@ class Asked(NamedTuple):
     page: Page | None = None
     code: Code = UNKNOWN
     """The routes of the app, where the console is beside it."""
+    cluster: Cluster | None = None
+    """None asks the brokers anew."""
+
+    def ask(self, key: Hashable, question: Callable[[Admin], Answer]) -> Answer:
+        """Returns the answer of the brokers to a question, which may be two seconds old. It may not be changed.
+
+        Raises:
+            BrokerUnreachable; AuthorizationFailed; all errors of the question.
+        """
+        if self.cluster is not None:
+            return self.cluster.ask(key, question)
+        with Brokers(self.settings).admin() as admin:
+            return question(admin)
 
     def snapshot(self) -> Snapshot:
         """Returns the state of the app. The first call may block until the topics are read."""

@@ -35,8 +35,8 @@ def test_a_place_that_is_not_complete_is_refused(changes: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("changes", "starts"),
     [
-        ({"at": "newest"}, {0: "earliest"}),
-        ({"at": "earliest"}, {0: "earliest"}),
+        ({"at": "newest"}, {0: 5}),
+        ({"at": "earliest"}, {0: 5}),
         ({"at": "offset", "partition": 0, "offset": 7}, {0: 7}),
         ({"at": "offset", "partition": 0, "offset": 1}, {0: 5}),
         ({"at": "offset", "partition": 0, "offset": 20}, {}),

@@ -12,6 +12,7 @@ import pytest
 
 import awoke
 from awoke.admin import Admin
+from awoke.console.ends import Extent
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import MAJOR, Audit, ErrorRecord
 from awoke.console.web import live as live_module
@@ -44,7 +45,7 @@ def test_a_new_report_is_told_and_shown() -> None:
         live, told = Live("shop", settings_of(cluster)), threading.Event()
         try:
             assert list(live.snapshot().reports) == ["a"]
-            unsubscribe = live.subscribe(lambda: told.set() if "b" in live._state._nodes else None)
+            unsubscribe = live.subscribe(lambda: told.set() if "b" in live._state._new else None)
             producer.produce(topics.reports, msgspec.json.encode(report("b")), key="b").wait(60)
             assert told.wait(60)
             unsubscribe()
@@ -73,6 +74,7 @@ class BusyReader:
 
 def test_reports_count_as_read_at_the_end_that_the_topic_had_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_module, "Reader", BusyReader)
+    monkeypatch.setattr(Admin, "start_offsets", lambda *_: {0: 0})
     monkeypatch.setattr(Admin, "end_offsets", lambda *_: {0: 2})
     live = Live("shop", load({"bootstrap_servers": "127.0.0.1:1"}).values)
     try:
@@ -90,7 +92,7 @@ class BrokenReader:
     def __init__(self, topic: str, **given: Any) -> None: ...
     def close(self) -> None: ...
     def read_until_end(self) -> Iterator[Any]:
-        return iter([SimpleNamespace(key=b"", value=self.value)])
+        return iter([SimpleNamespace(key=b"", value=self.value, partition=0, offset=0)])
 
     def __iter__(self) -> Iterator[Any]:
         raise awoke.OperationTimeout("the brokers are away")
@@ -110,6 +112,6 @@ def test_a_topic_that_is_read_again_counts_no_record_twice(monkeypatch: pytest.M
         BrokenReader.value = msgspec.json.encode(record)
         for _ in range(2):
             with pytest.raises(awoke.OperationTimeout):
-                live._read_on(name, name, -10, take)
+                live._read_on(name, name, Extent({0: 0}, {0: 1}), None, take)
     now = live._build()
     assert ([each.count for each in now.view.errors], len(now.errors), len(now.audit)) == ([1], 1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import urllib.request
 from typing import Any
 
@@ -24,6 +25,11 @@ def test_a_server_answers_until_it_is_closed() -> None:
             assert (answer.status, answer.headers.get("server")) == (200, None)
     finally:
         server.close()
+
+
+def test_small_answers_do_not_wait_for_acknowledgements() -> None:
+    with listening("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP, "asyncio sets TCP_NODELAY only then"
 
 
 def test_a_port_that_is_taken_is_named() -> None:

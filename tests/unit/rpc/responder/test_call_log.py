@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+from typing import cast
 
-from awoke.console.reported_calls import AT_WORK_MAX, callers_of, calls_of
+from awoke._native import IncomingCall
 from awoke.rpc.responder import call_log
 from awoke.rpc.responder.call_log import CallLog, times_of
-
-
-def call(number: int = 0) -> Any:
-    return SimpleNamespace(
-        method="quote", caller="shop", place=("calls", 1, number), until_s=0.0, is_cancelled=number == 1
-    )
 
 
 def test_quantiles_are_those_of_the_times() -> None:
@@ -40,22 +33,17 @@ def test_methods_are_bounded() -> None:
     assert len(log.methods()) == call_log.METHODS_MAX
 
 
-def test_a_report_tells_of_calls_at_work_while_they_are_and_of_rejections() -> None:
+def test_calls_at_work_are_kept_in_their_order_until_they_are_left() -> None:
+    log, first, second = CallLog(), cast(IncomingCall, object()), cast(IncomingCall, object())
+    log.began(first)
+    log.began(second)
+    assert log.at_work() == [first, second]
+    log.left(first)
+    assert log.at_work() == [second]
+
+
+def test_rejections_are_counted_by_reason() -> None:
     log = CallLog()
-    log.count = lambda: {"running": 2, "waiting": 3, "expired": 4}
-    at_work = [call(number) for number in range(AT_WORK_MAX + 5)]
-    for each in at_work:
-        log.began(each)
-    log.rejected("queue_full")
-    found = calls_of(log)
-    assert (found.running, found.waiting, found.expired, found.rejected) == (2, 3, 4, {"queue_full": 1})
-    assert [each.offset for each in found.at_work] == list(range(AT_WORK_MAX))
-    assert [each.is_cancelled for each in found.at_work[:2]] == [False, True]
-    for each in at_work:
-        log.left(each)
-    assert calls_of(log).at_work == []
-
-
-def test_callers_are_told_by_service_without_what_never_happened() -> None:
-    (found,) = callers_of({"prices": {"open": 2, "begun": 5, "late": 0}})
-    assert (found.service, found.open, found.events) == ("prices", 2, {"begun": 5})
+    for reason in ("expired", "queue_full", "expired"):
+        log.rejected(reason)
+    assert log.rejections() == {"expired": 2, "queue_full": 1}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 
 from awoke.console.access import Brokers
 from awoke.console.clusters import groups as found
 from awoke.console.clusters import resets
 from awoke.console.clusters.views import GroupPlace, GroupRow, MemberView, ResetPreview
+from awoke.console.views import GroupPartition
 from awoke.console.web.grants import Role
 from awoke.console.web.page import Action, Asked, Done, Missing, Page, Rows, Wrong
 from awoke.console.web.recorded import recorded, text_of
@@ -15,6 +19,13 @@ from awoke.console.web.rendering import segment
 from awoke.errors import ConfigError, UnknownGroup, UnknownTopic
 
 ALL = 1_000_000
+ALL_LOGS_MAX = 500
+"""Of a group with more partitions, the logs of those that are shown are asked."""
+COLUMNS: dict[str, Callable[[GroupPlace], Any]] = {
+    "partition": lambda each: (each.topic, each.partition),
+    "lag": lambda each: each.lag,
+    "committed": lambda each: each.committed,
+}
 
 
 class GroupsPage(msgspec.Struct, kw_only=True):
@@ -31,7 +42,8 @@ class GroupPage(msgspec.Struct, kw_only=True):
     kind: str
     protocol: str
     coordinator: str | None
-    lag: int
+    lag: int | None
+    """None where the partitions are too many to be asked at once."""
     members: list[MemberView]
     places: Rows[GroupPlace]
 
@@ -48,34 +60,46 @@ class ResetPage(msgspec.Struct, kw_only=True):
 
 def groups(asked: Asked) -> GroupsPage:
     """Returns all groups."""
-    with Brokers(asked.settings).admin() as admin:
-        view = found.list_groups(admin, limit=ALL)
+    view = asked.ask("groups", lambda admin: found.list_groups(admin, limit=ALL))
     columns = {"group": lambda each: each.name, "state": lambda each: each.state, "kind": lambda each: each.kind}
     return GroupsPage(groups=asked.rows(view.groups, "group", columns, text=lambda each: each.name))
 
 
 def group(asked: Asked) -> GroupPage:
     """Returns one group."""
-    with Brokers(asked.settings).admin() as admin:
-        try:
-            view = found.show_group(admin, asked.path["group"])
-        except UnknownGroup as error:
-            raise Missing(str(error)) from None
-    columns = {
-        "partition": lambda each: (each.topic, each.partition),
-        "lag": lambda each: each.lag,
-        "committed": lambda each: each.committed,
-    }
+    name = asked.path["group"]
+    # The logs of all partitions of a large group take long: they are asked where the table is sorted by the lag.
+    most = ALL if asked.query.get("sort") == "lag" else ALL_LOGS_MAX
+    known = known_of(asked, name)
+    lag = None if known is None else sum(each.lag or 0 for each in known.values())
+    committed = (
+        None if known is None or len(known) <= most else {place: each.committed for place, each in known.items()}
+    )
+    try:
+        view = asked.ask(("group", name, most), lambda admin: found.show_group(admin, name, most, committed))
+    except UnknownGroup as error:
+        raise Missing(str(error)) from None
+    places = asked.rows(view.places, "partition", COLUMNS, text=lambda each: each.topic)
+    if len(view.places) > most:
+        rows = places.rows
+        key = ("logs", name, tuple((each.topic, each.partition) for each in rows))
+        places.rows = asked.ask(key, lambda admin: found.logs_of(admin, rows))
     return GroupPage(
         name=view.name,
         state=view.state,
         kind=view.kind,
         protocol=view.protocol,
         coordinator=view.coordinator,
-        lag=view.lag,
+        lag=view.lag if view.lag is not None else lag,
         members=view.members,
-        places=asked.rows(view.places, "partition", columns, text=lambda each: each.topic),
+        places=places,
     )
+
+
+def known_of(asked: Asked, name: str) -> dict[tuple[str, int], GroupPartition] | None:
+    """Returns the partitions of a group of the app, as the brokers told of them just now; None of another group."""
+    partitions = next((each.partitions for each in asked.snapshot().view.groups if each.group == name), None)
+    return None if partitions is None else {(each.topic, each.partition): each for each in partitions}
 
 
 def preview(asked: Asked) -> ResetPage:

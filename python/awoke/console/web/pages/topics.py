@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 
 from awoke.console.access import Brokers
@@ -14,6 +17,8 @@ from awoke.console.web.rendering import segment
 from awoke.errors import ConfigError, UnknownTopic
 
 ALL = 1_000_000
+ALL_OFFSETS_MAX = 500
+"""Of a topic with more partitions, the offsets of those that are shown are asked, and not added."""
 
 
 class TopicsPage(msgspec.Struct, kw_only=True):
@@ -38,8 +43,7 @@ class TopicPage(msgspec.Struct, kw_only=True):
 
 def topics(asked: Asked) -> TopicsPage:
     """Returns the topics."""
-    with Brokers(asked.settings).admin() as admin:
-        view = found.list_topics(admin, limit=ALL)
+    view = asked.ask("topics", lambda admin: found.list_topics(admin, limit=ALL))
     columns = {
         "topic": lambda each: (each.is_internal, each.name),
         "partitions": lambda each: each.partitions,
@@ -53,18 +57,27 @@ def topics(asked: Asked) -> TopicsPage:
 def topic(asked: Asked) -> TopicPage:
     """Returns one topic."""
     name = asked.path["topic"]
-    with Brokers(asked.settings).admin() as admin:
-        try:
-            view = found.show_topic(admin, name)
-        except UnknownTopic as error:
-            raise Missing(str(error)) from None
-    columns = {"partition": lambda each: each.partition, "offsets": lambda each: each.offsets}
+    # The offsets of all partitions of a large topic take long: they are asked where the table is sorted by them.
+    most = ALL if asked.query.get("sort") == "offsets" else ALL_OFFSETS_MAX
+    try:
+        view = asked.ask(("topic", name, most), lambda admin: found.show_topic(admin, name, most))
+    except UnknownTopic as error:
+        raise Missing(str(error)) from None
+    columns: dict[str, Callable[[TopicPartition], Any]] = {
+        "partition": lambda each: each.partition,
+        "offsets": lambda each: each.offsets,
+    }
+    table = asked.rows(view.partitions, "partition", columns)
+    if table.total > most:
+        numbers = tuple(each.partition for each in table.rows)
+        rows = table.rows
+        table.rows = asked.ask(("offsets", name, numbers), lambda admin: found.offsets_of(admin, name, rows))
     return TopicPage(
         name=view.name,
         offsets=view.offsets,
         risks=view.risks,
         notes=view.notes,
-        partitions=asked.rows(view.partitions, "partition", columns),
+        partitions=table,
         configs=view.configs,
     )
 
