@@ -18,6 +18,7 @@ import webbrowser
 from collections.abc import Iterator
 
 import awoke
+from awoke import rpc
 from awoke.console import Role, asgi
 from awoke.console.web.serving import Server
 from awoke.settings import load
@@ -28,6 +29,9 @@ from examples.flights.data import load_flights
 ROWS = 20_000
 NODES = 2
 EACH_S = 0.25
+CALL_EACH_S, CALL_TIMEOUT_S = 0.1, 5.0
+AIRPORTS = ("EWR", "JFK", "LGA", "JFK", "LAX")
+"""The airports that are asked for; the app has no gate of the last one."""
 FLIGHTS_EACH, BAGS_EACH = 50, 2
 
 
@@ -40,8 +44,9 @@ def main() -> int:
     args = parser.parse_args()
     stopped = threading.Event()
     with contextlib.suppress(KeyboardInterrupt), brokers(args.bootstrap_servers) as servers, swarm(servers):
-        sender = threading.Thread(target=send, args=(servers, stopped), name="sender")
-        sender.start()
+        threads = [threading.Thread(target=each, args=(servers, stopped), name=each.__name__) for each in (send, call)]
+        for each in threads:
+            each.start()
         settings = load({"bootstrap_servers": servers}).values
         web = asgi("flights", policy=lambda scope: Role.ADMIN, verbs=["*"], payloads=True, settings=settings)
         server = Server(web, "127.0.0.1", args.port)
@@ -52,7 +57,8 @@ def main() -> int:
             server.run()
         finally:
             stopped.set()
-            sender.join()
+            for each in threads:
+                each.join()
     return 0
 
 
@@ -95,6 +101,22 @@ def send(servers: str, stopped: threading.Event) -> None:
             for topic, count in ((FLIGHTS, FLIGHTS_EACH), (BAGS, BAGS_EACH)):
                 for flight in itertools.islice(flights, count):
                     producer.produce(topic, flight, key=flight.route)
+
+
+def call(servers: str, stopped: threading.Event) -> None:
+    """Asks the app for gates, again from the start where its topics are not there yet."""
+    while not stopped.wait(CALL_EACH_S):
+        with contextlib.suppress(awoke.BrokerUnreachable, awoke.UnknownTopic):
+            ask(servers, stopped)
+
+
+def ask(servers: str, stopped: threading.Event) -> None:
+    """Asks for the gate of one airport after another."""
+    airports = itertools.cycle(AIRPORTS)
+    with rpc.Caller("flights", servers, name="airport") as service:
+        while not stopped.wait(CALL_EACH_S):
+            with contextlib.suppress(awoke.RpcError):  # No gate, or no process yet.
+                service.call("gate", next(airports), timeout_s=CALL_TIMEOUT_S)
 
 
 if __name__ == "__main__":
