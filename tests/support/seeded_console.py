@@ -1,36 +1,52 @@
 """Serves a console with the state of a made-up app, for tests in a browser: `python -m tests.support.seeded_console`.
 
-It writes its address to standard output, and ends with its standard input.
+Its topics and groups are those of embedded brokers. It writes its address to standard output, and ends with its
+standard input.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from typing import Any
 
+import awoke
+from awoke import dead_letter
 from awoke._clock import wall_ms
 from awoke.console.views import (
     MAJOR,
+    Audit,
+    CallAtWork,
+    CallerCounts,
+    Calls,
+    CallTimes,
     ErrorRecord,
     Failing,
     GroupPartition,
     GroupView,
+    Handler,
     History,
+    MethodCalls,
     Partition,
     Report,
     Running,
     Sample,
+    SwarmNode,
 )
 from awoke.console.web.application import application
 from awoke.console.web.grants import Rights, Role
 from awoke.console.web.serving import Server
 from awoke.console.web.snapshot import Snapshot
 from awoke.settings import load
-from tests.unit.console.web.fakes import FakeLive, report
+from awoke.settings.fields import COMMANDS
+from awoke.testing import EmbeddedCluster
+from tests.unit.console.web.fakes import HOSTILE, FakeLive, hostile, report
 
 PARTITIONS = 12
-POISON, SLOW, PAUSED = 3, 5, 8
+POISON, SLOW, PAUSED, OPEN = 3, 5, 8, 10
+DEAD, WEIRD = "flights.dead", "weird"
+LONG_KEY = b"k" * 1_000_000
 TRACEBACK = """Traceback (most recent call last):
   File "flights/app.py", line 41, in delays
     gate = gates[flight.gate]
@@ -85,6 +101,8 @@ def partition(number: int, now_ms: int) -> Partition:
         failing=[failing] if number == POISON else [],
         running=[Running(offset=19_000 + at, attempt=1, remaining=1, since_ms=since_ms) for at in range(3)],
         paused_because="ValueError: the topic of gates is empty" if number == PAUSED else None,
+        last_stable_offset=20_000 if number == OPEN else None,
+        transaction_open_since_ms=now_ms - 400_000 if number == OPEN else None,
     )
 
 
@@ -105,10 +123,48 @@ def processes(partitions: list[Partition], now_ms: int) -> list[Report]:
             settings={"workers": "8" if at else "16", "bootstrap_servers": "broker-1:9092"},
             groups=["flights"],
             started_at_ms=now_ms - 8_000_000,
+            commands=list(COMMANDS),
+            handlers=handlers(at),
+            calls=calls(at, now_ms),
+            callers=[CallerCounts(service="gates", open=1, events={"call": 4_210, "reply": 4_207, "expired": 2})],
+            supervisor_pid=3_000 + at // 2,
+            swarm=[
+                SwarmNode(node=number, state="up", restarts=at // 2, last_error="it used too much memory" * (at // 2))
+                for number in range(2)
+            ],
         )
         for at in range(4)
     ]
     return [*found, report("web-3.99", at_ms=now_ms - 90_000, host="web-3", groups=["flights"])]
+
+
+def handlers(at: int) -> list[Handler]:
+    """The routes of the app."""
+    fields: dict[str, Any] = {"group": "flights", "exactly_once": False, "failures": at}
+    return [
+        Handler(
+            name="delays",
+            topic="flights",
+            is_async=True,
+            concurrency=20,
+            dead_letter=DEAD,
+            messages_per_s=210.5,
+            **fields,
+        ),
+        Handler(name="bags", topic="bags", is_async=False, concurrency=1, dead_letter=None, **fields),
+    ]
+
+
+def calls(at: int, now_ms: int) -> Calls:
+    """The calls that a process answers."""
+    times = CallTimes(p50=0.8 + at, p95=6.5 + at)
+    method = MethodCalls(
+        method="gate", outcomes={"ok": 4_181, "not_found": 29}, queue_ms=times, run_ms=times, reply_ms=times
+    )
+    at_work = CallAtWork(
+        method="gate", caller="desk-7", partition=0, offset=4_210 + at, until_ms=now_ms + 3_600_000, is_cancelled=False
+    )
+    return Calls(methods=[method], at_work=[at_work], running=1, waiting=0, expired=2, rejected={"queue_full": 3})
 
 
 def records(now_ms: int) -> list[ErrorRecord]:
@@ -135,6 +191,25 @@ def records(now_ms: int) -> list[ErrorRecord]:
     ]
 
 
+def audit(text: str = "", verb: str = "pause", result: str = "done") -> Audit:
+    """A command that was sent."""
+    fields: dict[str, Any] = {"node": text or "web-1.311", "who": text or "ann", "via": text or "awoke console"}
+    arguments: dict[str, str | int | bool | None] = {"topic": text or "flights", "partition": PAUSED}
+    said = text or ("the partition is paused" if result == "done" else "stop is not among the commands")
+    at_ms = wall_ms() - 3_000_000
+    return Audit(
+        **fields,
+        at_ms=at_ms,
+        app="flights",
+        verb=text or verb,
+        arguments=arguments if verb == "pause" else {},
+        reason=text or "gates are being moved",
+        result=text or result,
+        text=said,
+        took_ms=12,
+    )
+
+
 def seeded() -> Seeded:
     """The state of the app."""
     now_ms = wall_ms()
@@ -151,22 +226,77 @@ def seeded() -> Seeded:
         for each in partitions
     ]
     live.groups = [GroupView(group="flights", state="stable", members=4, partitions=known)]
+    live.audit = [audit(), audit(verb="stop", result="permission_denied")]
     return live
 
 
+def fill(cluster: EmbeddedCluster) -> None:
+    """Makes the topics and the group of the app: flights, dead letters, and messages that are attacks."""
+    for topic, partitions in (("flights", PARTITIONS), ("bags", 1), (DEAD, 1), (WEIRD, 1)):
+        cluster.create_topic(topic, partitions)
+    weird: list[tuple[Any, Any, Any]] = [
+        (HOSTILE.encode(), HOSTILE.encode(), [(HOSTILE, HOSTILE.encode())]),
+        (b"\xff\xfe\x80", b"\xc3\x28<script>alert(1)</script>", [("\u202ename", b"\xff\xfe")]),
+        (LONG_KEY, b"{}", []),
+    ]
+    with awoke.Producer(cluster.bootstrap_servers, kafka={"message.max.bytes": 2_000_000}) as producer:
+        for key, value, headers in weird:
+            producer.produce(WEIRD, value, key=key, headers=headers).wait(30)
+        for number in range(12):
+            flight = json.dumps({"carrier": "UA", "number": 1500 + number, "origin": "JFK", "dest": "HNL"}).encode()
+            producer.produce("flights", flight, key=b"JFK-HNL", partition=POISON).wait(30)
+            error = ("builtins.ValueError", f"no gate for flight UA {1500 + number}")
+            headers = letter_headers(number, *(error if number % 3 else ("builtins.TimeoutError", HOSTILE)))
+            producer.produce(DEAD, flight, key=b"JFK-HNL", headers=headers).wait(30)
+    with awoke.Admin(cluster.bootstrap_servers) as admin:
+        admin.alter_group_offsets("flights", {("flights", number): 0 for number in range(PARTITIONS)})
+
+
+def letter_headers(offset: int, error_type: str, error_text: str) -> list[tuple[str, bytes | str | None]]:
+    """Returns the headers of a dead letter that came from the flights."""
+    said = {
+        dead_letter.TOPIC: "flights",
+        dead_letter.PARTITION: str(POISON),
+        dead_letter.OFFSET: str(offset),
+        dead_letter.TIMESTAMP: "",
+        dead_letter.GROUP: "flights",
+        dead_letter.ATTEMPTS: "3",
+        dead_letter.ERROR_TYPE: error_type,
+        dead_letter.ERROR_TEXT: error_text,
+        dead_letter.FAILED_AT: str(wall_ms() - 60_000),
+        dead_letter.HANDLER: "delays",
+    }
+    return list(said.items())
+
+
+def listen(live: Any) -> None:
+    """Reads lines until the input ends: each is the name of a new process, or `hostile`; browsers are told."""
+    for line in sys.stdin:
+        if line.strip() == "hostile":
+            attack = hostile()
+            live.errors += attack.errors
+            live.groups += attack.groups
+            live.audit += [audit(HOSTILE)]
+            new = attack.reports
+        else:
+            new = [report(line.strip())]
+        for each in new:
+            live.reports.append(each)
+            live.add(each)
+
+
 def main() -> None:
-    """Serves the console until the input ends; a line in it is a new report, which browsers are told of."""
+    """Serves the console until the input ends."""
     live: Any = seeded()
     rights = Rights(lambda scope: Role.ADMIN, ["*"], True)
-    settings = load({"bootstrap_servers": "127.0.0.1:1"}).values
-    server = Server(application("flights", settings, live, rights, ()), "127.0.0.1", 0)
-    server.start()
-    print(server.url, flush=True)
-    for line in sys.stdin:
-        found = report(line.strip())
-        live.reports.append(found)
-        live.add(found)
-    server.close()
+    with EmbeddedCluster() as cluster:
+        fill(cluster)
+        settings = load({"bootstrap_servers": cluster.bootstrap_servers}).values
+        server = Server(application("flights", settings, live, rights, ()), "127.0.0.1", 0)
+        server.start()
+        print(server.url, flush=True)
+        listen(live)
+        server.close()
 
 
 if __name__ == "__main__":

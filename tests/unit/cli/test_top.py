@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -11,6 +12,7 @@ from awoke.cli.main import command_line
 from awoke.cli.top import drawn, keys_of
 from awoke.console.top import Top
 from tests.unit.console.test_top import view
+from tests.unit.console.web.fakes import hostile
 
 
 def test_keys_have_names_and_unknown_ones_mean_nothing() -> None:
@@ -34,3 +36,14 @@ def test_the_screen_shows_the_table_and_no_control_character_of_a_message() -> N
 def test_it_needs_a_terminal() -> None:
     done = CliRunner().invoke(command_line(["top"]), ["top", "shop"])
     assert "needs a terminal" in str(done.exception)
+
+
+@pytest.mark.parametrize("key", "123456")
+def test_hostile_text_is_harmless_in_each_table(key: str) -> None:
+    top = Top(hostile().snapshot().view)
+    top.press(key)
+    written = io.StringIO()
+    Console(file=written, width=400, height=40).print(drawn(top, 40))
+    text = written.getvalue()
+    assert "\\x1b[31m" in text or "alert" not in text
+    assert not {"\x1b", "\u202e"} & set(text)

@@ -29,7 +29,16 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     found.filters.update(
-        number=number, bytes=size, duration_ms=duration, ago=ago, until=until, segment=segment, clock=clock, iso=iso
+        number=number,
+        bytes=size,
+        duration_ms=duration,
+        ago=ago,
+        age=age,
+        until=until,
+        counted=counted,
+        segment=segment,
+        clock=clock,
+        iso=iso,
     )
     found.globals.update(points=points)
     return found
@@ -76,7 +85,20 @@ def duration(value_ms: float | None) -> str:
 
 def ago(at_ms: int | None) -> str:
     """Returns how long ago a moment was."""
-    return "–" if at_ms is None else f"{duration(max(0, wall_ms() - at_ms))} ago"
+    if at_ms is None:
+        return "–"
+    past_ms = wall_ms() - at_ms
+    return f"{duration(past_ms)} ago" if past_ms >= 1_000 else "now"
+
+
+def age(at_ms: int | None) -> str:
+    """Returns the time since a moment."""
+    return "–" if at_ms is None else duration(max(0, wall_ms() - at_ms))
+
+
+def counted(count: float, noun: str, plural: str = "s") -> str:
+    """Returns a number with its noun, which has the ending of the plural unless there is one."""
+    return f"{number(count)} {noun}" if count == 1 else f"{number(count)} {noun}{plural}"
 
 
 def until(at_ms: int | None) -> str:

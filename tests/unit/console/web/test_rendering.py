@@ -32,3 +32,14 @@ def test_a_name_of_a_topic_is_one_segment_of_a_path() -> None:
 def test_a_line_lies_within_its_box() -> None:
     assert rendering.points([0, 5, 10]) == "0.0,31.0 80.0,16.0 160.0,1.0"
     assert rendering.points([]) == "0.0,31.0 160.0,31.0"
+
+
+def test_a_number_agrees_with_its_noun_and_an_age_has_no_ago() -> None:
+    assert [rendering.counted(count, "topic") for count in (0, 1, 2_000)] == [
+        "0 topics",
+        "1 topic",
+        "2\u202f000 topics",
+    ]
+    assert rendering.counted(2, "process", "es") == "2 processes"
+    assert (rendering.age(wall_ms() - 7_200_000), rendering.age(None)) == ("2.0 h", "–")
+    assert rendering.ago(wall_ms()) == "now"

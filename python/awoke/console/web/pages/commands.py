@@ -59,7 +59,10 @@ def act(verb: Verb, asked: Asked) -> Done:
             answer = commander.send(node, verb.name, who=who, reason=reason, **arguments_of(verb, asked))
     except RpcError as error:
         return Done(text=f"{error.code.replace('_', ' ')}: {error}", back=back, is_failed=True)
-    stacks = [Block(title=f"{each.name} {each.owner}".strip(), text="\n".join(each.lines)) for each in answer.stacks]
+    stacks = [
+        Block(title=f"{each.owner}: {each.name}" if each.owner else each.name, text="\n".join(each.lines))
+        for each in answer.stacks
+    ]
     return Done(text=answer.text, back=back, blocks=stacks)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -99,17 +99,22 @@ class SettingsPage(msgspec.Struct, kw_only=True):
 
 
 class ThreadRow(msgspec.Struct, kw_only=True):
-    """The threads of one owner in one process."""
+    """The threads of one process."""
 
     node: str
-    owner: str
     count: int
+    owners: dict[str, int]
+    """The number of threads of each owner, the most first."""
+    commands: list[str]
+    """The commands that the process takes; `stacks` shows what its threads do."""
 
 
 class ThreadsPage(msgspec.Struct, kw_only=True):
     """The threads of all processes."""
 
     threads: Rows[ThreadRow]
+    owners: dict[str, int]
+    """The number of threads of each owner in all processes, the most first."""
 
 
 def row_of(node: NodeView, report: Report | None) -> ProcessRow:
@@ -232,17 +237,25 @@ def grouped(values: dict[str, dict[str, str]]) -> list[SettingRow]:
 
 def threads(asked: Asked) -> ThreadsPage:
     """Returns the threads of all processes by owner."""
+    reports = asked.snapshot().live.values()
     rows = [
-        ThreadRow(node=report.node, owner=owner, count=count)
-        for report in asked.snapshot().live.values()
-        for owner, count in report.threads.items()
+        ThreadRow(
+            node=each.node, count=sum(each.threads.values()), owners=most_first(each.threads), commands=each.commands
+        )
+        for each in reports
     ]
-    columns = {
-        "process": lambda each: (each.node, -each.count),
-        "owner": lambda each: each.owner,
-        "count": lambda each: each.count,
-    }
-    return ThreadsPage(threads=asked.rows(rows, "process", columns, text=lambda each: f"{each.node} {each.owner}"))
+    columns = {"process": lambda each: each.node, "count": lambda each: each.count}
+    table = asked.rows(rows, "process", columns, text=lambda each: f"{each.node} {' '.join(each.owners)}")
+    total: dict[str, int] = {}
+    for each in rows:
+        for owner, count in each.owners.items():
+            total[owner] = total.get(owner, 0) + count
+    return ThreadsPage(threads=table, owners=most_first(total))
+
+
+def most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    """Returns counts in falling order."""
+    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 
 PAGES = [

@@ -18,10 +18,14 @@
     link.href = `${progress.dataset.message}${hit.partition}/${hit.offset}`;
     link.textContent = `${hit.partition}:${hit.offset}`;
     place.append(link);
-    cell(row, hit.timestamp_ms === null ? "–" : new Date(hit.timestamp_ms).toISOString());
-    cell(row, content(hit.key));
-    cell(row, content(hit.value));
+    cell(row, hit.timestamp_ms === null ? "–" : new Date(hit.timestamp_ms).toISOString().slice(0, 19).replace("T", " ")).className = "nowrap";
+    cell(row, content(hit.key)).className = "wide";
+    cell(row, content(hit.value)).className = "wide";
     body.append(row);
+  };
+  const ends = {
+    end: "All were searched.", hits: "It ended at the most hits.", limit: "It ended at the most messages.",
+    time: "It ended at its time limit.", cancelled: "It was stopped.",
   };
   let said = "";
   stop.hidden = false;
@@ -32,7 +36,7 @@
     step.hits.forEach(add);
     said = `${step.found} hits among ${step.scanned} of ${step.total} messages.`;
     progress.textContent = said;
-    if (step.over_because) end(`${said} It ended because: ${step.over_because}.`);
+    if (step.over_because) end(`${said} ${ends[step.over_because] || step.over_because}`);
   });
   source.addEventListener("over", () => end(said));
   source.onerror = () => end(`${said} The connection was lost.`);

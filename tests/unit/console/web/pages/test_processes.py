@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from awoke._clock import wall_ms
 from awoke.console.views import SettingView, SwarmNode
+from awoke.console.web.grants import Role
 from awoke.console.web.pages.processes import grouped, settings_of
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, console, report
 
@@ -61,3 +62,15 @@ def test_a_swarm_is_a_tree_with_restarts_and_their_reason() -> None:
     assert [each["node"] for each in host["alone"]] == ["b", "c"]
     assert "3 restarts" in page
     assert "<script>alert" not in page
+
+
+def test_threads_are_counted_by_owner_and_a_process_that_takes_the_command_shows_its_stacks() -> None:
+    some, other = {"worker": 2, "librdkafka": 5}, {"worker": 1}
+    live = FakeLive([report("a.1", threads=some, commands=["stacks"]), report("b.1", threads=other)])
+    with console(live, policy=lambda scope: Role.OPERATE, verbs=["stacks"]) as client:
+        page = client.get("/threads").text
+        found = client.get("/threads?format=json").json()
+    assert found["owners"] == {"librdkafka": 5, "worker": 3}
+    assert [(each["node"], each["count"]) for each in found["threads"]["rows"]] == [("a.1", 7), ("b.1", 1)]
+    assert page.count('action="/commands/stacks"') == 1
+    assert 'name="back" value="/threads"' in page

@@ -1,0 +1,85 @@
+"""Commands that are acted in Chromium, each with its effect in the app."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.browsers import needs_chromium, served
+
+pytestmark = needs_chromium
+PLACE = "/partitions/orders/0/shop"
+VERBS = {
+    "dead_letter", "pause", "quiet", "replay", "reset_offsets", "resume", "retry", "seek", "skip", "stacks",
+}  # fmt: skip
+"""The commands that the audit records."""
+
+
+def act(page: Any, label: str, **fields: str) -> None:
+    """Opens the form of a command, gives a reason, confirms it, and waits for the page that says it is done."""
+    form = page.locator("details.act").filter(has=page.locator("summary", has_text=label)).first
+    form.locator("summary").click()
+    for name, value in fields.items():
+        form.locator(f"[name={name}]").fill(value)
+    form.locator("[name=reason]").fill("a test")
+    form.locator("[name=sure]").check()
+    form.locator("button").click()
+    page.locator("h1", has_text="Done").wait_for()
+
+
+def test_each_command_of_a_process_has_its_effect_in_the_app() -> None:
+    with served("tests.support.acted_console") as site:
+        page, wrong = site.page()
+
+        def at_partition(offset: int) -> None:
+            """Opens the partition's page, and waits until the message at this offset fails there."""
+            page.goto(site.url + PLACE)
+            failing = page.get_by_role("region", name="Failing messages")
+            failing.locator("th[scope=row]", has_text=str(offset)).wait_for()
+
+        site.wait_said("handled", "bad-1")
+        at_partition(1)
+        act(page, "Retry now")
+        site.wait_said("handled", "bad-1")
+        at_partition(1)
+        act(page, "Skip")
+        site.wait_said("message.skipped")
+        site.wait_said("handled", "bad-2")
+        at_partition(2)
+        act(page, "Dead-letter")
+        site.wait_said("message.dead_lettered")
+        site.wait_said("handled", "bad-3")
+        at_partition(3)
+        act(page, "Pause")
+        site.wait_said("partition.paused")
+        at_partition(3)
+        act(page, "Seek", offset="0")
+        page.goto(site.url + PLACE)
+        act(page, "Resume")
+        site.wait_said("handled", "good")
+        page.goto(f"{site.url}/letters/orders.dead")
+        page.locator("a", has_text="Plan").first.click()
+        act(page, "Send them")
+        page.locator("p", has_text="1 letters of orders.dead were sent").wait_for()
+        page.goto(f"{site.url}/threads")
+        act(page, "Show stacks")
+        page.locator("h2", has_text="awoke-console").first.wait_for()
+        page.locator("a", has_text="Go on").click()
+        page.locator("tbody th a").first.click()
+        page.locator("summary", has_text="Quiet").wait_for()
+        act(page, "Quiet")
+        page.locator("a", has_text="Go on").click()
+        page.locator("h1 .pill", has_text="quiet").wait_for()
+        page.goto(f"{site.url}/groups/old")
+        page.locator("summary", has_text="Move offsets").click()
+        page.locator("button", has_text="Preview").click()
+        page.locator("td.n", has_text="3").first.wait_for()
+        act(page, "Move the offsets")
+        page.locator("p", has_text="3 are read again").wait_for()
+        page.goto(f"{site.url}/groups/old")
+        assert page.locator("tbody tr td.n").first.text_content() == "0", "the group's committed offset"
+        page.goto(f"{site.url}/audit?sort=verb&order=asc")
+        page.locator("caption", has_text="commands").wait_for()
+        verbs = page.eval_on_selector_all("tbody td:nth-child(3)", "all => all.map(each => each.textContent)")
+        assert set(verbs) == VERBS
+        assert wrong == []
+        page.context.close()

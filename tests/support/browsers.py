@@ -1,0 +1,107 @@
+"""A console that is served by a process of its own, and the browser that shows it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.support.python_syntax import REPOSITORY
+
+CHROMIUM = shutil.which("chromium")
+AXE = REPOSITORY / "target" / "console" / "axe.min.js"
+WITHIN_MS = 60_000
+ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+POLICY = """addEventListener("securitypolicyviolation",
+  (event) => console.error(`the policy refuses ${event.violatedDirective}: ${event.blockedURI}`));"""
+FINDINGS = """async (rules) => {
+  const found = await axe.run({ resultTypes: ["violations"], ...(rules.length ? { runOnly: rules } : {}) });
+  return found.violations.map((each) => `${each.id}: ${each.nodes[0].html.slice(0, 200)}`);
+}"""
+NARROW = {"width": 390, "height": 844}
+
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed: apt-get install chromium shows the console in a browser"
+)
+
+
+class Site(NamedTuple):
+    """A console that is served, and the browser that shows it."""
+
+    url: str
+    browser: Any
+    server: subprocess.Popen[str]
+
+    def page(self, **options: Any) -> tuple[Any, list[str]]:
+        """Returns a new page, and the list of what goes wrong in it: errors, violations of the policy, dialogs."""
+        context = self.browser.new_context(reduced_motion="reduce", **options)
+        context.set_default_timeout(WITHIN_MS)
+        context.add_init_script(POLICY)
+        page, wrong = context.new_page(), list[str]()
+        page.on("console", lambda each: wrong.append(each.text) if each.type in ("error", "warning") else None)
+        page.on("pageerror", lambda each: wrong.append(str(each)))
+
+        def refuse(dialog: Any) -> None:
+            wrong.append(f"a dialog: {dialog.message}")
+            dialog.dismiss()
+
+        page.on("dialog", refuse)
+        return page, wrong
+
+    def tell(self, line: str) -> None:
+        """Sends a line to the server."""
+        assert self.server.stdin is not None
+        self.server.stdin.write(f"{line}\n")
+        self.server.stdin.flush()
+
+    def wait_said(self, *words: str) -> str:
+        """Reads the lines of the server up to one that begins with these words, and returns it. Blocks."""
+        assert self.server.stdout is not None
+        for line in self.server.stdout:
+            if line.split()[: len(words)] == list(words):
+                return line.strip()
+        raise AssertionError(f"the server has ended, and never said {' '.join(words)}")
+
+
+@contextlib.contextmanager
+def served(module: str, *arguments: str) -> Iterator[Site]:
+    """Runs a module that serves a console and writes its address, and a browser; ends both after the block."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    command = [sys.executable, "-m", module, *arguments]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as server,
+        playwright.sync_playwright() as driver,
+    ):
+        assert server.stdin is not None
+        assert server.stdout is not None
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, timeout=WITHIN_MS)
+        yield Site(server.stdout.readline().strip(), browser, server)
+        browser.close()
+        server.stdin.close()
+        server.stdout.read()
+        server.wait(60)
+
+
+def shoot(page: Any, name: str) -> None:
+    """Writes a screenshot into the folder AWOKE_SCREENSHOTS, if it is set."""
+    folder = os.environ.get("AWOKE_SCREENSHOTS")
+    if folder:
+        # Playwright itself would write the file on a thread, and leave it behind.
+        (Path(folder) / f"console_{name}.png").write_bytes(page.screenshot(full_page=True))
+
+
+def findings_of(page: Any, *rules: str) -> list[str]:
+    """Returns what axe finds on a page by these rules, or by all; nothing where it was not fetched."""
+    if not AXE.exists():
+        return []
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text())
+    found = page.evaluate(FINDINGS, list(rules))
+    return [f"{page.url} {each}" for each in found]
