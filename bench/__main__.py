@@ -31,6 +31,10 @@ FULL: dict[str, list[str]] = {
     "peers": [],
     "growth": [],
     "testing": [],
+    "web_console": [],
+    "live_update": [],
+    "console_price": [],
+    "watch": [],
 }
 QUICK: dict[str, list[str]] = {
     "consume": ["--messages", "100000", "--runs", "1"],
@@ -55,6 +59,10 @@ QUICK: dict[str, list[str]] = {
     "peers": ["--messages", "5000", "--runs", "1"],
     "growth": ["--quick"],
     "testing": [],
+    "web_console": ["--quick"],
+    "live_update": ["--messages", "8"],
+    "console_price": ["--messages", "20000", "--runs", "1", "--seconds", "5"],
+    "watch": ["--saves", "2"],
 }
 
 

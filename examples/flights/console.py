@@ -29,7 +29,9 @@ from examples.flights.data import load_flights
 ROWS = 20_000
 NODES = 2
 EACH_S = 0.25
-CALL_S = 2.0
+CALL_EACH_S, CALL_TIMEOUT_S = 0.1, 5.0
+AIRPORTS = ("EWR", "JFK", "LGA", "JFK", "LAX")
+"""The airports that are asked for; the app has no gate of the last one."""
 FLIGHTS_EACH, BAGS_EACH = 50, 2
 
 
@@ -42,8 +44,8 @@ def main() -> int:
     args = parser.parse_args()
     stopped = threading.Event()
     with contextlib.suppress(KeyboardInterrupt), brokers(args.bootstrap_servers) as servers, swarm(servers):
-        senders = [threading.Thread(target=each, args=(servers, stopped), name=each.__name__) for each in (send, ask)]
-        for each in senders:
+        threads = [threading.Thread(target=each, args=(servers, stopped), name=each.__name__) for each in (send, call)]
+        for each in threads:
             each.start()
         settings = load({"bootstrap_servers": servers}).values
         web = asgi("flights", policy=lambda scope: Role.ADMIN, verbs=["*"], payloads=True, settings=settings)
@@ -55,7 +57,7 @@ def main() -> int:
             server.run()
         finally:
             stopped.set()
-            for each in senders:
+            for each in threads:
                 each.join()
     return 0
 
@@ -101,13 +103,20 @@ def send(servers: str, stopped: threading.Event) -> None:
                     producer.produce(topic, flight, key=flight.route)
 
 
+def call(servers: str, stopped: threading.Event) -> None:
+    """Asks the app for gates, again from the start where its topics are not there yet."""
+    while not stopped.wait(CALL_EACH_S):
+        with contextlib.suppress(awoke.BrokerUnreachable, awoke.UnknownTopic):
+            ask(servers, stopped)
+
+
 def ask(servers: str, stopped: threading.Event) -> None:
-    """Asks for gates at a steady speed: one airport of five has none. The swarm may not be up yet."""
-    airports = itertools.cycle(("EWR", "JFK", "LGA", "JFK", "HNL"))
-    with rpc.Caller("flights", servers, timeout_s=CALL_S) as flights:
-        while not stopped.wait(EACH_S):
-            with contextlib.suppress(awoke.AwokeError):
-                flights.call("gate", next(airports))
+    """Asks for the gate of one airport after another."""
+    airports = itertools.cycle(AIRPORTS)
+    with rpc.Caller("flights", servers, name="airport") as service:
+        while not stopped.wait(CALL_EACH_S):
+            with contextlib.suppress(awoke.RpcError):  # No gate, or no process yet.
+                service.call("gate", next(airports), timeout_s=CALL_TIMEOUT_S)
 
 
 if __name__ == "__main__":

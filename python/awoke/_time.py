@@ -13,3 +13,8 @@ def monotonic_s() -> float:
     """Returns the clock's time in seconds: `time.monotonic()`, unless a test moved it. Does not block."""
     native = sys.modules.get("awoke._native")
     return time.monotonic() if native is None else native.clock_ns() / 1e9
+
+
+def wall_ms() -> int:
+    """Returns the milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

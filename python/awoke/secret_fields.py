@@ -19,6 +19,16 @@ class Secret:
     """Marks a type, mostly that of a field, whose values no console shows: `Annotated[str, awoke.Secret]`."""
 
 
+def unmarked(kind: Any) -> Any:
+    """Returns a type without the mark that all of it is secret, so that text stays text."""
+    while typing.get_origin(kind) is Annotated:
+        inner, *marks = typing.get_args(kind)
+        if not all(each is Secret or isinstance(each, Secret) for each in marks):
+            break
+        kind = inner
+    return kind
+
+
 class Fields(typing.NamedTuple):
     """The fields of a class in its JSON document."""
 

@@ -55,6 +55,10 @@ class Shop:
             return rpc.current_call().remaining_s
 
         @self.service.rpc.method
+        def trace() -> str:
+            return (rpc.current_call().headers.get("traceparent") or b"").decode()
+
+        @self.service.rpc.method
         def hold() -> None:
             self.held.wait(WITHIN_S)
 
@@ -138,6 +142,13 @@ def test_messages_and_calls_continue_the_trace_of_their_request(mock_cluster: Mo
     with awoke.Reader(topic, bootstrap_servers=mock_cluster.bootstrap_servers) as reader:
         headers = [dict(message.headers).get("traceparent", b"") for message in reader.read_until_end(WITHIN_S)]
     assert [TRACE.encode() in (each or b"") for each in headers] == [True, True, False]
+
+
+@pytest.mark.parametrize("kind", ["async", "def"])
+def test_the_service_gets_the_trace_of_the_request(shop: Shop, mock_cluster: MockCluster, kind: str) -> None:
+    with served(shop.web(new_app(mock_cluster, tracing=True))) as client:
+        found = client.get(f"/{kind}/trace", headers={"traceparent": f"00-{TRACE}-{PARENT}-01"}).json()
+    assert TRACE in found
 
 
 async def test_a_response_that_has_begun_stays_as_it_is() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
+import pytest
 
 import awoke
+from awoke.console.reporter import Reporter
 from awoke.console.state import read_view
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import MAJOR, ErrorRecord, Report
@@ -85,6 +89,38 @@ def test_the_state_that_is_read_names_the_failing_message_and_the_lag(cluster: C
     after = read_view(app.name, settings)
     assert after.nodes == []
     assert [each.kind for each in after.reasons] == ["no member"]
+
+
+def test_a_topic_of_reports_that_can_not_be_written_costs_one_warning_and_no_message(
+    cluster: Cluster, topic: CreateTopic, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, handled = topic(), Collected[bytes]()
+    app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, console=True)
+    app.on(name, start=0)(lambda message: handled.add(message.value))
+    refused = threading.Event()
+    with pytest.MonkeyPatch.context() as patch:
+        # Another topic cannot be made under this name, and none is there.
+        patch.setattr(ConsoleTopics, "of", classmethod(lambda cls, app: cls(*(["not a topic"] * 4))))
+        patch.setattr(Reporter, "_warn", warned(Reporter._warn, refused))
+        with caplog.at_level(logging.DEBUG, "awoke.console"), running(app):
+            awoke.wait_all([app.producer.produce(name, b"%d" % each) for each in range(100)], 30)
+            handled.wait_for(100)
+            assert refused.wait(30), "the fault has not happened"
+    levels = [each.levelno for each in caplog.records if each.name == "awoke.console.reporter"]
+    assert levels.count(logging.WARNING) == 1
+    assert len(handled.items) == 100
+
+
+def warned(warn: Callable[..., None], refused: threading.Event) -> Callable[..., None]:
+    """Returns the same function, which tells that it was called twice."""
+    calls = itertools.count(1)
+
+    def warn_and_tell(self: Reporter, error: awoke.AwokeError) -> None:
+        warn(self, error)
+        if next(calls) >= 2:
+            refused.set()
+
+    return warn_and_tell
 
 
 def test_the_calls_that_an_app_answers_and_makes_are_reported(cluster: Cluster) -> None:

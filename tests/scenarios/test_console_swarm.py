@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import socket
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,10 @@ import msgspec
 import pytest
 
 import awoke
+from awoke.cli.swarm import ask
 from awoke.console.commands import Audit, Commander
 from awoke.console.topics import ConsoleTopics
-from awoke.errors import RpcError
+from awoke.errors import AwokeError, RpcError
 from awoke.settings import load
 from tests.support.clusters import RealCluster, unique
 from tests.support.swarms import Swarm
@@ -51,10 +54,24 @@ def test_signed_commands_scale_reload_and_stop_a_swarm(real_cluster: RealCluster
         swarm.wait_until(lambda found: not found["is_rolling"])
         second = node_of(swarm)
         assert second != first
+        place: dict[str, Any] = {"topic": topic, "partition": 0, "reason": "by the socket"}
+        paused = ask("swarm:app", swarm.socket, "pause", **place)
+        assert paused["text"].startswith(f"{topic}[0] is paused")
+        with pytest.raises(AwokeError, match="no message of"):
+            ask("swarm:app", swarm.socket, "skip", offset=7, **place)
+        assert ask("swarm:app", swarm.socket, "resume", **place)["done"] == "resume"
         assert signed.send(second, "stop", **SENT).text == "the swarm stops"
         assert swarm.process.wait(WITHIN_S) == 0, swarm.process.output
     with awoke.Reader(ConsoleTopics.of("swarm").audit, bootstrap_servers=real_cluster.bootstrap_servers) as reader:
         records = [msgspec.json.decode(each.value, type=Audit) for each in reader.read_until_end(30)]
+    user = pwd.getpwuid(os.getuid()).pw_name
+    here = [each for each in records if each.via == "socket"]
+    assert [(each.verb, each.result, each.who, each.reason) for each in here] == [
+        ("pause", "done", user, "by the socket"),
+        ("skip", "failed", user, "by the socket"),
+        ("resume", "done", user, "by the socket"),
+    ]
+    assert {each.node for each in here} == {f"supervisor {swarm.process.pid}"}
     found = [(each.node, each.verb, each.who, each.result) for each in records if each.node in (first, second)]
     # The records of the others are sent by processes that are about to end, and which don't wait long for brokers.
     assert found[0] == (first, "scale", "ann", "done")

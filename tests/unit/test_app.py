@@ -116,6 +116,13 @@ class FakeRunner:
     def is_assigned(self, topic: str, partition: int) -> bool:
         return True
 
+    @property
+    def actions(self) -> None:
+        return None
+
+    def record(self, audit: Any) -> None:
+        self.asked.append(("record", audit))
+
     def threads(self) -> list[tuple[str, str, str]]:
         return [("orders[0]", "flush", "shop.py:7")]
 

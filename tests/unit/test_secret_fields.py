@@ -10,7 +10,8 @@ import pydantic
 import pytest
 
 import awoke
-from awoke.secret_fields import has_secrets, masked
+from awoke.codecs.codec import decoder_for
+from awoke.secret_fields import has_secrets, masked, unmarked
 from awoke.secrets import HIDDEN
 
 Pin = NewType("Pin", Annotated[str, awoke.Secret])
@@ -83,3 +84,11 @@ def test_secrets_are_masked_wherever_a_type_has_them(kind: Any, document: Any, s
 def test_other_types_have_no_secrets(kind: Any) -> None:
     assert not has_secrets(kind)
     assert masked(kind, {"a": ["b"]}) == {"a": ["b"]}
+
+
+def test_a_text_that_is_marked_is_still_text() -> None:
+    decode = decoder_for(Annotated[str, awoke.Secret])
+    assert decode is not None
+    assert decode(b"ann") == "ann"
+    assert decoder_for(Annotated[bytes, awoke.Secret]) is None
+    assert unmarked(Annotated[str, "other"]) == Annotated[str, "other"]

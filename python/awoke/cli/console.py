@@ -54,22 +54,22 @@ def console(
         raise ConfigError(text, "--auth")
     needs("starlette", "console")
     needs("jinja2", "console")
-    from awoke.console import asgi
-    from awoke.console.web.grants import role_of
+    from awoke.console.web.application import application
+    from awoke.console.web.code import UNKNOWN, Code
+    from awoke.console.web.grants import Rights, role_of
+    from awoke.console.web.live import Live
     from awoke.console.web.logins import login_of
     from awoke.console.web.serving import Server
     from awoke.settings import load
+    from awoke.testing.letter_trial import trier
 
     login = login_of(auth or "none", role_of(role))
     given = {"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}
-    web = asgi(
-        found_app(name, given) if ":" in name else name,
-        policy=login.policy,
-        verbs=allow or (),
-        payloads=payloads,
-        hosts=host_name or (),
-        settings=None if ":" in name else load(given).values,
-    )
+    app = found_app(name, given) if ":" in name else None
+    settings = load(given).values if app is None else app.settings
+    of_app, code = (name, UNKNOWN) if app is None else (app.name, Code.of(app, trier(app)))
+    rights = Rights(login.policy, allow or (), payloads)
+    web = application(of_app, settings, Live(of_app, settings), rights, host_name or (), code)
     server = Server(login.wrap(web), host, port)
     say(f"the console of {name} is at {server.url}")
     server.run()

@@ -15,6 +15,7 @@ import msgspec
 
 from awoke.codecs import json, protobuf_classes, pydantic_models
 from awoke.codecs.json_types import check_writable
+from awoke.secret_fields import unmarked
 
 Decoder = Callable[[bytes], Any]
 """Returns the value that bytes encode; any exception means that they do not decode."""
@@ -97,6 +98,7 @@ def decoder_for(value_type: Any, codec: Codec = BY_TYPE) -> Decoder | None:
     Raises:
         TypeError: The codec can't decode this type.
     """
+    value_type = unmarked(value_type)
     if value_type is None or value_type in (bytes, bytes | None):
         return None
     if value_type is str:

@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
+import msgspec
+
 from awoke import _native
 from awoke.console.commands.actions import Actions
 from awoke.console.commands.pauses import DurablePauses
 from awoke.console.commands.service import Commands, CommandService
 from awoke.console.reporter import Reporter
+from awoke.console.views import Audit
 from awoke.drive import drive
 from awoke.errors import ConfigError
 from awoke.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
@@ -199,6 +202,19 @@ class AppRunner(Steering):
         pauses = DurablePauses(console.topics.pauses, settings, console.send, self._apply_pause)
         actions = Actions(self.app.name, console.node, self, console.record, pauses)
         return Commands(actions, pauses, CommandService(self.app.name, console.node, settings, actions, pauses))
+
+    @property
+    def actions(self) -> Actions:
+        """Executes commands that come from this host, also where consoles may send none."""
+        if self.commands is not None:
+            return self.commands.actions
+        return Actions(self.app.name, "" if self.console is None else self.console.node, self, self.record)
+
+    def record(self, audit: Audit) -> None:
+        """Sends the record of a command, where the app has a console. Does not block."""
+        if self.console is not None:
+            own = {"app": self.app.name, "node": audit.node or self.console.node}
+            self.console.record(msgspec.structs.replace(audit, **own))
 
     def _apply_pause(self, group: str | None, topic: str, partition: int, why: str | None) -> None:
         if why is None:

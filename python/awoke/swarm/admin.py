@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import reprlib
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from awoke.errors import AwokeError, ConfigError
-from awoke.swarm import command_lines, linux
+from awoke.swarm import audited, command_lines, linux, protocol
 from awoke.swarm.answers import Answers
 from awoke.swarm.merging import health_of, merged, of_nodes, threads_of
 from awoke.swarm.nodes import NodeState
@@ -19,7 +20,7 @@ from awoke.swarm.rolling import OnEnd
 from awoke.swarm.socket_file import SocketFile
 from awoke.web import http, listener
 from awoke.web.http import HttpListener
-from awoke.web.listener import Listener, Respond
+from awoke.web.listener import Listener, Peer, Respond
 from awoke.web.loop import Loop
 
 logger = logging.getLogger(__name__)
@@ -94,12 +95,20 @@ class AdminEndpoint:
     # Commands.
 
     def _on_command(self, request: bytes, respond: Respond) -> None:
+        began_ms, peer = audited.now_ms(), self._listeners[0].peer
+        command: dict[str, Any] = {}
+
         def answer(found: dict[str, Any]) -> None:
+            if name != "stop" or "done" not in found:
+                self._record(audited.note_of(command, found, peer, os.getpid(), began_ms), peer)
             respond(command_lines.encoded(found))
 
+        name = ""
         try:
             command = command_lines.decoded(request)
             name = str(command.get("command"))
+            if name == "stop":  # Its nodes end: none of them could send a record later.
+                self._record(audited.note_of(command, {}, peer, os.getpid(), began_ms), peer)
             if name == "reload":
                 self._reload(answer, waits=command.get("waits") is not False)
             elif name == "resume":
@@ -108,6 +117,10 @@ class AdminEndpoint:
             elif name == "skip":
                 place, group = command_lines.place_of(command), command_lines.group_of(command)
                 self._answers.resumes.begin(*place, answer, command_lines.offset_of(command), group)
+            elif name in audited.ACTS:
+                place = command_lines.place_of(command)
+                given = {**audited.arguments_of(command), "topic": place[0], "partition": place[1]}
+                self._answers.resumes.act(name, given, audited.user_of(peer), audited.reason_of(command), answer)
             elif name == "threads":
                 self._answers.gatherings.begin(
                     "threads", lambda texts: answer({"done": name, "threads": threads_of(texts)})
@@ -116,6 +129,19 @@ class AdminEndpoint:
                 answer(self._execute(name, command))
         except AwokeError as error:
             answer({"error": str(error)})
+
+    def _record(self, note: protocol.Noted, peer: Peer | None) -> None:
+        """Hands the record of a command to a node, unless a node has sent the command: it has recorded it."""
+        pids = {each.pidfd.pid for each in self._nodes.values() if each.pidfd is not None}
+        if note.verb not in audited.VERBS | audited.ACTS or (peer is not None and peer.pid in pids):
+            return
+        up = [each for each in self._nodes.values() if each.state is NodeState.UP and each.control is not None]
+        for node in up:
+            assert node.control is not None
+            with contextlib.suppress(OSError):  # Its buffer is full: another one may take it.
+                node.control.send(protocol.encode(note))
+                return
+        logger.warning("no node is up to record the command %s of %s", note.verb, note.who)
 
     def _reload(self, answer: Any, *, waits: bool) -> None:
         """Begins a reload, and answers when it has ended, or at once: a node that asks is replaced by it."""

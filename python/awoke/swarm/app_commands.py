@@ -1,4 +1,4 @@
-"""The commands `resume`, `skip` and `threads` for an app in this process."""
+"""The commands for an app in this process: `resume`, `skip`, `threads`, and those of a console."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import reprlib
 from typing import Any
 
 from awoke.app import App
-from awoke.errors import AwokeError, ConfigError
-from awoke.swarm import command_lines
+from awoke.console.commands.verbs import VERBS
+from awoke.errors import AwokeError, ConfigError, RpcError
+from awoke.rpc.errors import InvalidArgument
+from awoke.swarm import audited, command_lines
+from awoke.web.listener import Peer
+
+ACTS = audited.ACTS | {"quiet", "stop"}
+RECORDED = ACTS | {"resume", "skip"}
 
 
 class AppCommands:
@@ -16,12 +22,25 @@ class AppCommands:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    def execute(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Executes one command; returns the answer.
+    def execute(self, command: dict[str, Any], peer: Peer | None = None) -> dict[str, Any]:
+        """Executes one command, and records it for the audit; returns the answer.
 
         Raises:
             ConfigError: The command is unknown, or its fields are wrong.
         """
+        began_ms, name = audited.now_ms(), command.get("command")
+        answer: dict[str, Any] = {}
+        try:
+            answer = self._executed(command, peer)
+        except AwokeError as error:
+            answer = {"error": str(error)}
+            raise
+        finally:
+            if isinstance(name, str) and name in RECORDED and self._app._runner is not None:
+                self._app._runner.record(audited.audit_of(audited.note_of(command, answer, peer, 0, began_ms)))
+        return answer
+
+    def _executed(self, command: dict[str, Any], peer: Peer | None) -> dict[str, Any]:
         match name := command.get("command"):
             case "resume":
                 return self._resume(*command_lines.place_of(command), command_lines.group_of(command))
@@ -31,9 +50,25 @@ class AppCommands:
             case "threads":
                 entries = [thread_of(each) for each in self._app.threads()]
                 return {"done": name, "threads": entries}
+            case str() if name in ACTS:
+                return self._act(name, command, audited.user_of(peer))
             case _:
                 text = f"{reprlib.repr(name)} is for swarms (awoke run --nodes): this app runs in a single process"
                 raise ConfigError(text, "command")
+
+    def _act(self, verb: str, command: dict[str, Any], who: str) -> dict[str, Any]:
+        if self._app._runner is None:
+            return {"failed": "the app does not run"}
+        given = {name: command[name] for name in VERBS[verb].fields if name in command}
+        try:
+            return {
+                "done": verb,
+                "text": self._app._runner.actions.perform(verb, given, who, audited.reason_of(command)),
+            }
+        except InvalidArgument as error:
+            raise ConfigError(error.message, verb) from None
+        except RpcError as error:
+            return {"failed": error.message}
 
     def _resume(self, topic: str, partition: int, group: str | None) -> dict[str, Any]:
         if resumed(self._app, topic, partition, group):

@@ -2,7 +2,7 @@
 
 The thread:
 1. waits until a client connects or sends, the deadline of a client is due, or the notifier is notified;
-2. executes one command (`resume`, `skip` or `threads`) and answers it;
+2. executes one command and answers it;
 3. ends when the notifier was notified.
 """
 
@@ -21,7 +21,7 @@ from awoke.swarm import command_lines
 from awoke.swarm.app_commands import AppCommands
 from awoke.swarm.socket_file import SocketFile, SocketTaken
 from awoke.web import listener
-from awoke.web.listener import Listener, Respond
+from awoke.web.listener import Listener, Peer, Respond
 from awoke.web.loop import Loop
 
 logger = logging.getLogger(__name__)
@@ -58,8 +58,9 @@ def open_app_socket(app: App, path: str) -> Iterator[None]:
 class AppSocket:
     """A thread that takes commands and answers each with `execute`."""
 
-    def __init__(self, file: SocketFile, execute: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    def __init__(self, file: SocketFile, execute: Callable[[dict[str, Any], Peer | None], dict[str, Any]]) -> None:
         self._file, self._execute = file, execute
+        self._listener: Listener | None = None
         self._notifier = Notifier()
         self._is_closing = False
         self._thread = threading.Thread(target=self._serve, name="awoke-commands", daemon=True)
@@ -78,13 +79,15 @@ class AppSocket:
     def _serve(self) -> None:
         with contextlib.closing(Loop()) as loop:
             loop.watch(self._notifier.fileno(), lambda: None)
-            with contextlib.closing(Listener(loop, self._file.listening, listener.is_whole_line, self._on_command)):
+            self._listener = Listener(loop, self._file.listening, listener.is_whole_line, self._on_command)
+            with contextlib.closing(self._listener):
                 while not self._is_closing:
                     loop.turn()
 
     def _on_command(self, request: bytes, respond: Respond) -> None:
+        peer = None if self._listener is None else self._listener.peer
         try:
-            answer = self._execute(command_lines.decoded(request))
+            answer = self._execute(command_lines.decoded(request), peer)
         except AwokeError as error:
             answer = {"error": str(error)}
         respond(command_lines.encoded(answer))

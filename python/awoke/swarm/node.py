@@ -19,14 +19,16 @@ import msgspec
 from awoke import logs
 from awoke._native import Lifeline
 from awoke.app import App
+from awoke.console.commands.actions import place_of
 from awoke.console.views import SwarmNode
-from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.errors import AwokeError, ConfigError, RpcError, UnknownTopic
 from awoke.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_ORPHANED
+from awoke.rpc.errors import InvalidArgument
 from awoke.runtime.inbox import Inbox
 from awoke.runtime.runner import AppRunner
 from awoke.runtime.signals import wait_and_stop
-from awoke.swarm import app_commands, linux, protocol
+from awoke.swarm import app_commands, audited, linux, protocol
 from awoke.swarm.asking import SupervisorSocket
 from awoke.swarm.options import Options
 
@@ -230,6 +232,9 @@ class Node:
                 nodes = [msgspec.convert(each, SwarmNode, from_attributes=True) for each in message.nodes]
                 server.swarm = (message.pid, nodes)
                 continue
+            if isinstance(message, protocol.Noted):
+                server.record(audited.audit_of(message))
+                continue
             self._say(self._answer(server, message))
 
     def _answer(self, server: AppRunner, message: protocol.Asked) -> protocol.NodeSays:
@@ -248,8 +253,21 @@ class Node:
                 # A failing topic may have many such messages, and the size of a message between processes is limited.
                 is_assigned, shown = self._app.is_assigned(topic, partition), blocking[:BLOCKING_MAX]
                 return protocol.Resumed(request, is_skipped, shown, is_assigned)
+            case protocol.Act():
+                return self._acted(server, message)
             case protocol.Gather(what=what, request=request):
                 return protocol.Gathered(request, self._text(server, what))
+
+    def _acted(self, server: AppRunner, message: protocol.Act) -> protocol.NodeSays:
+        try:
+            text = server.actions.perform(message.verb, message.arguments, message.who, message.reason)
+        except InvalidArgument as error:
+            return protocol.Resumed(message.request, False, error=error.message)
+        except RpcError as error:
+            topic, partition, _ = place_of(message.arguments)
+            is_assigned = self._app.is_assigned(topic, partition)
+            return protocol.Resumed(message.request, False, is_assigned=is_assigned, text=error.message)
+        return protocol.Resumed(message.request, True, text=text)
 
     def _text(self, server: AppRunner, what: protocol.Kind) -> str:
         match what:

@@ -26,6 +26,7 @@ VITALS_MARK = b"V"
 JSON_MARK = b"J"
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Arguments = dict[str, str | int | bool | None]
 Kind = Literal["metrics", "threads", "health"]
 Decoded = TypeVar("Decoded")
 
@@ -131,7 +132,7 @@ class Gathered(msgspec.Struct, tag_field="kind", tag="gathered"):
 
 
 class Resumed(msgspec.Struct, tag_field="kind", tag="resumed"):
-    """The answer to `Resume` and `Skip`."""
+    """The answer to `Resume`, `Skip` and `Act`."""
 
     request: Number
     is_done: bool
@@ -140,6 +141,8 @@ class Resumed(msgspec.Struct, tag_field="kind", tag="resumed"):
     """True if the partition is assigned to the node."""
     error: str = ""
     """The reason why the command is wrong; empty where it is right."""
+    text: str = ""
+    """Of `Act`: its effect, or the reason why it has none."""
 
 
 # A supervisor to a node.
@@ -171,6 +174,30 @@ class Skip(msgspec.Struct, tag_field="kind", tag="skip"):
     group: str | None = None
 
 
+class Act(msgspec.Struct, tag_field="kind", tag="act"):
+    """Asks to execute another command for a partition, as the console names it."""
+
+    verb: str
+    arguments: Arguments
+    who: str
+    reason: str
+    request: Number
+
+
+class Noted(msgspec.Struct, tag_field="kind", tag="noted"):
+    """Tells of a command on the supervisor's socket, for the audit. It has no answer."""
+
+    supervisor: Number
+    at_ms: Number
+    who: str
+    verb: str
+    arguments: Arguments
+    reason: str
+    result: str
+    text: str
+    took_ms: Number
+
+
 class NodeOfSwarm(msgspec.Struct):
     """One node, as the supervisor sees it."""
 
@@ -189,8 +216,8 @@ class Swarm(msgspec.Struct, tag_field="kind", tag="swarm"):
 
 MoldSays = MoldReady | Refused | Forked | NotForked
 NodeSays = Tripwire | NodeReady | Assigned | Holds | Connections | Failed | Gathered | Resumed
-Asked = Gather | Resume | Skip
-NodeIsAsked = Asked | Swarm
+Asked = Gather | Resume | Skip | Act
+NodeIsAsked = Asked | Swarm | Noted
 FROM_MOLD: msgspec.json.Decoder[MoldSays] = msgspec.json.Decoder(MoldSays)
 TO_MOLD: msgspec.json.Decoder[Fork] = msgspec.json.Decoder(Fork)
 FROM_NODE: msgspec.json.Decoder[NodeSays] = msgspec.json.Decoder(NodeSays)

@@ -36,6 +36,8 @@ class Request:
         self.missing, self.answer = missing, answer
         self.blocking: list[int] = []
         """The offsets of the partition's messages that fail, as its node has said."""
+        self.reason = ""
+        """The reason why the node of the partition has not executed the command."""
         self.is_assigned: bool | None = None
         """True if the partition is assigned to a node that has answered; `None` if no node has answered."""
 
@@ -58,13 +60,24 @@ class Resumes:
             command, question = "resume", protocol.encode(protocol.Resume(topic, partition, request, group))
         else:
             command, question = "skip", protocol.encode(protocol.Skip(topic, partition, offset, request, group))
-        missing = set()
+        self._ask(question, Request(command, f"{topic}[{partition}]", offset, set(), answer), request)
+
+    def act(self, verb: str, arguments: protocol.Arguments, who: str, reason: str, answer: Answer) -> None:
+        """Asks all nodes that are up to execute a command for a partition."""
+        self._requests += 1
+        request = self._requests
+        question = protocol.encode(protocol.Act(verb, arguments, who, reason, request))
+        place = f"{arguments.get('topic')}[{arguments.get('partition')}]"
+        self._ask(question, Request(verb, place, None, set(), answer), request)
+
+    def _ask(self, question: bytes, asked: Request, request: int) -> None:
+        missing = asked.missing
         for node in self._nodes.values():
             if node.state is NodeState.UP and node.control is not None:
                 with contextlib.suppress(OSError):  # Its buffer is full: it does not read, so it does not answer.
                     node.control.send(question)
                 missing.add(node.number)
-        self._open[request] = Request(command, f"{topic}[{partition}]", offset, missing, answer)
+        self._open[request] = asked
         self._loop.deadlines.set(Deadline(Timer.ANSWER, request), ANSWER_WITHIN_S, lambda: self._fail(request))
         if not missing:
             self._end(request, {"failed": "no node is up"})
@@ -75,12 +88,15 @@ class Resumes:
         if found is None:
             return
         if message.is_done:
-            self._end(message.request, {"done": found.command})
+            done = {"done": found.command}
+            self._end(message.request, {**done, "text": message.text} if message.text else done)
         elif message.error:
             self._end(message.request, {"error": message.error})
         else:
             found.blocking += message.blocking
             found.is_assigned = bool(found.is_assigned) or message.is_assigned
+            if message.is_assigned:
+                found.reason = found.reason or message.text
             self._strike(node, message.request)
 
     def forget(self, node: int) -> None:
@@ -112,6 +128,8 @@ def why(request: Request) -> str:
     where = " on any node that answered" if silent else " on any node"
     if request.is_assigned is False:
         text = command_lines.not_assigned(request.place, "no node that answered holds" if silent else "no node holds")
+    elif request.reason:
+        text = request.reason
     elif request.offset is None:
         text = f"{request.place} is neither paused nor stuck{where}"
     else:

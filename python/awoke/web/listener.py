@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import NamedTuple
 
 from awoke.web.deadlines import Deadline
 from awoke.web.loop import Client, Loop
@@ -56,6 +57,13 @@ class Timer(Enum):
     """The client must have done its part."""
 
 
+class Peer(NamedTuple):
+    """The process at the other end of a UNIX socket, as the system says."""
+
+    pid: int
+    uid: int
+
+
 class Listener:
     """A listening socket, and the connections that have not been answered."""
 
@@ -66,6 +74,8 @@ class Listener:
         self._is_whole, self._answer = is_whole, answer
         self._connections: dict[socket.socket, bytearray] = {}
         """The data that each client has sent; the oldest connection first."""
+        self.peer: Peer | None = None
+        """The client of the request that is executed now; None for one over a network."""
         self._accepting = Deadline(Timer.ACCEPT, next(self._numbers))
         self._is_accepting = False
         self._warned_s = -WARN_EVERY_S
@@ -207,6 +217,7 @@ class Listener:
             self._execute(connection, bytes(request))
 
     def _execute(self, connection: socket.socket, request: bytes) -> None:
+        self.peer = peer_of(connection) if connection.family == socket.AF_UNIX else None
         try:
             self._answer(request, lambda answer: self._respond(connection, answer))
         except Exception:
@@ -246,10 +257,15 @@ class Listener:
         self._accept_again()
 
 
+def peer_of(connection: socket.socket) -> Peer:
+    """Returns the process at the other end of a UNIX socket, or the process that listens."""
+    pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return Peer(int(pid), int(uid))
+
+
 def peer_uid(connection: socket.socket) -> int:
     """Returns the user id of the process at the other end of a UNIX socket, or of the process that listens."""
-    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(uid)
+    return peer_of(connection).uid
 
 
 def descriptors_for_clients() -> int:

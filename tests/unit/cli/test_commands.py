@@ -32,6 +32,7 @@ def test_all_commands_are_there_in_the_order_of_their_names() -> None:
     of_topics = ["produce", "tail", "topics", "dead-letter", "schema", "groups"]
     others = [
         *of_topics,
+        "act",
         "asyncapi",
         "broker",
         "console",
@@ -47,7 +48,7 @@ def test_all_commands_are_there_in_the_order_of_their_names() -> None:
         "top",
     ]
     assert names_in(help_of()) == sorted(of_swarm + others)
-    assert set(names_in(help_of("dead-letter"))) == {"list", "summary", "show", "replay", "purge"}
+    assert set(names_in(help_of("dead-letter"))) == {"list", "summary", "show", "replay", "purge", "try"}
     assert set(names_in(help_of("topics"))) == {"create", "list", "describe", "alter", "delete", "plan", "apply"}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke.console.reporter import CLIENT, Reporter, client_settings
-from awoke.errors import QueueFull
+from awoke.errors import BrokerUnreachable, QueueFull
 from awoke.settings import load
 from tests.unit.console.test_reports import group_of, shown_of
 
@@ -34,6 +34,37 @@ def test_a_topic_that_can_not_be_written_costs_one_warning(caplog: pytest.LogCap
     with caplog.at_level(logging.DEBUG, "awoke.console"):
         for _ in range(3):
             made._report(producer)
+    assert [each.levelno for each in caplog.records] == [logging.WARNING, logging.DEBUG, logging.DEBUG]
+
+
+class AwayProducer:
+    """A producer whose brokers are away: no record gets an answer."""
+
+    def __init__(self) -> None:
+        self.topics = list[str]()
+
+    def produce(self, topic: str, value: Any, **options: Any) -> Any:
+        self.topics.append(topic)
+        return self
+
+    def add_done_callback(self, callback: Any) -> None: ...
+
+    def done(self) -> bool:
+        return False
+
+    def result(self) -> Any:
+        raise BrokerUnreachable("no broker answered", -195, "_TRANSPORT")
+
+
+def test_brokers_that_are_away_cost_one_report_under_way_and_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    away: Any = AwayProducer()
+    made = reporter()
+    for _ in range(3):
+        made._report(away)
+    assert away.topics == [made.topics.reports], "the next report waits for the answer of this one"
+    with caplog.at_level(logging.DEBUG, "awoke.console"):
+        for _ in range(3):
+            made._on_delivered(away)
     assert [each.levelno for each in caplog.records] == [logging.WARNING, logging.DEBUG, logging.DEBUG]
 
 

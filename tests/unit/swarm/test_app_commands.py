@@ -18,6 +18,7 @@ class FakeApp:
     def __init__(self, *, is_assigned: bool = True, is_paused: bool = False, failing: tuple[int, ...] = ()) -> None:
         self._is_assigned, self._is_paused, self._failing = is_assigned, is_paused, list(failing)
         self.error: Exception | None = None
+        self._runner: Any = None
         self.asked: list[tuple[Any, ...]] = []
 
     def is_assigned(self, topic: str, partition: int) -> bool:

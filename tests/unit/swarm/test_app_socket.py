@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,9 +16,34 @@ import pytest
 import awoke
 from awoke.cli.swarm import ask
 from awoke.cli.threads import threads as show_threads
+from awoke.console.commands.verbs import checked
+from awoke.console.views import Audit
+from awoke.rpc.errors import FailedPrecondition
 from awoke.swarm.app_socket import open_app_socket
 
 COMMAND = b'{"command": "resume", "topic": "t", "partition": 1}\n'
+
+
+class FakeRunner:
+    """A process that keeps the records of its commands, and executes those of a console."""
+
+    def __init__(self) -> None:
+        self.records: list[Audit] = []
+        self.asked: list[Any] = []
+
+    @property
+    def actions(self) -> FakeRunner:
+        return self
+
+    def record(self, audit: Audit) -> None:
+        self.records.append(audit)
+
+    def perform(self, verb: str, arguments: Any, who: str, reason: str) -> str:
+        checked(verb, arguments)
+        self.asked.append((verb, dict(arguments), who, reason))
+        if verb == "seek":
+            raise FailedPrecondition("it is not assigned")
+        return "the effect"
 
 
 class FakeApp:
@@ -26,6 +53,7 @@ class FakeApp:
         self.paused = {("t", 1)}
         self.failing = [42]
         self.error: Exception | None = None
+        self._runner = FakeRunner()
 
     def resume(self, topic: str, partition: int, *, group: str | None) -> bool:
         if self.error is not None:
@@ -144,3 +172,28 @@ def test_a_partition_that_another_process_holds_is_named_as_such(app: FakeApp, p
     for command in ("resume", "skip"):
         with pytest.raises(awoke.AwokeError, match=r"this process does not hold t\[9\]: ask the process"):
             ask("shop:app", path, command, topic="t", partition=9, offset=1)
+
+
+def test_each_command_is_recorded_once_with_the_user_of_the_client(path: str, app: FakeApp) -> None:
+    user = pwd.getpwuid(os.getuid()).pw_name
+    place = b'"topic": "t", "partition": 1'
+    assert answer(path, b'{"command": "pause", "reason": "a test", %s}\n' % place) == {
+        "done": "pause",
+        "text": "the effect",
+    }
+    assert answer(path, b'{"command": "seek", "offset": 3, %s}\n' % place) == {"failed": "it is not assigned"}
+    assert "needs the argument" in answer(path, b'{"command": "dead_letter", %s}\n' % place)["error"]
+    assert answer(path, COMMAND) == {"done": "resume"}
+    assert answer(path, COMMAND)["failed"]
+    assert answer(path, b'{"command": "threads"}\n')["done"] == "threads"
+    arguments = {"topic": "t", "partition": 1}
+    assert app._runner.asked[0] == ("pause", arguments, user, "a test")
+    assert [(each.verb, each.result, each.text) for each in app._runner.records] == [
+        ("pause", "done", "the effect"),
+        ("seek", "failed", "it is not assigned"),
+        ("dead_letter", "error", "dead_letter needs the argument 'offset'"),
+        ("resume", "done", ""),
+        ("resume", "failed", "t[1] is neither paused nor stuck"),
+    ]
+    assert {(each.who, each.via, each.node) for each in app._runner.records} == {(user, "socket", "")}
+    assert app._runner.records[1].arguments == {**arguments, "offset": 3}

@@ -146,6 +146,14 @@ class Actions:
             )
         return Answer(node=self._node, verb=verb, text=text, at_ms=at_ms, took_ms=took_ms, stacks=stacks)
 
+    def perform(self, verb: str, arguments: Mapping[str, Any], who: str, reason: str) -> str:
+        """Executes a command that another process records; returns its effect. Blocks as `execute`.
+
+        Raises:
+            RpcError: The command is wrong, or has no effect; says why.
+        """
+        return self._done(verb, checked(verb, arguments), f"{who}: {reason}" if reason else who)
+
     def _done(self, verb: str, given: dict[str, Any], why: str) -> str:
         try:
             return self._does[verb](given, why)

@@ -2,11 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple, Union
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Union
 
+from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import RouteDecoders
+from awoke.dead_letters.letters import Letter
+from awoke.patterns import Pattern
 from awoke.routing import Route
+from awoke.topics import Topic
+
+
+class TopicDecoders(Mapping[str, RouteDecoders]):
+    """The decoders of topics, by their names or by the patterns that match them. Its length is that of the names."""
+
+    def __init__(self, by_name: Mapping[str, RouteDecoders], by_pattern: Iterable[tuple[Pattern, Route]]) -> None:
+        self._by_name = by_name
+        self._by_pattern = [(each, found) for each, route in by_pattern if (found := decoders_of(route)) is not None]
+
+    def __getitem__(self, topic: str) -> RouteDecoders:
+        if topic in self._by_name:
+            return self._by_name[topic]
+        for pattern, found in self._by_pattern:
+            if pattern.matches(topic):
+                return found
+        raise KeyError(topic)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+class Trial(Protocol):
+    """The result of a dead letter that the app's present code has tried."""
+
+    @property
+    def is_handled(self) -> bool: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def error(self) -> BaseException | None: ...
+    @property
+    def outputs(self) -> Sequence[Any]: ...
+
+
+TryLetter = Callable[[Letter], Trial]
+"""Runs a dead letter through the app's code, and sends nothing. Blocks."""
 
 
 class Code(NamedTuple):
@@ -17,17 +62,24 @@ class Code(NamedTuple):
     read: frozenset[str] = frozenset()
     dead_letters: frozenset[str] = frozenset()
     patterns: Collection[Any] = ()
+    try_letter: TryLetter | None = None
 
     @classmethod
-    def of(cls, app: Any) -> Code:
+    def of(cls, app: Any, try_letter: TryLetter | None = None) -> Code:
         """Returns the facts of an `awoke.App`. Opens nothing."""
         routes: list[tuple[str, Route]] = [pair for group in app.groups.values() for pair in group.routes.items()]
-        letters = [(str(route.dead_letter), route) for _, route in routes if route.dead_letter]
+        by_pattern = [pair for group in app.groups.values() for pair in group.patterns.items()]
+        all_routes = [route for _, route in (*routes, *by_pattern)]
+        letters = [(str(route.dead_letter), route) for route in all_routes if route.dead_letter]
+        outputs = [each for route in all_routes for each in route.outputs if isinstance(each, Topic)]
+        sent = {str(each): decoders_of_sent(each) for each in (*app.topics.values(), *outputs)}
+        secret = {topic: found for topic, found in sent.items() if found.secret}
         return cls(
-            decoders_by_topic([*letters, *routes]),
+            TopicDecoders({**secret, **decoders_by_topic([*letters, *routes])}, by_pattern),
             frozenset(map(str, app.read_topics)),
             frozenset(topic for topic, _ in letters),
             app.patterns,
+            try_letter,
         )
 
     def reads(self, topic: str) -> bool:
@@ -63,6 +115,12 @@ def decoders_by_topic(routes: Iterable[tuple[str, Route]]) -> dict[str, RouteDec
         if made is not None:
             found[topic] = made
     return found
+
+
+def decoders_of_sent(topic: Topic) -> RouteDecoders:
+    """Returns the decoders of a topic whose types the app declares, and which it may only write."""
+    types = topic.value, topic.key
+    return RouteDecoders.of(types, decoding_of(*types, topic))
 
 
 def decoders_of(route: Route) -> RouteDecoders | None:

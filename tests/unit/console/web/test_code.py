@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -80,3 +80,24 @@ def test_secret_bytes_are_hidden() -> None:
     app.on("pins", value=Annotated[bytes, awoke.Secret])(lambda message: None)
     with Parts(load({}).values, Code.of(app).decoders, reveals=True) as parts:
         assert "4711" not in str(parts.content("pins", "value", b"4711", []).text)
+
+
+def test_topics_of_patterns_and_topics_that_are_only_written_are_masked() -> None:
+    class Payment(msgspec.Struct):
+        card: Annotated[str, awoke.Secret]
+
+    app = awoke.App("shop")
+
+    @app.on(awoke.pattern(r"cards-.*"), value=Payment, dead_letter="cards.dead")
+    def by_pattern(message: awoke.Message[Any]) -> None: ...
+
+    @app.on("clicks", output=awoke.Topic("sent", value=Payment))
+    def sending(message: awoke.Message[bytes]) -> None: ...
+
+    app.topic("paid", value=Payment, partitions=1)
+    found = Code.of(app)
+    with Parts(load({}).values, found.decoders, reveals=True) as parts:
+        for topic in ("cards-1", "cards.dead", "sent", "paid"):
+            assert found.has_secrets(topic)
+            assert "4111" not in (parts.content(topic, "value", b'{"card":"4111"}', []).text or "4111")
+    assert not found.has_secrets("clicks")

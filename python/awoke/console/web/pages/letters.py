@@ -164,6 +164,37 @@ def edit(asked: Asked) -> Done:
     return recorded(asked, "edit_letter", arguments, act, f"/letters/{segment(topic)}/{at.replace(':', '/')}")
 
 
+def try_it(asked: Asked) -> Done:
+    """Runs a letter through the app's present code; the messages that it sends are shown, and sent nowhere."""
+    tries, topic = asked.code.try_letter, asked.path["topic"]
+    if tries is None:
+        raise Wrong("this console has not the code of the app: open it as awoke console MODULE:APP")
+    found, lines = _find(asked, _read(asked).letters), list[str]()
+
+    def act() -> str:
+        trial = tries(found)
+        with Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads) as parts:
+            for each in trial.outputs:
+                content = parts.content(each.topic, "value", each.data, each.headers)
+                lines.append(
+                    f"would send to {each.topic}: {content.text or f'{content.form}, {content.size_bytes} bytes'}"
+                )
+        if trial.is_handled:
+            return f"the present code handles {at}; nothing was sent"
+        why = "" if trial.error is None else f": {type(trial.error).__name__}: {trial.error}"
+        raise TrialFailed(f"the letter {at} is {trial.state} after {trial.attempts} attempts{why}")
+
+    at = "{}:{}".format(*found.place)
+    arguments = {"topic": topic, "place": at}
+    done = recorded(asked, "try_letter", arguments, act, f"/letters/{segment(topic)}/{at.replace(':', '/')}")
+    done.lines = lines
+    return done
+
+
+class TrialFailed(AwokeError):
+    """The present code fails, too."""
+
+
 def edited_of(asked: Asked) -> replaying.Edited:
     """Returns the parts that the form has. An empty value is one; only `tombstone` makes none.
 
@@ -260,6 +291,7 @@ PAGES = [
     Page("/letters/{topic}/{partition}/{offset}", "Dead letter", letter, "letter.html"),
 ]
 ACTIONS = [
+    Action("/letters/{topic}/{partition}/{offset}/try", "Try", try_it, verb="try_letter", role=Role.ADMIN),
     Action("/letters/{topic}/replay", "Send dead letters again", replay, verb="replay"),
     Action("/letters/{topic}/{partition}/{offset}/edit", "Edit and send", edit, verb="edit_letter", role=Role.ADMIN),
 ]

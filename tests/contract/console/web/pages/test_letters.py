@@ -11,7 +11,8 @@ from awoke.console.views import GroupPartition, GroupView, Handler
 from awoke.console.web.code import Code
 from awoke.console.web.grants import Role
 from awoke.secrets import HIDDEN
-from tests.contract.console.web.clients import act, audited, client_of, read
+from awoke.testing.letter_trial import trier
+from tests.contract.console.web.clients import SAME_ORIGIN, act, audited, client_of, read
 from tests.contract.test_dead_letter_commands import headers_of, put
 from tests.support.clusters import Cluster, unique
 from tests.unit.console.web.fakes import FakeLive, report
@@ -125,3 +126,35 @@ def test_secret_fields_are_shown_and_sent_nowhere(mock_cluster: Cluster) -> None
         found = read(client, f"/topics/{dead.dead}/search?text=n&place=value&wait=1")["hits"]
         assert {each["value"]["text"] for each in found} == {shown}
     assert dead.values(mock_cluster) == []
+
+
+def test_an_admin_tries_a_letter_with_the_present_code(mock_cluster: Cluster) -> None:
+    dead, app = Dead(mock_cluster), awoke.App(unique("app"))
+
+    def handle(message: awoke.Message[bytes]) -> bytes:
+        if message.value == b'{"n":0}':
+            raise ValueError(HOSTILE)
+        return message.value
+
+    app.on(dead.topic, output="sums", dead_letter=dead.dead, retry=awoke.Retry(attempts=1))(handle)
+    code, path = Code.of(app, trier(app)), f"/letters/{dead.dead}/0"
+    with client_of(mock_cluster, Role.ADMIN, app=app.name, live=dead.live, code=code) as client:
+        assert "Try with the present code" in client.get(f"{path}/1").text
+        status, text = act(client, f"{path}/0/try")
+        assert (status, "fails" in text or "dead-lettered after 1 attempts: ValueError" in text) == (409, True)
+        form = {"reason": "a test"}
+        answer = client.post(f"{path}/1/try", data=form, headers={**SAME_ORIGIN, "Accept": "application/json"}).json()
+        assert answer["text"] == "the present code handles 0:1; nothing was sent"
+        assert answer["lines"] == ["would send to sums: hidden, 7 bytes"]
+    with client_of(mock_cluster, Role.OPERATE, live=dead.live, code=code) as client:
+        assert act(client, f"{path}/1/try")[0] == 403
+    with client_of(mock_cluster, Role.ADMIN, live=dead.live) as client:
+        assert act(client, f"{path}/1/try")[0] == 400
+        assert "Try with" not in client.get(f"{path}/1").text
+    assert dead.values(mock_cluster) == []
+    assert [each[1:] for each in audited(mock_cluster, app.name)] == [
+        ("try_letter", "a test", "begun"),
+        ("try_letter", "a test", "TrialFailed"),
+        ("try_letter", "a test", "begun"),
+        ("try_letter", "a test", "done"),
+    ]

@@ -33,6 +33,6 @@ def test_the_page_names_options_and_dead_letters_and_is_harmless() -> None:
         page = client.get("/routes").text
         other = client.get("/routes?q=elsewhere&format=json").json()
     assert "exactly once" in page
-    assert "/topics/orders-dlq" in page
+    assert "/letters/orders-dlq" in page
     assert "<script>alert" not in page
     assert other["routes"]["total"] == 0

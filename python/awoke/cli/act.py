@@ -1,0 +1,52 @@
+"""`awoke act`: executes a command of the console on this host, with a reason, and leaves a record of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from awoke.cli.commands import command
+from awoke.cli.options import Socket
+from awoke.cli.output import say
+from awoke.cli.swarm import ask
+from awoke.errors import ConfigError
+
+NUMBERS = ("partition", "offset", "timestamp_ms", "nodes")
+
+
+@command
+def act(
+    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
+    verb: Annotated[str, typer.Argument(help="The command, as in pause, resume, seek, skip, retry, dead_letter.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME=VALUE", help="As in topic=orders partition=0 offset=7.")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="The reason, for the audit.")] = "",
+    socket: Socket = None,
+) -> None:
+    """Execute a command of the console on this host: each is one record in the audit topic (console=True)."""
+    if not reason.strip():
+        raise ConfigError("an act needs a reason, for the audit: --reason TEXT", "--reason")
+    fields: dict[str, Any] = dict(map(pair_of, arguments or ()))
+    found = ask(target, socket, verb, reason=reason, **fields)
+    say(str(found.get("text") or f"{verb} is done"))
+
+
+def pair_of(text: str) -> tuple[str, str | int | bool]:
+    """Returns the name and the value of an argument.
+
+    Raises:
+        ConfigError: It has no name, or its number is none.
+    """
+    name, equals, value = text.partition("=")
+    if not name.isidentifier() or not equals or name in ("command", "reason", "within_s", "target", "socket"):
+        raise ConfigError(f"an argument is NAME=VALUE, as in partition=0, not {text!r}", "arguments")
+    if name == "durable":
+        return name, value == "true"
+    if name not in NUMBERS:
+        return name, value
+    try:
+        return name, int(value)
+    except ValueError:
+        raise ConfigError(f"{name} is a whole number, not {value!r}", name) from None

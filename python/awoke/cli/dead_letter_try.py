@@ -1,0 +1,59 @@
+"""`awoke dead-letter try`: runs a dead letter through the app's present code, and sends nothing."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+import typer
+
+from awoke.cli import letters
+from awoke.cli.dead_letter import app
+from awoke.cli.options import BootstrapServers, Kafka
+from awoke.cli.output import say
+from awoke.dead_letters.letters import letter_of, place_of
+from awoke.errors import AwokeError
+from awoke.exit_codes import EXIT_FAILED
+from awoke.printable import printable
+
+
+@app.command("try")
+def try_one(
+    topic: Annotated[str, typer.Argument(help="The dead letter topic.")],
+    place: Annotated[
+        str, typer.Argument(metavar="PARTITION:OFFSET", help="Its partition and offset in the dead letter topic.")
+    ],
+    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app whose code is tried, as in shop:app.")],
+    route: Annotated[
+        str | None, typer.Option("--topic", help="The topic of the route, not the one that it came from.")
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="The group of the route, if several read the topic.")] = None,
+    bootstrap_servers: BootstrapServers = None,
+    kafka: Kafka = None,
+) -> None:
+    """Run a dead letter through the app's present code; exit with 1 if it fails again.
+
+    Messages that the handler sends are shown and not sent. Its other effects are real: try no handler on a database
+    that must not change.
+    """
+    from awoke.application import find_app  # Here and below: they load the Kafka client.
+    from awoke.testing.letter_trial import try_letter
+
+    wanted = place_of(place)
+    found = next(
+        (each for each in letters.messages(topic, bootstrap_servers, kafka) if (each.partition, each.offset) == wanted),
+        None,
+    )
+    if found is None:
+        raise AwokeError(f"{topic}[{wanted[0]}] has no message at offset {wanted[1]}")
+    logging.getLogger("awoke").addHandler(logging.NullHandler())  # A failure is the result here, which is shown.
+    trial = try_letter(find_app(target), letter_of(found), topic=route, group=group)
+    for each in trial.outputs:
+        value = "no value" if each.data is None else printable(each.data)
+        say(f"it would send to {printable(each.topic)}: {value}")
+    if trial.is_handled:
+        say(f"{place} is handled")
+        return
+    error = "" if trial.error is None else f": {type(trial.error).__name__}: {printable(str(trial.error))}"
+    say(f"{place} is {trial.state} after {trial.attempts} attempts{error}")
+    raise typer.Exit(EXIT_FAILED)
