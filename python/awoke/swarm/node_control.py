@@ -412,8 +412,9 @@ class NodeControl:
 
     def _judge(self, node: NodeHandle) -> None:
         """Starts a failed node again: at once, after a back-off, or not at all, and then the swarm ends."""
-        why = node.failure or f"ended with {node.exit_code} after {node.ran_s:.1f} s"
-        if self.roll.on_node_failed(node, why):
+        if not node.failure:
+            node.fail(end_of(node.exit_code, node.ran_s))
+        if self.roll.on_node_failed(node, node.failure):
             self.start(node)
             return
         decision = self._policy.after(node.number, node.exit_code, node.ran_s)
@@ -435,3 +436,10 @@ class NodeControl:
         if not self._host.is_stopping:
             del self.nodes[node.number]
             self.roll.on_node_gone(node)
+
+
+def end_of(exit_code: int, ran_s: float) -> str:
+    """Returns how a process ended that did not say why."""
+    names = {each.value: each.name for each in signal.Signals}
+    how = f"with {exit_code}" if exit_code >= 0 else f"by {names.get(-exit_code, f'signal {-exit_code}')}"
+    return f"ended {how} after {ran_s:.1f} s"

@@ -13,7 +13,7 @@ from awoke import exit_codes
 from awoke.swarm import node_control, protocol
 from awoke.swarm.answers import Answers
 from awoke.swarm.mold_handle import MoldHandle
-from awoke.swarm.node_control import NodeControl
+from awoke.swarm.node_control import NodeControl, end_of
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeEvent, NodeState, NodeTimer
 from awoke.swarm.options import Options
@@ -147,6 +147,14 @@ def test_a_process_that_crashes_is_followed_at_once_and_the_next_after_a_back_of
     one.fork().end(-9)
     one.loop.turn()
     assert one.swarm.did == ["up", f"end swarm {exit_codes.EXIT_TOO_MANY_RESTARTS}"]
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "text"),
+    [(3, "ended with 3 after 1.5 s"), (-9, "ended by SIGKILL after 1.5 s"), (-40, "ended by signal 40 after 1.5 s")],
+)
+def test_the_end_of_a_process_that_says_nothing_is_named(exit_code: int, text: str) -> None:
+    assert end_of(exit_code, 1.5) == text
 
 
 def test_a_process_that_can_not_be_reaped_yet_is_reaped_upon_a_signal(one: Controlled) -> None:
