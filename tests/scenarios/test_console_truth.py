@@ -1,4 +1,4 @@
-"""What the console tells is so: of a blocked key, a pause, an open transaction, a killed node, a stopped broker."""
+"""The console tells the truth of a blocked key, a pause, an open transaction, a killed node, a stopped broker."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_a_node_of_the_new_code_that_is_killed_stops_the_reload(
         with pytest.raises(awoke.ConfigError, match="under way"):
             swarm.ask("reload")
         swarm.kill(2)
-        with pytest.raises(awoke.AwokeError, match="node 2, with the new code, ended with -9"):
+        with pytest.raises(awoke.AwokeError, match="node 2, with the new code, ended by SIGKILL"):
             answer.result()
         found = swarm.wait_up(3, assigned=PARTITIONS)
         assert [each["mold"] for each in found["nodes"]] == [2, 1, 1]

@@ -63,6 +63,8 @@ class AdminEndpoint:
         self._nodes = answers.nodes
         self._began_s = time.monotonic()
         self._listeners: list[Listener] = []
+        self._commands: Listener | None = None
+        """That of the admin socket, once it is open."""
 
     def open(self) -> None:
         """Opens the sockets.
@@ -71,7 +73,8 @@ class AdminEndpoint:
             ConfigError: The admin socket or the port is taken.
         """
         self._file = SocketFile(self._options.socket)
-        self._listeners.append(Listener(self._loop, self._file.listening, listener.is_whole_line, self._on_command))
+        self._commands = Listener(self._loop, self._file.listening, listener.is_whole_line, self._on_command)
+        self._listeners.append(self._commands)
         try:
             self._open_http()
         except ConfigError:
@@ -95,7 +98,7 @@ class AdminEndpoint:
     # Commands.
 
     def _on_command(self, request: bytes, respond: Respond) -> None:
-        began_ms, peer = audited.now_ms(), self._listeners[0].peer
+        began_ms, peer = audited.now_ms(), None if self._commands is None else self._commands.peer
         command: dict[str, Any] = {}
 
         def answer(found: dict[str, Any]) -> None:
