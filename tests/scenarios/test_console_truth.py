@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -109,7 +110,7 @@ def test_the_console_tells_what_blocks_and_its_lag_is_that_of_other_tools(own_cl
         assert runner.console is not None
         assert runner.commands is not None
         assert runner.commands.wait_open(LONG_S)
-        place = {"topic": topic, "partition": 1}
+        place: dict[str, Any] = {"topic": topic, "partition": 1}
         commander.send(runner.console.node, "pause", who="ann", reason="a test", timeout_s=LONG_S, **place)
         send(1, b"waits", b"waits")
         seen(app.name, settings, lambda view: ("paused", topic, 1) in kinds(view), "a partition is paused")
