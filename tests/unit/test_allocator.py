@@ -48,3 +48,24 @@ def test_all_memory_that_the_extension_frees_is_of_its_own_allocator() -> None:
     # Then it calls others' functions, but none that allocates what it would free, or frees what it allocated
     assert "pthread_create" in taken
     assert not taken & ALLOCATE
+
+
+FIRST_USE = """
+import threading
+
+def use():
+    import awoke
+    with awoke.Producer("127.0.0.1:1") as producer:
+        producer.queued()
+
+for _ in range(20):
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+"""
+
+
+def test_the_thread_that_loads_the_extension_may_end() -> None:
+    """A later thread gets its address: it must not be taken for it."""
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", FIRST_USE], check=True, timeout=60)
