@@ -19,12 +19,21 @@ from awoke._native import Batch, Decoders, Message
 from awoke.admin import Admin, TopicInfo
 from awoke.codecs.formats import Coding, decoding_of
 from awoke.drive import drive, until
-from awoke.errors import ConfigError, OperationTimeout, UnknownTopic
+from awoke.errors import ConfigError, KafkaError, OperationTimeout, UnknownTopic
 from awoke.events import EventSource
 from awoke.oauth import TokenFunction
 from awoke.registry.opening import schemas_of
 from awoke.settings import KafkaValue, client_properties, load
 from awoke.starts import Start, start_of
+
+FIRST_OFFSETS_S = 0.5
+"""The time in which a broker has to tell its first offsets; after it, librdkafka asks.
+
+librdkafka (2.12.1) asks as soon as a reader begins, which fails while it connects to the leader, and again 500 ms later.
+"""
+
+Starts = list[tuple[str, int, str, int]]
+"""Topic, partition, and the start as the engine takes it."""
 
 
 class Reader:
@@ -67,7 +76,7 @@ class Reader:
         )
         with Admin(settings=settings) as admin:
             found = [admin.find_topic(name, settings.startup_timeout_s) for name in names]
-        starts = [each for topic in found for each in _starts(topic, wanted)]
+            starts = [each for topic in found for each in _at_first_offsets(admin, _starts(topic, wanted))]
         self._at_end: set[tuple[str, int]] = set()
         self._partitions = {(topic, partition) for topic, partition, _, _ in starts}
         self._numbers = itertools.count()
@@ -203,9 +212,7 @@ def _start(start: Start) -> tuple[str, int]:
     return found
 
 
-def _starts(
-    topic: TopicInfo, wanted: tuple[str, int] | Mapping[int, tuple[str, int]]
-) -> list[tuple[str, int, str, int]]:
+def _starts(topic: TopicInfo, wanted: tuple[str, int] | Mapping[int, tuple[str, int]]) -> Starts:
     partitions = [each.partition for each in topic.partitions]
     if isinstance(wanted, tuple):
         return [(topic.name, partition, *wanted) for partition in partitions]
@@ -213,6 +220,19 @@ def _starts(
         if number not in partitions:
             raise UnknownTopic(f"topic {topic.name!r} has no partition {number}", 3, "UNKNOWN_TOPIC_OR_PART")
     return [(topic.name, partition, *each) for partition, each in wanted.items()]
+
+
+def _at_first_offsets(admin: Admin, starts: Starts) -> Starts:
+    """Returns the starts of one topic, with an offset in the place of `earliest` if a broker tells it. Blocks."""
+    asked = [partition for _, partition, kind, _ in starts if kind == "earliest"]
+    first: dict[int, int] = {}
+    if asked:
+        with contextlib.suppress(KafkaError, OperationTimeout):
+            first = admin.start_offsets(starts[0][0], FIRST_OFFSETS_S, partitions=asked)
+    return [
+        (each[0], each[1], "offset", first[each[1]]) if each[2] == "earliest" and each[1] in first else each
+        for each in starts
+    ]
 
 
 class _Ends:
