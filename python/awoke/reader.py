@@ -29,7 +29,8 @@ from awoke.starts import Start, start_of
 FIRST_OFFSETS_S = 0.5
 """The time in which a broker has to tell its first offsets; after it, librdkafka asks.
 
-librdkafka (2.12.1) asks as soon as a reader begins, which fails while it connects to the leader, and again 500 ms later.
+librdkafka (2.12.1) asks as soon as a reader begins, which fails while it connects to the leader, and again 500 ms
+later.
 """
 
 Starts = list[tuple[str, int, str, int]]
