@@ -14,8 +14,8 @@ VERBS = {
 """The commands that the audit records."""
 
 
-def act(page: Any, label: str, **fields: str) -> None:
-    """Opens the form of a command, gives a reason, confirms it, and waits for the page that says it is done."""
+def confirm(page: Any, label: str, **fields: str) -> None:
+    """Opens the form of a command, gives a reason, and confirms it."""
     form = page.locator("details.act").filter(has=page.locator("summary", has_text=label)).first
     form.locator("summary").click()
     for name, value in fields.items():
@@ -23,6 +23,11 @@ def act(page: Any, label: str, **fields: str) -> None:
     form.locator("[name=reason]").fill("a test")
     form.locator("[name=sure]").check()
     form.locator("button").click()
+
+
+def act(page: Any, label: str, **fields: str) -> None:
+    """Confirms a command, and waits for the page that says it is done."""
+    confirm(page, label, **fields)
     page.locator("h1", has_text="Done").wait_for()
 
 
@@ -58,7 +63,7 @@ def test_each_command_of_a_process_has_its_effect_in_the_app() -> None:
         site.wait_said("handled", "good")
         page.goto(f"{site.url}/letters/orders.dead")
         page.locator("a", has_text="Plan").first.click()
-        act(page, "Send them")
+        confirm(page, "Send them")
         page.locator("p", has_text="1 letters of orders.dead were sent").wait_for()
         page.goto(f"{site.url}/threads")
         act(page, "Show stacks")
