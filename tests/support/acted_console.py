@@ -50,8 +50,8 @@ def app_of(servers: str) -> awoke.App:
 def letters(producer: awoke.Producer) -> list[awoke.DeliveryHandle]:
     """Sends dead letters whose messages the app handles."""
     said = {
-        **dict.fromkeys((dead_letter.TIMESTAMP, dead_letter.ERROR_TEXT), ""),
         dead_letter.TOPIC: ORDERS,
+        **dict.fromkeys((dead_letter.TIMESTAMP, dead_letter.ERROR_TEXT), ""),
         dead_letter.PARTITION: "0",
         dead_letter.GROUP: APP,
         dead_letter.ATTEMPTS: "1",
