@@ -103,8 +103,8 @@ def test_a_replay_shows_its_progress_and_is_cancelled(has_scripts: bool) -> None
         page.wait_for_url("**/letters/orders.dead/replays/*")
         if has_scripts:
             page.evaluate("globalThis.isKept = true")
-        for sent in (r"[1-9]\d*", r"([3-9]|[1-9]\d+)"):
-            page.locator(".progress b", has_text=re.compile(rf"^\s*{sent} of 400 letters")).wait_for()
+        for least in (r"[1-9]\d*", r"([3-9]|[1-9]\d+)"):
+            page.locator(".progress b", has_text=re.compile(rf"^\s*{least} of 400 letters")).wait_for()
         if has_scripts:
             assert page.evaluate("globalThis.isKept"), "the progress is shown without loading the page again"
         page.locator("button", has_text="Cancel the replay").click()
