@@ -1,6 +1,7 @@
 """Serves the console of an app that runs beside it, for acts in a browser: `python -m tests.support.acted_console`.
 
-It writes its address to standard output, then a line for each event of the app, and ends with its standard input.
+With the argument `letters` its topic of dead letters has some, and no message of the app fails. It writes its address
+to standard output, then a line for each event of the app and `ready`, and ends with its standard input.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import sys
 
 import awoke
+from awoke import dead_letter
 from awoke.console import Role, asgi
 from awoke.console.web.serving import Server
 from awoke.events import Event
@@ -23,6 +25,7 @@ EVENTS = (
     "partition.resumed",
     "app.stopped",
 )
+LETTERS = 400
 VALUES = (b"good", b"bad-1", b"bad-2", b"bad-3")
 
 
@@ -44,6 +47,29 @@ def app_of(servers: str) -> awoke.App:
     return app
 
 
+def letters(producer: awoke.Producer) -> list[awoke.DeliveryHandle]:
+    """Sends dead letters whose messages the app handles."""
+    said = {
+        dead_letter.TOPIC: ORDERS,
+        **dict.fromkeys((dead_letter.TIMESTAMP, dead_letter.ERROR_TEXT), ""),
+        dead_letter.PARTITION: "0",
+        dead_letter.GROUP: APP,
+        dead_letter.ATTEMPTS: "1",
+        dead_letter.ERROR_TYPE: "builtins.ValueError",
+        dead_letter.FAILED_AT: "0",
+        dead_letter.HANDLER: "handle",
+    }
+    return [
+        producer.produce(DEAD, b"again-%d" % number, headers=[*said.items(), (dead_letter.OFFSET, str(number))])
+        for number in range(LETTERS)
+    ]
+
+
+def orders(producer: awoke.Producer) -> list[awoke.DeliveryHandle]:
+    """Sends the messages of which some fail."""
+    return [producer.produce(ORDERS, value, partition=0) for value in VALUES]
+
+
 def say(*words: str) -> None:
     """Writes a line."""
     sys.stdout.write(" ".join(words) + "\n")
@@ -57,16 +83,17 @@ def main() -> None:
             cluster.create_topic(topic, 1)
         settings = load({"bootstrap_servers": cluster.bootstrap_servers}).values
         app = app_of(cluster.bootstrap_servers)
-        web = asgi(APP, policy=lambda scope: Role.ADMIN, verbs=["*"], payloads=True, settings=settings)
+        web = asgi(app, policy=lambda scope: Role.ADMIN, verbs=["*"], payloads=True, settings=settings)
         server = Server(web, "127.0.0.1", 0)
         with running(app) as runner:
             server.start()
             say(server.url)
             assert runner.commands is not None
             assert runner.commands.wait_open(60)
-            awoke.wait_all([app.producer.produce(ORDERS, value, partition=0) for value in VALUES], 30)
+            awoke.wait_all((letters if sys.argv[1:] == ["letters"] else orders)(app.producer), 30)
             with awoke.Admin(cluster.bootstrap_servers) as admin:
                 admin.alter_group_offsets("old", {(ORDERS, 0): 3})
+            say("ready")
             sys.stdin.read()
         server.close()
 

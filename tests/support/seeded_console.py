@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import random
 import sys
+import urllib.parse
+import urllib.request
 from typing import Any
 
 import awoke
@@ -45,7 +47,8 @@ from tests.unit.console.web.fakes import HOSTILE, FakeLive, hostile, report
 
 PARTITIONS = 12
 POISON, SLOW, PAUSED, OPEN = 3, 5, 8, 10
-DEAD, WEIRD = "flights.dead", "weird"
+DEAD, WEIRD, SENT = "flights.dead", "weird", "tickets.dead"
+"""Dead letters, messages that are attacks, and dead letters of which some are being sent again."""
 LONG_KEY = b"k" * 1_000_000
 TRACEBACK = """Traceback (most recent call last):
   File "flights/app.py", line 41, in delays
@@ -232,7 +235,7 @@ def seeded() -> Seeded:
 
 def fill(cluster: EmbeddedCluster) -> None:
     """Makes the topics and the group of the app: flights, dead letters, and messages that are attacks."""
-    for topic, partitions in (("flights", PARTITIONS), ("bags", 1), (DEAD, 1), (WEIRD, 1)):
+    for topic, partitions in (("flights", PARTITIONS), ("bags", 1), (DEAD, 1), (WEIRD, 1), (SENT, 1)):
         cluster.create_topic(topic, partitions)
     weird: list[tuple[Any, Any, Any]] = [
         (HOSTILE.encode(), HOSTILE.encode(), [(HOSTILE, HOSTILE.encode())]),
@@ -247,7 +250,8 @@ def fill(cluster: EmbeddedCluster) -> None:
             producer.produce("flights", flight, key=b"JFK-HNL", partition=POISON).wait(30)
             error = ("builtins.ValueError", f"no gate for flight UA {1500 + number}")
             headers = letter_headers(number, *(error if number % 3 else ("builtins.TimeoutError", HOSTILE)))
-            producer.produce(DEAD, flight, key=b"JFK-HNL", headers=headers).wait(30)
+            for dead in (DEAD, SENT):
+                producer.produce(dead, flight, key=b"JFK-HNL", headers=headers).wait(30)
     with awoke.Admin(cluster.bootstrap_servers) as admin:
         admin.alter_group_offsets("flights", {("flights", number): 0 for number in range(PARTITIONS)})
 
@@ -267,6 +271,18 @@ def letter_headers(offset: int, error_type: str, error_text: str) -> list[tuple[
         dead_letter.HANDLER: "delays",
     }
     return list(said.items())
+
+
+def replay(url: str) -> None:
+    """Begins a replay that sends a letter at once, and the next one after the test."""
+    path = f"{url}/letters/{SENT}"
+    with urllib.request.urlopen(f"{path}/plan?count=12&rate=0.001&format=json") as answer:
+        plan = json.load(answer)
+    form = {**plan["fields"], "digest": plan["plan"]["digest"], "reason": "the gates are known now"}
+    headers = {"Sec-Fetch-Site": "same-origin", "Accept": "application/json"}
+    data = urllib.parse.urlencode(form).encode()
+    with urllib.request.urlopen(urllib.request.Request(f"{path}/replay", data, headers)) as answer:
+        assert answer.status == 202
 
 
 def listen(live: Any) -> None:
@@ -294,6 +310,7 @@ def main() -> None:
         settings = load({"bootstrap_servers": cluster.bootstrap_servers}).values
         server = Server(application("flights", settings, live, rights, ()), "127.0.0.1", 0)
         server.start()
+        replay(server.url)
         print(server.url, flush=True)
         listen(live)
         server.close()

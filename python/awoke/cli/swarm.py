@@ -18,7 +18,8 @@ import typer
 from awoke.cli.commands import command
 from awoke.cli.options import Socket
 from awoke.cli.output import say, say_json
-from awoke.cli.tables import aligned, duration
+from awoke.cli.tables import aligned
+from awoke.durations import duration
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm.options import socket_path
 from awoke.swarm.socket_file import check_peer, judge_folder
@@ -121,7 +122,7 @@ def node_row(node: dict[str, Any]) -> tuple[str, ...]:
         str(node["pid"] or "-"),
         "quiet" if node["is_quiet"] and node["state"] == "up" else node["state"],
         f"{node['memory_bytes'] / (1 << 20):.0f}",
-        f"{node['oldest_job_s']:.1f} s" if node["oldest_job_s"] else "-",
+        duration(node["oldest_job_s"]) if node["oldest_job_s"] else "-",
         str(node["assigned"]),
         "-" if node["lag"] is None else str(node["lag"]),
         str(node["restarts"]),
@@ -133,7 +134,7 @@ def _remarks(found: dict[str, Any]) -> list[str]:
     """Returns lines about the mold and the last reload, if there is something to report."""
     remarks = ["quiet: no new jobs begin; a reload ends it"] if found["is_quiet"] else []
     if found["mold_state"] == "waiting":
-        remarks.append(f"no mold: {found['mold_error']}; another one is made in {found['mold_retry_in_s']:.0f} s")
+        remarks.append(f"no mold: {found['mold_error']}; another one is made in {duration(found['mold_retry_in_s'])}")
     elif found["mold_state"] == "importing":
         failed = f"; the one before: {found['mold_error']}" if found["mold_error"] else ""
         remarks.append(f"no mold yet: it imports the app{failed}")

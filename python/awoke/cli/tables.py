@@ -1,4 +1,4 @@
-"""Text in columns of equal width, times and durations for people."""
+"""Text in columns of equal width, and times for people."""
 
 from __future__ import annotations
 
@@ -12,14 +12,6 @@ def time_of(ms: int) -> str:
         return datetime.fromtimestamp(ms / 1_000, UTC).astimezone().isoformat(" ", "seconds")
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms"
-
-
-def duration(seconds: float) -> str:
-    """Returns a duration in the largest unit in which it is at least 2."""
-    for unit, length_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length_s:
-            return f"{seconds / length_s:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def aligned(rows: Sequence[Sequence[str]], is_left: bool = False) -> list[str]:

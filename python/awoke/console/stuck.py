@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from awoke.console.views import AppView, GroupView, Partition, Reason, Report
+from awoke.durations import duration
 
 SLOW_MS = 60_000
 """A message that is at work for longer counts as slow."""
@@ -55,10 +56,10 @@ def _of_partition(report: Report, at: Partition, now_ms: int) -> Iterator[Reason
         yield _reason("full", FULL, text, "look at the message that keeps the commit back", report, at)
     for failing in at.failing:
         key = "without a key" if failing.key_hash is None else f"of key {failing.key_hash}"
-        wait_s = max(0, failing.next_ms - now_ms) / 1_000
+        wait = duration((failing.next_ms - now_ms) / 1_000)
         text = (
             f"{_place(at)} offset {failing.offset} {key} has failed {failing.attempts} times, the last with "
-            f"{failing.error}; it is tried again in {wait_s:.0f} s"
+            f"{failing.error}; it is tried again in {wait}"
         )
         skip = f"`awoke skip MODULE:APP {at.topic} {at.partition} {failing.offset}{_option(report, at)}`"
         severity = POISON + min(failing.attempts, ATTEMPTS_MAX)
@@ -66,7 +67,7 @@ def _of_partition(report: Report, at: Partition, now_ms: int) -> Iterator[Reason
     for running in at.running:
         ran_ms = now_ms - running.since_ms
         if ran_ms > SLOW_MS:
-            text = f"{_place(at)} offset {running.offset} is at work for {ran_ms / 1_000:.0f} s"
+            text = f"{_place(at)} offset {running.offset} is at work for {duration(ran_ms / 1_000)}"
             yield _reason("slow job", SLOW, text, "`awoke dump MODULE:APP` shows its stack", report, at)
 
 
@@ -83,8 +84,8 @@ def _behind_transaction(report: Report, at: Partition, since_ms: int, now_ms: in
     is_at_stable = stable is not None and at.position is not None and at.position >= stable
     if is_at_stable and now_ms - since_ms > TRANSACTION_MS:
         waiting = "" if stable is None or end is None else f", and {max(0, end - stable)} messages wait behind it"
-        open_s = (now_ms - since_ms) / 1_000
-        text = f"{_place(at)} has a transaction at offset {stable} that is open for {open_s:.0f} s{waiting}"
+        age = duration((now_ms - since_ms) / 1_000)
+        text = f"{_place(at)} has a transaction at offset {stable} that is open for {age}{waiting}"
         advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
         yield _reason("open transaction", TRANSACTION, text, advice, report, at)
 

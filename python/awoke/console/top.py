@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from awoke.console.views import AppView, Partition, Report
+from awoke.durations import duration
 from awoke.printable import harmless
 
 NONE = "-"
@@ -192,8 +193,14 @@ def reports_of(view: AppView) -> list[Report]:
     return [report for each in view.nodes if (report := each.report()) is not None]
 
 
+class Seconds(float):
+    """A duration: sorted as a number, and shown with the unit that fits."""
+
+
 def text(value: Any) -> str:
     """Returns a value as a cell."""
+    if isinstance(value, Seconds):
+        return duration(value)
     return NONE if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
@@ -216,13 +223,13 @@ def process_rows(view: AppView) -> list[Row]:
     """Returns a row for each process."""
     found = []
     for each in view.nodes:
-        report, age_s = each.report(), max(0, view.at_ms - each.at_ms) // 1_000
+        report, age = each.report(), Seconds(max(0, view.at_ms - each.at_ms) / 1_000)
         if report is None:
-            found.append(row(Subject(each.node), each.node, "newer node", age_s, None, None, None))
+            found.append(row(Subject(each.node), each.node, "newer node", age, None, None, None))
             continue
         state = "silent" if each.is_silent else report.state
         counts = (report.memory_bytes >> 20, report.partitions_total, report.failures)
-        found.append(row(Subject(each.node), each.node, state, age_s, *counts))
+        found.append(row(Subject(each.node), each.node, state, age, *counts))
     return found
 
 
@@ -259,8 +266,8 @@ def lane_rows(view: AppView) -> list[Row]:
     for report in reports_of(view):
         for at in report.partitions:
             for lane in at.lanes():
-                wait_s = None if lane.next_ms is None else max(0, lane.next_ms - view.at_ms) // 1_000
-                state = "running" if lane.is_running else f"again in {wait_s} s"
+                again = "again" if lane.next_ms is None else f"again in {duration((lane.next_ms - view.at_ms) / 1_000)}"
+                state = "running" if lane.is_running else again
                 state += ", keeps the commit back" if lane.keeps_commit_back else ""
                 subject = Subject(report.node, at.group, at.topic, at.partition, lane.offset)
                 place = (at.topic, at.partition, lane.offset)
@@ -281,8 +288,8 @@ def audit_rows(view: AppView) -> list[Row]:
     found = []
     for each in view.audit:
         place = " ".join(str(value) for value in each.arguments.values() if value is not None)
-        age_s = max(0, view.at_ms - each.at_ms) // 1_000
-        found.append(row(Subject(each.node), age_s, each.who, each.verb, place, each.result, each.reason))
+        age = Seconds(max(0, view.at_ms - each.at_ms) / 1_000)
+        found.append(row(Subject(each.node), age, each.who, each.verb, place, each.result, each.reason))
     return found
 
 

@@ -7,7 +7,7 @@ the later ones that were sent, as ranges of offsets: `12-15,20`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from time import monotonic
 
@@ -23,6 +23,10 @@ METADATA_BYTES_MAX = 4_000
 """The longest metadata. Brokers accept 4,096 bytes (`offset.metadata.max.bytes`)."""
 CHUNK_MAX = 1_000
 """The number of messages sent before their answers are awaited and stored. After a crash they may be sent twice."""
+
+
+class ReplayCancelled(AwokeError):
+    """An operator has cancelled the replay; its text says how many letters were sent."""
 
 
 def encode(offsets: Sequence[int], sent: set[int]) -> tuple[int, str] | None:
@@ -62,6 +66,7 @@ class Memory:
         self._topic, self._group = topic, group
         self._app = awoke.App("awoke-replay", group=group, bootstrap_servers=bootstrap_servers, kafka=kafka, workers=1)
         self._changed = threading.Condition()
+        self._is_cancelled = False
         self._assigned: dict[int, awoke.Consumer] = {}
         self._app.consumer(topic, offsets="manual")(self._consumer())
         self._server = awoke.AppRunner(self._app, serves_metrics=False)
@@ -95,10 +100,18 @@ class Memory:
 
         Raises:
             AwokeError: Another member has some partitions, or the brokers do not answer.
+            ReplayCancelled: `cancel` was called before the partitions came.
         """
         wanted = set(partitions)
+
+        def is_over() -> bool:
+            return self._is_cancelled or wanted <= set(self._assigned)
+
         with self._changed:
-            if not self._changed.wait_for(lambda: wanted <= set(self._assigned), JOINED_WITHIN_S):
+            has_all = self._changed.wait_for(is_over, JOINED_WITHIN_S)
+            if self._is_cancelled:
+                raise ReplayCancelled("the replay was cancelled before it sent a letter")
+            if not has_all:
                 text = f"the group {self._group} did not give all partitions of {self._topic} to this process"
                 raise AwokeError(f"{text} within {JOINED_WITHIN_S:.0f} s: does another replay of it run?")
         self._offsets = {each: [] for each in wanted}
@@ -107,6 +120,12 @@ class Memory:
         for partition, offsets in self._offsets.items():
             offset, metadata = self._assigned[partition].committed() or (0, None)
             self._sent[partition] = decode(offsets, offset, metadata)
+
+    def cancel(self) -> None:
+        """Ends `load`, also one that begins later. Does not block. Any thread."""
+        with self._changed:
+            self._is_cancelled = True
+            self._changed.notify_all()
 
     def has_sent(self, letter: Letter) -> bool:
         """Returns whether a dead letter was sent before."""
@@ -166,13 +185,20 @@ class Sender:
         self.is_cancelled = True
         self._cancelled.set()
 
-    def send(self, letters: Sequence[Letter], stops_at_failure: bool) -> None:
-        """Sends letters in order, and records each chunk when it is acknowledged. Blocks."""
+    def send(
+        self, letters: Sequence[Letter], stops_at_failure: bool, tell: Callable[[int], None] | None = None
+    ) -> None:
+        """Sends letters in order, and records each chunk when it is acknowledged. Blocks.
+
+        `tell` gets the number of letters that were sent, after each chunk.
+        """
         size = CHUNK_MAX if self._rate_per_s is None else max(1, min(CHUNK_MAX, int(self._rate_per_s)))
         for chunk in self._paced(chunks(letters, 1 if stops_at_failure else size)):
             done = self._send_chunk(chunk)
             self.sent += len(done)
             self._memory.remember(done)
+            if tell is not None:
+                tell(self.sent)
             if self.failures and stops_at_failure:
                 return
 

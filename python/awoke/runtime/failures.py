@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from awoke._clock import monotonic_s
 from awoke._native import Job, Partition
+from awoke.durations import duration
 from awoke.errors import FencedError, RetriesExhausted
 from awoke.events import PartitionRewound
 from awoke.printable import shown
@@ -42,9 +43,9 @@ class Failure(NamedTuple):
     def __str__(self) -> str:
         now_s = monotonic_s()
         key = "no key" if self.key is None else f"key {self.key[:KEY_MAX]!r}"
-        again = "is tried now" if self.next_s <= now_s else f"is tried again in {self.next_s - now_s:.0f} s"
+        again = "is tried now" if self.next_s <= now_s else f"is tried again in {duration(self.next_s - now_s)}"
         return (
-            f"offset {self.offset} ({key}) failed {self.attempts} times in {now_s - self.since_s:.0f} s, "
+            f"offset {self.offset} ({key}) failed {self.attempts} times in {duration(now_s - self.since_s)}, "
             f"the last with {self.error}; it {again}"
         )
 

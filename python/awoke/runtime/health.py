@@ -7,6 +7,7 @@ from typing import Protocol
 
 from awoke import _native
 from awoke._clock import monotonic_s
+from awoke.durations import duration
 from awoke.metrics.recorder import PartitionState
 from awoke.routing import Route
 from awoke.runtime.failures import Failures
@@ -85,7 +86,7 @@ def _overdue(app: Watched) -> Iterator[str]:
     for each in app.overdue.overdue():
         ran_s = monotonic_s() - each.began_s
         at = f"{each.topic}[{each.partition}] offset {each.offset}"
-        yield f"{each.handler} works on {at} for {ran_s:.0f} s, allowed are {each.limit_s:g} s"
+        yield f"{each.handler} works on {at} for {duration(ran_s)}, allowed are {duration(each.limit_s)}"
 
 
 def _paused(group: WatchedGroup) -> Iterator[str]:
@@ -121,5 +122,5 @@ def _full(group: WatchedGroup) -> Iterator[str]:
             and state.commit_gap.messages >= route.concurrency.commit_gap
         ):
             at = place(group, state.topic, state.partition)
-            oldest = f"offset {state.commit_gap.oldest_offset} is not done after {state.commit_gap.oldest_s:.0f} s"
+            oldest = f"offset {state.commit_gap.oldest_offset} is not done after {duration(state.commit_gap.oldest_s)}"
             yield f"{at} takes in no more: {oldest}, with {state.commit_gap.messages} messages behind it"

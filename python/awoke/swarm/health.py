@@ -7,6 +7,7 @@ import signal
 from collections.abc import Mapping
 from typing import Protocol
 
+from awoke.durations import duration
 from awoke.swarm import linux
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState, NodeTimer
@@ -53,7 +54,7 @@ class Health:
         if node.state is not NodeState.UP:
             return
         if vitals.oldest_job_ms > self._options.hang_after_s * 1_000:
-            self._host.replace(node, f"has worked on one job for {vitals.oldest_job_ms / 1_000:.0f} s")
+            self._host.replace(node, f"has worked on one job for {duration(vitals.oldest_job_ms / 1_000)}")
         else:
             self._judge_memory(node, vitals.resident_bytes)
 
@@ -64,12 +65,12 @@ class Health:
         """
         if node.pidfd is None or node.state.has_ended:
             return
-        self._host.replace(node, f"gave no sign of life for {self._options.silent_after_s:.0f} s")
+        self._host.replace(node, f"gave no sign of life for {duration(self._options.silent_after_s)}")
         node.pidfd.send(signal.SIGCONT)  # Also one that froze while it was stopping.
         self._limit_stop(node)
 
     def _limit_stop(self, node: NodeHandle) -> None:
-        why = f"was frozen, and did not stop within {STOP_WITHIN_S:.0f} s after it was continued"
+        why = f"was frozen, and did not stop within {duration(STOP_WITHIN_S)} after it was continued"
         deadline = Deadline(NodeTimer.FROZEN, node.number)
         self._deadlines.set(deadline, STOP_WITHIN_S, lambda: self._host.kill(node, why))
 

@@ -14,6 +14,7 @@ from enum import Enum, auto
 from typing import Any, Protocol
 
 from awoke._time import monotonic_s
+from awoke.durations import duration
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 from awoke.swarm import protocol
 from awoke.swarm.mold_handle import MoldHandle, MoldState
@@ -146,7 +147,7 @@ class MoldControl:
         with contextlib.suppress(BrokenPipeError):  # It has ended: its pidfd tells of that.
             # They may hold secrets, which arguments would show to every user.
             mold.control.send(protocol.encode(self._options))
-        late = f"did not import the app within {self._options.boot_timeout_s:.0f} s"
+        late = f"did not import the app within {duration(self._options.boot_timeout_s)}"
         self._set(mold, MoldTimer.BOOT, self._options.boot_timeout_s, lambda: self.replace(mold, late))
         return mold
 
@@ -279,7 +280,7 @@ class MoldControl:
 
     def _on_failed(self, mold: MoldHandle) -> None:
         code = EXIT_CONFIGURATION if mold.is_refused else mold.exit_code or 0
-        doing = "while it imported the app" if mold.served_s is None else f"after {mold.served_s:.0f} s"
+        doing = "while it imported the app" if mold.served_s is None else f"after {duration(mold.served_s)}"
         why = mold.last_error or f"ended with {code} {doing}"
         if mold is self.candidate:
             self.candidate = None

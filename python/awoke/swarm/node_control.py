@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from awoke._time import monotonic_s
+from awoke.durations import duration
 from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_LATE
 from awoke.swarm import linux, protocol
 from awoke.swarm.answers import Answers
@@ -127,7 +128,7 @@ class NodeControl:
             node.begin(ours, mold.generation)
             self.handle(node, NodeEvent.FORK_ASKED)
             if mold.fork(node.number, theirs.fileno()):
-                late = f"did not fork node {node.number} within {self._options.silent_after_s:.0f} s"
+                late = f"did not fork node {node.number} within {duration(self._options.silent_after_s)}"
                 self._limit(node, NodeTimer.FORK, self._options.silent_after_s, lambda: self.molds.replace(mold, late))
             else:
                 self.handle(node, NodeEvent.FORK_LOST)  # The mold ends: another one forks the node.
@@ -372,7 +373,7 @@ class NodeControl:
         self._deadlines.cancel(Deadline(NodeTimer.FORK, node.number))
         self._loop.watch(node.control, lambda: self.on_message(node))
         self._loop.watch(node.pidfd, lambda: self._on_end(node))
-        late = f"did not start within {self._options.boot_timeout_s:.0f} s"
+        late = f"did not start within {duration(self._options.boot_timeout_s)}"
         self._limit(node, NodeTimer.BOOT, self._options.boot_timeout_s, lambda: self.replace(node, late))
         self._health.expect(node)
 
@@ -384,7 +385,7 @@ class NodeControl:
     def _terminate(self, node: NodeHandle) -> None:
         node.send(signal.SIGTERM)
         node.send(signal.SIGCONT)  # A process that is stopped hears nothing else.
-        late = f"did not stop within {self._options.drain_timeout_s:.0f} s"
+        late = f"did not stop within {duration(self._options.drain_timeout_s)}"
         self._limit(node, NodeTimer.STOP, self._options.drain_timeout_s, lambda: self.kill(node, late))
 
     def _tell_swarm(self) -> None:
@@ -442,4 +443,4 @@ def end_of(exit_code: int, ran_s: float) -> str:
     """Returns how a process ended that did not say why."""
     names = {each.value: each.name for each in signal.Signals}
     how = f"with {exit_code}" if exit_code >= 0 else f"by {names.get(-exit_code, f'signal {-exit_code}')}"
-    return f"ended {how} after {ran_s:.1f} s"
+    return f"ended {how} after {duration(ran_s)}"

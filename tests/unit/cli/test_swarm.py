@@ -20,7 +20,7 @@ def test_the_status_of_large_swarms_fits_80_columns() -> None:
     lines = aligned([COLUMNS, node_row({**node, **more})])
     assert max(map(len, lines)) <= 80
     assert lines[1].split() == [
-        *("12", "4194304", "stopping", "9999", "299.9", "s", "1000", "123456789", "1000", "24", "h")
+        *("12", "4194304", "stopping", "9999", "5", "min", "1000", "123456789", "1000", "1", "d")
     ]
 
 
@@ -117,7 +117,7 @@ def test_a_status_has_a_line_for_each_node_and_the_last_errors(asked: list[tuple
         ({"is_quiet": True}, "quiet: no new jobs begin; a reload ends it"),
         (
             {"mold_state": "waiting", "mold_error": "no module", "mold_retry_in_s": 4.2},
-            "no mold: no module; another one is made in 4 s",
+            "no mold: no module; another one is made in 4.2 s",
         ),
         ({"mold_state": "importing"}, "no mold yet: it imports the app"),
         (

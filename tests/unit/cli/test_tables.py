@@ -1,17 +1,8 @@
-"""Columns, times and durations as the commands show them."""
+"""Columns and times as the commands show them."""
 
 from __future__ import annotations
 
-import pytest
-
-from awoke.cli.tables import aligned, duration, time_of
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (7_200, "2 h"), (172_800, "2 d")]
-)
-def test_durations_are_short(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+from awoke.cli.tables import aligned, time_of
 
 
 def test_times_that_are_none_are_shown_as_they_are() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from awoke.console.stuck import SLOW_MS, reasons
 from awoke.console.views import (
@@ -109,6 +110,15 @@ def test_a_failing_message_is_named_with_its_key_its_next_attempt_and_the_comman
     assert "awoke skip MODULE:APP orders 0 7`" in reason.advice
 
 
+@pytest.mark.parametrize(("wait_ms", "text"), [(-5_000, "0 ms"), (3_571_000, "1 h"), (600_000, "10 min")])
+def test_a_reason_tells_of_waits_in_units_that_fit(wait_ms: int, text: str) -> None:
+    failing = Failing(offset=7, key_hash=None, attempts=1, error="no", since_ms=1, next_ms=NOW_MS + wait_ms)
+    (reason,) = found(node_of(at(failing=[failing])))
+    assert reason.text.endswith(f"it is tried again in {text}")
+    (slow,) = found(node_of(at(running=[Running(offset=7, attempt=1, remaining=1, since_ms=NOW_MS - 7_200_000)])))
+    assert slow.text.endswith("is at work for 2 h")
+
+
 def test_the_command_names_a_group_that_is_not_the_apps_own() -> None:
     (reason,) = found(node_of(at(group="audit", paused_because="exhausted")))
     assert "--group audit" in reason.advice
@@ -128,7 +138,7 @@ def test_an_open_transaction_is_a_reason_once_everything_before_it_is_done() -> 
     at = partition(position=5, end_offset=9, last_stable_offset=5, transaction_open_since_ms=NOW_MS - 60_000)
     (reason,) = found(node_of(at))
     assert reason.kind == "open transaction"
-    assert "at offset 5 that is open for 60 s, and 4 messages wait behind it" in reason.text
+    assert "at offset 5 that is open for 1 min, and 4 messages wait behind it" in reason.text
     assert kinds(node_of(msgspec.structs.replace(at, position=4))) == []
     assert kinds(node_of(msgspec.structs.replace(at, transaction_open_since_ms=NOW_MS - 1_000))) == []
 

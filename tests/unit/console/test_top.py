@@ -81,6 +81,16 @@ def test_rows_are_sorted_and_filtered() -> None:
     assert [each.subject.partition for each in top.rows()] == [1]
 
 
+def test_durations_have_units_and_are_sorted_as_numbers() -> None:
+    top, _ = pressed("4")
+    assert {each.cells[5] for each in top.rows()} == {"again in 8 s"}
+    (old,) = view().nodes
+    nodes = [msgspec.structs.replace(old, node=f"host.{at}", at_ms=1_000_000 - at) for at in (119_000, 5_000, 9_999)]
+    top, _ = pressed("2", "s", "s", "s")
+    top.view = msgspec.structs.replace(view(), at_ms=1_000_000, nodes=nodes)
+    assert [each.cells[2] for each in top.rows()] == ["5 s", "10 s", "2 min"]
+
+
 def test_a_command_needs_a_row_and_a_reason() -> None:
     _, command = pressed("4", "x", "enter", *"it is bad", "enter")
     arguments = {"topic": "orders", "partition": 0, "offset": 5, "group": "eu"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 import awoke
 from awoke.dead_letters import replays
 from awoke.dead_letters.letters import Letter
-from awoke.dead_letters.replays import METADATA_BYTES_MAX, Memory, Sender, chunks, decode, encode
+from awoke.dead_letters.replays import METADATA_BYTES_MAX, Memory, ReplayCancelled, Sender, chunks, decode, encode
 from awoke.dead_letters.targets import ReplayTargets
 from tests.unit.cli.fakes import letter
 
@@ -130,6 +131,28 @@ def test_partitions_that_the_group_does_not_give_are_an_error(monkeypatch: pytes
         memory.load([], [0])
 
 
+def test_a_cancelled_replay_does_not_wait_for_partitions() -> None:
+    memory = Memory("dead", "replay", "127.0.0.1:1", {})
+    memory.cancel()
+    with pytest.raises(ReplayCancelled, match="before it sent a letter"):
+        memory.load([], [0])
+
+
+def test_cancelling_ends_a_wait_for_partitions() -> None:
+    memory = Memory("dead", "replay", "127.0.0.1:1", {})
+    canceller = threading.Thread(target=memory.cancel)
+
+    class Waited(threading.Condition):
+        def wait(self, timeout: float | None = None) -> bool:
+            canceller.start()  # It blocks until this wait has released the lock.
+            return super().wait(timeout)
+
+    memory._changed = Waited()
+    with pytest.raises(ReplayCancelled):
+        memory.load([], [0])
+    canceller.join()
+
+
 class FakeHandle:
     """The brokers' answer to a message."""
 
@@ -233,6 +256,20 @@ def test_a_rate_is_kept_from_the_first_letter_on(
     sender.send(numbered(5), stops_at_failure=False)
     assert list(map(len, memory.remembered)) == sizes
     assert waited_s == pytest.approx(waits_s)
+
+
+def test_each_sent_letter_is_told_and_cancelling_ends_after_it() -> None:
+    sender, producer, memory = sender_of()
+    told: list[int] = []
+
+    def tell(sent: int) -> None:
+        told.append(sent)
+        if sent == 2:
+            sender.cancel()
+
+    sender.send(numbered(4), True, tell)
+    assert (told, sender.sent, sender.is_cancelled) == ([1, 2], 2, True)
+    assert ([number for _, number in producer.sent], memory.remembered) == ([0, 1], [[0], [1]])
 
 
 def test_chunks_have_all_letters_in_order() -> None:

@@ -77,7 +77,7 @@ def test_a_job_beyond_its_limit_is_named_with_both_times() -> None:
         handler="handle", topic="orders", partition=0, offset=7, began_s=monotonic_s() - 90.0, limit_s=2.5
     )
     reason = Watched(overdue=SimpleNamespace(overdue=lambda: [job])).reason()
-    assert reason == "handle works on orders[0] offset 7 for 90 s, allowed are 2.5 s"
+    assert reason == "handle works on orders[0] offset 7 for 1.5 min, allowed are 2.5 s"
 
 
 def test_a_paused_partition_is_named_with_the_command_that_resumes_it() -> None:
@@ -138,7 +138,7 @@ def test_a_partition_that_takes_in_no_more_is_named_with_its_oldest_message(
     topic: str, gap: CommitGap | None, is_full: bool
 ) -> None:
     app = Watched(states=[PartitionState(topic, 0, 7, 7, 7, 99, gap)])
-    text = "orders[0] takes in no more: offset 7 is not done after 90 s, with 64 messages behind it"
+    text = "orders[0] takes in no more: offset 7 is not done after 1.5 min, with 64 messages behind it"
     assert list(reasons(app)) == ([text] if is_full else [])
 
 

@@ -63,7 +63,9 @@ class Replay:
         self._brokers, self._wanted = brokers, wanted
         self._targets = ReplayTargets(wanted.to, is_read, wanted.granted)
         self._is_read = is_read
+        self._memory: Memory | None = None
         self._sender: Sender | None = None
+        self._is_cancelled = False
         self._exit = contextlib.ExitStack()
         self._chosen: list[Letter] = []
         self._sent_before = 0
@@ -72,7 +74,7 @@ class Replay:
         """Reads the letters, and which were sent before. Blocks until the group has a place for this member.
 
         Raises:
-            AwokeError: Another replay of the topic runs, or the topic is too large.
+            AwokeError: Another replay of the topic runs, or the topic is too large. ReplayCancelled.
             UnknownTopic; AuthorizationFailed; OperationTimeout.
         """
         wanted = self._wanted
@@ -85,6 +87,8 @@ class Replay:
         memory = Memory(wanted.topic, f"awoke-replay.{wanted.topic}", options["bootstrap_servers"], options["kafka"])
         self._memory = self._exit.enter_context(memory)
         try:
+            if self._is_cancelled:  # Before there was a memory to be told.
+                memory.cancel()
             memory.load(read.letters, partitions)
         except BaseException:
             self._exit.close()
@@ -121,8 +125,10 @@ class Replay:
             digest=digest_of([each.place for each in fit], sorted(counts)),
         )
 
-    def run(self, digest: str) -> ReplayResult:
+    def run(self, digest: str, tell: Callable[[int, int], None] | None = None) -> ReplayResult:
         """Sends the letters of a plan in order, and stops at the first that is refused. Blocks.
+
+        `tell` gets the number of letters that were sent, and that of all: first with none, then after each letter.
 
         Raises:
             AwokeError: The letters are no longer those of the plan. ConfigError: A target is foreign, and not granted.
@@ -137,12 +143,17 @@ class Replay:
             )
         unfit = {(each.partition, each.offset) for each in plan.refused}
         letters = [each for each in self._chosen if each.place not in unfit]
-        self._memory.check_room(letters)
+        memory, total = self._memory, len(letters)
+        assert memory is not None, "a replay runs inside its block"
+        memory.check_room(letters)
+        if tell is not None:
+            tell(0, total)
         properties = dead_letter.producer_properties(self._brokers.options()["kafka"])
         with self._brokers.producer(properties) as producer:
-            self._sender = Sender(producer, self._memory, self._targets, self._wanted.rate_per_s)
-            self._sender.send(letters, stops_at_failure=True)
-        sender = self._sender
+            sender = self._sender = Sender(producer, memory, self._targets, self._wanted.rate_per_s)
+            if self._is_cancelled:  # Before there was a sender to be told.
+                sender.cancel()
+            sender.send(letters, True, None if tell is None else lambda sent: tell(sent, total))
         return ReplayResult(
             topic=plan.topic,
             sent=sender.sent,
@@ -152,9 +163,11 @@ class Replay:
         )
 
     def cancel(self) -> None:
-        """Ends a run after the letter that is being sent. Any thread."""
-        if self._sender is not None:
-            self._sender.cancel()
+        """Ends a run after the letter that is being sent, or before the first one. Does not block. Any thread."""
+        self._is_cancelled = True
+        for each in (self._memory, self._sender):
+            if each is not None:
+                each.cancel()
 
 
 class Edited(msgspec.Struct, kw_only=True, frozen=True):

@@ -122,3 +122,26 @@ class ReplayResult(msgspec.Struct, kw_only=True):
     left: int
     """Letters of the plan that were not tried, because of a failure or because the replay was cancelled."""
     is_cancelled: bool = False
+
+
+class ReplayRun(msgspec.Struct, kw_only=True):
+    """A replay that this console makes, or has made."""
+
+    id: str
+    topic: str
+    who: str
+    state: str
+    """`reading` (which letters there are, and which were sent), `sending`, `stopping` (it was cancelled, and a letter
+    is still being sent); at its end `done`, `cancelled` or `failed`."""
+    sent: int = 0
+    total: int | None = None
+    """The letters of its plan; None until they are read."""
+    began_ms: int
+    ended_ms: int | None = None
+    text: str = ""
+    """The answer at its end."""
+
+    @property
+    def is_over(self) -> bool:
+        """Tells whether it has ended."""
+        return self.ended_ms is not None

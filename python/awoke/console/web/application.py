@@ -17,16 +17,17 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from awoke.console.letters.runs import Runs
 from awoke.console.web import site
 from awoke.console.web.assets import Assets
 from awoke.console.web.cluster import Cluster
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Policy, Rights, Role, view_only
 from awoke.console.web.live import Live
-from awoke.console.web.page import Action, Asked, Done, Missing, Page, Refused, Wrong
+from awoke.console.web.page import NO_RUNS, Action, Asked, Done, Missing, Page, Refused, Wrong
 from awoke.console.web.rendering import environment
 from awoke.console.web.security import Guard
 from awoke.errors import AwokeError
@@ -42,6 +43,8 @@ THREADS = 8
 """The pages that may wait for brokers at once."""
 STREAMS_MAX = 100
 """The most browsers that are told of changes at once; others load the page again by themselves."""
+CHANGE, REPLAY = "change", "replay"
+"""The names of the events that browsers get."""
 STATUS: dict[type[AwokeError], int] = {Missing: 404, Wrong: 400, Refused: 403}
 
 
@@ -58,6 +61,7 @@ class Parts(NamedTuple):
     """The threads on which pages are made: they may wait for brokers."""
     code: Code = UNKNOWN
     cluster: Cluster | None = None
+    replays: Runs = NO_RUNS
 
 
 def asgi(
@@ -86,8 +90,8 @@ def application(
 ) -> Starlette:
     """Returns the console with its parts."""
     pool = ThreadPoolExecutor(THREADS, "awoke-console-page")
-    cluster = Cluster(settings)
-    parts = Parts(name, settings, live, rights, Assets(), environment(), pool, code, cluster)
+    cluster, replays = Cluster(settings), Runs()
+    parts = Parts(name, settings, live, rights, Assets(), environment(), pool, code, cluster, replays)
     routes = [Route("/static/{name:path}", Static(parts)), Route("/live", Changes(parts))]
     routes += [Route(each.path, Shown(parts, each), methods=["GET"]) for each in site.PAGES]
     routes += [Route(each.path, Acted(parts, each), methods=["POST"]) for each in site.ACTIONS]
@@ -98,8 +102,8 @@ def application(
         try:
             yield
         finally:
-            await asyncio.get_running_loop().run_in_executor(pool, live.close)
-            await asyncio.get_running_loop().run_in_executor(pool, cluster.close)
+            for each in (live, replays, cluster):
+                await asyncio.get_running_loop().run_in_executor(pool, each.close)
             pool.shutdown()
 
     return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts)], lifespan=run)
@@ -157,13 +161,13 @@ class Checked:
         return Asked(
             *(parts.app, parts.settings, grant, path, query, form or {}, parts.live, prefix, page, parts.code),
             cluster=parts.cluster,
+            replays=parts.replays,
         )
 
     def write(self, request: Request, asked: Asked, model: Any, template: str, status: int = 200) -> Response:
         """Returns a view model as JSON or as HTML, as the request wants it."""
         headers = {"Vary": "Accept"}
-        wants = request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
-        if wants == "application/json" or asked.query.get("format") == "json":
+        if wants_json(request):
             text = harmless_json(msgspec.json.encode(model).decode())
             return Response(text, status, headers, media_type="application/json")
         templates = self.parts.templates
@@ -178,10 +182,23 @@ class Checked:
         )
         return HTMLResponse(text, status, headers)
 
+    def done(self, request: Request, asked: Asked, done: Done) -> Response:
+        """Returns the answer to an action; a browser goes on to the page of one that has only begun."""
+        if done.is_begun and not wants_json(request):
+            return RedirectResponse(self.url(asked.prefix, done.back), 303)
+        status = 409 if done.is_failed else 202 if done.is_begun else 200
+        return self.write(request, asked, done, "answer.html", status)
+
     @staticmethod
     def url(prefix: str, path: str) -> str:
         """Returns the path of a page below the console's own."""
         return prefix + path
+
+
+def wants_json(request: Request) -> bool:
+    """Tells whether the answer to a request is for a program."""
+    wants = request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
+    return wants == "application/json" or request.query_params.get("format") == "json"
 
 
 def check_text(fields: Mapping[str, str]) -> None:
@@ -247,11 +264,11 @@ class Acted(Checked):
         finally:
             if self.parts.cluster is not None:
                 self.parts.cluster.forget()
-        return self.write(request, asked, done, "answer.html", 409 if done.is_failed else 200)
+        return self.done(request, asked, done)
 
 
 class Changes(Checked):
-    """Tells a browser of changes, by server-sent events."""
+    """Tells a browser of changes, by server-sent events: `change`, or `replay` if only a replay went on."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -265,14 +282,21 @@ class Changes(Checked):
 
     async def _events(self) -> AsyncGenerator[str, None]:
         live, loop, changed = self.parts.live, asyncio.get_running_loop(), asyncio.Event()
-        ended = threading.Event()
+        ended, names = threading.Event(), set[str]()
 
-        def tell() -> None:
+        def take(name: str) -> None:
+            names.add(name)
+            changed.set()
+
+        def tell(name: str) -> None:
             with contextlib.suppress(RuntimeError):  # The loop is closed.
-                if not ended.is_set() and not changed.is_set():  # It is told once for many records.
-                    loop.call_soon_threadsafe(changed.set)
+                if not ended.is_set() and name not in names:  # It is told once for many records.
+                    loop.call_soon_threadsafe(take, name)
 
-        unsubscribe = live.subscribe(tell)
+        unsubscribe = [
+            live.subscribe(partial(tell, CHANGE)),
+            self.parts.replays.subscribe(partial(tell, REPLAY)),
+        ]
         self._streams += 1
         try:
             await self.on_thread(lambda _: live.start(), None)
@@ -282,10 +306,13 @@ class Changes(Checked):
                     async with asyncio.timeout(TICK_S):
                         await changed.wait()
                 await asyncio.sleep(COALESCING_S)
+                name = REPLAY if names == {REPLAY} else CHANGE
                 changed.clear()
+                names.clear()
                 live.refresh()
-                yield "event: change\ndata: -\n\n"
+                yield f"event: {name}\ndata: -\n\n"
         finally:
             ended.set()
             self._streams -= 1
-            unsubscribe()
+            for call in unsubscribe:
+                call()

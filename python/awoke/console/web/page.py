@@ -10,6 +10,7 @@ import msgspec
 
 from awoke.admin import Admin
 from awoke.console.access import Brokers
+from awoke.console.letters.runs import Runs
 from awoke.console.web.cluster import Cluster
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Role
@@ -72,6 +73,10 @@ class Source(Protocol):
     def snapshot(self) -> Snapshot: ...
 
 
+NO_RUNS = Runs()
+"""The replays of a console that makes none."""
+
+
 class Asked(NamedTuple):
     """A request, as the function of a page sees it."""
 
@@ -89,6 +94,7 @@ class Asked(NamedTuple):
     """The routes of the app, where the console is beside it."""
     cluster: Cluster | None = None
     """None asks the brokers anew."""
+    replays: Runs = NO_RUNS
 
     def ask(self, key: Hashable, question: Callable[[Admin], Answer]) -> Answer:
         """Returns the answer of the brokers to a question, which may be two seconds old. It may not be changed.
@@ -192,5 +198,7 @@ class Done(msgspec.Struct, kw_only=True):
     back: str = "/"
     """The path of the page that shows the effect."""
     is_failed: bool = False
+    is_begun: bool = False
+    """It goes on: the page of `back` shows how far it is."""
     lines: Sequence[str] = ()
     blocks: Sequence[Block] = ()

@@ -11,11 +11,11 @@ import jinja2
 from markupsafe import Markup
 
 from awoke._clock import wall_ms
+from awoke.durations import duration
 from awoke.printable import harmless
 
 TEMPLATES = Path(__file__).parent / "templates"
 UNITS = ("B", "kB", "MB", "GB", "TB")
-STEPS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 def environment() -> jinja2.Environment:
@@ -31,7 +31,7 @@ def environment() -> jinja2.Environment:
     found.filters.update(
         number=number,
         bytes=size,
-        duration_ms=duration,
+        duration_ms=duration_ms,
         ago=ago,
         age=age,
         until=until,
@@ -71,16 +71,9 @@ def size(value: float | None) -> str:
     return f"{value:.0f} {UNITS[step]}" if value >= 10 or step == 0 else f"{value:.1f} {UNITS[step]}"
 
 
-def duration(value_ms: float | None) -> str:
+def duration_ms(value_ms: float | None) -> str:
     """Returns a duration with its largest fitting unit."""
-    if value_ms is None:
-        return "–"
-    for step_ms, unit in STEPS:
-        if value_ms >= step_ms:
-            return (
-                f"{value_ms / step_ms:.0f} {unit}" if value_ms >= 10 * step_ms else f"{value_ms / step_ms:.1f} {unit}"
-            )
-    return f"{max(0, value_ms):.0f} ms"
+    return "–" if value_ms is None else duration(value_ms / 1_000)
 
 
 def ago(at_ms: int | None) -> str:
@@ -88,12 +81,12 @@ def ago(at_ms: int | None) -> str:
     if at_ms is None:
         return "–"
     past_ms = wall_ms() - at_ms
-    return f"{duration(past_ms)} ago" if past_ms >= 1_000 else "now"
+    return f"{duration_ms(past_ms)} ago" if past_ms >= 1_000 else "now"
 
 
 def age(at_ms: int | None) -> str:
     """Returns the time since a moment."""
-    return "–" if at_ms is None else duration(max(0, wall_ms() - at_ms))
+    return "–" if at_ms is None else duration_ms(wall_ms() - at_ms)
 
 
 def counted(count: float, noun: str, plural: str = "s") -> str:
@@ -106,7 +99,7 @@ def until(at_ms: int | None) -> str:
     if at_ms is None:
         return "–"
     left_ms = at_ms - wall_ms()
-    return f"in {duration(left_ms)}" if left_ms > 0 else "now"
+    return f"in {duration_ms(left_ms)}" if left_ms > 0 else "now"
 
 
 def clock(at_ms: int | None) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+import pytest
 
 from tests.support.browsers import needs_chromium, served
 
@@ -14,8 +17,8 @@ VERBS = {
 """The commands that the audit records."""
 
 
-def act(page: Any, label: str, **fields: str) -> None:
-    """Opens the form of a command, gives a reason, confirms it, and waits for the page that says it is done."""
+def confirm(page: Any, label: str, **fields: str) -> None:
+    """Opens the form of a command, gives a reason, and confirms it."""
     form = page.locator("details.act").filter(has=page.locator("summary", has_text=label)).first
     form.locator("summary").click()
     for name, value in fields.items():
@@ -23,6 +26,11 @@ def act(page: Any, label: str, **fields: str) -> None:
     form.locator("[name=reason]").fill("a test")
     form.locator("[name=sure]").check()
     form.locator("button").click()
+
+
+def act(page: Any, label: str, **fields: str) -> None:
+    """Confirms a command, and waits for the page that says it is done."""
+    confirm(page, label, **fields)
     page.locator("h1", has_text="Done").wait_for()
 
 
@@ -58,7 +66,7 @@ def test_each_command_of_a_process_has_its_effect_in_the_app() -> None:
         site.wait_said("handled", "good")
         page.goto(f"{site.url}/letters/orders.dead")
         page.locator("a", has_text="Plan").first.click()
-        act(page, "Send them")
+        confirm(page, "Send them")
         page.locator("p", has_text="1 letters of orders.dead were sent").wait_for()
         page.goto(f"{site.url}/threads")
         act(page, "Show stacks")
@@ -81,5 +89,41 @@ def test_each_command_of_a_process_has_its_effect_in_the_app() -> None:
         page.locator("caption", has_text="commands").wait_for()
         verbs = page.eval_on_selector_all("tbody td:nth-child(3)", "all => all.map(each => each.textContent)")
         assert set(verbs) == VERBS
+        assert wrong == []
+        page.context.close()
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_a_replay_shows_its_progress_and_is_cancelled(has_scripts: bool) -> None:
+    with served("tests.support.acted_console", "letters") as site:
+        site.wait_said("ready")
+        page, wrong = site.page(java_script_enabled=has_scripts)
+        page.goto(f"{site.url}/letters/orders.dead/plan?rate=2&count=400")
+        confirm(page, "Send them")
+        page.wait_for_url("**/letters/orders.dead/replays/*")
+        if has_scripts:
+            page.evaluate("globalThis.isKept = true")
+        for least in (r"[1-9]\d*", r"([3-9]|[1-9]\d+)"):
+            page.locator(".progress b", has_text=re.compile(rf"^\s*{least} of 400 letters")).wait_for()
+        if has_scripts:
+            assert page.evaluate("globalThis.isKept"), "the progress is shown without loading the page again"
+        page.locator("button", has_text="Cancel the replay").click()
+        page.locator("h1", has_text="Done").wait_for()
+        said = re.search(r"cancelled: (\d+) of 400 letters of orders.dead were sent, (\d+) are", page.content())
+        assert said is not None, page.content()
+        sent, left = int(said[1]), int(said[2])
+        assert (sent >= 3, left > 0, sent + left) == (True, True, 400)
+        site.wait_said("handled", f"again-{sent - 1}")
+        page.locator("a", has_text="Go on").click()
+        page.locator("h1 .pill", has_text="cancelled").wait_for()
+        assert page.locator("button", has_text="Cancel").count() == 0
+        found = page.request.get(f"{site.url}/topics/orders?format=json").json()
+        assert found["offsets"] == sent
+        page.goto(f"{site.url}/letters/orders.dead/plan?count=400")
+        page.locator(".tile", has_text="Sent before").locator("dd", has_text=str(sent)).wait_for()
+        audit = page.request.get(f"{site.url}/audit?format=json").json()["commands"]["rows"]
+        told = {(each["verb"], each["result"]): each["text"] for each in audit}
+        assert said[0] in told["cancel_replay", "done"]
+        assert said[0] in told["replay", "ReplayCancelled"]
         assert wrong == []
         page.context.close()

@@ -8,6 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from awoke.console.letters.runs import Runs
 from awoke.console.web.application import Changes, Checked
 from awoke.console.web.grants import Role
 from awoke.console.web.page import Action, Page
@@ -72,6 +73,26 @@ def test_a_changed_app_is_told_to_browsers_as_an_event() -> None:
 
     assert asyncio.run(first_two()) == ["retry: 2000\n\n", "event: change\ndata: -\n\n"]
     assert live.told == []
+
+
+def test_a_replay_that_goes_on_is_told_by_an_event_of_its_own() -> None:
+    live = FakeLive([report()])
+    parts = parts_of(live)._replace(replays=Runs())
+    changes = Changes(parts)
+
+    async def all_events() -> list[str]:
+        events, found = changes._events(), list[str]()
+        await anext(events)
+        of_replay = parts.replays._tell
+        for calls in ([of_replay, of_replay], [of_replay, *live.told]):
+            for call in calls:
+                call()
+            found.append(await anext(events))
+        await events.aclose()
+        return found
+
+    assert asyncio.run(all_events()) == ["event: replay\ndata: -\n\n", "event: change\ndata: -\n\n"]
+    assert parts.replays._told == set()
 
 
 def test_a_name_or_an_app_gives_a_console() -> None:

@@ -12,10 +12,10 @@ def test_numbers_have_thin_spaces_and_sizes_have_units() -> None:
 
 
 def test_durations_and_moments_are_short() -> None:
-    assert [rendering.duration(each) for each in (5, 1_500, 61_000, 7_200_000)] == ["5 ms", "1.5 s", "1.0 min", "2.0 h"]
+    assert [rendering.duration_ms(each) for each in (5, 1_500, 61_000, None)] == ["5 ms", "1.5 s", "1 min", "–"]
     assert rendering.until(wall_ms() - 5) == "now"
     assert rendering.until(wall_ms() + 3_600_500).startswith("in ")
-    assert rendering.ago(wall_ms() - 7_200_000) == "2.0 h ago"
+    assert rendering.ago(wall_ms() - 7_200_000) == "2 h ago"
     assert rendering.clock(0) == "1970-01-01 00:00:00"
     assert rendering.iso(2**63) == rendering.iso(253_402_300_799_000)
 
@@ -41,5 +41,5 @@ def test_a_number_agrees_with_its_noun_and_an_age_has_no_ago() -> None:
         "2\u202f000 topics",
     ]
     assert rendering.counted(2, "process", "es") == "2 processes"
-    assert (rendering.age(wall_ms() - 7_200_000), rendering.age(None)) == ("2.0 h", "–")
+    assert (rendering.age(wall_ms() - 7_200_000), rendering.age(None)) == ("2 h", "–")
     assert rendering.ago(wall_ms()) == "now"

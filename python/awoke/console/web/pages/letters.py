@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
+from starlette.responses import RedirectResponse, Response
 
 from awoke.console.access import TIMEOUT_S, Brokers
 from awoke.console.explorer.parts import Parts
 from awoke.console.letters import attempts, listing, replaying
-from awoke.console.letters.views import LetterGroup, LetterRow, LetterView, ReplayPlan
+from awoke.console.letters.runs import Run
+from awoke.console.letters.views import LetterGroup, LetterRow, LetterView, ReplayPlan, ReplayRun
 from awoke.console.web.grants import Role
 from awoke.console.web.page import Action, Asked, Done, Missing, Page, Refused, Rows, Wrong
-from awoke.console.web.recorded import recorded, text_of
+from awoke.console.web.recorded import recorded, recorder, text_of, who_of
 from awoke.console.web.rendering import segment
 from awoke.dead_letters.letters import Filter, Letter
+from awoke.durations import duration
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
 from awoke.secrets import HIDDEN
 
 WORDS = ("dead", "dlq", "dlt")
 """A topic with one of these in its name is offered; any other can be named."""
-REPLAY_S_MAX = 60.0
-"""The longest replay of a page."""
+REPLAY_S_MAX = 12 * 3_600.0
+"""The longest replay of a console: its end is forgotten with the console."""
+WAIT_S = 30.0
+"""The longest wait of a request for the end of a replay."""
+CANCELLED_WITHIN_S = 10.0
+"""The longest wait of an operator who cancels a replay for its end."""
 COUNT = 100
 
 
@@ -40,6 +48,8 @@ class LettersPage(msgspec.Struct, kw_only=True):
     letters: Rows[LetterRow]
     others: int
     is_partial: bool
+    replays: list[ReplayRun]
+    """Those that this console makes or has made, the newest first."""
 
 
 class LetterPage(msgspec.Struct, kw_only=True):
@@ -57,6 +67,13 @@ class PlanPage(msgspec.Struct, kw_only=True):
     fields: dict[str, str]
     """The fields of the operator's form, which the next form repeats."""
     plan: ReplayPlan
+
+
+class ReplayPage(msgspec.Struct, kw_only=True):
+    """The progress of a replay."""
+
+    topic: str
+    run: ReplayRun
 
 
 def letter_topics(asked: Asked) -> LetterTopicsPage:
@@ -94,6 +111,7 @@ def letters(asked: Asked) -> LettersPage:
         letters=rows,
         others=view.others,
         is_partial=view.is_partial,
+        replays=asked.replays.of(topic),
     )
 
 
@@ -106,11 +124,14 @@ def letter(asked: Asked) -> LetterPage:
     return LetterPage(topic=asked.path["topic"], letter=view, is_hidden=not asked.grant.payloads)
 
 
-def plan(asked: Asked) -> PlanPage:
-    """Returns what a replay would send; it sends nothing."""
+def plan(asked: Asked) -> PlanPage | Response:
+    """Returns what a replay would send; it sends nothing. While one runs, it leads to that: a plan would disturb it."""
     if not asked.grant.allows("replay"):
         raise Refused("this console does not allow 'replay' (--allow)")
     wanted = wanted_of(asked)
+    running = [each for each in asked.replays.of(wanted.topic) if not each.is_over]
+    if running:
+        return RedirectResponse(asked.prefix + path_of(running[0]), 303)
     with _replay(asked, wanted) as replay:
         found = replay.plan()
     names = ("place", "fingerprint", "error", "handler", "to", "granted", "count", "rate", "again")
@@ -119,18 +140,8 @@ def plan(asked: Asked) -> PlanPage:
 
 
 def replay(asked: Asked) -> Done:
-    """Makes the replay that was planned; it stops at the first letter that is refused."""
+    """Starts the replay that was planned; it stops at the first letter that is refused."""
     wanted, digest = wanted_of(asked), text_of(asked, "digest") or ""
-
-    def act() -> str:
-        with _replay(asked, wanted) as replay:
-            result = replay.run(digest)
-        if result.refused:
-            first = result.refused[0]
-            text = f"{result.sent} letters were sent, then {first.partition}:{first.offset} was refused"
-            raise AwokeError(f"{text}: {first.reason}; {result.left} are left")
-        return f"{result.sent} letters of {wanted.topic} were sent; they are still in it"
-
     arguments = {
         "topic": wanted.topic,
         "fingerprint": wanted.fingerprint or None,
@@ -141,7 +152,41 @@ def replay(asked: Asked) -> Done:
         "again": wanted.again,
         "digest": digest,
     }
-    return recorded(asked, "replay", arguments, act, f"/letters/{segment(wanted.topic)}")
+    made, record = _replay(asked, wanted), recorder(asked, "replay", arguments)
+    try:
+        run = asked.replays.start(wanted.topic, who_of(asked), made, digest, record)
+    except AwokeError as error:
+        return Done(text=str(error), back=f"/letters/{segment(wanted.topic)}", is_failed=True)
+    return Done(text="the replay has begun", back=path_of(run.view), is_begun=True)
+
+
+def path_of(run: ReplayRun) -> str:
+    """Returns the path of the page of a replay."""
+    return f"/letters/{segment(run.topic)}/replays/{run.id}"
+
+
+async def replay_run(asked: Asked) -> ReplayPage:
+    """Returns how far a replay is; with `wait=1`, at its end or after 30 s."""
+    found = _run(asked)
+    if asked.query.get("wait"):
+        await asyncio.wait([asyncio.wrap_future(found.ended)], timeout=WAIT_S)
+    return ReplayPage(topic=asked.path["topic"], run=found.view)
+
+
+def cancel_replay(asked: Asked) -> Done:
+    """Ends a replay after the letter that is being sent, and says how many were sent."""
+    found = _run(asked)
+
+    def act() -> str:
+        if not found.cancel():
+            raise AwokeError(f"this replay has ended already: {found.view.text}")
+        if found.wait(CANCELLED_WITHIN_S):
+            return found.view.text
+        now = found.view
+        return f"the replay ends after the letter that is being sent; {now.sent} of {now.total} letters were sent"
+
+    arguments = {"topic": found.view.topic, "replay": found.view.id}
+    return recorded(asked, "cancel_replay", arguments, act, path_of(found.view))
 
 
 def edit(asked: Asked) -> Done:
@@ -220,7 +265,7 @@ def wanted_of(asked: Asked) -> replaying.ReplayWanted:
     """Returns the replay that the query or the form names.
 
     Raises:
-        Wrong: A number or a place is none, or the replay would take too long for a page.
+        Wrong: A number or a place is none, or the replay would take too long.
     """
     count = asked.integer("count", COUNT, 1, replaying.COUNT_MAX)
     rate = text_of(asked, "rate")
@@ -230,7 +275,7 @@ def wanted_of(asked: Asked) -> replaying.ReplayWanted:
     except ValueError:
         raise Wrong("rate is a number of letters per second, and a place PARTITION:OFFSET") from None
     if rate_per_s is not None and not count <= rate_per_s * REPLAY_S_MAX:
-        text = f"{count} letters at this rate take longer than {REPLAY_S_MAX:.0f} s: send fewer at a time"
+        text = f"{count} letters at this rate take longer than {duration(REPLAY_S_MAX)}: send fewer at a time"
         raise Wrong(f"{text}, or use awoke dead-letter replay --rate")
     return replaying.ReplayWanted(
         topic=asked.path["topic"],
@@ -266,6 +311,14 @@ def _replay(asked: Asked, wanted: replaying.ReplayWanted) -> replaying.Replay:
         raise Wrong(str(error)) from None
 
 
+def _run(asked: Asked) -> Run:
+    found = asked.replays.find(asked.path["topic"], asked.path["run"])
+    if found is None:
+        text = "this console has made no such replay, or has forgotten it"
+        raise Missing(f"{text}: a console that starts again knows none, and the audit has what was sent")
+    return found
+
+
 def _read(asked: Asked) -> listing.Read:
     try:
         return listing.read_letters(Brokers(asked.settings), asked.path["topic"])
@@ -288,10 +341,12 @@ PAGES = [
     Page("/letters", "Dead letters", letter_topics, "letter_topics.html", section="Work"),
     Page("/letters/{topic}", "Dead letters of a topic", letters, "letters.html"),
     Page("/letters/{topic}/plan", "Plan of a replay", plan, "replay_plan.html", role=Role.OPERATE),
+    Page("/letters/{topic}/replays/{run}", "Replay", replay_run, "replay.html"),
     Page("/letters/{topic}/{partition}/{offset}", "Dead letter", letter, "letter.html"),
 ]
 ACTIONS = [
     Action("/letters/{topic}/{partition}/{offset}/try", "Try", try_it, verb="try_letter", role=Role.ADMIN),
     Action("/letters/{topic}/replay", "Send dead letters again", replay, verb="replay"),
+    Action("/letters/{topic}/replays/{run}/cancel", "Cancel a replay", cancel_replay, verb="replay"),
     Action("/letters/{topic}/{partition}/{offset}/edit", "Edit and send", edit, verb="edit_letter", role=Role.ADMIN),
 ]

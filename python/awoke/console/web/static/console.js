@@ -9,10 +9,13 @@
     badge.querySelector(".word").textContent = on ? "live" : "not live";
   };
 
-  // A person who types, selects or has opened a form keeps the page as it is.
+  // A person who types, selects, presses a button or has opened a form keeps the page as it is.
+  let pressed = false;
+  addEventListener("pointerdown", () => { pressed = true; });
+  for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => setTimeout(() => { pressed = false; }));
   const busy = () => {
     const at = document.activeElement;
-    return document.hidden || document.querySelector("main .act[open]") || !getSelection().isCollapsed ||
+    return pressed || document.hidden || document.querySelector("main .act[open]") || !getSelection().isCollapsed ||
       (at && main().contains(at) && /^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName));
   };
 
@@ -88,6 +91,7 @@
     source.addEventListener("open", () => show(true));
     source.addEventListener("error", () => show(false));
     source.addEventListener("change", () => { show(true); load(); });
+    source.addEventListener("replay", () => { if (document.querySelector("[data-replay]")) load(); });
     addEventListener("pagehide", () => source.close());
     addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
+from starlette.testclient import TestClient
 
 import awoke
 from awoke.console.views import GroupPartition, GroupView, Handler
@@ -37,6 +38,21 @@ class Dead:
     def values(self, cluster: Cluster) -> list[Any]:
         with awoke.Reader(self.topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
             return [each.value for each in reader.read_until_end(30)]
+
+
+def ended(client: TestClient, dead: Dead, **form: str) -> dict[str, Any]:
+    """Makes a replay, and returns it at its end."""
+    headers = {**SAME_ORIGIN, "Accept": "application/json"}
+    begun = client.post(f"/letters/{dead.dead}/replay", data={"reason": "a test", **form}, headers=headers)
+    assert begun.status_code == 202, begun.text
+    run: dict[str, Any] = read(client, f"{begun.json()['back']}?wait=1")["run"]
+    return run
+
+
+def wait_sent(cluster: Cluster, dead: Dead) -> None:
+    """Waits until a replay has sent a letter."""
+    with awoke.Reader(dead.topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        next(iter(reader))
 
 
 def test_letters_are_shown_in_groups_with_contents_hidden(mock_cluster: Cluster) -> None:
@@ -76,12 +92,16 @@ def test_a_group_of_letters_is_planned_and_sent(mock_cluster: Cluster) -> None:
             (dead.topic, 2, False)
         ]
         form = {**page["fields"], "digest": page["plan"]["digest"]}
-        assert act(client, f"/letters/{dead.dead}/replay", **{**form, "digest": "x"})[0] == 409
-        assert act(client, f"/letters/{dead.dead}/replay", **form) == (
-            200,
-            f"2 letters of {dead.dead} were sent; they are still in it",
-        )
-        slow = act(client, f"/letters/{dead.dead}/replay", rate="0.1", count="100")
+        assert ended(client, dead, **{**form, "digest": "x"})["state"] == "failed"
+        assert act(client, f"/letters/{dead.dead}/replay", **form, reason="")[0] == 400
+        run = ended(client, dead, **form)
+        assert (run["state"], run["sent"], run["total"], run["who"]) == ("done", 2, 2, "ada")
+        assert run["text"] == f"2 letters of {dead.dead} were sent; they are still in it"
+        assert read(client, f"/letters/{dead.dead}")["replays"][0]["id"] == run["id"]
+        assert act(client, f"/letters/{dead.dead}/replays/{run['id']}/cancel")[0] == 409, "it has ended"
+        read(client, f"/letters/{dead.dead}/replays/x", 404)
+        assert act(client, f"/letters/{dead.dead}/replays/x/cancel")[0] == 404
+        slow = act(client, f"/letters/{dead.dead}/replay", rate="0.001", count="100")
         assert slow[0] == 400
         assert act(client, f"/letters/{dead.dead}/0/0/edit", value="x")[0] == 403, "it takes an admin"
     assert dead.values(mock_cluster) == [b'{"n":0}', b'{"n":1}']
@@ -90,6 +110,41 @@ def test_a_group_of_letters_is_planned_and_sent(mock_cluster: Cluster) -> None:
         ("replay", "a test", "AwokeError"),
         ("replay", "a test", "begun"),
         ("replay", "a test", "done"),
+        ("cancel_replay", "a test", "begun"),
+        ("cancel_replay", "a test", "AwokeError"),
+    ]
+
+
+def test_a_replay_is_cancelled_between_two_letters_and_says_how_many_were_sent(mock_cluster: Cluster) -> None:
+    dead, app = Dead(mock_cluster), unique("app")
+    with client_of(mock_cluster, Role.OPERATE, app=app, live=dead.live) as client:
+        plan = client.get(f"/letters/{dead.dead}/plan?rate=0.01&count=4&format=json").json()
+        form = {**plan["fields"], "digest": plan["plan"]["digest"]}
+        path = f"/letters/{dead.dead}/replay"
+        started = client.post(path, data={**form, "reason": "a test"}, headers=SAME_ORIGIN)
+        assert started.status_code == 303, "a browser goes on to the page of the replay"
+        page = started.headers["location"]
+        assert act(client, path, **form) == (
+            409,
+            f"a replay of {dead.dead} runs already: wait for its end, or cancel it",
+        )
+        plan_meanwhile = client.get(f"/letters/{dead.dead}/plan")
+        assert (plan_meanwhile.status_code, plan_meanwhile.headers["location"]) == (303, page)
+        wait_sent(mock_cluster, dead)
+        status, text = act(client, f"{page}/cancel")
+        said = f"the replay was cancelled: 1 of 4 letters of {dead.dead} were sent, 3 are left"
+        assert (status, text) == (200, said)
+        run = read(client, page)["run"]
+        assert (run["state"], run["sent"], run["total"], run["text"]) == ("cancelled", 1, 4, said)
+        assert read(client, f"/letters/{dead.dead}/plan")["plan"]["sent_before"] == 1
+    with client_of(mock_cluster, live=dead.live) as client:
+        assert act(client, f"{page}/cancel")[0] == 403
+    assert dead.values(mock_cluster) == [b'{"n":0}']
+    assert [each[1:] for each in audited(mock_cluster, app)] == [
+        ("replay", "a test", "begun"),
+        ("cancel_replay", "a test", "begun"),
+        ("replay", "a test", "ReplayCancelled"),
+        ("cancel_replay", "a test", "done"),
     ]
 
 
