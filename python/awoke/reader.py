@@ -48,6 +48,8 @@ class Reader:
     (`awoke.Topic`), or else bytes. A value is decoded when it is read; a schema of the registry that is not there yet
     is loaded then, on the reading thread.
 
+    `admin` is a client of the same brokers that looks the topics up; left out, one is opened for that.
+
     Raises:
         UnknownTopic: a topic, or a partition that was asked for, does not exist.
         BrokerUnreachable: no broker answered; AuthenticationFailed, TlsFailed: none lets the reader in.
@@ -65,6 +67,7 @@ class Reader:
         oauth_token: TokenFunction | None = None,
         value: Any = None,
         key: Any = None,
+        admin: Admin | None = None,
     ) -> None:
         arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
         settings = load(arguments).values
@@ -75,9 +78,9 @@ class Reader:
         wanted = (
             {number: _start(each) for number, each in start.items()} if isinstance(start, Mapping) else _start(start)
         )
-        with Admin(settings=settings) as admin:
-            found = [admin.find_topic(name, settings.startup_timeout_s) for name in names]
-            starts = [each for topic in found for each in _at_first_offsets(admin, _starts(topic, wanted))]
+        with Admin(settings=settings) if admin is None else contextlib.nullcontext(admin) as asked:
+            found = [asked.find_topic(name, settings.startup_timeout_s) for name in names]
+        starts = [each for topic in found for each in _at_first_offsets(asked, _starts(topic, wanted))]
         self._at_end: set[tuple[str, int]] = set()
         self._partitions = {(topic, partition) for topic, partition, _, _ in starts}
         self._numbers = itertools.count()
