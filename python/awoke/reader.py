@@ -80,7 +80,7 @@ class Reader:
         )
         with Admin(settings=settings) if admin is None else contextlib.nullcontext(admin) as asked:
             found = [asked.find_topic(name, settings.startup_timeout_s) for name in names]
-        starts = [each for topic in found for each in _at_first_offsets(asked, _starts(topic, wanted))]
+            starts = [each for topic in found for each in _at_first_offsets(asked, _starts(topic, wanted))]
         self._at_end: set[tuple[str, int]] = set()
         self._partitions = {(topic, partition) for topic, partition, _, _ in starts}
         self._numbers = itertools.count()
