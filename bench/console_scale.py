@@ -31,6 +31,7 @@ from awoke.console.views import (
     Sample,
 )
 from bench.harness import CLUSTER_TIMEOUT_S, REPOSITORY, unique
+from tests.unit.console.web import fakes
 
 NODES, PARTITIONS, KEYS, ERRORS = 50, 5_000, 10_000, 100_000
 KINDS = 200
@@ -59,17 +60,16 @@ def report_of(app: str, node: int, scale: Scale, sequence: int = 1) -> Report:
     numbers = range(node * each_has, (node + 1) * each_has)
     keys = max(1, scale.keys // scale.partitions)
     samples = [Sample(at_ms - 5_000 * each, 900 + each, 1, 5_000, 90_000_000) for each in range(60, 0, -1)]
-    return Report(
-        major=MAJOR,
+    return fakes.report(
+        f"host-{node // 10}.{1_000 + node}",
+        *(partition_of(app, number, keys, at_ms) for number in numbers),
         minor=MINOR,
-        node=f"host-{node // 10}.{1_000 + node}",
         app=app,
         host=f"host-{node // 10}",
         pid=1_000 + node,
         started_at_ms=at_ms - 3_600_000,
         at_ms=at_ms,
         sequence=sequence,
-        state="running",
         groups=[app],
         memory_bytes=90_000_000,
         threads={"worker": 8, "engine": 3},
@@ -87,8 +87,6 @@ def report_of(app: str, node: int, scale: Scale, sequence: int = 1) -> Report:
                 messages_per_s=1_000.0,
             )
         ],
-        partitions=[partition_of(app, number, keys, at_ms) for number in numbers],
-        partitions_total=each_has,
         history=History(of_5_s=samples, of_minutes=samples),
     )
 

@@ -86,7 +86,9 @@ def needs_kafka(item: pytest.Item) -> bool:
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     names = getattr(item, "fixturenames", ())
     is_outside = "apicurio" in names or parameters.get("registry_url") == "apicurio"
-    return "real_cluster" in names or parameters.get("cluster") == "real" or is_outside
+    place = parameters.get("place")  # Brokers and a kind of route, in `test_outputs`.
+    is_real = parameters.get("cluster") == "real" or (isinstance(place, tuple) and place[:1] == ("real",))
+    return "real_cluster" in names or is_real or is_outside
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
 //! Compiles what stands before functions of librdkafka's and of the C library's: `admin_requests.c`,
-//! `clocks.c`, `late_answers.c`, `linger.c`.
+//! `clocks.c`, `late_answers.c`, `linger.c`, `one_moment.c`.
 //!
 //! `wrapped.txt` names the functions that these, `decompressors/` and `groupless.rs` wrap. Cargo hands no argument of
 //! the linker to the crates above, so the build scripts of the engine and of the extension read it, too.
@@ -13,7 +13,7 @@ fn main() {
 
 #[cfg(feature = "librdkafka")]
 fn compile() {
-    let files = ["admin_requests", "clocks", "late_answers", "linger"];
+    let files = ["admin_requests", "clocks", "late_answers", "linger", "one_moment"];
     let files = files.map(|name| format!("src/librdkafka/{name}.c"));
     files.iter().for_each(|file| println!("cargo:rerun-if-changed={file}"));
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {

@@ -1,6 +1,6 @@
 """Shows the console of a swarm in the browser, with something to see: `python -m examples.flights.console`.
 
-1. Start embedded brokers, or take those of `--bootstrap-servers`, and create the topics.
+1. Start embedded brokers, or take those of `--bootstrap-servers`, and create the topics, also those of the console.
 2. Run `examples.flights.console_app` in a swarm of two processes.
 3. Send it flights, bags and calls, until Ctrl-C.
 4. Serve its console, and open it.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import itertools
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 import awoke
 from awoke import rpc
 from awoke.console import Role, asgi
+from awoke.console.topics import ConsoleTopics, ensure
 from awoke.console.web.serving import Server
 from awoke.settings import load
 from awoke.testing import EmbeddedCluster
@@ -33,6 +35,7 @@ CALL_EACH_S, CALL_TIMEOUT_S = 0.1, 5.0
 AIRPORTS = ("EWR", "JFK", "LGA", "JFK", "LAX")
 """The airports that are asked for; the app has no gate of the last one."""
 FLIGHTS_EACH, BAGS_EACH = 50, 2
+CREATED_WITHIN_S = 60.0
 
 
 def main() -> int:
@@ -50,7 +53,7 @@ def main() -> int:
         settings = load({"bootstrap_servers": servers}).values
         web = asgi("flights", policy=lambda scope: Role.ADMIN, verbs=["*"], payloads=True, settings=settings)
         server = Server(web, "127.0.0.1", args.port)
-        print(f"the console is at {server.url}; Ctrl-C ends it", flush=True)
+        say(f"the console is at {server.url}; Ctrl-C ends it")
         if not args.no_browser:
             webbrowser.open(server.url)
         try:
@@ -71,12 +74,26 @@ def brokers(servers: str | None) -> Iterator[str]:
             for topic, partitions in TOPICS.items():
                 if topic not in known:
                     admin.create_topic(topic, partitions=partitions)
+        create_console_topics(servers)
         yield servers
         return
     with EmbeddedCluster() as cluster:
         for topic, partitions in TOPICS.items():
             cluster.create_topic(topic, partitions=partitions)
+        create_console_topics(cluster.bootstrap_servers)
         yield cluster.bootstrap_servers
+
+
+def create_console_topics(servers: str) -> None:
+    """Creates the topics of the console, which looks for them before a process has created them."""
+    topics = ConsoleTopics.of("flights")
+    with awoke.Admin(servers) as admin:
+        ensure(admin, {**topics.configs, **topics.command_configs}, CREATED_WITHIN_S)
+
+
+def say(text: str) -> None:
+    """Prints a line with the time."""
+    print(f"{datetime.datetime.now():%H:%M:%S} {text}", flush=True)
 
 
 @contextlib.contextmanager
@@ -85,6 +102,7 @@ def swarm(servers: str) -> Iterator[None]:
     command = [sys.executable, "-m", "awoke", "run", "examples.flights.console_app:app", "--nodes", str(NODES)]
     options = ["--bootstrap-servers", servers, "--log-level", "error", "--drain-timeout-s", "5"]
     with subprocess.Popen([*command, *options], start_new_session=True) as running:
+        say(f"{NODES} processes start: they import the app, join their group, and are in the console then")
         try:
             yield
         finally:

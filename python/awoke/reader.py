@@ -19,12 +19,22 @@ from awoke._native import Batch, Decoders, Message
 from awoke.admin import Admin, TopicInfo
 from awoke.codecs.formats import Coding, decoding_of
 from awoke.drive import drive, until
-from awoke.errors import ConfigError, OperationTimeout, UnknownTopic
+from awoke.errors import ConfigError, KafkaError, OperationTimeout, UnknownTopic
 from awoke.events import EventSource
 from awoke.oauth import TokenFunction
 from awoke.registry.opening import schemas_of
 from awoke.settings import KafkaValue, client_properties, load
 from awoke.starts import Start, start_of
+
+FIRST_OFFSETS_S = 0.5
+"""The time in which a broker has to tell its first offsets; after it, librdkafka asks.
+
+librdkafka (2.12.1) asks as soon as a reader begins, which fails while it connects to the leader, and again 500 ms
+later.
+"""
+
+Starts = list[tuple[str, int, str, int]]
+"""Topic, partition, and the start as the engine takes it."""
 
 
 class Reader:
@@ -37,6 +47,8 @@ class Reader:
     `value` and `key` are the types or formats of values and keys, as a route takes them; left out, those of the topic
     (`awoke.Topic`), or else bytes. A value is decoded when it is read; a schema of the registry that is not there yet
     is loaded then, on the reading thread.
+
+    `admin` is a client of the same brokers that looks the topics up; left out, one is opened for that.
 
     Raises:
         UnknownTopic: a topic, or a partition that was asked for, does not exist.
@@ -55,6 +67,7 @@ class Reader:
         oauth_token: TokenFunction | None = None,
         value: Any = None,
         key: Any = None,
+        admin: Admin | None = None,
     ) -> None:
         arguments = {"bootstrap_servers": bootstrap_servers, "kafka": kafka, "oauth_token": oauth_token}
         settings = load(arguments).values
@@ -65,9 +78,9 @@ class Reader:
         wanted = (
             {number: _start(each) for number, each in start.items()} if isinstance(start, Mapping) else _start(start)
         )
-        with Admin(settings=settings) as admin:
-            found = [admin.find_topic(name, settings.startup_timeout_s) for name in names]
-        starts = [each for topic in found for each in _starts(topic, wanted)]
+        with Admin(settings=settings) if admin is None else contextlib.nullcontext(admin) as asked:
+            found = [asked.find_topic(name, settings.startup_timeout_s) for name in names]
+            starts = [each for topic in found for each in _at_first_offsets(asked, _starts(topic, wanted))]
         self._at_end: set[tuple[str, int]] = set()
         self._partitions = {(topic, partition) for topic, partition, _, _ in starts}
         self._numbers = itertools.count()
@@ -203,9 +216,7 @@ def _start(start: Start) -> tuple[str, int]:
     return found
 
 
-def _starts(
-    topic: TopicInfo, wanted: tuple[str, int] | Mapping[int, tuple[str, int]]
-) -> list[tuple[str, int, str, int]]:
+def _starts(topic: TopicInfo, wanted: tuple[str, int] | Mapping[int, tuple[str, int]]) -> Starts:
     partitions = [each.partition for each in topic.partitions]
     if isinstance(wanted, tuple):
         return [(topic.name, partition, *wanted) for partition in partitions]
@@ -213,6 +224,19 @@ def _starts(
         if number not in partitions:
             raise UnknownTopic(f"topic {topic.name!r} has no partition {number}", 3, "UNKNOWN_TOPIC_OR_PART")
     return [(topic.name, partition, *each) for partition, each in wanted.items()]
+
+
+def _at_first_offsets(admin: Admin, starts: Starts) -> Starts:
+    """Returns the starts of one topic, with an offset in the place of `earliest` if a broker tells it. Blocks."""
+    asked = [partition for _, partition, kind, _ in starts if kind == "earliest"]
+    first: dict[int, int] = {}
+    if asked:
+        with contextlib.suppress(KafkaError, OperationTimeout):
+            first = admin.start_offsets(starts[0][0], FIRST_OFFSETS_S, partitions=asked)
+    return [
+        (each[0], each[1], "offset", first[each[1]]) if each[2] == "earliest" and each[1] in first else each
+        for each in starts
+    ]
 
 
 class _Ends:

@@ -23,18 +23,18 @@ class Order(msgspec.Struct):
 
 def send(cluster: Cluster, topic: str, values: list[object], **more: object) -> None:
     """Send values and wait until they are there. They go together: `wait_all` does not wait for the linger's end."""
-    with awoke.Producer(cluster.bootstrap_servers, kafka={"linger.ms": 1_000}) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka={**cluster.properties, "linger.ms": 1_000}) as producer:
         awoke.wait_all([producer.produce(topic, value, **more) for value in values], 30)  # type: ignore[arg-type]
 
 
 def new_app(cluster: Cluster, **settings: Any) -> awoke.App:
-    return awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, **settings)
+    kafka = {**cluster.properties, **settings.pop("kafka", {})}
+    return awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, kafka=kafka, **settings)
 
 
 def committed(cluster: Cluster, app: awoke.App) -> dict[tuple[str, int], int]:
     """Returns the offsets that the app's group has committed."""
-    with awoke.Admin(cluster.bootstrap_servers) as admin:
-        return admin.group_offsets(app.name)
+    return cluster.admin.group_offsets(app.name)
 
 
 def assert_committed(cluster: Cluster, app: awoke.App, expected: dict[tuple[str, int], int]) -> None:

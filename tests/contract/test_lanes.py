@@ -1,4 +1,4 @@
-"""Several messages of a partition at once: the order of keys, the limits of delay, the commits, the results."""
+"""Several messages of a partition at once: the order of keys, the limits of delay, the commits."""
 
 from __future__ import annotations
 
@@ -390,107 +390,6 @@ def test_a_seek_goes_for_all_lanes(cluster: Cluster, topic: CreateTopic) -> None
         done.wait_for(51 + 31)
     assert sorted(done.items[51:]) == list(range(20, 51))
     assert_committed(cluster, app, {(name, 0): 51})
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_results_leave_in_the_order_of_the_messages(cluster: Cluster, topic: CreateTopic, is_async: bool) -> None:
-    name, out, dead = topic(), topic("out"), topic("dead")
-    app, chance, done = new_app(cluster), random.Random(5), Collected[int]()
-
-    def answer(message: awoke.Message[bytes]) -> bytes | None:
-        done.add(message.offset)
-        if message.offset % 50 == 7:
-            raise ValueError("no more tries")
-        if message.offset % 31 == 4 and message.attempt == 1:
-            raise ValueError("works the second time")
-        return None if message.offset % 10 == 3 else message.value
-
-    def handle(message: awoke.Message[bytes]) -> bytes | None:
-        work_for(chance.random() / 500)
-        return answer(message)
-
-    async def handle_async(message: awoke.Message[bytes]) -> bytes | None:
-        await awork_for(chance.random() / 500)
-        return answer(message)
-
-    app.on(name, output=out, ordered=True, concurrency=awoke.by_key(8), retry=SOON, dead_letter=dead)(
-        handle_async if is_async else handle
-    )
-    send_keyed(cluster, name, numbered(37, 500))
-    expected = [b"%d" % number for number in range(500) if number % 10 != 3 and number % 50 != 7]
-    with running(app), awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        seen = [message.value for _, message in zip(expected, reader, strict=False)]
-    assert seen == expected
-    assert_committed(cluster, app, {(name, 0): 500})
-
-
-def test_without_order_results_leave_as_they_come(cluster: Cluster, topic: CreateTopic) -> None:
-    name, out, release = topic(), topic("out"), threading.Event()
-    app = new_app(cluster)
-
-    @app.on(name, output=out, concurrency=awoke.by_key(4))
-    def handle(message: awoke.Message[bytes]) -> bytes:
-        if message.offset == 0:
-            release.wait(WITHIN_S)
-        return message.value
-
-    send_keyed(cluster, name, numbered(20, 20))
-    with running(app), awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        seen = []
-        for message in reader:
-            seen.append(message.value)
-            if len(seen) == 19:
-                release.set()
-            if len(seen) == 20:
-                break
-    assert seen[-1] == b"0"
-    assert_committed(cluster, app, {(name, 0): 20})
-
-
-@pytest.mark.parametrize("ordered", [False, True])
-def test_a_result_that_the_broker_refuses_is_the_failure_of_its_message(
-    cluster: Cluster, topic: CreateTopic, ordered: bool
-) -> None:
-    name, out, dead = topic(), topic("out"), topic("dead")
-    app, runs = new_app(cluster, kafka={"message.max.bytes": 10_000}), Collected[int]()
-
-    @app.on(name, output=out, ordered=ordered, concurrency=awoke.by_key(4), retry=SOON, dead_letter=dead)
-    def handle(message: awoke.Message[bytes]) -> bytes:
-        runs.add(message.offset)
-        return b"x" * 20_000 if message.offset in (3, 5) else message.value
-
-    gone: Collected[awoke.Event] = Collected()
-    app.events.subscribe("message.dead_lettered", gone.add)
-    send_keyed(cluster, name, numbered(20, 20))
-    with running(app):
-        events = gone.wait_for(2)
-        assert {event.fields["offset"] for event in events} == {3, 5}
-        assert all(isinstance(event.fields["error"], awoke.MessageTooLarge) for event in events)
-    assert (runs.items.count(3), runs.items.count(5)) == (1, 1)  # They would be refused again.
-    assert_committed(cluster, app, {(name, 0): 20})
-
-
-def test_a_shutdown_drops_what_waits_for_a_result_that_will_not_come(cluster: Cluster, topic: CreateTopic) -> None:
-    name, out, release = topic(), topic("out"), threading.Event()
-    done: Collected[int] = Collected()
-    app = new_app(cluster)
-
-    @app.on(
-        name, output=out, ordered=True, concurrency=awoke.by_key(4, in_flight=50), retry=awoke.Retry(backoff_s=(60, 60))
-    )
-    def handle(message: awoke.Message[bytes]) -> bytes:
-        if message.offset == 1:
-            raise ValueError("again in a minute")
-        done.add(message.offset)
-        return message.value
-
-    send_keyed(cluster, name, numbered(20, 20))
-    with running(app):
-        done.wait_for(19)
-    release.set()
-    assert_committed(cluster, app, {(name, 0): 1})
-    with awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        assert [message.value for message in reader.read_until_end(30)] == [b"0"]
 
 
 @pytest.mark.parametrize(

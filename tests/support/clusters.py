@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections.abc import Mapping
 from typing import Protocol
 
 import awoke
+from awoke.settings import KafkaValue
 from awoke.testing import EmbeddedCluster
+from awoke.testing.cluster import QUICK
 from tests.support.kafka_broker import KafkaCluster
 from tests.support.waiting import wait_until
 
@@ -19,6 +22,8 @@ class Cluster(Protocol):
 
     is_real: bool
     admin: awoke.Admin
+    properties: Mapping[str, KafkaValue]
+    """Properties of the clients of a test: those of the pytest plugin; none for Apache Kafka, as users have it."""
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -30,6 +35,7 @@ class RealCluster:
     """Apache Kafka."""
 
     is_real = True
+    properties: Mapping[str, KafkaValue] = {}
 
     def __init__(self, brokers: int = 1) -> None:
         self.kafka = KafkaCluster(brokers)
@@ -68,6 +74,7 @@ class MockCluster:
     """Embedded brokers."""
 
     is_real = False
+    properties: Mapping[str, KafkaValue] = QUICK
 
     def __init__(self, brokers: int = 1) -> None:
         self.embedded = EmbeddedCluster(brokers)

@@ -15,7 +15,7 @@ WITHIN_S = 30.0
 
 
 def new_app(cluster: Cluster, **options: Any) -> awoke.App:
-    app = awoke.App(unique("shop"), bootstrap_servers=cluster.bootstrap_servers)
+    app = awoke.App(unique("shop"), bootstrap_servers=cluster.bootstrap_servers, kafka=cluster.properties)
     app.rpc.options(**options)
     return app
 
@@ -23,7 +23,7 @@ def new_app(cluster: Cluster, **options: Any) -> awoke.App:
 @contextlib.contextmanager
 def calling(app: awoke.App, **options: Any) -> Iterator[rpc.Caller]:
     """The app runs, and a caller of it is open."""
-    options = {"timeout_s": WITHIN_S, **options}
+    options = {"timeout_s": WITHIN_S, "kafka": app.settings.kafka, **options}
     with running(app), rpc.Caller(app.name, app.settings.bootstrap_servers, **options) as caller:
         caller.wait_until_served()
         yield caller

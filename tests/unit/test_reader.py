@@ -71,6 +71,9 @@ class FakeAdmin:
         partitions: Any = [SimpleNamespace(partition=number) for number in range(3)]
         return TopicInfo(name, partitions)
 
+    def start_offsets(self, topic: str, timeout_s: float, *, partitions: list[int]) -> dict[int, int]:
+        return {partition: 70 + partition for partition in partitions}
+
 
 @pytest.fixture
 def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +100,8 @@ MOMENT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("start", "starts"),
     [
-        ("earliest", [("orders", number, "earliest", 0) for number in range(3)]),
+        ("earliest", [("orders", number, "offset", 70 + number) for number in range(3)]),
+        ({1: "earliest", 0: "latest"}, [("orders", 1, "offset", 71), ("orders", 0, "latest", 0)]),
         (42, [("orders", number, "offset", 42) for number in range(3)]),
         ({2: -5, 0: MOMENT}, [("orders", 2, "last", 5), ("orders", 0, "time", int(MOMENT.timestamp() * 1_000))]),
     ],
@@ -106,6 +110,21 @@ MOMENT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 def test_a_start_is_for_all_partitions_or_for_those_that_are_named(start: Any, starts: list[Any]) -> None:
     with awoke.Reader(["orders"], start=start) as reader:
         assert native_of(reader).starts == starts
+
+
+@pytest.mark.parametrize(
+    "error", [awoke.KafkaError("no leader", 5, "LEADER_NOT_AVAILABLE"), awoke.OperationTimeout("late", "offsets", 0.5)]
+)
+@pytest.mark.usefixtures("without_engine")
+def test_a_first_offset_that_is_not_told_is_left_to_the_client(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(*_: Any, **__: Any) -> dict[int, int]:
+        raise error
+
+    monkeypatch.setattr(FakeAdmin, "start_offsets", refuse)
+    with awoke.Reader("orders", start={0: "earliest", 1: 8}) as reader:
+        assert native_of(reader).starts == [("orders", 0, "earliest", 0), ("orders", 1, "offset", 8)]
 
 
 @pytest.mark.usefixtures("without_engine")

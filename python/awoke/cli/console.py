@@ -54,25 +54,39 @@ def console(
         raise ConfigError(text, "--auth")
     needs("starlette", "console")
     needs("jinja2", "console")
-    from awoke.console.web.application import application
-    from awoke.console.web.code import UNKNOWN, Code
-    from awoke.console.web.grants import Rights, role_of
     from awoke.console.web.live import Live
-    from awoke.console.web.logins import login_of
-    from awoke.console.web.serving import Server
     from awoke.settings import load
-    from awoke.testing.letter_trial import trier
 
-    login = login_of(auth or "none", role_of(role))
     given = {"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}
     app = found_app(name, given) if ":" in name else None
     settings = load(given).values if app is None else app.settings
-    of_app, code = (name, UNKNOWN) if app is None else (app.name, Code.of(app, trier(app)))
-    rights = Rights(login.policy, allow or (), payloads)
-    web = application(of_app, settings, Live(of_app, settings), rights, host_name or (), code)
-    server = Server(login.wrap(web), host, port)
-    say(f"the console of {name} is at {server.url}")
-    server.run()
+    live = Live(name if app is None else app.name, settings)
+    live.start()  # The brokers answer while the modules of the pages are loaded.
+    try:
+        from awoke.console.web.application import application
+        from awoke.console.web.grants import Rights, role_of
+        from awoke.console.web.logins import login_of
+        from awoke.console.web.serving import Server
+
+        login = login_of(auth or "none", role_of(role))
+        rights = Rights(login.policy, allow or (), payloads)
+        web = application(live.app, settings, live, rights, host_name or (), code_of(app))
+        server = Server(login.wrap(web), host, port)
+        say(f"the console of {name} is at {server.url}")
+        server.run()
+    finally:
+        live.close()
+
+
+def code_of(app: Any) -> Any:
+    """Returns the facts of an app's code; none of one that is only named."""
+    from awoke.console.web.code import UNKNOWN, Code
+
+    if app is None:
+        return UNKNOWN
+    from awoke.testing.letter_trial import trier
+
+    return Code.of(app, trier(app))
 
 
 def found_app(target: str, given: Mapping[str, Any]) -> Any:

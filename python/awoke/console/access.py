@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,10 +19,13 @@ READ_TIMEOUT_S = 30.0
 
 
 class Brokers:
-    """Opens clients of the same brokers with the same login. Any thread. Each client is to be closed by its user."""
+    """Opens clients of the same brokers with the same login. Any thread. Each client is to be closed by its user.
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    `shared` is a client for administration that takes the place of new ones, and stays open.
+    """
+
+    def __init__(self, settings: Settings, shared: Admin | None = None) -> None:
+        self.settings, self._shared = settings, shared
 
     def options(self) -> dict[str, Any]:
         """Returns the options that each client takes."""
@@ -32,9 +36,13 @@ class Brokers:
             "oauth_token": found.oauth_token,
         }
 
-    def admin(self) -> Admin:
+    def open_admin(self) -> Admin:
         """Opens a client for administration. Does not block."""
         return Admin(**self.options())
+
+    def admin(self) -> contextlib.AbstractContextManager[Admin]:
+        """Returns a client for administration as a context: the shared one, or a new one. Does not block."""
+        return self.open_admin() if self._shared is None else contextlib.nullcontext(self._shared)
 
     def producer(self, kafka: Mapping[str, str] | None = None) -> Producer:
         """Opens a producer with these properties beside those of the settings. Does not block."""
@@ -54,4 +62,5 @@ class Brokers:
             UnknownTopic: There is none. AuthorizationFailed; BrokerUnreachable.
         """
         options = self.options()
-        return Reader(topic, start=start, **{**options, "kafka": {**options["kafka"], **(kafka or {})}})
+        options["kafka"] = {**options["kafka"], **(kafka or {})}
+        return Reader(topic, start=start, admin=self._shared, **options)

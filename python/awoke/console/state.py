@@ -12,7 +12,6 @@ import msgspec
 from awoke._clock import wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
-from awoke.console.ends import CLIENT, Extent
 from awoke.console.error_kinds import ErrorKinds
 from awoke.console.stuck import reasons
 from awoke.console.topics import ConsoleTopics
@@ -39,15 +38,15 @@ AUDIT_MAX = 1_000
 """The last records of commands that are read."""
 TIMEOUT_S = 30.0
 
+CLIENT = {
+    "fetch.message.max.bytes": "131072",
+    "queued.max.messages.kbytes": "4096",
+    "fetch.queue.backoff.ms": "10",
+}
+"""Properties of a client that reads topics of the console. Larger fetches of compressed records take much memory."""
+
 _error_records = msgspec.json.Decoder(ErrorRecord)
-
-
-class Sent(NamedTuple):
-    """The last report of a process."""
-
-    document: dict[str, Any]
-    report: Report | None
-    """None of a newer process. It is converted once, and never changes."""
+_reports = msgspec.json.Decoder(Report)
 
 
 class Head(msgspec.Struct):
@@ -59,9 +58,26 @@ class Head(msgspec.Struct):
     state: str | None = None
 
     @property
+    def is_newer(self) -> bool:
+        """True of a later major version than this awoke reads."""
+        return self.major > MAJOR
+
+    @property
     def is_report(self) -> bool:
         """True of a report of this major version, and of anything of a later one."""
-        return self.major > MAJOR or None not in (self.at_ms, self.node, self.state)
+        return self.is_newer or None not in (self.at_ms, self.node, self.state)
+
+
+_heads = msgspec.json.Decoder(Head)
+
+
+class Sent(NamedTuple):
+    """The last report of a process."""
+
+    head: Head
+    document: msgspec.Raw
+    report: Report | None
+    """None of a newer process. It is decoded once, and never changes."""
 
 
 class State:
@@ -70,7 +86,7 @@ class State:
     def __init__(self, app: str) -> None:
         self._app = app
         self._nodes: dict[str, Sent] = {}
-        self._new: dict[str, bytes] = {}
+        self._new: dict[str, tuple[Head, bytes]] = {}
         """The last reports that were not looked at yet. Most are replaced before: a topic has those of an hour."""
         self.kinds = ErrorKinds()
         self._audit: collections.deque[Audit] = collections.deque(maxlen=AUDIT_MAX)
@@ -91,24 +107,24 @@ class State:
             self._new.pop(node, None)
             return
         try:
-            is_report = msgspec.json.decode(message.value, type=Head).is_report
+            head = _heads.decode(message.value)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            is_report = False
-        if is_report:
-            self._new[node] = bytes(message.value)
+            head = None
+        if head is not None and head.is_report:
+            self._new[node] = head, bytes(message.value)
         else:
             self.unreadable += 1
 
-    def _take_new(self) -> dict[str, Sent]:
+    def decode(self) -> dict[str, Sent]:
         """Decodes the last report of each process, once, and returns all."""
-        for node, value in self._new.items():
+        for node, (head, value) in self._new.items():
             try:
-                document = msgspec.json.decode(value, type=dict[str, Any])
-                report = None if is_newer(document) else msgspec.convert(document, Report)
+                value.decode()  # msgspec does not look at the text of fields that it skips.
+                report = None if head.is_newer else _reports.decode(value)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 self.unreadable += 1
                 continue
-            self._nodes[node] = Sent(document, report)
+            self._nodes[node] = Sent(head, msgspec.Raw(value), report)
         self._new.clear()
         return self._nodes
 
@@ -128,15 +144,15 @@ class State:
 
     def nodes(self, now_ms: int) -> list[NodeView]:
         """Returns the processes that have reported and not stopped in order, by name."""
-        return [node_of(node, each.document, now_ms) for node, each in sorted(self._take_new().items())]
+        return [node_of(node, each, now_ms) for node, each in sorted(self.decode().items())]
 
     def reports(self) -> dict[str, Report]:
         """Returns the reports that this awoke understands, by process."""
-        return {node: each.report for node, each in sorted(self._take_new().items()) if each.report is not None}
+        return {node: each.report for node, each in sorted(self.decode().items()) if each.report is not None}
 
     def groups(self) -> list[str]:
         """Returns the consumer groups that the reports name; that of the app's name where there is none."""
-        found = {group for each in self._take_new().values() if each.report is not None for group in each.report.groups}
+        found = {group for each in self.decode().values() if each.report is not None for group in each.report.groups}
         return sorted(found) or [self._app]
 
     def errors(self) -> list[ErrorView]:
@@ -146,7 +162,7 @@ class State:
     def view(self, groups: list[GroupView]) -> AppView:
         """Returns the state of the app with these groups, and the reasons why it may be stuck."""
         now_ms = wall_ms()
-        self._take_new()  # It counts records that can't be read.
+        self.decode()  # It counts records that can't be read.
         found = AppView(
             app=self._app,
             at_ms=now_ms,
@@ -160,18 +176,11 @@ class State:
         return found
 
 
-def is_newer(document: dict[str, Any]) -> bool:
-    """Tells whether a report has a later major version than this awoke reads."""
-    major = document.get("major")
-    return isinstance(major, int) and major > MAJOR
-
-
-def node_of(node: str, document: dict[str, Any], now_ms: int) -> NodeView:
+def node_of(node: str, sent: Sent, now_ms: int) -> NodeView:
     """Returns the view of a process."""
-    at_ms = document.get("at_ms")
-    at_ms = at_ms if isinstance(at_ms, int) else 0
+    at_ms = sent.head.at_ms or 0
     is_silent = now_ms - at_ms > SILENT_AFTER_MS
-    return NodeView(node=node, at_ms=at_ms, is_newer=is_newer(document), is_silent=is_silent, document=document)
+    return NodeView(node=node, at_ms=at_ms, is_newer=sent.head.is_newer, is_silent=is_silent, document=sent.document)
 
 
 def read_view(app: str, settings: Settings, timeout_s: float = TIMEOUT_S) -> AppView:
@@ -216,15 +225,40 @@ def read_now(
         UnknownTopic; BrokerUnreachable; OperationTimeout; AuthorizationFailed.
     """
     extent = Extent.of(admin, topic, timeout_s)
-    unread = extent.unread()
-    if not unread:
-        return
-    with Reader(topic, start=extent.last(count), **given) as reader:
-        for message in reader.read_until_end(timeout_s):
-            yield message
-            unread.take(message)
-            if not unread:
-                return
+    if not extent.is_empty:
+        with Reader(topic, start=extent.last(count), admin=admin, **given) as reader:
+            yield from reader.read_until_end(timeout_s)
+
+
+class Extent(NamedTuple):
+    """The offsets of a topic at one time, by partition.
+
+    Readings start at offsets, and not at "earliest" or a number of last ones: librdkafka 2.12 asks for such an offset
+    half a second late, because it has no leader of the partition yet.
+    """
+
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+    @classmethod
+    def of(cls, admin: Admin, topic: str, timeout_s: float) -> Extent:
+        """Asks the brokers. Blocks up to `timeout_s` for each of two requests.
+
+        Raises:
+            UnknownTopic; BrokerUnreachable; AuthorizationFailed; OperationTimeout.
+        """
+        return cls(admin.start_offsets(topic, timeout_s), admin.end_offsets(topic, timeout_s))
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no partition has anything to be read. A reader would wait half a second for the end of such."""
+        return all(self.ends.get(each, start) <= start for each, start in self.starts.items())
+
+    def last(self, count: int | None) -> dict[int, int]:
+        """Returns the starts from which the last `count` offsets of each partition are read; None reads all."""
+        if count is None:
+            return dict(self.starts)
+        return {each: max(start, self.ends.get(each, start) - count) for each, start in self.starts.items()}
 
 
 def group_of(admin: Admin, group: str, timeout_s: float) -> GroupView:

@@ -6,8 +6,6 @@ is shown as that of a newer node.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 MAJOR = 1
@@ -364,12 +362,12 @@ class NodeView(msgspec.Struct, kw_only=True):
     """True: its awoke is newer than this one, whose reader does not understand the report."""
     is_silent: bool
     """True: it has sent nothing for three intervals, and has not stopped in order."""
-    document: dict[str, Any]
+    document: msgspec.Raw
     """The report as it was sent, with fields that this version does not know."""
 
     def report(self) -> Report | None:
         """Returns the report; None where the node is newer."""
-        return None if self.is_newer else msgspec.convert(self.document, Report)
+        return None if self.is_newer else msgspec.json.decode(self.document, type=Report)
 
 
 class GroupPartition(msgspec.Struct, kw_only=True):

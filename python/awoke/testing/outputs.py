@@ -56,7 +56,7 @@ class Outputs:
         return self._readers[topic]
 
     def _new_reader(self, topic: str) -> Reader:
-        # From an offset: librdkafka (2.12.1) asks for the first offset only 500 ms after its first try, which fails.
+        # From offset 0, where a test's topics begin: the reader need not ask for the first offset.
         return Reader(topic, bootstrap_servers=self._bootstrap_servers, start=0, kafka=self._kafka)
 
     def close(self) -> None:

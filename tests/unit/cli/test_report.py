@@ -17,9 +17,10 @@ HOSTILE = "\x1b[2J\nno member: shop"
 
 
 def view() -> AppView:
-    document = msgspec.to_builtins(report())
+    document = msgspec.Raw(msgspec.json.encode(report()))
     known = NodeView(node="host.1", at_ms=1, is_newer=False, is_silent=False, document=document)
-    newer = NodeView(node="host.2", at_ms=1, is_newer=True, is_silent=False, document={"major": MAJOR + 1})
+    sent = msgspec.Raw(msgspec.json.encode({"major": MAJOR + 1}))
+    newer = NodeView(node="host.2", at_ms=1, is_newer=True, is_silent=False, document=sent)
     at = GroupPartition(topic="orders", partition=3, committed=4, end_offset=9, lag=5)
     failures = state.State("shop")
     failures.on_error(_message(record("aa", 1)))

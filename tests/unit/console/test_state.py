@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from awoke._clock import wall_ms
+from awoke.console import state as state_module
 from awoke.console.state import State, group_of, read_view
 from awoke.console.views import MAJOR, Audit, ErrorRecord, Report
 from awoke.embedded import EmbeddedCluster
@@ -61,7 +62,7 @@ def state_of(*messages: Any) -> State:
 
 def test_the_last_report_of_each_process_counts() -> None:
     state = state_of(message(report(sequence=1)), message(report("host.2"), b"host.2"), message(report(sequence=2)))
-    assert [(each.node, each.document["sequence"]) for each in state.nodes(wall_ms())] == [("host.1", 2), ("host.2", 1)]
+    assert [(node, each.sequence) for node, each in state.reports().items()] == [("host.1", 2), ("host.2", 1)]
 
 
 def test_a_process_that_has_stopped_in_order_is_gone() -> None:
@@ -93,19 +94,28 @@ def test_a_report_in_another_form_is_counted_and_the_one_before_stays() -> None:
     assert (state.view([]).unreadable, state.reports()["host.1"].sequence) == (1, 1)
 
 
-def test_a_report_is_converted_once_and_only_the_last_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    converted, convert = list[int](), msgspec.convert
+def test_a_report_is_decoded_once_and_only_the_last_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded, decoder = list[int](), msgspec.json.Decoder(Report)
 
-    def counted(document: Any, kind: Any) -> Any:
-        converted.append(document["sequence"])
-        return convert(document, kind)
+    def counted(value: bytes) -> Report:
+        found = decoder.decode(value)
+        decoded.append(found.sequence)
+        return found
 
-    monkeypatch.setattr(msgspec, "convert", counted)
+    monkeypatch.setattr(state_module, "_reports", SimpleNamespace(decode=counted))
     state = state_of(*(message(report(sequence=each)) for each in range(5)))
     for _ in range(3):
         state.view([])
         assert state.groups() == ["audit", "shop"]
-    assert converted == [4]
+    assert decoded == [4]
+
+
+def test_a_report_with_text_that_is_no_utf_8_in_an_unknown_field_is_counted() -> None:
+    sent = msgspec.json.encode(report())[:-1] + b',"colour":"\xff"}'
+    state = state_of(message(report(sequence=5)))
+    assert list(state.reports()) == ["host.1"]
+    state.on_report(message(sent))
+    assert (state.view([]).unreadable, state.reports()["host.1"].sequence) == (1, 5)
 
 
 def test_groups_are_those_of_the_reports_or_named_as_the_app() -> None:

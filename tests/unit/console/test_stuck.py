@@ -42,7 +42,7 @@ def node_of(*partitions: Partition, is_silent: bool = False, is_newer: bool = Fa
         },
         partitions=list(partitions),
     )
-    document = msgspec.to_builtins(report)
+    document = msgspec.Raw(msgspec.json.encode(report))
     return NodeView(node="host.1", at_ms=NOW_MS, is_newer=is_newer, is_silent=is_silent, document=document)
 
 

@@ -36,7 +36,9 @@ def view() -> AppView:
         groups=["eu"],
         partitions=at,
     )
-    node = NodeView(node="host.1", at_ms=1, is_newer=False, is_silent=False, document=msgspec.to_builtins(report))
+    node = NodeView(
+        node="host.1", at_ms=1, is_newer=False, is_silent=False, document=msgspec.Raw(msgspec.json.encode(report))
+    )
     reason = Reason(
         kind="failing message",
         severity=50,

@@ -25,7 +25,9 @@ REPORT = Report(
 
 
 def view_of(document: dict[str, Any], *, is_newer: bool = False) -> NodeView:
-    return NodeView(node="host.1", at_ms=2, is_newer=is_newer, is_silent=False, document=document)
+    return NodeView(
+        node="host.1", at_ms=2, is_newer=is_newer, is_silent=False, document=msgspec.Raw(msgspec.json.encode(document))
+    )
 
 
 def test_a_report_is_the_same_after_its_way_through_a_topic() -> None:

@@ -1,6 +1,6 @@
 //! The topics that a connection sends to, and how records are handed to the client.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 /// The topics that a connection sends to; each is made on first use.
 pub(super) struct Topics {
-    known: RwLock<HashMap<String, Topic>>,
+    known: RwLock<BTreeMap<String, Topic>>,
     client: Arc<Client>,
     reports: Arc<Reports>,
     answer_timeout: Option<Duration>,

@@ -316,6 +316,7 @@ fn parts(bytes: Option<&[u8]>) -> (*const c_void, usize) {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::time::Instant;
 
     use super::*;
     use crate::events::event_box;
@@ -361,6 +362,21 @@ mod tests {
         let rich = Record { headers: &headers, ..record(&[0; 2_000]) };
         assert_eq!(topic.send(&rich, Arc::clone(&kept)), Err(Code::MESSAGE_TOO_LARGE));
         assert_eq!(Arc::strong_count(&kept), 1);
+    }
+
+    #[test]
+    fn the_clock_goes_on_after_each_send() {
+        let topic = Topic::<Kept>::open(&producer(), "orders", None).expect("a name");
+        let goes_on = || {
+            let before = Instant::now();
+            (0..1_000_000).any(|_| Instant::now() > before)
+        };
+        for value in [&[0; 2_000][..], b"taken", b"refused: the queue is full"] {
+            drop(topic.send(&record(value), Arc::default()));
+            assert!(goes_on());
+        }
+        topic.send_many(&[record(b"one"), record(b"two")], &[Arc::default(), Arc::default()]);
+        assert!(goes_on());
     }
 
     #[test]

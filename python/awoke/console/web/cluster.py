@@ -46,9 +46,7 @@ class Cluster:
             if monotonic_s() - at_s <= FRESH_S:
                 found: Answer = answer
                 return found
-            if self._admin is None:
-                self._admin = Brokers(self._settings).admin()
-            admin = self._admin
+            admin = self._open()
         found = question(admin)
         with self._lock:
             self._kept.pop(key, None)
@@ -56,6 +54,22 @@ class Cluster:
             if len(self._kept) > KEPT_MAX:
                 del self._kept[next(iter(self._kept))]
         return found
+
+    def brokers(self) -> Brokers:
+        """Returns the brokers for questions whose answers must be new. Does not block.
+
+        Raises:
+            ClosedError: The console has ended.
+        """
+        with self._lock:
+            return Brokers(self._settings, self._open())
+
+    def _open(self) -> Admin:
+        if self._is_closed:
+            raise ClosedError("the console is closed")
+        if self._admin is None:
+            self._admin = Brokers(self._settings).open_admin()
+        return self._admin
 
     def forget(self) -> None:
         """Forgets all answers: something was changed. Does not block."""

@@ -16,8 +16,7 @@ import msgspec
 from awoke._clock import monotonic_s
 from awoke._native import Message
 from awoke.admin import Admin
-from awoke.console.ends import Extent
-from awoke.console.state import State, group_of, reading
+from awoke.console.state import Extent, State, group_of, reading
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import Audit, ErrorRecord, GroupView
 from awoke.console.web.snapshot import Snapshot
@@ -61,6 +60,8 @@ class Live:
         self._asked_s = float("-inf")
         self._wanted = threading.Condition(self._lock)
         self._read = {"reports": threading.Event(), "offsets": threading.Event()}
+        self._shown = threading.Event()
+        """The state was asked for once the reports were read."""
 
     def start(self) -> None:
         """Starts the threads. Starting again does nothing."""
@@ -92,7 +93,8 @@ class Live:
         """Ends the threads. Blocks until requests to brokers that are under way have ended."""
         with self._lock:
             self._is_closed = True
-            self._read["reports"].set()
+            for event in (*self._read.values(), self._shown):
+                event.set()
             readers, told, admin = list(self._readers), list(self._told), self._admin
             self._wanted.notify_all()
         if admin is not None:
@@ -133,7 +135,8 @@ class Live:
                 return self._built[2]
             found = self._build()
             self._built = (self._version, now_s, found)
-            return found
+        self._shown.set()
+        return found
 
     def _build(self) -> Snapshot:
         view = self._state.view(self._groups)
@@ -152,10 +155,11 @@ class Live:
         self, name: str, topic: str, count: int | None, take: Callable[[Message[Any, Any]], None], admin: Admin
     ) -> None:
         if name != "reports":
-            self._read["reports"].wait(FIRST_S)  # The first page waits for them alone.
+            self._read["reports"].wait(FIRST_S)
+            self._shown.wait(FIRST_S)  # The first page waits for the reports alone, and has the processor for itself.
         while not self._is_closed:
             try:
-                self._read_on(name, topic, Extent.of(admin, topic, FIRST_S), count, take)
+                self._read_on(name, topic, admin, count, take)
             except AwokeError as error:
                 self._fail(name, topic, error)
             with self._lock:
@@ -163,12 +167,12 @@ class Live:
                     self._wanted.wait()  # For the next request: then the topic may be there.
 
     def _read_on(
-        self, name: str, topic: str, extent: Extent, count: int | None, take: Callable[[Message[Any, Any]], None]
+        self, name: str, topic: str, admin: Admin, count: int | None, take: Callable[[Message[Any, Any]], None]
     ) -> None:
-        unread = extent.unread()
-        if not unread:
+        extent = Extent.of(admin, topic, FIRST_S)
+        if extent.is_empty:
             self._set(name)
-        reader = Reader(topic, start=extent.last(count), **reading(self._settings))
+        reader = Reader(topic, start=extent.last(count), admin=admin, **reading(self._settings))
         with self._lock:
             self._forget(name)
             self._readers.append(reader)
@@ -176,11 +180,8 @@ class Live:
                 reader.close()
             self._problems.pop(name, None)
         try:
-            for message in reader.read_until_end():  # It has no end while records are written all the time.
+            for message in reader.read_until_end():
                 self._take(take, message)
-                unread.take(message)
-                if not unread:
-                    self._set(name)
             self._set(name)
             for message in reader:
                 self._take(take, message)
@@ -235,6 +236,9 @@ class Live:
         self._set(name)
 
     def _set(self, name: str) -> None:
+        if name == "reports":
+            with self._lock:
+                self._state.decode()  # So that no page has to.
         if name in self._read:
             self._read[name].set()
 

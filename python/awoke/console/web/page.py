@@ -104,8 +104,13 @@ class Asked(NamedTuple):
         """
         if self.cluster is not None:
             return self.cluster.ask(key, question)
-        with Brokers(self.settings).admin() as admin:
+        with self.brokers.admin() as admin:
             return question(admin)
+
+    @property
+    def brokers(self) -> Brokers:
+        """The brokers, for questions whose answers must be new, and for readers."""
+        return Brokers(self.settings) if self.cluster is None else self.cluster.brokers()
 
     def snapshot(self) -> Snapshot:
         """Returns the state of the app. The first call may block until the topics are read."""

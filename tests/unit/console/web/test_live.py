@@ -12,13 +12,13 @@ import pytest
 
 import awoke
 from awoke.admin import Admin
-from awoke.console.ends import Extent
 from awoke.console.topics import ConsoleTopics
-from awoke.console.views import MAJOR, Audit, ErrorRecord
+from awoke.console.views import MAJOR, Audit, ErrorRecord, GroupView
 from awoke.console.web import live as live_module
 from awoke.console.web.live import Live
 from awoke.embedded import EmbeddedCluster
 from awoke.settings import Settings, load
+from tests.support.waiting import Collected
 from tests.unit.console.web.fakes import report
 
 
@@ -55,7 +55,7 @@ def test_a_new_report_is_told_and_shown() -> None:
 
 
 class BusyReader:
-    """A topic of two reports into which further ones are written all the time: its end never comes."""
+    """A topic of two reports at first, into which further ones are written later."""
 
     def __init__(self, topic: str, **given: Any) -> None:
         self.closed = threading.Event()
@@ -64,22 +64,38 @@ class BusyReader:
         self.closed.set()
 
     def read_until_end(self) -> Iterator[Any]:
-        for offset, node in enumerate("abc"):
-            yield SimpleNamespace(
-                key=node.encode(), value=msgspec.json.encode(report(node)), partition=0, offset=offset
-            )
+        for node in "ab":
+            yield SimpleNamespace(key=node.encode(), value=msgspec.json.encode(report(node)))
+
+    def __iter__(self) -> Iterator[Any]:
         assert self.closed.wait(60)
         raise awoke.ClosedError("closed")
 
 
-def test_reports_count_as_read_at_the_end_that_the_topic_had_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_module, "Reader", BusyReader)
+@pytest.mark.parametrize("end", [2, 0])
+def test_reports_count_as_read_at_the_first_end_and_errors_are_read_after_the_first_page(
+    monkeypatch: pytest.MonkeyPatch, end: int
+) -> None:
+    opened = Collected[str]()
+
+    def open_reader(topic: str, **given: Any) -> BusyReader:
+        opened.add(topic)
+        return BusyReader(topic)
+
+    monkeypatch.setattr(live_module, "Reader", open_reader)
     monkeypatch.setattr(Admin, "start_offsets", lambda *_: {0: 0})
-    monkeypatch.setattr(Admin, "end_offsets", lambda *_: {0: 2})
+    monkeypatch.setattr(Admin, "end_offsets", lambda *_: {0: end})
+    monkeypatch.setattr(
+        live_module, "group_of", lambda _, group, __: GroupView(group=group, state="", members=0, partitions=[])
+    )
     live = Live("shop", load({"bootstrap_servers": "127.0.0.1:1"}).values)
     try:
         live.start()
         assert live._read["reports"].wait(60)
+        opened.wait_for(1)
+        assert opened.items == [live._topics.reports]
+        assert live.snapshot().is_read
+        opened.wait_for(3)
     finally:
         live.close()
 
@@ -100,6 +116,7 @@ class BrokenReader:
 
 def test_a_topic_that_is_read_again_counts_no_record_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_module, "Reader", BrokenReader)
+    admin: Any = SimpleNamespace(start_offsets=lambda *_: {0: 0}, end_offsets=lambda *_: {0: 1})
     live = Live("shop", load({}).values)
     texts: Any = ("node", "app", "event", "error_type", "error_text", "traceback", "handler", "topic")
     failed: Any = dict.fromkeys(texts, "x")
@@ -112,6 +129,6 @@ def test_a_topic_that_is_read_again_counts_no_record_twice(monkeypatch: pytest.M
         BrokenReader.value = msgspec.json.encode(record)
         for _ in range(2):
             with pytest.raises(awoke.OperationTimeout):
-                live._read_on(name, name, Extent({0: 0}, {0: 1}), None, take)
+                live._read_on(name, name, admin, None, take)
     now = live._build()
     assert ([each.count for each in now.view.errors], len(now.errors), len(now.audit)) == ([1], 1, 1)

@@ -380,7 +380,9 @@ impl Checks {
     fn is_over(&self, state: &State, record: &LogRecord) -> bool {
         let deadline_ms =
             header(record, protocol::DEADLINE).and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        if deadline_ms.is_none_or(|deadline_ms: u128| clock::wall().as_millis() >= deadline_ms) {
+        // `RequestHead::times` counts in floating point: of a time since 1970 that is exact to less than a microsecond.
+        let now_ms = (clock::wall() + Duration::from_micros(1)).as_millis();
+        if deadline_ms.is_none_or(|deadline_ms: u128| now_ms >= deadline_ms) {
             return true;
         }
         let Some(number) = record.value.as_deref().and_then(|value| Some(u64::from_le_bytes(value.try_into().ok()?)))

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from awoke.console.access import Brokers
 from awoke.console.explorer import reading
 from awoke.console.explorer.downloads import download
 from awoke.console.explorer.parts import Parts
@@ -62,7 +61,7 @@ def messages(asked: Asked) -> MessagesPage:
     where = where_of(asked)
     with _parts(asked) as parts:
         try:
-            view = reading.read_page(Brokers(asked.settings), where, parts)
+            view = reading.read_page(asked.brokers, where, parts)
         except ConfigError as error:
             raise Wrong(str(error)) from None
         except UnknownTopic as error:
@@ -236,7 +235,7 @@ def _parts(asked: Asked) -> Parts:
 
 def _search(asked: Asked, query: SearchQuery, parts: Parts) -> Search:
     try:
-        return Search(Brokers(asked.settings), query, parts)
+        return Search(asked.brokers, query, parts)
     except ConfigError as error:
         raise Wrong(str(error)) from None
 
@@ -247,7 +246,7 @@ def _read_one(asked: Asked) -> Any:
     except ValueError:
         raise Wrong("partition and offset are numbers") from None
     try:
-        return reading.read_one(Brokers(asked.settings), asked.path["topic"], partition, offset)
+        return reading.read_one(asked.brokers, asked.path["topic"], partition, offset)
     except UnknownTopic as error:
         raise Missing(str(error)) from None
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.access import Brokers
 from awoke.console.clusters import groups as found
 from awoke.console.clusters import resets
 from awoke.console.clusters.views import GroupPlace, GroupRow, MemberView, ResetPreview
@@ -107,7 +106,7 @@ def preview(asked: Asked) -> ResetPage:
     name, to, value, topic = _named(asked)
     try:
         target = resets.target_of(to, value)
-        with Brokers(asked.settings).admin() as admin:
+        with asked.brokers.admin() as admin:
             plan = resets.preview_reset(admin, name, target, [topic] if topic else None)
     except ConfigError as error:
         raise Wrong(str(error)) from None
@@ -126,7 +125,7 @@ def reset(asked: Asked) -> Done:
         raise Wrong(str(error)) from None
 
     def act() -> str:
-        with Brokers(asked.settings).admin() as admin:
+        with asked.brokers.admin() as admin:
             made = resets.reset(admin, name, target, [topic] if topic else None, digest=digest)
         count = len(made.changes)
         return f"{count} offsets of group {name} were moved: {made.again} are read again, {made.skipped} are skipped"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from awoke.console.access import TIMEOUT_S, Brokers
+from awoke.console.access import TIMEOUT_S
 from awoke.console.explorer.parts import Parts
 from awoke.console.letters import attempts, listing, replaying
 from awoke.console.letters.runs import Run
@@ -79,7 +79,7 @@ class ReplayPage(msgspec.Struct, kw_only=True):
 def letter_topics(asked: Asked) -> LetterTopicsPage:
     """Returns the dead letter topics of the app, as its code or its processes name them, and topics named like one."""
     handlers = [each for report in asked.snapshot().live.values() for each in report.handlers]
-    with Brokers(asked.settings).admin() as admin:
+    with asked.brokers.admin() as admin:
         names = [each.name for each in admin.topics(TIMEOUT_S)]
     own = {*asked.code.dead_letters, *(each.dead_letter for each in handlers)}
     found = [each for each in sorted(names) if each in own or any(word in each.lower() for word in WORDS)]
@@ -193,7 +193,7 @@ def edit(asked: Asked) -> Done:
     """Sends a letter with the value, the key or the headers that an operator has edited."""
     if not asked.grant.payloads:
         raise Refused("the contents of messages are hidden from you, so you can't edit them")
-    topic, brokers = asked.path["topic"], Brokers(asked.settings)
+    topic, brokers = asked.path["topic"], asked.brokers
     found = _find(asked, _read(asked).letters)
     to = text_of(asked, "to") or found.origin.topic
     edited = edited_of(asked)
@@ -306,7 +306,7 @@ def _replay(asked: Asked, wanted: replaying.ReplayWanted) -> replaying.Replay:
     view = asked.snapshot().view
     read = {each.topic for group in view.groups for each in group.partitions}
     try:
-        return replaying.Replay(Brokers(asked.settings), wanted, lambda topic: topic in read or asked.code.reads(topic))
+        return replaying.Replay(asked.brokers, wanted, lambda topic: topic in read or asked.code.reads(topic))
     except ConfigError as error:
         raise Wrong(str(error)) from None
 
@@ -321,7 +321,7 @@ def _run(asked: Asked) -> Run:
 
 def _read(asked: Asked) -> listing.Read:
     try:
-        return listing.read_letters(Brokers(asked.settings), asked.path["topic"])
+        return listing.read_letters(asked.brokers, asked.path["topic"])
     except UnknownTopic as error:
         raise Missing(str(error)) from None
 

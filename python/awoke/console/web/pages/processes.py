@@ -195,11 +195,12 @@ def process(asked: Asked) -> ProcessPage:
         raise Missing(f"no process {name} has reported, or it has stopped in order")
     report = now.reports.get(name)
     known = set() if report is None else set(Report.__struct_fields__)
+    sent: dict[str, Any] = msgspec.json.decode(found.document)
     return ProcessPage(
         row=row_of(found, report),
         report=report,
         minutes=[] if report is None else report.history.of_minutes,
-        document={field: value for field, value in found.document.items() if field not in known},
+        document={field: value for field, value in sent.items() if field not in known},
     )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.access import Brokers
 from awoke.console.clusters import topics as found
 from awoke.console.clusters.views import BrokerView, ConfigView, NewTopic, Risk, TopicPartition, TopicRow
 from awoke.console.web.grants import Role
@@ -92,7 +91,7 @@ def create(asked: Asked) -> Done:
         raise Wrong(str(error)) from None
 
     def act() -> str:
-        with Brokers(asked.settings).admin() as admin:
+        with asked.brokers.admin() as admin:
             found.create_topic(admin, new)
         return f"topic {name} was created"
 
@@ -105,7 +104,7 @@ def add_partitions(asked: Asked) -> Done:
     name, total = asked.path["topic"], asked.integer("total", 0)
 
     def act() -> str:
-        with Brokers(asked.settings).admin() as admin:
+        with asked.brokers.admin() as admin:
             added = found.add_partitions(admin, name, total)
         return f"topic {name} has {total} partitions now, {added} of them new; its keys go to others from now on"
 
@@ -119,7 +118,7 @@ def configure(asked: Asked) -> Done:
         raise Wrong("name a setting")
 
     def act() -> str:
-        with Brokers(asked.settings).admin() as admin:
+        with asked.brokers.admin() as admin:
             made = found.change_configs(admin, name, {setting: value})
         said = ", ".join(f"{each.name} from {each.before} to {each.after or 'the default'}" for each in made)
         return f"topic {name}: {said or 'nothing has changed'}"

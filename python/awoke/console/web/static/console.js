@@ -52,16 +52,18 @@
   };
 
   const kept = (element) => element.id || (element.querySelector("summary") || element).textContent.trim();
-  let loading = false, again = false;
+  let loading = false, again = false, shown = "";
   const load = async () => {
     if (busy()) return;
     if (loading) { again = true; return; }
     loading = true;
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-      if (!answer.ok || busy()) return;
-      const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+      const text = await answer.text();
+      if (!answer.ok || busy() || text === shown) return;  // Most changes are of what other pages show.
+      const next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
       if (!next) return;
+      shown = text;
       const opened = new Set([...main().querySelectorAll("details[open]")].map(kept));
       for (const each of next.querySelectorAll("details")) if (opened.has(kept(each))) each.open = true;
       const old = [...main().querySelectorAll("figure[data-chart]")];
