@@ -60,6 +60,9 @@ def test_signed_commands_scale_reload_and_stop_a_swarm(real_cluster: RealCluster
         with pytest.raises(AwokeError, match="no message of"):
             ask("swarm:app", swarm.socket, "skip", offset=7, **place)
         assert ask("swarm:app", swarm.socket, "resume", **place)["done"] == "resume"
+        stacks = ask("swarm:app", swarm.socket, "stacks", reason="by the socket")
+        assert {each["node"] for each in stacks["stacks"]} == {1, 2}
+        assert any("in wait" in line or ".py:" in line for each in stacks["stacks"] for line in each["lines"])
         assert signed.send(second, "stop", **SENT).text == "the swarm stops"
         assert swarm.process.wait(WITHIN_S) == 0, swarm.process.output
     with awoke.Reader(ConsoleTopics.of("swarm").audit, bootstrap_servers=real_cluster.bootstrap_servers) as reader:
@@ -70,6 +73,7 @@ def test_signed_commands_scale_reload_and_stop_a_swarm(real_cluster: RealCluster
         ("pause", "done", user, "by the socket"),
         ("skip", "failed", user, "by the socket"),
         ("resume", "done", user, "by the socket"),
+        ("stacks", "done", user, "by the socket"),
     ]
     assert {each.node for each in here} == {f"supervisor {swarm.process.pid}"}
     found = [(each.node, each.verb, each.who, each.result) for each in records if each.node in (first, second)]

@@ -89,6 +89,23 @@ def served(module: str, *arguments: str) -> Iterator[Site]:
         server.wait(60)
 
 
+def confirm(page: Any, label: str, **fields: str) -> None:
+    """Opens the form of a command, gives a reason, and confirms it."""
+    form = page.locator("details.act").filter(has=page.locator("summary", has_text=label)).first
+    form.locator("summary").click()
+    for name, value in fields.items():
+        form.locator(f"[name={name}]").fill(value)
+    form.locator("[name=reason]").fill("a test")
+    form.locator("[name=sure]").check()
+    form.locator("button").click()
+
+
+def act(page: Any, label: str, **fields: str) -> None:
+    """Confirms a command, and waits for the page that says it is done."""
+    confirm(page, label, **fields)
+    page.locator("h1", has_text="Done").wait_for()
+
+
 def shoot(page: Any, name: str) -> None:
     """Writes a screenshot into the folder AWOKE_SCREENSHOTS, if it is set."""
     folder = os.environ.get("AWOKE_SCREENSHOTS")

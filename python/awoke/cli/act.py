@@ -18,7 +18,9 @@ NUMBERS = ("partition", "offset", "timestamp_ms", "nodes")
 @command
 def act(
     target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
-    verb: Annotated[str, typer.Argument(help="The command, as in pause, resume, seek, skip, retry, dead_letter.")],
+    verb: Annotated[
+        str, typer.Argument(help="The command, as in pause, resume, seek, skip, retry, dead_letter, stacks.")
+    ],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="NAME=VALUE", help="As in topic=orders partition=0 offset=7.")
     ] = None,
@@ -31,6 +33,12 @@ def act(
     fields: dict[str, Any] = dict(map(pair_of, arguments or ()))
     found = ask(target, socket, verb, reason=reason, **fields)
     say(str(found.get("text") or f"{verb} is done"))
+    for stack in found.get("stacks", ()):
+        names = (f"node {stack['node']}" if "node" in stack else "", stack["owner"], stack["name"])
+        say("")
+        say(" · ".join(each for each in names if each))
+        for line in stack["lines"]:
+            say(f"  {line}")
 
 
 def pair_of(text: str) -> tuple[str, str | int | bool]:

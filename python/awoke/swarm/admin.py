@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm import audited, command_lines, linux, protocol
 from awoke.swarm.answers import Answers
-from awoke.swarm.merging import health_of, merged, of_nodes, threads_of
+from awoke.swarm.merging import health_of, merged, of_nodes, stacks_of, threads_of
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.rolling import OnEnd
@@ -124,6 +124,8 @@ class AdminEndpoint:
                 place = command_lines.place_of(command)
                 given = {**audited.arguments_of(command), "topic": place[0], "partition": place[1]}
                 self._answers.resumes.act(name, given, audited.user_of(peer), audited.reason_of(command), answer)
+            elif name == "stacks":
+                self._answers.gatherings.begin("stacks", lambda texts: answer(stacks_of(texts)))
             elif name == "threads":
                 self._answers.gatherings.begin(
                     "threads", lambda texts: answer({"done": name, "threads": threads_of(texts)})

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 from typing import Any
+
+import msgspec
 
 from awoke.app import App
 from awoke.console.commands.verbs import VERBS
+from awoke.console.views import StackOfThread
 from awoke.errors import AwokeError, ConfigError, RpcError
 from awoke.rpc.errors import InvalidArgument
 from awoke.swarm import audited, command_lines
 from awoke.web.listener import Peer
 
 ACTS = audited.ACTS | {"quiet", "stop"}
-RECORDED = ACTS | {"resume", "skip"}
+RECORDED = ACTS | {"resume", "skip", "stacks"}
+STACKS_BYTES_MAX = 100_000
+"""The most bytes of the stacks of a node: a message between processes has a size that the system limits."""
 
 
 class AppCommands:
@@ -50,6 +56,8 @@ class AppCommands:
             case "threads":
                 entries = [thread_of(each) for each in self._app.threads()]
                 return {"done": name, "threads": entries}
+            case "stacks":
+                return self._stacks()
             case str() if name in ACTS:
                 return self._act(name, command, audited.user_of(peer))
             case _:
@@ -69,6 +77,12 @@ class AppCommands:
             raise ConfigError(error.message, verb) from None
         except RpcError as error:
             return {"failed": error.message}
+
+    def _stacks(self) -> dict[str, Any]:
+        if self._app._runner is None:
+            return {"failed": "the app does not run"}
+        stacks = [msgspec.to_builtins(each) for each in self._app._runner.actions.stacks()]
+        return {"done": "stacks", "text": f"{len(stacks)} threads", "stacks": stacks}
 
     def _resume(self, topic: str, partition: int, group: str | None) -> dict[str, Any]:
         if resumed(self._app, topic, partition, group):
@@ -114,6 +128,21 @@ def skipped(app: App, topic: str, partition: int, offset: int, group: str | None
         raise  # There is no such group.
     except AwokeError:
         return False, []  # The partition is revoked, or the app stops: there is nothing to skip here.
+
+
+def shortened(stacks: Sequence[StackOfThread], most: int = STACKS_BYTES_MAX) -> list[StackOfThread]:
+    """Returns stacks within a number of bytes, `most`: without the outermost calls where they would have more."""
+    each_max = most // max(1, len(stacks))
+    found = []
+    for stack in stacks:
+        lines, left = list[str](), each_max - sum(len(each) for each in (stack.name, stack.owner))
+        for line in reversed(stack.lines):
+            left -= len(line.encode()) + 3
+            if left < 0:
+                break
+            lines.insert(0, line)
+        found.append(msgspec.structs.replace(stack, lines=lines))
+    return found
 
 
 def thread_of(entry: tuple[str, str, str]) -> dict[str, str]:

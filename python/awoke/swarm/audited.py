@@ -16,8 +16,8 @@ from awoke.web.listener import Peer
 if TYPE_CHECKING:
     from awoke.console.views import Audit
 
-VERBS = frozenset({"stop", "quiet", "reload", "scale", "dump", "resume", "skip"})
-"""The commands that are recorded here, beside `ACTS`; the others change nothing."""
+VERBS = frozenset({"stop", "quiet", "reload", "scale", "dump", "resume", "skip", "stacks"})
+"""The commands that are recorded here, beside `ACTS`."""
 ACTS = frozenset({"pause", "seek", "retry", "dead_letter"})
 """The commands for a partition that are executed as those of a console."""
 ARGUMENTS = ("topic", "partition", "offset", "timestamp_ms", "group", "durable", "nodes", "node")

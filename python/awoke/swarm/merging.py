@@ -75,6 +75,24 @@ def threads_of(texts: Mapping[int, str]) -> list[dict[str, Any]]:
     return [{"node": node, **each} for node, entries in found.items() for each in entries]
 
 
+class Stack(msgspec.Struct):
+    """The stack of a thread, as a node tells it."""
+
+    owner: str
+    name: str
+    lines: list[str]
+
+
+def stacks_of(texts: Mapping[int, str]) -> dict[str, Any]:
+    """Returns the answer to `stacks`: those of all nodes that have answered, each with its node."""
+    found = {node: decoded(text, list[Stack]) or [] for node, text in sorted(texts.items())}
+    if not found:
+        return {"failed": "no node has answered"}
+    stacks = [{"node": node, **msgspec.structs.asdict(each)} for node, entries in found.items() for each in entries]
+    nodes = f"{len(found)} nodes" if len(found) > 1 else f"node {next(iter(found))}"
+    return {"done": "stacks", "text": f"{len(stacks)} threads of {nodes}", "stacks": stacks}
+
+
 def decoded(text: str, kind: type[Decoded]) -> Decoded | None:
     """Returns the value of a node's JSON; `None` if it has another type."""
     try:

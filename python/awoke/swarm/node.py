@@ -277,3 +277,5 @@ class Node:
                 return msgspec.json.encode(server.health().reasons).decode()
             case "threads":
                 return msgspec.json.encode([app_commands.thread_of(each) for each in server.threads()]).decode()
+            case "stacks":
+                return msgspec.json.encode(app_commands.shortened(server.actions.stacks())).decode()

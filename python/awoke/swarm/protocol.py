@@ -27,7 +27,7 @@ JSON_MARK = b"J"
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Arguments = dict[str, str | int | bool | None]
-Kind = Literal["metrics", "threads", "health"]
+Kind = Literal["metrics", "threads", "health", "stacks"]
 Decoded = TypeVar("Decoded")
 
 

@@ -17,6 +17,9 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[Any, list[Any]]:
 
     def ask(target: str, socket: str | None, verb: str, **fields: Any) -> dict[str, Any]:
         asked.append((target, verb, fields))
+        if verb == "stacks":
+            stacks = [{"node": 2, "owner": "shop", "name": "worker\x1b", "lines": ["a.py:1 in f", "b.py:2 in g"]}]
+            return {"done": verb, "text": "1 threads", "stacks": stacks}
         return {"done": verb, "text": "the effect"} if verb == "pause" else {"done": verb}
 
     monkeypatch.setattr(act, "ask", ask)
@@ -30,6 +33,13 @@ def test_arguments_have_their_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = {"topic": "7", "partition": 3, "durable": True, "reason": "a test"}
     assert asked == [("shop:app", "pause", fields)]
     assert run(monkeypatch, "stop", "--reason", "a test")[0].output == "stop is done\n"
+
+
+def test_stacks_are_shown_thread_by_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, asked = run(monkeypatch, "stacks", "--reason", "it hangs")
+    assert asked == [("shop:app", "stacks", {"reason": "it hangs"})]
+    lines = ["1 threads", "", r"node 2 · shop · worker\x1b", "  a.py:1 in f", "  b.py:2 in g"]
+    assert done.output.splitlines() == lines
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,25 @@ def test_a_node_records_each_command_of_others_once(
     assert {(each.who, each.supervisor) for each in notes} == (set() if is_of_a_node else {(user, os.getpid())})
 
 
+def test_stacks_are_those_of_the_nodes_that_answer(supervisor: Supervisor) -> None:
+    node, answers = NodeHandle(1), list[bytes]()
+    ours, theirs = protocol.pair()
+    with contextlib.closing(ours), contextlib.closing(theirs):
+        node.begin(ours, 1)
+        node.state = NodeState.UP
+        supervisor.control.nodes[1] = node
+        supervisor.admin._on_command(b'{"command": "stacks"}', answers.append)
+        asked = protocol.decode(theirs.recv(protocol.MESSAGE_MAX), protocol.TO_NODE)
+        assert asked == protocol.Gather("stacks", 1)
+        text = '[{"owner": "shop", "name": "worker-1", "lines": ["a.py:1 in f"]}]'
+        supervisor.admin._answers.gatherings.on_answer(1, protocol.Gathered(1, text))
+        noted = protocol.decode(theirs.recv(protocol.MESSAGE_MAX), protocol.TO_NODE)
+    (answer,) = map(command_lines.decoded, answers)
+    assert (answer["text"], answer["stacks"][0]["node"]) == ("1 threads of node 1", 1)
+    assert isinstance(noted, protocol.Noted)
+    assert (noted.verb, noted.result, noted.text) == ("stacks", "done", "1 threads of node 1")
+
+
 def test_a_command_for_a_partition_is_executed_by_its_node(supervisor: Supervisor) -> None:
     nodes, answers = [NodeHandle(1), NodeHandle(2)], list[dict[str, Any]]()
     with contextlib.ExitStack() as exit:

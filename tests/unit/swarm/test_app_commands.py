@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 import awoke
-from awoke.swarm.app_commands import AppCommands, thread_of
+from awoke.console.views import StackOfThread
+from awoke.swarm.app_commands import AppCommands, shortened, thread_of
 
 PLACE: dict[str, Any] = {"topic": "orders", "partition": 3}
 
@@ -95,6 +97,28 @@ def test_threads_are_told_with_owner_and_place() -> None:
     main = {"owner": "", "name": "MainThread", "started_at": ""}
     assert execute(FakeApp(), "threads") == {"done": "threads", "threads": [flush, main]}
     assert thread_of(("", "MainThread", "")) == main
+
+
+def test_stacks_of_a_process_are_told_and_recorded() -> None:
+    app, stack = FakeApp(), StackOfThread(name="worker-1", owner="shop", lines=["a.py:1 in f"])
+    assert execute(app, "stacks") == {"failed": "the app does not run"}
+    records = list[Any]()
+    app._runner = SimpleNamespace(actions=SimpleNamespace(stacks=lambda: [stack]), record=records.append)
+    entry = {"name": "worker-1", "owner": "shop", "lines": ["a.py:1 in f"]}
+    assert execute(app, "stacks", reason="it hangs") == {"done": "stacks", "text": "1 threads", "stacks": [entry]}
+    assert [(each.verb, each.result, each.reason, each.text) for each in records] == [
+        ("stacks", "done", "it hangs", "1 threads")
+    ]
+
+
+def test_stacks_that_are_too_large_lose_their_outermost_calls() -> None:
+    lines = [f"{at:03} \u00e9" for at in range(100)]
+    short, long = (StackOfThread(name="n", owner="o", lines=each) for each in (lines[:1], lines))
+    found = shortened([short, long], 200)
+    assert found[0] == short
+    assert found[1].lines == lines[-len(found[1].lines) :]
+    assert 5 < len(found[1].lines) < 20
+    assert shortened([long]) == [long]
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
-from tests.support.browsers import needs_chromium, served
+from tests.support.browsers import act, confirm, needs_chromium, served
 
 pytestmark = needs_chromium
 PLACE = "/partitions/orders/0/shop"
@@ -15,23 +14,6 @@ VERBS = {
     "dead_letter", "pause", "quiet", "replay", "reset_offsets", "resume", "retry", "seek", "skip", "stacks",
 }  # fmt: skip
 """The commands that the audit records."""
-
-
-def confirm(page: Any, label: str, **fields: str) -> None:
-    """Opens the form of a command, gives a reason, and confirms it."""
-    form = page.locator("details.act").filter(has=page.locator("summary", has_text=label)).first
-    form.locator("summary").click()
-    for name, value in fields.items():
-        form.locator(f"[name={name}]").fill(value)
-    form.locator("[name=reason]").fill("a test")
-    form.locator("[name=sure]").check()
-    form.locator("button").click()
-
-
-def act(page: Any, label: str, **fields: str) -> None:
-    """Confirms a command, and waits for the page that says it is done."""
-    confirm(page, label, **fields)
-    page.locator("h1", has_text="Done").wait_for()
 
 
 def test_each_command_of_a_process_has_its_effect_in_the_app() -> None:

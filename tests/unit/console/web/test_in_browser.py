@@ -131,6 +131,10 @@ def test_no_page_is_wider_than_a_phone_and_the_keyboard_reaches_all(site: Site) 
         page.goto(site.url + path)
         shoot(page, picture_of(route, "narrow"))
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    page.goto(f"{site.url}/processes")
+    cut = "each => each.getBoundingClientRect().right > document.documentElement.clientWidth"
+    assert page.eval_on_selector_all("main td", f"all => all.filter({cut}).length") == 0, "no cell is cut"
+    assert findings_of(page) == []
     page.goto(f"{site.url}/")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
