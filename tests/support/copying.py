@@ -113,7 +113,8 @@ class Copying:
             # What would come twice comes now: nothing is left to copy.
             for process in processes:
                 process.signal(signal.SIGTERM)
-                assert process.wait() == 0, process.output
+                code = process.wait()
+                assert code == 0, f"{code}: {process.output}"
         finally:
             for process in processes:
                 process.__exit__(None, None, None)
