@@ -16,5 +16,5 @@ unsafe extern "C" {
 pub(super) fn read_no_configuration() {
     static FIRST: Once = Once::new();
     // SAFETY: both arguments are of the documented kind; null stands for no settings.
-    FIRST.call_once(|| drop(unsafe { OPENSSL_init_crypto(NO_LOAD_CONFIG, std::ptr::null()) }));
+    FIRST.call_once(|| _ = unsafe { OPENSSL_init_crypto(NO_LOAD_CONFIG, std::ptr::null()) });
 }

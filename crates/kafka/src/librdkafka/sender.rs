@@ -371,8 +371,8 @@ mod tests {
             let before = Instant::now();
             (0..1_000_000).any(|_| Instant::now() > before)
         };
-        for value in [&[0; 2_000][..], b"taken", b"refused: the queue is full"] {
-            drop(topic.send(&record(value), Arc::default()));
+        for (value, is_taken) in [(&[0; 2_000][..], false), (b"one", true), (b"refused: the queue is full", false)] {
+            assert_eq!(topic.send(&record(value), Arc::default()).is_ok(), is_taken);
             assert!(goes_on());
         }
         topic.send_many(&[record(b"one"), record(b"two")], &[Arc::default(), Arc::default()]);
