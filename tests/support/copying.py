@@ -110,6 +110,8 @@ class Copying:
                 assert any(process.is_running for process in processes), processes[0].output
             if not meanwhile.over.is_set():
                 self._look_at_the_broker(processes)
+                outputs = "\n\n".join(process.output for process in processes)
+                raise AssertionError(f"the copy has stopped, and the broker holds nothing up:\n{outputs}")
             # What would come twice comes now: nothing is left to copy.
             for process in processes:
                 process.signal(signal.SIGTERM)
