@@ -138,7 +138,8 @@ def test_a_cancelled_replay_does_not_wait_for_partitions() -> None:
         memory.load([], [0])
 
 
-def test_cancelling_ends_a_wait_for_partitions() -> None:
+def test_cancelling_ends_a_wait_for_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replays, "JOINED_WITHIN_S", 3_600.0)
     memory = Memory("dead", "replay", "127.0.0.1:1", {})
     canceller = threading.Thread(target=memory.cancel)
 

@@ -102,6 +102,7 @@ def test_stacks_are_those_of_the_nodes_that_answer(supervisor: Supervisor) -> No
     node, answers = NodeHandle(1), list[bytes]()
     ours, theirs = protocol.pair()
     with contextlib.closing(ours), contextlib.closing(theirs):
+        theirs.setblocking(False)
         node.begin(ours, 1)
         node.state = NodeState.UP
         supervisor.control.nodes[1] = node
