@@ -1,6 +1,6 @@
 /* One reading of the monotonic clock for each call that sends.
  *
- * librdkafka (2.12.1) reads it three times for a message that is sent alone, and twice for each message of a batch: together a tenth of the
+ * librdkafka (2.12.1) reads it three times for a message that is sent alone, and twice for each message of a batch: together a third of the
  * time of `rd_kafka_produce`. All of these readings are of one moment: when the message came. Here the first reading of a call is kept for
  * the rest of it, on the calling thread. Neither call waits for anything.
  *
