@@ -142,11 +142,11 @@ class Runs:
                 raise AwokeError(f"a replay of {topic} runs already: wait for its end, or cancel it")
             if len(running) >= RUNS_MAX:
                 raise AwokeError(f"{RUNS_MAX} replays run already: wait for the end of one, or cancel one")
+            found.start(digest, record)  # First: one whose thread cannot start is no replay under way.
             self._runs[view.id] = found
             over = [name for name, each in self._runs.items() if each.view.is_over]
             for name in over[: max(0, len(over) - KEPT_MAX)]:
                 del self._runs[name]
-            found.start(digest, record)
         self._tell()
         return found
 
