@@ -225,7 +225,8 @@ impl Reports {
 
     /// Ends a wait of a task. Does not block.
     pub(super) fn end_wait_of_loop(&self) {
-        if self.serving.of_loop.end() {
+        // A leader looks at the queue when it leaves.
+        if self.serving.of_loop.end() && !self.serving.leadership.is_led() {
             self.wake_if_needed();
         }
     }
@@ -250,10 +251,18 @@ impl Reports {
                 continue;
             }
             if self.is_time_to_serve(&mut serve_at) {
-                self.serve_now();
+                self.serve_if_free();
             }
         }
         self.serve_once(0);
+    }
+
+    /// Serves the reports that are there, if no thread leads.
+    fn serve_if_free(&self) {
+        if self.serving.leadership.try_take() {
+            self.serve_once(0);
+            self.leave(Place::Leader);
+        }
     }
 
     /// Returns whether reports are to be served now; sets the time when not.
@@ -357,10 +366,8 @@ impl Reports {
 
 impl Served for Reports {
     fn serve_now(&self) {
-        if self.serving.leadership.try_take() {
-            self.serve_once(0);
-            self.leave(Place::Leader);
-        }
+        self.serving.of_loop.note_served();
+        self.serve_if_free();
     }
 }
 
