@@ -17,6 +17,8 @@ from tests.support.waiting import elapse
 LONG_MS = 50.0
 """A person notices a longer task."""
 WATCHED_S = 10.0
+CATEGORIES = ["-*", "devtools.timeline", "disabled-by-default-devtools.timeline"]
+"""Those with whole tasks: `toplevel` leaves out what a promise goes on with."""
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 OBSERVER = """
 window.tasks = [];
@@ -61,7 +63,7 @@ class Browser:
         session.send("Performance.enable", {"timeDomain": "threadTicks"})
         page.evaluate(COUNTER)
         before = spent_ms(session)
-        self._browser.start_tracing(page=page, categories=["-*", "toplevel"])
+        self._browser.start_tracing(page=page, categories=CATEGORIES)
         elapse(WATCHED_S, "reports come, and the page is made new")
         trace = json.loads(self._browser.stop_tracing())
         after = spent_ms(session)
@@ -96,7 +98,7 @@ def cpu_of_tasks_ms(events: list[dict[str, Any]]) -> list[float]:
         (each["pid"], each.get("tdur", 0) / 1e3)
         for each in events
         if each.get("ph") == "X"
-        and each["name"] == "ThreadControllerImpl::RunTask"
+        and each["name"] == "RunTask"
         and names.get((each["pid"], each["tid"])) == "CrRendererMain"
     ]
     total = Counter[int]()
