@@ -111,7 +111,8 @@ def test_a_change_is_shown_at_once(site: Site) -> None:
 
 
 NEXT = """async (main) => {
-  const shown = document.querySelector("main"), wanted = new DOMParser().parseFromString(main, "text/html").body.firstChild;
+  const shown = document.querySelector("main");
+  const wanted = new DOMParser().parseFromString(main, "text/html").body.firstChild;
   const rows = new Map([...shown.querySelectorAll("tr[id]")].map((each) => [each.id, each]));
   const focused = document.querySelector("tr[id] a");
   focused?.focus();
