@@ -30,7 +30,7 @@ use crate::sync::thread_local;
 use crate::wake::{Leadership, LoopService, Parker, Place, Served, Tokens};
 
 thread_local! {
-    /// Messages and bytes that were reported during this thread's present poll.
+    /// Messages and bytes that were reported during this thread's present call: see `Reports::settle`.
     static REPORTED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     /// The handle for which this thread, as the leader, serves reports.
     static SERVED_FOR: Cell<*const DeliveryHandle> = const { Cell::new(ptr::null()) };
@@ -290,10 +290,20 @@ impl Reports {
 
     /// Waits up to `timeout_ms` (-1 for ever) for the first report, and serves all reports that are there.
     pub(super) fn serve_once(&self, timeout_ms: i32) {
-        self.client.serve_reports(timeout_ms);
-        release_reported(&self.budget);
+        self.settle(|client| client.serve_reports(timeout_ms));
+    }
+
+    /// Makes a call in which librdkafka may serve reports on this thread, and releases their budget: the thread may
+    /// serve those of another connection next.
+    pub(super) fn settle<T>(&self, call: impl FnOnce(&Client) -> T) -> T {
+        let outcome = call(&self.client);
+        let (messages, bytes) = REPORTED.take();
+        if messages > 0 {
+            self.budget.release(messages, bytes);
+        }
         self.repeat_interrupt();
         self.purge_if_refused();
+        outcome
     }
 
     /// Returns when to check again whether all brokers refuse the client, which no callback tells; `None` where none
@@ -325,7 +335,7 @@ impl Reports {
         let is_done = loop {
             // Beside a leader not for long: see `repeat_interrupt`.
             let slice = deadline.or_within((!leads).then_some(BESIDE));
-            let code = self.flush(slice.remaining_ms());
+            let code = self.settle(|client| client.flush(slice.remaining_ms()));
             // An error of the client ends a flush early.
             if code == Code::NONE || deadline.has_passed() {
                 break code == Code::NONE;
@@ -335,15 +345,6 @@ impl Reports {
             self.leave(Place::Leader);
         }
         is_done
-    }
-
-    /// Has all messages sent without lingering, and serves reports meanwhile.
-    fn flush(&self, timeout_ms: i32) -> Code {
-        let code = self.client.flush(timeout_ms);
-        release_reported(&self.budget);
-        self.repeat_interrupt();
-        self.purge_if_refused();
-        code
     }
 
     /// Ends `serve`.
@@ -368,14 +369,6 @@ impl Drop for Reports {
         if self.client.check_process().is_ok() {
             self.queue.stop_listening();
         }
-    }
-}
-
-/// Releases the budget of the messages that were reported on this thread.
-fn release_reported(budget: &Budget) {
-    let (messages, bytes) = REPORTED.take();
-    if messages > 0 {
-        budget.release(messages, bytes);
     }
 }
 
