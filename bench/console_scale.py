@@ -55,14 +55,17 @@ def now_ms() -> int:
 
 
 def report_of(app: str, node: int, scale: Scale, sequence: int = 1) -> Report:
-    """Returns the report of one process: its share of the partitions and of the keys under way."""
+    """Returns the report of one process: its share of the partitions and of the keys under way.
+
+    Of the numbers of a partition most change with the sequence.
+    """
     at_ms, each_has = now_ms(), scale.partitions // scale.nodes
     numbers = range(node * each_has, (node + 1) * each_has)
     keys = max(1, scale.keys // scale.partitions)
     samples = [Sample(at_ms - 5_000 * each, 900 + each, 1, 5_000, 90_000_000) for each in range(60, 0, -1)]
     return fakes.report(
         f"host-{node // 10}.{1_000 + node}",
-        *(partition_of(app, number, keys, at_ms) for number in numbers),
+        *(partition_of(app, number, keys, at_ms, sequence) for number in numbers),
         minor=MINOR,
         app=app,
         host=f"host-{node // 10}",
@@ -91,7 +94,7 @@ def report_of(app: str, node: int, scale: Scale, sequence: int = 1) -> Report:
     )
 
 
-def partition_of(app: str, number: int, keys: int, at_ms: int) -> Partition:
+def partition_of(app: str, number: int, keys: int, at_ms: int, sequence: int) -> Partition:
     """Returns a partition with keys under way; every fiftieth has a message that fails."""
     failing = Failing(
         offset=100, key_hash="9f3a0c11", attempts=3, error="ValueError: no good", since_ms=at_ms, next_ms=at_ms + 60_000
@@ -104,11 +107,11 @@ def partition_of(app: str, number: int, keys: int, at_ms: int) -> Partition:
         group=app,
         topic=app,
         partition=number,
-        position=120,
-        committed=100,
-        end_offset=150,
-        in_flight=20,
-        offsets_per_s=10.0,
+        position=120 + sequence,
+        committed=100 + sequence,
+        end_offset=150 + sequence,
+        in_flight=20 + (number + sequence) % 7,
+        offsets_per_s=10.0 + (number * sequence) % 90 / 10,
         oldest_offset=100,
         failing=[failing] if number % 50 == 0 else [],
         running=jobs,

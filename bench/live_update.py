@@ -22,10 +22,10 @@ import awoke
 import awoke.testing
 from awoke.admin import Admin
 from awoke.console.topics import ConsoleTopics
+from bench.browsing import ARGUMENTS
 from bench.console_scale import Console, console_of
 from bench.harness import brokers, create_topic, delete_topic, unique
 from bench.report import Report, percentile
-from bench.web_console import ARGUMENTS
 from tests.support.waiting import Collected, elapse
 
 WITHIN_S = 30.0

@@ -1,7 +1,8 @@
 """Measures the pages of the web console of a large app: the first one, each of the others, memory, and a browser.
 
 50 processes, 5,000 partitions, 10,000 keys under way and 100,000 errors are in its topics. Where Chromium is installed,
-a browser shows a page while ten reports come in a second and keys are typed: no task may keep it busy for long.
+a browser shows pages while ten reports come in a second and keys are typed: no task may keep it busy for long. Each
+table is of medians, over the runs or the requests.
 """
 
 from __future__ import annotations
@@ -9,26 +10,21 @@ from __future__ import annotations
 import argparse
 import shutil
 import threading
-from typing import Any
 
 import msgspec
 
 from awoke import Producer
 from awoke.console.topics import ConsoleTopics
+from bench.browsing import Browser
 from bench.console_scale import Console, Scale, console_of, report_of, seed
 from bench.harness import brokers
 from bench.report import Report
-from tests.support.waiting import became, elapse
+from tests.support.waiting import became
 
 QUICK = Scale(nodes=5, partitions=50, keys=100, errors=1_000)
 REPORTS_PER_S = 10
-BROWSER_S = 10.0
-ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-OBSERVER = """
-window.tasks = [];
-new PerformanceObserver((list) => { for (const each of list.getEntries()) window.tasks.push(each.duration); })
-  .observe({ type: "longtask" });
-"""
+BROWSED = ("partitions", "processes")
+"""The pages that a browser shows: the one with most rows, and that of the most charts."""
 
 
 def pages_of(app: str) -> dict[str, str]:
@@ -67,7 +63,10 @@ def is_read(console: Console, errors: int) -> bool:
 
 
 class Reporting:
-    """Writes reports of the app's processes in turn until the end of the `with` block."""
+    """Writes reports until the end of the `with` block: of the first process and of all others in turn.
+
+    The pages show the first process, so that nearly each second report changes them.
+    """
 
     def __init__(self, bootstrap_servers: str, app: str, scale: Scale) -> None:
         self._bootstrap_servers, self._app, self._scale = bootstrap_servers, app, scale
@@ -86,43 +85,19 @@ class Reporting:
         topic, number = ConsoleTopics.of(self._app).reports, 0
         with Producer(self._bootstrap_servers, kafka={"compression.type": "zstd"}) as producer:
             while not self._ended.wait(1 / REPORTS_PER_S):
-                report = report_of(self._app, number % self._scale.nodes, self._scale, number)
+                node = number // 2 % self._scale.nodes if number % 2 else 0
+                report = report_of(self._app, node, self._scale, number)
                 producer.produce(topic, msgspec.json.encode(report), key=report.node)
                 number += 1
 
 
-def browse(url: str, path: str) -> dict[str, float]:
-    """Returns the longest task in milliseconds of a browser that shows a page, in which keys are typed."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
-        page: Any = browser.new_page()
-        page.add_init_script(OBSERVER)
-        page.goto(url + path)
-        page.locator(".live[data-state=on]").wait_for()
-        page.evaluate(
-            "window.tasks.length = 0; window.changes = 0; new MutationObserver(() => window.changes++)"
-            ".observe(document.querySelector('main'), { childList: true })"
-        )
-        elapse(BROWSER_S, "reports come, and the page is made new")
-        watching, changes = page.evaluate("window.tasks"), page.evaluate("window.changes")
-        page.evaluate("window.tasks.length = 0")
-        page.locator("input[type=search]").press_sequentially("bench-shop" * 5, delay=100)
-        typing = page.evaluate("window.tasks")
-        browser.close()
-    return {
-        "longest_task_ms": max(watching, default=0.0),
-        "longest_task_typing_ms": max(typing, default=0.0),
-        "tasks_over_50_ms": float(len(watching) + len(typing)),
-        "changes": float(changes),
-    }
-
-
-def measure(report: Report, bootstrap_servers: str, scale: Scale, runs: int) -> None:
-    """Adds the figures of all pages, of memory and of the browser to the report."""
+def measure(report: Report, browsed: Report, bootstrap_servers: str, scale: Scale, *, runs: int, starts: int) -> None:
+    """Adds the figures of all pages, of memory and of the browser to the reports."""
     app = seed(bootstrap_servers, scale)
     pages = pages_of(app)
+    for _ in range(starts):
+        with console_of(app, bootstrap_servers) as console:
+            report.results.setdefault("first page", []).append({"ms": console.get("/")[0]})
     for _ in range(runs):
         with console_of(app, bootstrap_servers) as console:
             report.results.setdefault("first page", []).append({"ms": console.get("/")[0]})
@@ -137,8 +112,15 @@ def measure(report: Report, bootstrap_servers: str, scale: Scale, runs: int) -> 
                     label = f"{name}, while {REPORTS_PER_S} reports come in a second"
                     report.results.setdefault(label, []).extend({"ms": each} for each in took)
                 if shutil.which("chromium") is not None:
-                    report.results.setdefault("Chromium", []).append(browse(console.url, "/partitions"))
+                    browse(browsed, console, pages)
             report.results.setdefault("console", []).append(console.memory_mb())
+
+
+def browse(browsed: Report, console: Console, pages: dict[str, str]) -> None:
+    """Adds the figures of a browser that shows pages one after the other."""
+    with Browser() as browser:
+        for name in BROWSED:
+            browsed.results.setdefault(name, []).append(browser.watch(console.url + pages[name]))
 
 
 def main() -> None:
@@ -146,18 +128,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.web_console", description=__doc__)
     parser.add_argument("--bootstrap-servers", help="brokers to use instead of starting one")
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--starts", type=int, default=4, help="further consoles, of which only the first page is asked")
     parser.add_argument("--messages", type=int, help="ignored: the size is --quick or the full one")
     parser.add_argument("--quick", action="store_true", help="a small app: no figures to quote")
     options = parser.parse_args()
     scale = QUICK if options.quick else Scale()
     title = f"A console of {scale.nodes} processes, {scale.partitions:,} partitions, {scale.errors:,} errors"
     report = Report("web_console", title, "ms", is_higher_better=False)
+    title = f"A browser of it for ten seconds, while {REPORTS_PER_S} reports come in a second"
+    browsed = Report("web_console_browser", title, "longest_ms", is_higher_better=False)
     with brokers(options.bootstrap_servers) as bootstrap_servers:
-        measure(report, bootstrap_servers, scale, options.runs)
+        measure(report, browsed, bootstrap_servers, scale, runs=options.runs, starts=options.starts)
     slowest = {name: max((run.get("ms", 0.0) for run in runs), default=0.0) for name, runs in report.results.items()}
     for name, ms in slowest.items():
         report.results[name].append({"slowest_ms": ms})
-    report.write({"runs": options.runs, **scale._asdict()})
+    report.write({"runs": options.runs, "starts": options.starts, **scale._asdict()})
+    if browsed.results:
+        browsed.write({"runs": options.runs, **scale._asdict()})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The view models of the console: reports, error records, and the state of an app that is made of them.
 
 Reports and error records have a version. Readers keep fields that they do not know. A report of a later major version
-is shown as that of a newer node.
+is shown as that of a newer node. Views of which an app has thousands are left out of garbage collections (`gc=False`):
+they refer to text and to other views only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ MINOR = 3
 """Raised by a new field."""
 
 
-class Failing(msgspec.Struct, kw_only=True):
+class Failing(msgspec.Struct, kw_only=True, gc=False):
     """A message that has failed and is tried again."""
 
     offset: int
@@ -28,7 +29,7 @@ class Failing(msgspec.Struct, kw_only=True):
     """When it is tried again."""
 
 
-class Running(msgspec.Struct, kw_only=True):
+class Running(msgspec.Struct, kw_only=True, gc=False):
     """A job that runs."""
 
     offset: int
@@ -42,7 +43,7 @@ class Running(msgspec.Struct, kw_only=True):
     """Of a lane's key; None for a partition without lanes."""
 
 
-class Lane(msgspec.Struct, kw_only=True):
+class Lane(msgspec.Struct, kw_only=True, gc=False):
     """The messages of one key of one partition that are under way."""
 
     key_hash: str | None
@@ -60,7 +61,7 @@ class Lane(msgspec.Struct, kw_only=True):
     """True for the lane with the oldest message that is not done."""
 
 
-class Partition(msgspec.Struct, kw_only=True):
+class Partition(msgspec.Struct, kw_only=True, gc=False):
     """An assigned partition, as the engine of its process sees it; None for what is not known."""
 
     group: str
@@ -215,7 +216,7 @@ class CallerCounts(msgspec.Struct, kw_only=True):
     """Since the start: calls begun and expired; replies, and those that were not taken, by reason."""
 
 
-class Sample(msgspec.Struct, array_like=True):
+class Sample(msgspec.Struct, array_like=True, gc=False):
     """The progress since the sample before, and the state at its end."""
 
     at_ms: int
@@ -233,7 +234,7 @@ class History(msgspec.Struct, kw_only=True):
     of_minutes: list[Sample] = []
 
 
-class Report(msgspec.Struct, kw_only=True):
+class Report(msgspec.Struct, kw_only=True, gc=False):
     """The state of one process."""
 
     major: int
@@ -286,7 +287,7 @@ class Report(msgspec.Struct, kw_only=True):
     history: History = msgspec.field(default_factory=History)
 
 
-class ErrorRecord(msgspec.Struct, kw_only=True):
+class ErrorRecord(msgspec.Struct, kw_only=True, gc=False):
     """One failure of user code."""
 
     major: int
@@ -370,7 +371,7 @@ class NodeView(msgspec.Struct, kw_only=True):
         return None if self.is_newer else msgspec.json.decode(self.document, type=Report)
 
 
-class GroupPartition(msgspec.Struct, kw_only=True):
+class GroupPartition(msgspec.Struct, kw_only=True, gc=False):
     """A partition of a consumer group, as the brokers see it; None for what is not there."""
 
     topic: str
@@ -389,7 +390,7 @@ class GroupView(msgspec.Struct, kw_only=True):
     partitions: list[GroupPartition]
 
 
-class ErrorView(msgspec.Struct, kw_only=True):
+class ErrorView(msgspec.Struct, kw_only=True, gc=False):
     """The failures of one fingerprint among the last that were read."""
 
     fingerprint: str
@@ -398,7 +399,7 @@ class ErrorView(msgspec.Struct, kw_only=True):
     last: ErrorRecord
 
 
-class Reason(msgspec.Struct, kw_only=True):
+class Reason(msgspec.Struct, kw_only=True, gc=False):
     """A reason why messages are not processed, and what to do."""
 
     kind: str

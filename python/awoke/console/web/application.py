@@ -28,7 +28,7 @@ from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Policy, Rights, Role, view_only
 from awoke.console.web.live import Live
 from awoke.console.web.page import NO_RUNS, Action, Asked, Done, Missing, Page, Refused, Wrong
-from awoke.console.web.rendering import environment
+from awoke.console.web.rendering import environment, prepare
 from awoke.console.web.security import Guard
 from awoke.errors import AwokeError
 from awoke.printable import harmless_json
@@ -99,6 +99,7 @@ def application(
     @contextlib.asynccontextmanager
     async def run(web: Starlette) -> AsyncIterator[None]:
         live.start()
+        pool.submit(prepare, parts.templates)  # While the brokers answer.
         try:
             yield
         finally:

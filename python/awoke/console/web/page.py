@@ -134,12 +134,15 @@ class Asked(NamedTuple):
         self,
         found: Iterable[Row],
         sort: str,
-        columns: Mapping[str, Callable[[Row], Any]],
+        columns: Mapping[str, Callable[[Row], Any] | None],
         *,
         is_descending: bool = False,
         text: Callable[[Row], str] | None = None,
     ) -> Rows[Row]:
-        """Returns the part of a table that the query names (`sort`, `order`, `q`, `at`); `sort` is the default."""
+        """Returns the part of a table that the query names (`sort`, `order`, `q`, `at`); `sort` is the default.
+
+        The rows come in the order of a column without a function.
+        """
         rows = found if isinstance(found, Sequence) else list(found)
         wanted = self.query.get("q", "")[:200]
         if wanted and text is not None:
@@ -153,6 +156,8 @@ class Asked(NamedTuple):
             known = [each for each in keyed if each[0] is not None]
             known.sort(key=itemgetter(0), reverse=is_descending)
             rows = [each for _, each in known] + [each for at, each in keyed if at is None]
+        elif is_descending:
+            rows = rows[::-1]
         at = self.integer("at", 0, 0, max(0, len(rows) - 1))
         return Rows(
             rows=list(rows[at : at + ROWS]),

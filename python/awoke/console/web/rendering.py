@@ -15,6 +15,8 @@ from awoke.durations import duration
 from awoke.printable import harmless
 
 TEMPLATES = Path(__file__).parent / "templates"
+FIRST = ("parts.html", "frame.html", "overview.html")
+"""The templates of the first page."""
 UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -42,6 +44,12 @@ def environment() -> jinja2.Environment:
     )
     found.globals.update(points=points)
     return found
+
+
+def prepare(templates: jinja2.Environment) -> None:
+    """Compiles the templates of the first page, which would wait for it."""
+    for each in FIRST:
+        templates.get_template(each)
 
 
 def visible(value: Any) -> Any:

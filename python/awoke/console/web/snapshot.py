@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 
 from awoke.console.views import AppView, Audit, ErrorRecord, GroupPartition, Partition, Report
 
@@ -56,5 +57,6 @@ class Snapshot:
 
     @cached_property
     def places(self) -> list[Place]:
-        """The partitions that a process has or that the brokers know of a group, in order."""
-        return sorted({*self.known, *self.assigned})
+        """The partitions that a process has or that the brokers know of a group, by topic, partition and group."""
+        found = [*self.known, *(each for each in self.assigned if each not in self.known)]
+        return sorted(found, key=itemgetter(1, 2, 0))  # Most are in order before.

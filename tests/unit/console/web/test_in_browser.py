@@ -6,6 +6,7 @@ AWOKE_SCREENSHOTS, if it is set.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -105,6 +106,96 @@ def test_a_change_is_shown_at_once(site: Site) -> None:
     page.locator(".live[data-state=on]").wait_for()
     site.tell("web-9.new")
     page.locator("th a", has_text="web-9.new").wait_for()
+    assert wrong == []
+    page.context.close()
+
+
+NEXT = """async (main) => {
+  const shown = document.querySelector("main");
+  const wanted = new DOMParser().parseFromString(main, "text/html").body.firstChild;
+  const rows = new Map([...shown.querySelectorAll("tr[id]")].map((each) => [each.id, each]));
+  const focused = document.querySelector("tr[id] a");
+  focused?.focus();
+  document.dispatchEvent(new Event("visibilitychange"));
+  const deadline = performance.now() + 30000;
+  while (!shown.isEqualNode(wanted) && performance.now() < deadline) await new Promise(requestAnimationFrame);
+  const now = [...shown.querySelectorAll("tr[id]")];
+  return [shown.isEqualNode(wanted) ? main : shown.outerHTML, now.every((each) => (rows.get(each.id) || each) === each),
+    !focused?.isConnected || document.activeElement === focused];
+}"""
+"""Asks for the page again, and waits until it is shown. Tells whether rows are the same ones, and the focus stayed."""
+
+
+def table_of(chance: random.Random) -> str:
+    """Returns a `main` with rows of which some have an id, some a link, some neither, and some the same link twice."""
+    found = ""
+    for each in chance.sample(range(12), chance.randrange(12)):
+        text = chance.choice(["", "one", "<b>two</b> three", '<span class="pill">four</span>', "<!-- five -->"])
+        name, head = [
+            (f' id="row-{each}"', f'<a href="#{chance.randrange(99)}">a link</a>'),
+            ("", f'<a href="#{each // 6}">a link</a>'),
+            ("", ""),
+        ][each % 3]
+        found += f'<tr{name} class="{chance.choice("ab")}"><th>{head}</th><td>{text}</td></tr>'
+    return f'<main id="main" tabindex="-1"><h1>Made</h1><table><tbody>{found}</tbody></table></main>'
+
+
+def test_a_page_becomes_its_new_version_and_rows_stay_the_same_ones(site: Site) -> None:
+    page, wrong = site.page()
+    chance, body = random.Random(7), [""]
+    page.goto(f"{site.url}/checks")
+    page.locator(".live[data-state=on]").wait_for()
+    page.route("**/checks", lambda route: route.fulfill(body=body[0], content_type="text/html"))
+    for _ in range(60):
+        main = table_of(chance)
+        body[0] = f"<!doctype html><body>{main}"
+        assert page.evaluate(NEXT, main) == [main, True, True]
+    assert wrong == []
+    page.context.close()
+
+
+def test_a_change_keeps_focus_scrolling_and_typed_text(site: Site) -> None:
+    page, wrong = site.page(viewport={"width": 800, "height": 600})
+    page.goto(f"{site.url}/processes")
+    page.locator(".live[data-state=on]").wait_for()
+    page.evaluate(
+        """() => {
+          document.querySelector("main input").value = "typed";
+          document.querySelector(".scroll").scrollLeft = 40;
+          [...document.querySelectorAll("main tbody tr th a")].at(-1).focus();
+          window.kept = document.activeElement;
+        }"""
+    )
+    site.tell("a-first.1")
+    page.locator("tbody tr:first-child a", has_text="a-first.1").wait_for()
+    now = page.evaluate(
+        """() => [kept === document.activeElement, document.querySelector("main input").value,
+          document.querySelector(".scroll").scrollLeft]"""
+    )
+    assert now == [True, "typed", 40]
+    assert wrong == []
+    page.context.close()
+
+
+ASKED = """() => {
+  const ask = window.fetch;
+  let asked = 0;
+  window.fetch = (...all) => { asked++; return ask(...all); };
+  document.dispatchEvent(new Event("visibilitychange"));
+  window.fetch = ask;
+  return asked;
+}"""
+"""Returns how often the page is asked for when there is a reason to."""
+
+
+def test_a_change_leaves_the_hits_of_a_search(site: Site) -> None:
+    page, wrong = site.page()
+    page.goto(f"{site.url}/topics/weird/search?text=alert")
+    page.locator("#progress", has_text="All were searched").wait_for()
+    assert page.evaluate(ASKED) == 0
+    assert page.locator("main tbody tr").count() > 0
+    page.goto(f"{site.url}/checks")
+    assert page.evaluate(ASKED) == 1
     assert wrong == []
     page.context.close()
 

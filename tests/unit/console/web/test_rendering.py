@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
+import jinja2
+import pytest
+
 from awoke._clock import wall_ms
-from awoke.console.web import rendering
+from awoke.console.web import application, rendering
+from tests.unit.console.web.fakes import FakeLive, console
 
 
 def test_numbers_have_thin_spaces_and_sizes_have_units() -> None:
@@ -43,3 +49,19 @@ def test_a_number_agrees_with_its_noun_and_an_age_has_no_ago() -> None:
     assert rendering.counted(2, "process", "es") == "2 processes"
     assert (rendering.age(wall_ms() - 7_200_000), rendering.age(None)) == ("2 h", "–")
     assert rendering.ago(wall_ms()) == "now"
+
+
+def test_the_first_page_compiles_no_template_after_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def prepare(templates: jinja2.Environment) -> None:
+        rendering.prepare(templates)
+        ended.set()
+
+    monkeypatch.setattr(application, "prepare", prepare)
+    with console(FakeLive()) as client:
+        assert ended.wait(60)
+        monkeypatch.setattr("jinja2.Environment.compile", None)
+        assert client.get("/").status_code == 200
+        with pytest.raises(TypeError):
+            client.get("/stuck")

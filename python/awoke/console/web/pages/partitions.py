@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
@@ -126,12 +126,13 @@ def state_of(at: Partition, now_ms: int) -> str:
         return "paused"
     if at.failing:
         return "failing"
-    if any(now_ms - each.since_ms > SLOW_MS for each in at.running):
-        return "slow"
+    for each in at.running:
+        if now_ms - each.since_ms > SLOW_MS:
+            return "slow"
     return "working" if at.running or at.in_flight else "idle"
 
 
-class SeenPartition(NamedTuple):
+class SeenPartition(msgspec.Struct, gc=False):
     """A partition of a group: as the process that has it sees it, and as the brokers do."""
 
     place: Place
@@ -179,15 +180,19 @@ class SeenPartition(NamedTuple):
         return row
 
 
-def seen(now: Snapshot, place: Place) -> SeenPartition:
-    """Returns a partition of a snapshot."""
-    report, at = now.assigned.get(place, (None, None))
-    state = "unassigned" if at is None else state_of(at, now.view.at_ms)
-    return SeenPartition(place, report, at, now.known.get(place), state)
+def seen(now: Snapshot, places: Iterable[Place]) -> list[SeenPartition]:
+    """Returns partitions of a snapshot."""
+    assigned, known, now_ms, none = now.assigned, now.known, now.view.at_ms, (None, None)
+    found = []
+    for place in places:
+        report, at = assigned.get(place, none)
+        state = "unassigned" if at is None else state_of(at, now_ms)
+        found.append(SeenPartition(place, report, at, known.get(place), state))
+    return found
 
 
-COLUMNS: dict[str, Callable[[SeenPartition], Any]] = {
-    "partition": lambda each: (each.place[1], each.place[2], each.place[0]),
+COLUMNS: dict[str, Callable[[SeenPartition], Any] | None] = {
+    "partition": None,
     "state": lambda each: each.state,
     "lag": lambda each: each.lag,
     "in_flight": lambda each: 0 if each.at is None else each.at.in_flight,
@@ -201,7 +206,7 @@ COLUMNS: dict[str, Callable[[SeenPartition], Any]] = {
 def partitions(asked: Asked) -> PartitionsPage:
     """Returns all partitions, or those of one state."""
     now, state = asked.snapshot(), asked.query.get("state", "")
-    found = [seen(now, place) for place in now.places]
+    found = seen(now, now.places)
     states = Counter(each.state for each in found)
     wanted = [each for each in found if each.state == state] if state else found
     table = asked.rows(wanted, "partition", COLUMNS, text=lambda each: each.text)
@@ -220,7 +225,7 @@ def partition(asked: Asked) -> PartitionPage:
     place = (asked.path["group"], asked.path["topic"], int(number) if number.isdecimal() and len(number) < 10 else -1)
     if place not in now.assigned and place not in now.known:
         raise Missing(f"no process has {place[1]}[{number}] of group {place[0]}, and no offset of it is committed")
-    found = seen(now, place)
+    (found,) = seen(now, [place])
     report, at = found.report, found.at
     lanes = [] if at is None else at.lanes()
     return PartitionPage(

@@ -15,7 +15,8 @@
   for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => setTimeout(() => { pressed = false; }));
   const busy = () => {
     const at = document.activeElement;
-    return pressed || document.hidden || document.querySelector("main .act[open]") || !getSelection().isCollapsed ||
+    return pressed || document.hidden || document.querySelector("main .act[open],[data-hits]") ||  // search.js adds hits.
+      !getSelection().isCollapsed ||
       (at && main().contains(at) && /^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName));
   };
 
@@ -26,7 +27,8 @@
       const numbers = (name) => figure.dataset[name].split(" ").filter(Boolean).map(Number);
       const data = [numbers("at").map((at) => at / 1000), numbers("values")];
       let plot = plots.get(figure);
-      if (plot && plot.root.isConnected) { plot.setData(data); continue; }
+      const said = figure.dataset.at + figure.dataset.values;
+      if (plot) { if (plot.said !== said) plot.setData(data); plot.said = said; continue; }
       const box = figure.querySelector(".spark");
       if (!box || data[0].length < 2) continue;
       const style = getComputedStyle(figure), quiet = getComputedStyle(figure.querySelector("figcaption")).color;
@@ -46,12 +48,50 @@
         series: [{}, { stroke: style.color, width: 1.5, fill: style.color.replace("rgb(", "rgba(").replace(")", ", .1)"),
           points: { show: false } }],
       }, data, place);
+      plot.said = said;
       plots.set(figure, plot);
       box.setAttribute("hidden", "");
     }
   };
 
-  const kept = (element) => element.id || (element.querySelector("summary") || element).textContent.trim();
+  // The page is made like its new version by the fewest changes, so that a browser makes only those anew: focus, opened
+  // parts, scrolling and layout of all else stay. Rows are the same ones if they have the same link or heading.
+  const LISTS = /^(TABLE|THEAD|TBODY|TR|UL|OL|DL)$/;  // White space in them is not shown.
+  const parts = (of) => [...(LISTS.test(of.nodeName) ? of.children : of.childNodes)];
+  const identity = (node) => {
+    const of = node.nodeName, first = /^(TR|LI)$/.test(of) && node.querySelector("a[href],th");
+    return `${of} ${node.id || (first && (first.getAttribute("href") || first.textContent)) || ""}`;
+  };
+  const patch = (old, next) => {
+    if (old.isEqualNode(next)) return;
+    if (old.nodeType !== Node.ELEMENT_NODE) { old.data = next.data; return; }
+    for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const own = plots.has(old) ? "class" : old.nodeName === "DETAILS" ? "open" : "";  // Not the server's.
+    for (const { name } of [...old.attributes]) if (name !== own && !next.hasAttribute(name)) old.removeAttribute(name);
+    if (plots.has(old)) patch(old.querySelector("figcaption"), next.querySelector("figcaption"));
+    else arrange(old, next);
+  };
+  const arrange = (old, next) => {
+    const wanted = parts(next), names = wanted.map(identity), left = new Map();
+    for (const each of names) left.set(each, [...(left.get(each) || []), null]);
+    const present = parts(old).filter((each) => {
+      const places = left.get(identity(each)) || [], free = places.indexOf(null);
+      if (free < 0) each.remove(); else places[free] = each;
+      return free >= 0;
+    });
+    const placed = new Set();
+    let at = 0;
+    wanted.forEach((each, number) => {
+      const same = left.get(names[number]).shift();
+      while (placed.has(present[at])) at++;
+      if (same) patch(same, each);
+      if (same && same === present[at]) at++;
+      else if (same && same === present[at + 1]) at += 2;  // The one before it has moved down: its turn comes.
+      else old.insertBefore(same || each, present[at] || null);
+      placed.add(same);
+    });
+  };
+
   let loading = false, again = false, shown = "";
   const load = async () => {
     if (busy()) return;
@@ -62,29 +102,20 @@
       const text = await answer.text();
       if (!answer.ok || busy() || text === shown) return;  // Most changes are of what other pages show.
       const next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
-      if (!next) return;
+      await new Promise((done) => setTimeout(done));  // The browser may answer a person between reading and showing.
+      if (!next || busy()) return;
       shown = text;
-      const opened = new Set([...main().querySelectorAll("details[open]")].map(kept));
-      for (const each of next.querySelectorAll("details")) if (opened.has(kept(each))) each.open = true;
-      const old = [...main().querySelectorAll("figure[data-chart]")];
-      [...next.querySelectorAll("figure[data-chart]")].forEach((figure, at) => {
-        if (!old[at] || !plots.get(old[at])) return;
-        Object.assign(old[at].dataset, figure.dataset);
-        old[at].querySelector("figcaption").replaceWith(figure.querySelector("figcaption"));
-        figure.replaceWith(old[at]);
-      });
-      const focus = document.activeElement && main().contains(document.activeElement) &&
-        document.activeElement.getAttribute("href");
-      const scrolled = [...main().querySelectorAll(".scroll,pre")].map((each) => [each.scrollLeft, each.scrollTop]);
-      main().replaceChildren(...next.childNodes);
-      [...main().querySelectorAll(".scroll,pre")].forEach((each, at) => {
-        if (scrolled[at]) [each.scrollLeft, each.scrollTop] = scrolled[at];
-      });
-      if (focus) main().querySelector(`a[href="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+      const focused = main().contains(document.activeElement) ? document.activeElement : null;
+      patch(main(), next);
+      if (focused && document.activeElement !== focused) {  // It was moved, or taken away.
+        const link = `a[href="${CSS.escape(focused.getAttribute("href") || "")}"]`;
+        (focused.isConnected ? focused : main().querySelector(link))?.focus({ preventScroll: true });
+      }
       draw();
     } catch { show(false); } finally {
       loading = false;
-      if (again) { again = false; load(); }
+      // Questions to the page before it is painted would compute its layout within this task.
+      if (again) { again = false; requestAnimationFrame(() => setTimeout(load)); }
     }
   };
 

@@ -46,6 +46,25 @@ def test_the_lag_is_that_of_the_brokers_also_without_a_process() -> None:
     assert [(each["lag"], each["state"], each["node"]) for each in rows] == [(7, "idle", "a"), (7, "unassigned", None)]
 
 
+def test_partitions_are_sorted_by_topic_and_number_and_then_by_group() -> None:
+    places = [("b", "orders", 10), ("a", "orders", 9), ("b", "orders", 9), ("a", "stock", 0)]
+    live = FakeLive([report("a", *(partition(group=group, topic=topic, partition=at) for group, topic, at in places))])
+    live.groups = [
+        GroupView(
+            group="a",
+            state="stable",
+            members=1,
+            partitions=[GroupPartition(topic="orders", partition=10, committed=5, end_offset=12, lag=7)],
+        )
+    ]
+    expected = [("orders", 9, "a"), ("orders", 9, "b"), ("orders", 10, "a"), ("orders", 10, "b"), ("stock", 0, "a")]
+    with console(live) as client:
+        for order, wanted in (("asc", expected), ("desc", expected[::-1])):
+            page = client.get(f"/partitions?sort=partition&order={order}&format=json").json()
+            rows = page["partitions"]["rows"]
+            assert [(each["topic"], each["partition"], each["group"]) for each in rows] == wanted
+
+
 def test_a_partition_shows_its_failing_message_and_its_next_attempt() -> None:
     failing = Failing(
         offset=7, key_hash="ac52", attempts=3, error="no good", since_ms=SINCE, next_ms=wall_ms() + 99_000
