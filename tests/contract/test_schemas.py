@@ -48,7 +48,7 @@ def registry() -> Iterator[EmbeddedRegistry]:
         yield registry
 
 
-def wait_for_back_offs(waits: Collected[awoke.Event], count: int, clock: VirtualClock | None) -> list[awoke.Event]:
+def wait_for_back_offs(waits: Collected[Any], count: int, clock: VirtualClock | None) -> list[Any]:
     """Waits until messages have begun this number of back-offs: the first four end within 5 s."""
     waits.wait_for(1)
     if clock is not None:
@@ -57,12 +57,12 @@ def wait_for_back_offs(waits: Collected[awoke.Event], count: int, clock: Virtual
 
 
 def app_of(cluster: Cluster, registry: EmbeddedRegistry, **options: Any) -> awoke.App:
-    return new_app(cluster, registry_url=registry.url, registry_timeout_s=10.0, **options)
+    return new_app(cluster, **{"registry_url": registry.url, "registry_timeout_s": 2.0, **options})
 
 
 def fill(cluster: Cluster, registry: EmbeddedRegistry, topic: awoke.Topic, values: list[Any]) -> None:
     """Sends values with their places as keys; a value that is no bytes registers the schema of its class."""
-    app = app_of(cluster, registry, registry_register="dev")
+    app = app_of(cluster, registry, registry_register="dev", registry_timeout_s=30.0)
     orders = app.topic(str(topic), value=topic.value, key=int)
     awoke.wait_all([app.producer.produce(orders, value, key=place) for place, value in enumerate(values)], 30)
     app.close_producer()

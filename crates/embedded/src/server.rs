@@ -268,8 +268,8 @@ impl Loop {
         self.handle_next(token)
     }
 
-    /// Hands the connection's next request to the cluster, unless one is being answered. A fetch that waits for messages
-    /// ends its wait when another request is behind it.
+    /// Hands the connection's next request to the cluster, unless one is being answered. A fetch that waits for
+    /// messages ends its wait when another request is behind it.
     ///
     /// Kafka has that request wait until the fetch's time is over, by default 500 ms. A test should not: a fetch may be
     /// answered with nothing at any time.

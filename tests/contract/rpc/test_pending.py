@@ -93,7 +93,7 @@ def test_leaving_a_stream_ends_it(cluster: Cluster) -> None:
 
 
 def scatter_until_the_deadline(caller: rpc.Caller, clock: VirtualClock | None) -> rpc.Gathered:
-    """Asks for a fourth reply, which nobody gives. Blocks until the deadline."""
+    """Asks for a fourth reply, which does not come. Blocks until the deadline."""
     results = Collected[int]()
 
     def note(found: Sequence[Any]) -> bool:
