@@ -68,11 +68,18 @@ def promise(message: awoke.Message[bytes]) -> Eventually:
 
 @pytest.fixture(autouse=True)
 def nothing_ran_and_nothing_was_forgotten() -> Iterator[None]:
-    """Fails a test whose handler did run, or that left a coroutine to Python's warning."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-        gc.collect()
+    """Fails a test whose handler did run, or that left a coroutine to Python's warning.
+
+    The collector looks at the objects of the test only, and not at those of the whole run.
+    """
+    gc.freeze()
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+            gc.collect()
+    finally:
+        gc.unfreeze()
     assert NONE_RAN.items == []
     assert [str(each.message) for each in caught] == []
 

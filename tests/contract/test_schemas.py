@@ -11,7 +11,7 @@ import pytest
 
 import awoke
 from awoke import dead_letter
-from awoke.testing import EmbeddedRegistry, running
+from awoke.testing import EmbeddedRegistry, VirtualClock, running
 from tests.contract.test_consume import assert_committed, committed, new_app
 from tests.contract.test_recovery import letters
 from tests.support.clusters import Cluster, unique
@@ -48,13 +48,21 @@ def registry() -> Iterator[EmbeddedRegistry]:
         yield registry
 
 
+def wait_for_back_offs(waits: Collected[Any], count: int, clock: VirtualClock | None) -> list[Any]:
+    """Waits until messages have begun this number of back-offs: the first four end within 5 s."""
+    waits.wait_for(1)
+    if clock is not None:
+        clock.advance(5.0)
+    return waits.wait_for(count)
+
+
 def app_of(cluster: Cluster, registry: EmbeddedRegistry, **options: Any) -> awoke.App:
-    return new_app(cluster, registry_url=registry.url, registry_timeout_s=2.0, **options)
+    return new_app(cluster, **{"registry_url": registry.url, "registry_timeout_s": 2.0, **options})
 
 
 def fill(cluster: Cluster, registry: EmbeddedRegistry, topic: awoke.Topic, values: list[Any]) -> None:
     """Sends values with their places as keys; a value that is no bytes registers the schema of its class."""
-    app = app_of(cluster, registry, registry_register="dev")
+    app = app_of(cluster, registry, registry_register="dev", registry_timeout_s=30.0)
     orders = app.topic(str(topic), value=topic.value, key=int)
     awoke.wait_all([app.producer.produce(orders, value, key=place) for place, value in enumerate(values)], 30)
     app.close_producer()
@@ -97,7 +105,12 @@ def route(app: awoke.App, kind: str, topic: awoke.Topic, out: str, seen: Seen, *
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", [awoke.avro(Order), awoke.json_schema(Order)], ids=["avro", "json"])
 def test_messages_wait_while_the_registry_is_away_and_none_is_lost_or_counted(
-    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, kind: str, form: Any
+    cluster: Cluster,
+    topic: CreateTopic,
+    registry: EmbeddedRegistry,
+    clock: VirtualClock | None,
+    kind: str,
+    form: Any,
 ) -> None:
     orders, out, dead = awoke.Topic(topic(), value=form, key=int), topic("out"), topic("dead")
     fill(cluster, registry, orders, [Order(number) for number in range(20)])
@@ -108,12 +121,18 @@ def test_messages_wait_while_the_registry_is_away_and_none_is_lost_or_counted(
     if kind in SENDING:
         app.use(registry_register="dev")
     with running(app):
-        waits.wait_for(4)
-        stays_so(lambda: not seen.items, "no message is processed", 0.2)
+        wait_for_back_offs(waits, 4, clock)
+        if clock is None:
+            stays_so(lambda: not seen.items, "no message is processed", 0.2)
+        assert not seen.items, "no message is processed"
         registry.set_up(True)
+        if clock is not None:
+            clock.advance(60.0)
         found = seen.wait_until(lambda items: len({key for key, _, _ in items}) == 20)
         assert {(key, number) for key, number, _ in found} == {(number, number) for number in range(20)}
         assert {attempt for _, _, attempt in found} == {1}
+        if clock is not None:
+            clock.advance(60.0)  # The commit interval, too, is a time of this clock.
         whole = {(str(orders), 0): 20}
         wait_until(lambda: committed(cluster, app) == whole, "all are committed")
     assert letters(cluster, dead) == []
@@ -305,7 +324,7 @@ def test_an_app_runs_again_with_another_registry(cluster: Cluster, topic: Create
 
 @pytest.mark.parametrize("kind", ["output", "lanes output", "ordered", "async ordered"])
 def test_results_wait_while_the_registry_of_the_output_is_away(
-    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, kind: str
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, clock: VirtualClock | None, kind: str
 ) -> None:
     orders, out, dead = awoke.Topic(topic(), value=Order, key=int), topic("out"), topic("dead")
     results = awoke.Topic(out, value=awoke.avro(Order))
@@ -326,8 +345,10 @@ def test_results_wait_while_the_registry_of_the_output_is_away(
     )(note_async if "async" in kind else note)
     app.events.subscribe("registry.waited", waits.add)
     with running(app):
-        waits.wait_for(3)
+        wait_for_back_offs(waits, 3, clock)
         registry.set_up(True)
+        if clock is not None:
+            clock.advance(60.0)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("AWOKE_REGISTRY_URL", registry.url)
             with awoke.Reader(results, bootstrap_servers=cluster.bootstrap_servers) as reader:
@@ -362,7 +383,7 @@ def test_the_counters_of_the_registry_are_those_of_the_app(
 
 @pytest.mark.parametrize("kind", ["def", "async def", "class", "output"])
 def test_messages_wait_while_the_key_store_of_their_encryption_is_away(
-    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, kind: str
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, clock: VirtualClock | None, kind: str
 ) -> None:
     keys, current, asked = {"2025": b"a" * 32, "2026": b"b" * 32}, ["2025"], Collected[str]()
     is_away = threading.Event()
@@ -389,9 +410,11 @@ def test_messages_wait_while_the_key_store_of_their_encryption_is_away(
     route(app, kind, orders, out, seen, dead_letter=dead, retry=awoke.Retry(attempts=2, backoff_s=(0.01, 0.02)))
     app.events.subscribe("registry.waited", waits.add)
     with running(app):
-        assert "keys= failed for the key '2025': ConnectionError" in str(waits.wait_for(3)[0].error)
+        assert "keys= failed for the key '2025': ConnectionError" in str(wait_for_back_offs(waits, 3, clock)[0].error)
         assert seen.items == []
         is_away.clear()
+        if clock is not None:
+            clock.advance(60.0)
         found = seen.wait_until(lambda items: len({key for key, _, _ in items}) == 10)
     assert {(key, number, attempt) for key, number, attempt in found} == {(each, each, 1) for each in range(10)}
     assert letters(cluster, dead) == []

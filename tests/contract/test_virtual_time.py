@@ -266,6 +266,31 @@ def test_a_call_ends_at_its_deadline(clock: VirtualClock, cluster: Cluster) -> N
         go.set()
 
 
+def test_an_hour_beside_an_open_call_takes_few_steps(
+    clock: VirtualClock, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, called, go, steps = services.new_app(cluster), threading.Event(), threading.Event(), Collected[float]()
+    settle = clock.settle
+
+    def count(jobs_going_on: int = 0) -> None:
+        settle(jobs_going_on)
+        steps.add(clock.now_s)
+
+    @app.rpc.method
+    def hang() -> None:
+        called.set()
+        go.wait(30)
+
+    monkeypatch.setattr(clock, "settle", count)
+    with services.calling(app, timeout_s=HOUR_S) as caller:
+        pending = caller.submit("hang")
+        assert called.wait(30)
+        clock.advance(HOUR_S - 1, jobs_go_on=True)
+        assert len(steps.items) < 20, "the times between lookups of the responders double"
+        go.set()
+        pending.wait(30)
+
+
 def test_an_async_method_is_cancelled_at_its_deadline(clock: VirtualClock, cluster: Cluster) -> None:
     app, called, cancelled = services.new_app(cluster), threading.Event(), threading.Event()
 

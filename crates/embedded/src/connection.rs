@@ -52,17 +52,25 @@ impl Connection {
     /// # Errors
     /// A length that no request has.
     pub fn next_request(&mut self) -> io::Result<Option<Bytes>> {
+        let Some(length) = self.length_of_next()? else { return Ok(None) };
+        self.incoming.advance(4);
+        Ok(Some(self.incoming.split_to(length).freeze()))
+    }
+
+    /// Returns whether `next_request` would return a request, or an error.
+    pub fn has_request(&self) -> bool {
+        !matches!(self.length_of_next(), Ok(None))
+    }
+
+    /// Returns the length of the next request, if all of it has arrived.
+    fn length_of_next(&self) -> io::Result<Option<usize>> {
         if self.incoming.len() < 4 {
             return Ok(None);
         }
         let length = (&self.incoming[..]).get_i32();
         let length = usize::try_from(length).ok().filter(|length| *length <= REQUEST_MAX);
         let length = length.ok_or(io::ErrorKind::InvalidData)?;
-        if self.incoming.len() < 4 + length {
-            return Ok(None);
-        }
-        self.incoming.advance(4);
-        Ok(Some(self.incoming.split_to(length).freeze()))
+        Ok((self.incoming.len() >= 4 + length).then_some(length))
     }
 
     /// Returns whether the client has closed its side and nothing is left to be answered.

@@ -226,22 +226,7 @@ mod tests {
     use kafka_protocol::protocol::StrBytes;
 
     use super::*;
-    use crate::testing::{By, Driven, NOT_NUMBERED, Written, batch, messages};
-
-    fn request(offset: i64, max_wait_ms: i32) -> FetchRequest {
-        let partition = FetchPartition::default()
-            .with_partition(0)
-            .with_fetch_offset(offset)
-            .with_current_leader_epoch(-1)
-            .with_partition_max_bytes(1_000_000);
-        let name = TopicName(StrBytes::from_static_str("orders"));
-        let topic = FetchTopic::default().with_topic(name).with_partitions(vec![partition]);
-        FetchRequest::default()
-            .with_max_wait_ms(max_wait_ms)
-            .with_min_bytes(1)
-            .with_max_bytes(1_000_000)
-            .with_topics(vec![topic])
-    }
+    use crate::testing::{By, Driven, NOT_NUMBERED, Written, batch, fetch_request, messages};
 
     fn append(driven: &mut Driven, by: By, written: &[Written]) {
         let log = &mut driven.cluster.topics.partition_mut("orders", 0).expect("it exists").log;
@@ -264,7 +249,7 @@ mod tests {
         append(&mut driven, NOT_NUMBERED, &[("c", 3)]);
         let id = driven.cluster.topics.get("orders").expect("it exists").id;
         for version in 4..=17 {
-            let mut request = request(1, 0);
+            let mut request = fetch_request(1, 0);
             if version >= IDS_SINCE {
                 request.topics[0].topic = TopicName::default();
                 request.topics[0].topic_id = id;
@@ -278,13 +263,13 @@ mod tests {
     #[test]
     fn a_fetch_waits_for_messages_or_for_its_time() {
         let mut driven = Driven::new(1);
-        let first = driven.send(11, &request(0, 500));
+        let first = driven.send(11, &fetch_request(0, 500));
         assert!(driven.answer::<FetchRequest>(first, 11).is_none());
         append(&mut driven, NOT_NUMBERED, &[("a", 1)]);
         driven.pass(Duration::ZERO);
         let response = driven.answer::<FetchRequest>(first, 11).expect("woken by the message");
         assert_eq!(values(&response).len(), 1);
-        let second = driven.send(11, &request(1, 500));
+        let second = driven.send(11, &fetch_request(1, 500));
         driven.pass(Duration::from_millis(499));
         assert!(driven.answer::<FetchRequest>(second, 11).is_none());
         driven.pass(Duration::from_millis(1));
@@ -300,10 +285,10 @@ mod tests {
         let by = |id: i64| By { id, epoch: 0, sequence: 0, in_transaction: true };
         append(&mut driven, by(1), &[("a", 1)]);
         append(&mut driven, by(2), &[("b", 1)]);
-        let committed = request(0, 0).with_isolation_level(READ_COMMITTED);
+        let committed = fetch_request(0, 0).with_isolation_level(READ_COMMITTED);
         let response = driven.ask(11, &committed);
         assert_eq!((only(&response).last_stable_offset, values(&response).len()), (0, 0));
-        assert_eq!(values(&driven.ask(11, &request(0, 0))).len(), 2);
+        assert_eq!(values(&driven.ask(11, &fetch_request(0, 0))).len(), 2);
         let log = &mut driven.cluster.topics.partition_mut("orders", 0).expect("it exists").log;
         log.end_transaction(1, 0, false, 0, 5);
         let response = driven.ask(11, &committed);
@@ -321,16 +306,16 @@ mod tests {
     fn wrong_offsets_epochs_and_names_get_kafkas_errors() {
         let mut driven = Driven::new(2);
         let error = |driven: &mut Driven, request: &FetchRequest| only(&driven.ask(12, request)).error_code;
-        assert_eq!(error(&mut driven, &request(1, 500)), ResponseError::OffsetOutOfRange.code());
-        let mut ahead = request(0, 500);
+        assert_eq!(error(&mut driven, &fetch_request(1, 500)), ResponseError::OffsetOutOfRange.code());
+        let mut ahead = fetch_request(0, 500);
         ahead.topics[0].partitions[0].current_leader_epoch = 3;
         assert_eq!(error(&mut driven, &ahead), ResponseError::UnknownLeaderEpoch.code());
-        let mut other = request(0, 500);
+        let mut other = fetch_request(0, 500);
         other.topics[0].partitions[0].partition = 1;
         let response = driven.ask(12, &other);
         assert_eq!(only(&response).error_code, ResponseError::NotLeaderOrFollower.code());
         assert_eq!(only(&response).current_leader.leader_id, BrokerId(2));
-        let mut unknown = request(0, 500);
+        let mut unknown = fetch_request(0, 500);
         unknown.topics[0].topic = TopicName(StrBytes::from_static_str("none"));
         assert_eq!(error(&mut driven, &unknown), ResponseError::UnknownTopicOrPartition.code());
     }
@@ -340,7 +325,7 @@ mod tests {
         let mut driven = Driven::new(1);
         append(&mut driven, NOT_NUMBERED, &[("a", 1)]);
         append(&mut driven, NOT_NUMBERED, &[("b", 1)]);
-        let mut small = request(0, 0);
+        let mut small = fetch_request(0, 0);
         small.topics[0].partitions[0].partition_max_bytes = 1;
         assert_eq!(values(&driven.ask(11, &small)).len(), 1);
     }

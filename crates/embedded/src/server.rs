@@ -15,6 +15,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use crate::cluster::{Cluster, HOST, Moment, Outgoing};
 use crate::connection::Connection;
 use crate::faults::{self, Fault, Happened};
+use crate::fetch;
 use crate::requests::{self, Origin};
 use crate::topics::is_topic_name;
 
@@ -267,20 +268,26 @@ impl Loop {
         self.handle_next(token)
     }
 
-    /// Hands the connection's next request to the cluster, unless one is being answered.
+    /// Hands the connection's next request to the cluster, unless one is being answered. A fetch that waits for
+    /// messages ends its wait when another request is behind it.
+    ///
+    /// Kafka has that request wait until the fetch's time is over, by default 500 ms. A test should not: a fetch may be
+    /// answered with nothing at any time.
     fn handle_next(&mut self, token: Token) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(&token) else { return Ok(()) };
-        if connection.serves.is_some() {
-            return Ok(());
+        if connection.serves.is_none() {
+            let Some(request) = connection.next_request()? else {
+                return if connection.is_over() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) };
+            };
+            self.tickets += 1;
+            connection.serves = Some(self.tickets);
+            self.asked.insert(self.tickets, token);
+            let origin = Origin { ticket: self.tickets, broker: connection.broker, host: &connection.host };
+            requests::handle(&mut self.cluster, &origin, request);
         }
-        let Some(request) = connection.next_request()? else {
-            return if connection.is_over() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) };
-        };
-        self.tickets += 1;
-        connection.serves = Some(self.tickets);
-        self.asked.insert(self.tickets, token);
-        let origin = Origin { ticket: self.tickets, broker: connection.broker, host: &connection.host };
-        requests::handle(&mut self.cluster, &origin, request);
+        if let Some(served) = connection.serves.filter(|_| connection.has_request()) {
+            fetch::end(&mut self.cluster, served);
+        }
         Ok(())
     }
 
@@ -349,4 +356,60 @@ fn listen(port: u16) -> io::Result<TcpListener> {
 fn now() -> Moment {
     // Messages are stamped by the clock that a test may have taken. What a broker waits for comes in real time.
     Moment { at: Instant::now(), wall_ms: awoke_wake::clock::wall().as_millis() as i64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use bytes::Buf;
+    use kafka_protocol::messages::{ListGroupsRequest, MetadataRequest};
+
+    use super::*;
+    use crate::testing::{encoded, fetch_request};
+
+    fn connect(server: &Server) -> TcpStream {
+        let stream = TcpStream::connect(server.bootstrap_servers()).expect("the broker listens");
+        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+        stream
+    }
+
+    fn send(stream: &mut TcpStream, requests: &[bytes::Bytes]) {
+        let with_lengths =
+            requests.iter().flat_map(|each| [&(each.len() as u32).to_be_bytes()[..], &each[..]].concat());
+        stream.write_all(&with_lengths.collect::<Vec<u8>>()).expect("the broker reads");
+    }
+
+    fn read_answer(stream: &mut TcpStream) -> Vec<u8> {
+        let mut length = [0; 4];
+        stream.read_exact(&mut length).expect("an answer before the fetch's time is over");
+        let mut answer = vec![0; (&length[..]).get_u32() as usize];
+        stream.read_exact(&mut answer).expect("all of the answer");
+        answer
+    }
+
+    #[test]
+    fn a_request_does_not_wait_for_the_fetch_before_it() {
+        let server = Server::start(1).expect("it starts");
+        server.create_topic("orders", 1, 1).expect("it is created");
+        let fetch = || encoded(11, &fetch_request(0, 3_600_000));
+        let mut together = connect(&server);
+        send(&mut together, &[fetch(), encoded(0, &ListGroupsRequest::default()), fetch()]);
+        let mut later = connect(&server);
+        send(&mut later, &[fetch(), encoded(4, &MetadataRequest::default())]);
+        for stream in [&mut together, &mut later] {
+            read_answer(stream);
+            read_answer(stream);
+        }
+        // The last fetch of the first connection waits, as does another one behind which nothing has come yet.
+        send(&mut later, &[fetch()]);
+        send(&mut later, &[encoded(0, &ListGroupsRequest::default())]);
+        read_answer(&mut later);
+        read_answer(&mut later);
+        together.set_nonblocking(true).expect("it is set");
+        let error = together.read(&mut [0]).expect_err("nothing to be read");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
 }

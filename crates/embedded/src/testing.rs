@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
-use kafka_protocol::messages::{RequestHeader, ResponseHeader};
+use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::{FetchRequest, RequestHeader, ResponseHeader, TopicName};
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
 use kafka_protocol::records::{
     Compression, Record, RecordBatchDecoder, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
@@ -40,16 +41,8 @@ impl Driven {
     /// Sends a request to a broker and returns its number.
     pub fn send_to<Q: Request>(&mut self, broker: i32, version: i16, request: &Q) -> u64 {
         self.tickets += 1;
-        let header = RequestHeader::default()
-            .with_request_api_key(Q::KEY)
-            .with_request_api_version(version)
-            .with_correlation_id(7)
-            .with_client_id(Some(StrBytes::from_static_str("tests")));
-        let mut bytes = BytesMut::new();
-        header.encode(&mut bytes, Q::header_version(version)).expect("a header");
-        request.encode(&mut bytes, version).expect("a request of this version");
         let origin = Origin { ticket: self.tickets, broker, host: "127.0.0.1" };
-        requests::handle(&mut self.cluster, &origin, bytes.freeze());
+        requests::handle(&mut self.cluster, &origin, encoded(version, request));
         self.gather();
         self.tickets
     }
@@ -84,6 +77,35 @@ impl Driven {
         let outgoing = self.cluster.take_outgoing().into_iter();
         self.answers.extend(outgoing.filter(|(_, each)| !matches!(each, Outgoing::OnItsWay)));
     }
+}
+
+/// Encodes a request with its header, as a client does.
+pub(crate) fn encoded<Q: Request>(version: i16, request: &Q) -> Bytes {
+    let header = RequestHeader::default()
+        .with_request_api_key(Q::KEY)
+        .with_request_api_version(version)
+        .with_correlation_id(7)
+        .with_client_id(Some(StrBytes::from_static_str("tests")));
+    let mut bytes = BytesMut::new();
+    header.encode(&mut bytes, Q::header_version(version)).expect("a header");
+    request.encode(&mut bytes, version).expect("a request of this version");
+    bytes.freeze()
+}
+
+/// Makes a fetch of partition 0 of `orders` from an offset.
+pub(crate) fn fetch_request(offset: i64, max_wait_ms: i32) -> FetchRequest {
+    let partition = FetchPartition::default()
+        .with_partition(0)
+        .with_fetch_offset(offset)
+        .with_current_leader_epoch(-1)
+        .with_partition_max_bytes(1_000_000);
+    let name = TopicName(StrBytes::from_static_str("orders"));
+    let topic = FetchTopic::default().with_topic(name).with_partitions(vec![partition]);
+    FetchRequest::default()
+        .with_max_wait_ms(max_wait_ms)
+        .with_min_bytes(1)
+        .with_max_bytes(1_000_000)
+        .with_topics(vec![topic])
 }
 
 fn decoded<Q: Request>(bytes: &mut Bytes, version: i16) -> Q::Response {

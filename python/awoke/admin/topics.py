@@ -117,18 +117,33 @@ class Topics:
         elif not partitions:
             return {}
         wanted = [(name, each, at) for each in partitions]
-        what = f"offsets of {name!r} could not be read"
+        found = await self._offsets(wanted, f"offsets of {name!r} could not be read", timeout_s, kind)
+        return {partition: offset for (_, partition), offset in found.items()}
+
+    async def ends(self, names: Collection[str], timeout_s: float) -> dict[tuple[str, int], int]:
+        """Returns the end offsets of those of several topics that exist, by topic and partition, with two requests."""
+        topics = [each for each in await self.all(timeout_s) if each.name in names]
+        wanted = [(topic.name, each.partition, LATEST) for topic in topics for each in topic.partitions]
+        if not wanted:
+            return {}
+        return await self._offsets(wanted, "end offsets could not be read", timeout_s)
+
+    async def _offsets(
+        self, wanted: list[tuple[str, int, int]], what: str, timeout_s: float, kind: str = "list_offsets"
+    ) -> dict[tuple[str, int], int]:
+        """Returns offsets by topic and partition; `wanted` has topic, partition, and `at` as `offsets` takes it."""
         until_s = time.monotonic() + min(timeout_s, NEW_LEADER_S)
         found: Offsets = await self._connection.request(kind, wanted, timeout_s, what)
         # A poll, and a known limit: no event tells when a broker hears that it leads a partition.
         while lacks_leader(found) and time.monotonic() < until_s and await self._connection.again():
             found = await self._connection.request(kind, wanted, timeout_s, what)
         check_offsets(found, what)
-        for _, partition, offset, _ in found:
+        asked = {(topic, partition): at for topic, partition, at in wanted}
+        for name, partition, offset, _ in found:
             # librdkafka drops the error of a leader that did not answer.
-            if offset < NO_OFFSET or (at < 0 and offset < 0):
+            if offset < NO_OFFSET or (asked[name, partition] < 0 and offset < 0):
                 raise kafka_error(f"{what}: the leader of {name}[{partition}] did not answer", -185, "_TIMED_OUT", True)
-        return {partition: offset for _, partition, offset, _ in found}
+        return {(name, partition): offset for name, partition, offset, _ in found}
 
     async def offsets_at(self, name: str, time_ms: int, timeout_s: float) -> dict[int, int]:
         if time_ms < 0:

@@ -10,6 +10,9 @@ from awoke.backoff import Backoff
 
 BACKOFF = Backoff(0.1, 30.0)
 
+ROUNDING_S = 1e-6
+"""The time by which a back-off may seem to last on at its end: its user waits for a whole number of nanoseconds."""
+
 
 class RegistryAway:
     """The time until which users of the registry wait before they ask it again: one for all of them. Any thread."""
@@ -33,7 +36,7 @@ class RegistryAway:
         loads, now_s = self._loads(), self._clock()
         with self._lock:
             self._note(loads)
-            if now_s >= self._until_s:
+            if now_s >= self._until_s - ROUNDING_S:
                 self._tries += 1
                 self._until_s = now_s + self._backoff.delay_s(self._tries)
             return self._until_s - now_s
@@ -43,7 +46,8 @@ class RegistryAway:
         loads, now_s = self._loads(), self._clock()
         with self._lock:
             self._note(loads)
-            return max(0.0, self._until_s - now_s)
+            left_s = self._until_s - now_s
+            return left_s if left_s > ROUNDING_S else 0.0
 
     def is_back(self) -> None:
         """Begins again with the shortest delay."""

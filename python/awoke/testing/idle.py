@@ -14,7 +14,9 @@ from typing import NamedTuple
 from awoke._native import PendingStep, Scheduler
 from awoke._waiting import call_back
 from awoke.admin import Admin
+from awoke.admin.client import TIMEOUT_S
 from awoke.admin.connection import ASK_AGAIN_S
+from awoke.drive import drive
 from awoke.errors import ClosedError, KafkaError, OperationTimeout, UnknownGroup, UnknownTopic
 from awoke.printable import shown
 from awoke.runtime.group_run import GroupRun
@@ -172,9 +174,12 @@ class Idleness:
 
     def _read_ends(self, topics: Iterable[str]) -> dict[Place, int]:
         """Returns the end offsets of topics. Blocks."""
-        ends: dict[Place, int] = {}
-        for topic in sorted(set(topics)):
-            with contextlib.suppress(UnknownTopic):  # It was deleted.
+        names, ends = set(topics), {}
+        with contextlib.suppress(UnknownTopic):  # One was deleted between the two requests.
+            ends = drive(self._admin._topics.ends(names, TIMEOUT_S))
+        # The others were deleted, or these brokers do not list them to the test: that is an error.
+        for topic in sorted(names - {topic for topic, _ in ends}):
+            with contextlib.suppress(UnknownTopic):
                 ends |= {(topic, partition): end for partition, end in self._admin.end_offsets(topic).items()}
         return ends
 

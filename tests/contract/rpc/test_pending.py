@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 import awoke
 from awoke import rpc
-from awoke.testing import running
+from awoke.testing import VirtualClock, running
 from tests.support.clusters import Cluster, unique
 from tests.support.services import WITHIN_S, calling, new_app
 from tests.support.waiting import Collected
@@ -90,7 +92,23 @@ def test_leaving_a_stream_ends_it(cluster: Cluster) -> None:
         assert ended.wait(WITHIN_S)
 
 
-def test_scatter_asks_several_groups(cluster: Cluster) -> None:
+def scatter_until_the_deadline(caller: rpc.Caller, clock: VirtualClock | None) -> rpc.Gathered:
+    """Asks for a fourth reply, which does not come. Blocks until the deadline."""
+    results = Collected[int]()
+
+    def note(found: Sequence[Any]) -> bool:
+        results.add(len(found))
+        return False
+
+    with ThreadPoolExecutor() as pool:
+        part = pool.submit(caller.scatter, "price", replies=4, timeout_s=10.0, until=note)
+        results.wait_until(lambda counts: 2 in counts)
+        if clock is not None:
+            clock.advance(10.0)
+        return part.result(WITHIN_S)
+
+
+def test_scatter_asks_several_groups(cluster: Cluster, clock: VirtualClock | None) -> None:
     service = unique("shop")
     apps = [awoke.App(service, bootstrap_servers=cluster.bootstrap_servers, group=f"{service}-{n}") for n in range(3)]
 
@@ -109,7 +127,7 @@ def test_scatter_asks_several_groups(cluster: Cluster) -> None:
         caller = stack.enter_context(rpc.Caller(service, cluster.bootstrap_servers, timeout_s=WITHIN_S))
         whole = caller.scatter("price", replies=3)
         assert (sorted(whole.results), len(whole.errors), whole.is_partial) == ([0, 1], 1, False)
-        part = caller.scatter("price", replies=4, timeout_s=10.0)
+        part = scatter_until_the_deadline(caller, clock)
         assert (sorted(part.results), part.is_partial) == ([0, 1], True)
         enough = asyncio.run(caller.ascatter("price", replies=4, until=lambda results: len(results) == 1))
         assert (len(enough.results), enough.is_partial) == (1, True)

@@ -61,6 +61,16 @@ def test_a_time_after_the_last_message_is_the_end() -> None:
     assert [arguments for _, arguments in connection.asked] == places
 
 
+def test_ends_of_several_topics_are_one_request() -> None:
+    topics = [(name, 0, [(0, 1, [1], [1])]) for name in ("orders", "other", "receipts")]
+    connection = FakeConnection(([], topics), list_offsets=[[("orders", 0, 3, None), ("receipts", 0, 0, None)]])
+    names = ["orders", "receipts", "none"]
+    assert drive(Topics(connection).ends(names, WITHIN_S)) == {("orders", 0): 3, ("receipts", 0): 0}
+    assert connection.asked == [("list_offsets", [("orders", 0, LATEST), ("receipts", 0, LATEST)])]
+    assert drive(Topics(connection).ends(["none"], WITHIN_S)) == {}
+    assert len(connection.asked) == 1
+
+
 def test_a_needless_election_is_no_error() -> None:
     needless = (84, "ELECTION_NOT_NEEDED", "Leader election not needed")
     answer = [("orders", 0, -1, needless), ("orders", 1, -1, None)]

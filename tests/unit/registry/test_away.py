@@ -44,6 +44,15 @@ def test_those_that_fail_together_wait_until_the_same_time() -> None:
     assert away.left_s() == 0
 
 
+def test_a_back_off_is_over_a_rounding_before_its_end() -> None:
+    times = Times()
+    away = times.away()
+    first_s = away.delay_s()
+    times.now_s += first_s - 1e-9
+    assert away.left_s() == 0
+    assert away.delay_s() > 1.0, "another back-off begins, and not the rest of the first"
+
+
 @pytest.mark.parametrize("way", ["own load", "load of another"])
 def test_a_load_begins_the_delays_again(way: str) -> None:
     times = Times()
