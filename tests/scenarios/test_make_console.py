@@ -128,6 +128,9 @@ def test_a_signal_ends_every_process_whenever_it_comes(mark: str, moment: str, n
         process.signal(number)
         assert process.wait(WITHIN_S) == 0, process.output
         assert "all has ended" in process.output
+        supervisor = re.search(r"supervisor (\d+)", process.output)
+        # It is waited for: left alone, it would also end some time after its brokers.
+        assert supervisor is None or int(supervisor[1]) not in processes_of(mark)
         wait_none_left(mark)
 
 
