@@ -62,12 +62,12 @@ ValueError: no gate for flight UA 1545
 class Seeded(FakeLive):
     """An app whose processes report again for each page, however slow the test is: all but the silent one."""
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, within_s: float = 0.0) -> Snapshot:
         for each in self.reports:
             if not each.node.startswith("web-3"):
                 each.at_ms = wall_ms()
                 self.add(each, is_told=False)
-        return super().snapshot()
+        return super().snapshot(within_s)
 
 
 def history(now_ms: int, speed: float, chance: random.Random) -> History:

@@ -115,6 +115,11 @@ class State:
         else:
             self.unreadable += 1
 
+    @property
+    def has_nodes(self) -> bool:
+        """True if a process has reported and not stopped in order."""
+        return bool(self._nodes or self._new)
+
     def decode(self) -> dict[str, Sent]:
         """Decodes the last report of each process, once, and returns all."""
         for node, (head, value) in self._new.items():

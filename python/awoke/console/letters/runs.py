@@ -21,6 +21,7 @@ import msgspec
 
 from awoke._clock import wall_ms
 from awoke.console.letters.views import ReplayResult, ReplayRun
+from awoke.console.observable import Observable
 from awoke.dead_letters.replays import ReplayCancelled
 from awoke.errors import AwokeError, ClosedError
 
@@ -117,13 +118,13 @@ class Run:
         self._tell()
 
 
-class Runs:
+class Runs(Observable):
     """The replays of one console. Any thread."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}  # Guarded by the lock, as all below; the oldest first.
-        self._told: set[Callable[[], None]] = set()
         self._is_closed = False
 
     def start(self, topic: str, who: str, replay: Replaying, digest: str, record: Record) -> Run:
@@ -162,12 +163,6 @@ class Runs:
             found = [each.view for each in self._runs.values()]
         return [each for each in reversed(found) if each.topic == topic]
 
-    def subscribe(self, call: Callable[[], None]) -> Callable[[], None]:
-        """Calls a function after each change, on the thread that made it; the returned function ends that."""
-        with self._lock:
-            self._told.add(call)
-        return lambda: self._told.discard(call)
-
     def close(self) -> None:
         """Cancels all replays, and blocks until they have ended, or for ten seconds each."""
         with self._lock:
@@ -177,12 +172,6 @@ class Runs:
             each.cancel()
         for each in runs:
             each.join(ENDED_WITHIN_S)
-
-    def _tell(self) -> None:
-        with self._lock:
-            told = list(self._told)
-        for call in told:
-            call()
 
 
 def answer_of(result: ReplayResult) -> str:

@@ -13,14 +13,16 @@ from typing import Any
 
 import msgspec
 
-from awoke._clock import monotonic_s
+from awoke._clock import monotonic_s, wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
+from awoke.console.observable import Observable
 from awoke.console.state import Extent, State, group_of, reading
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import Audit, ErrorRecord, GroupView
 from awoke.console.web.snapshot import Snapshot
-from awoke.errors import AwokeError, UnknownTopic
+from awoke.console.web.steps import Steps, StepState
+from awoke.errors import AwokeError, BrokerUnreachable, OperationTimeout, UnknownTopic
 from awoke.reader import Reader
 from awoke.settings import Settings
 
@@ -37,12 +39,15 @@ FIRST_S = 5.0
 OFFSETS_FIRST_S = 0.05
 """The longest wait of a first request for the offsets of groups after that: they are shown as soon as they come."""
 TIMEOUT_S = 10.0
+BROKERS, REPORTS, FIRST = "Brokers", "Reports", "First report"
+"""The steps that the console knows itself."""
 
 
-class Live:
+class Live(Observable):
     """The state of an app, which its topics and brokers keep up to date. Any thread."""
 
     def __init__(self, app: str, settings: Settings) -> None:
+        super().__init__()
         self.app, self._settings, self._topics = app, settings, ConsoleTopics.of(app)
         self._lock = threading.Lock()
         self._state = State(app)  # Guarded by the lock, as all below.
@@ -50,11 +55,13 @@ class Live:
         self._audit: collections.deque[Audit] = collections.deque(maxlen=AUDIT_MAX)
         self._groups: list[GroupView] = []
         self._problems: dict[str, str] = {}
+        self._steps = Steps()
+        self._has_nodes = self._is_followed = False
+        """A process has reported and not stopped; the reports were read to their end."""
         self._version = 0
         self._built: tuple[int, float, Snapshot] | None = None
         self._readers: list[Reader] = []
         self._admin: Admin | None = None
-        self._told: set[Callable[[], None]] = set()
         self._threads: list[threading.Thread] = []
         self._is_closed = False
         self._asked_s = float("-inf")
@@ -72,9 +79,12 @@ class Live:
                 admin = self._admin = Admin(settings=self._settings)
             except AwokeError as error:  # A setting is wrong.
                 self._problems["offsets"] = str(error)
+                self._steps.note(BROKERS, StepState.FAILED, str(error), wall_ms())
                 for event in self._read.values():
                     event.set()
                 return
+            text = f"{self._settings.bootstrap_servers} has not answered yet"
+            self._steps.note(BROKERS, StepState.WAITING, text, wall_ms())
             follow = (
                 ("reports", self._topics.reports, None, self._on_report, admin),
                 ("errors", self._topics.errors, COUNTED_MAX, self._on_error, admin),
@@ -95,14 +105,13 @@ class Live:
             self._is_closed = True
             for event in (*self._read.values(), self._shown):
                 event.set()
-            readers, told, admin = list(self._readers), list(self._told), self._admin
+            readers, admin = list(self._readers), self._admin
             self._wanted.notify_all()
         if admin is not None:
             admin.close()
         for reader in readers:
             reader.close()
-        for call in told:
-            call()
+        self._tell()
         for each in self._threads:
             each.join(TIMEOUT_S)
 
@@ -111,23 +120,25 @@ class Live:
         """True after `close`."""
         return self._is_closed
 
-    def subscribe(self, call: Callable[[], None]) -> Callable[[], None]:
-        """Calls a function after each change, on the thread that made it; the returned function ends that."""
-        with self._lock:
-            self._told.add(call)
-        return lambda: self._told.discard(call)
-
     def refresh(self) -> None:
         """Asks for new offsets, unless they are fresh. Does not block."""
         with self._lock:
             if monotonic_s() - self._asked_s > FRESH_S:
                 self._wanted.notify_all()
 
-    def snapshot(self) -> Snapshot:
-        """Returns the state. The first call blocks until the topics are read, or for five seconds."""
+    def note(self, name: str, state: StepState, text: str) -> None:
+        """Keeps the state of a step of the start, which pages show until a process reports. Does not block."""
+        with self._lock:
+            if not self._steps.note(name, state, text, wall_ms()):
+                return
+            self._version += 1
+        self._tell()
+
+    def snapshot(self, within_s: float = FIRST_S) -> Snapshot:
+        """Returns the state. The first call blocks until the topics are read, or for this time."""
         self.start()
         self.refresh()
-        self._read["reports"].wait(FIRST_S)
+        self._read["reports"].wait(within_s)
         self._read["offsets"].wait(OFFSETS_FIRST_S)
         with self._lock:
             now_s = monotonic_s()
@@ -149,6 +160,7 @@ class Live:
             is_read=self._read["reports"].is_set(),
             audit=list(self._audit),
             trends=self._state.kinds.trends(),
+            steps=self._steps.all(),
         )
 
     def _follow(
@@ -170,8 +182,11 @@ class Live:
         self, name: str, topic: str, admin: Admin, count: int | None, take: Callable[[Message[Any, Any]], None]
     ) -> None:
         extent = Extent.of(admin, topic, FIRST_S)
+        if name == "reports":
+            self._on_answer()
+            self.note(REPORTS, StepState.WAITING, f"{topic} is being read")
         if extent.is_empty:
-            self._set(name)
+            self._on_end(name, topic)
         reader = Reader(topic, start=extent.last(count), admin=admin, **reading(self._settings))
         with self._lock:
             self._forget(name)
@@ -182,7 +197,7 @@ class Live:
         try:
             for message in reader.read_until_end():
                 self._take(take, message)
-            self._set(name)
+            self._on_end(name, topic)
             for message in reader:
                 self._take(take, message)
         finally:
@@ -204,12 +219,31 @@ class Live:
     def _take(self, take: Callable[[Message[Any, Any]], None], message: Message[Any, Any]) -> None:
         with self._lock:
             take(message)
-            told = self._change()
-        for call in told:
-            call()
+            self._version += 1
+        self._tell()
+
+    def _on_answer(self) -> None:
+        self.note(BROKERS, StepState.DONE, f"{self._settings.bootstrap_servers} has answered")
+
+    def _on_end(self, name: str, topic: str) -> None:
+        """Notes that a topic was read to its end."""
+        if name == "reports":
+            self.note(REPORTS, StepState.DONE, f"{topic} was read to its end")
+            with self._lock:
+                self._is_followed = True
+                if not self._has_nodes:
+                    self._steps.note(FIRST, StepState.WAITING, "no process has reported yet", wall_ms())
+        self._set(name)
 
     def _on_report(self, message: Message[Any, Any]) -> None:
         self._state.on_report(message)
+        if self._state.has_nodes == self._has_nodes:
+            return
+        self._has_nodes = not self._has_nodes
+        if self._is_followed:
+            state = StepState.DONE if self._has_nodes else StepState.WAITING
+            text = "a process has reported" if self._has_nodes else "each process that had reported has stopped"
+            self._steps.note(FIRST, state, text, wall_ms())
 
     def _on_error(self, message: Message[Any, Any]) -> None:
         record = self._state.on_error(message)
@@ -222,10 +256,6 @@ class Live:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             self._state.unreadable += 1
 
-    def _change(self) -> list[Callable[[], None]]:
-        self._version += 1
-        return list(self._told)
-
     def _fail(self, name: str, topic: str, error: AwokeError) -> None:
         text = str(error)
         if isinstance(error, UnknownTopic):
@@ -233,7 +263,17 @@ class Live:
         with self._lock:
             if name == "reports" or not isinstance(error, UnknownTopic):  # Without commands there is no audit.
                 self._problems[name] = text
+        if name == "reports":
+            self._note_failure(text, error)
         self._set(name)
+
+    def _note_failure(self, text: str, error: AwokeError) -> None:
+        """Notes why the reports can't be read. The next request tries again."""
+        if isinstance(error, (BrokerUnreachable, OperationTimeout)):
+            self.note(BROKERS, StepState.WAITING, text)
+            return
+        self._on_answer()
+        self.note(REPORTS, StepState.WAITING if isinstance(error, UnknownTopic) else StepState.FAILED, text)
 
     def _set(self, name: str) -> None:
         if name == "reports":
@@ -265,7 +305,6 @@ class Live:
         with self._lock:
             self._groups = groups
             self._problems.pop("offsets", None)
-            told = self._change()
+            self._version += 1
         self._set("offsets")
-        for call in told:
-            call()
+        self._tell()

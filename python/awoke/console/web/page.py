@@ -70,7 +70,7 @@ class Rows(msgspec.Struct, Generic[Row], kw_only=True):
 class Source(Protocol):
     """The state of the app."""
 
-    def snapshot(self) -> Snapshot: ...
+    def snapshot(self, within_s: float = ...) -> Snapshot: ...
 
 
 NO_RUNS = Runs()

@@ -8,6 +8,7 @@ from functools import cached_property
 from operator import itemgetter
 
 from awoke.console.views import AppView, Audit, ErrorRecord, GroupPartition, Partition, Report
+from awoke.console.web.steps import Step
 
 Place = tuple[str, str, int]
 """Group, topic and partition."""
@@ -32,6 +33,8 @@ class Snapshot:
     """The last commands, the oldest first."""
     trends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """The failures of each fingerprint by minute since 1970."""
+    steps: Sequence[Step] = ()
+    """The steps of the start: what the console waits for."""
 
     @cached_property
     def live(self) -> dict[str, Report]:

@@ -27,6 +27,7 @@ from awoke.console.web.assets import Assets
 from awoke.console.web.grants import Policy, Rights, view_only
 from awoke.console.web.rendering import environment
 from awoke.console.web.snapshot import Snapshot
+from awoke.console.web.steps import Step
 from awoke.settings import load
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e'\"&"
@@ -38,7 +39,7 @@ class FakeLive:
     def __init__(self, reports: Collection[Report] = (), errors: Collection[ErrorRecord] = ()) -> None:
         self.state, self.errors, self.groups = State("shop"), list(errors), list[GroupView]()
         self.audit: list[Audit] = []
-        self.is_closed = False
+        self.is_closed, self.steps = False, list[Step]()
         self.told: list[Callable[[], None]] = []
         self.reports = list(reports)
         for report in reports:
@@ -59,10 +60,11 @@ class FakeLive:
         self.told.append(call)
         return lambda: self.told.remove(call)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, within_s: float = 0.0) -> Snapshot:
         view = self.state.view(self.groups)
         trends = self.state.kinds.trends()
-        return Snapshot(1, view, self.state.reports(), self.errors, audit=self.audit, trends=trends)
+        known = (self.state.reports(), self.errors)
+        return Snapshot(1, view, *known, audit=self.audit, trends=trends, steps=self.steps)
 
 
 def _message(document: Any, key: str) -> Any:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from awoke.console.views import ErrorView, Reason, Report, Sample
 from awoke.console.web.page import Asked, Page
 from awoke.console.web.snapshot import Snapshot
+from awoke.console.web.steps import Step
 
 SHOWN = 5
 """The reasons and failures that the first page shows."""
+FIRST_S = 0.5
+"""The longest wait of the first page for the end of the reports: without them it says what the console waits for."""
 STEP_MS = 5_000
 STEPS = 60
+ENDING = ("stopping", "ending", "ended")
+"""The states of a node that no report will come from."""
 
 
 class Chart(msgspec.Struct, kw_only=True):
@@ -25,6 +30,16 @@ class Chart(msgspec.Struct, kw_only=True):
     now: float
     at_ms: list[int]
     values: list[float]
+
+
+class Awaited(msgspec.Struct, kw_only=True):
+    """A node of a swarm that has not reported."""
+
+    host: str
+    supervisor_pid: int
+    node: int
+    state: str
+    """As its supervisor last said."""
 
 
 class OverviewPage(msgspec.Struct, kw_only=True):
@@ -48,6 +63,11 @@ class OverviewPage(msgspec.Struct, kw_only=True):
     reasons: list[Reason]
     reasons_total: int
     errors: list[ErrorView]
+    is_waiting: bool
+    """True until a process has reported, and again when all have stopped in order."""
+    steps: list[Step]
+    """The start, as far as the console knows it; empty unless it waits."""
+    awaited: list[Awaited]
 
 
 class StuckPage(msgspec.Struct, kw_only=True):
@@ -60,14 +80,14 @@ class StuckPage(msgspec.Struct, kw_only=True):
 
 def overview(asked: Asked) -> OverviewPage:
     """Returns the first page."""
-    now = asked.snapshot()
+    now = asked.source.snapshot(FIRST_S)
     view, reports = now.view, list(now.live.values())
     partitions = [each for report in reports for each in report.partitions]
     lags = [each.lag for group in view.groups for each in group.partitions if each.lag is not None]
     return OverviewPage(
         app=view.app,
         at_ms=view.at_ms,
-        problem=now.problem,
+        problem=now.problem if now.is_read else now.problem or "The reports are still being read.",
         processes=len(reports),
         silent=sum(each.is_silent for each in view.nodes),
         partitions=sum(each.partitions_total for each in reports),
@@ -80,7 +100,23 @@ def overview(asked: Asked) -> OverviewPage:
         reasons=view.reasons[:SHOWN],
         reasons_total=len(view.reasons),
         errors=view.errors[:SHOWN],
+        is_waiting=not view.nodes,
+        steps=[] if view.nodes else list(now.steps),
+        awaited=list(awaited(reports)),
     )
+
+
+def awaited(reports: Iterable[Report]) -> Iterator[Awaited]:
+    """Yields the nodes that a supervisor tells of, and that do not report. Those that end are not awaited."""
+    swarms: dict[tuple[str, int], list[Report]] = collections.defaultdict(list)
+    for report in reports:
+        if report.supervisor_pid is not None:
+            swarms[report.host, report.supervisor_pid].append(report)
+    for (host, supervisor_pid), found in sorted(swarms.items()):
+        reported = {each.number for each in found}
+        for node in max(found, key=lambda each: each.at_ms).swarm:
+            if node.node not in reported and node.state not in ENDING:
+                yield Awaited(host=host, supervisor_pid=supervisor_pid, node=node.node, state=node.state)
 
 
 def charts(now: Snapshot) -> list[Chart]:

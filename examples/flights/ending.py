@@ -1,0 +1,67 @@
+"""Ends a program in order at SIGINT, SIGTERM and SIGHUP, and when its terminal closes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator
+from types import FrameType
+
+
+class Ending(BaseException):
+    """The program has to end. No `Exception`: code that repeats what has failed must not take it."""
+
+
+class Signals:
+    """Raises `Ending` on the main thread at the first signal. Later ones do nothing: each step has a bound."""
+
+    def __init__(self) -> None:
+        self._reading, self._writing = os.pipe()
+        for each in (self._reading, self._writing):
+            os.set_blocking(each, False)
+        self._is_ending = self._is_held = False
+
+    def open(self) -> None:
+        """Takes the signals; those that are ignored, as after `nohup`, stay so."""
+        signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(each) != signal.SIG_IGN:
+                signal.signal(each, self._take)
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        if not self._is_ending:
+            self._is_ending = True
+            if not self._is_held:
+                raise Ending
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Raises `Ending` after the block, and not between the start of a process and the line that keeps it."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+        if self._is_ending:
+            raise Ending
+
+    def end(self) -> None:
+        """Ends `wait`, from any thread; no signal raises any more."""
+        self._is_ending = True
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._writing, b".")
+
+    def wait(self) -> None:
+        """Blocks until a signal comes, `end` is called, or the terminal closes.
+
+        A terminal that runs `make` itself sends SIGHUP to `make` alone, which waits for its child.
+        """
+        waits = select.poll()
+        waits.register(self._reading, select.POLLIN)
+        if sys.stdin is not None and sys.stdin.isatty():
+            waits.register(sys.stdin.fileno(), 0)  # Only its end.
+        if not self._is_ending:
+            waits.poll()
