@@ -29,7 +29,7 @@ from tests.support.python_syntax import (
 from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 
 LAYERS = [
-    {"_installation", "_time", "durations", "errors", "printable", "secret_fields", "secrets"},
+    {"_installation", "_time", "durations", "errors", "printable", "secret_fields", "secret_paths", "secrets"},
     {"_native", "_waiting", "_clock", "drive"},
     {
         "checks",
