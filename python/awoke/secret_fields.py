@@ -254,7 +254,9 @@ def _sure_names(kind: Any) -> set[str]:
         return {each.name for each in sys.modules["msgspec"].structs.fields(kind) if each.required}
     if dataclasses.is_dataclass(kind):
         missing = dataclasses.MISSING
-        return {each.name for each in dataclasses.fields(kind) if (each.default, each.default_factory) == (missing,) * 2}
+        return {
+            each.name for each in dataclasses.fields(kind) if (each.default, each.default_factory) == (missing,) * 2
+        }
     if hasattr(kind, "__required_keys__"):
         wanted = typing.get_type_hints(kind, include_extras=True)
         return {each for each in kind.__required_keys__ if typing.get_origin(wanted[each]) is not typing.NotRequired}

@@ -51,7 +51,7 @@ LAYERS = [
     {"route_options"},
     {"routing"},
     {"group_routes", "router"},
-    {"reader", "metrics", "decoding", "dead_letters"},
+    {"reader", "metrics", "decoding", "dead_letters", "secret_topics"},
     {"rpc"},
     {"console", "web"},
     {"runtime", "logs"},

@@ -56,7 +56,8 @@ class Live:
         self._admin: Admin | None = None
         self._told: set[Callable[[], None]] = set()
         self._threads: list[threading.Thread] = []
-        self._is_closed = False
+        self._is_closed = self._has_read = False
+        """`_has_read`: the reports were once read to their end."""
         self._asked_s = float("-inf")
         self._wanted = threading.Condition(self._lock)
         self._read = {"reports": threading.Event(), "offsets": threading.Event()}
@@ -146,9 +147,10 @@ class Live:
             self._state.reports(),
             list(self._errors),
             problem="; ".join(sorted(set(self._problems.values()))) or None,
-            is_read=self._read["reports"].is_set(),
+            is_read=self._has_read,
             audit=list(self._audit),
             trends=self._state.kinds.trends(),
+            gone_secrets=self._state.gone,
         )
 
     def _follow(
@@ -182,6 +184,9 @@ class Live:
         try:
             for message in reader.read_until_end():
                 self._take(take, message)
+            with self._lock:
+                self._has_read = self._has_read or name == "reports"
+                self._version += 1
             self._set(name)
             for message in reader:
                 self._take(take, message)

@@ -62,7 +62,8 @@ class FakeLive:
     def snapshot(self) -> Snapshot:
         view = self.state.view(self.groups)
         trends = self.state.kinds.trends()
-        return Snapshot(1, view, self.state.reports(), self.errors, audit=self.audit, trends=trends)
+        reports, gone = self.state.reports(), self.state.gone
+        return Snapshot(1, view, reports, self.errors, audit=self.audit, trends=trends, gone_secrets=gone)
 
 
 def _message(document: Any, key: str) -> Any:
